@@ -1,9 +1,9 @@
-"""Bounds and indices of one stage: from its operation's own axes down to its loops, and back up.
+"""Extents and indices of the axes of one stage.
 
-`infer_extents` gives the extent of every axis of a stage. `root_indices` gives the value of each
-of the operation's axes in terms of the loop variables, and the conditions under which an iteration
-lies inside: splits that do not divide visit points beyond the end, and what an attached stage is
-asked for may lie beyond its tensor.
+`infer_extents` goes down from the axes of the operation to the loops, and computes the extent of
+every axis. `root_indices` goes up again, and expresses the axes of the operation by the loops. It
+also returns the guards of iterations that lie outside, for two reasons. A split that does not
+divide has iterations beyond the end. And the region of an attached stage may lie beyond its tensor.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from refcomp.te.tensor import IterVar
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The part of a stage's tensors that is computed at a time: from `origin`, `extent` elements,
-    in each dimension."""
+    """The part of a stage's tensors that is computed at a time."""
 
-    origin: tuple[Expr, ...]
-    extent: tuple[Expr, ...]
+    origin: tuple[Expr, ...]  # the first index in each dimension
+    extent: tuple[Expr, ...]  # the number of elements in each dimension
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisGuard:
-    """A condition that must hold for an iteration to count."""
+    """A condition without which an iteration is skipped."""
 
-    # The axis that the condition keeps inside; None for a choice among threads.
-    axis: IterVar | None
+    axis: IterVar | None  # the axis that it keeps in range; None if it selects threads
     condition: Expr
 
 
@@ -41,14 +39,15 @@ class AxisGuard:
 class Indices:
     """The axes of a stage, as functions of its loops."""
 
-    # Axis -> its value, an expression of loop variables.
-    values: Mapping[IterVar, Expr]
-    # They must all hold for an iteration to count.
-    guards: tuple[AxisGuard, ...]
+    values: Mapping[IterVar, Expr]  # axis -> an expression of loop variables
+    guards: tuple[AxisGuard, ...]  # an iteration for which one fails is skipped
 
 
 def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, Expr]:
-    """The extent of every axis of the stage, when `region` is computed: all without one."""
+    """Return the extent of every axis of the stage.
+
+    Without a region, the stage computes its whole tensors.
+    """
     extents = {root: root.extent for root in stage.roots}
     if region is not None:
         extents |= zip(stage.roots, region.extent, strict=False)
@@ -69,19 +68,22 @@ def root_indices(
     variables: Mapping[IterVar, Var] | None = None,
     region: Region | None = None,
 ) -> Indices:
-    """The axes as expressions of the loops, and the guards that are not proved needless.
+    """Express the axes of a stage by its loops, with the guards that cannot be proved redundant.
 
-    `variables` are those of the loops, the leaves' own if None; `facts` knows their ranges. Values
-    of the operation's axes are absolute (the minimum, or the region's origin, is added); those of
-    derived axes count from 0.
+    Args:
+        stage: the stage.
+        extents: the result of `infer_extents`.
+        facts: the ranges of the loop variables.
+        variables: the variables of the loops; by default the variables of the leaves.
+        region: the part of the tensors that is computed; by default all.
+
+    Values of the operation's axes include the minimum of the axis, or the origin of the region.
+    Values of derived axes count from 0.
     """
     values: dict[IterVar, Expr] = {leaf: leaf.var for leaf in stage.loops.leaves}
     values.update(variables or {})
-    outers = {
-        relation.outer
-        for relation in stage.loops.relations
-        if isinstance(relation, Split)
-    }
+    splits = [r for r in stage.loops.relations if isinstance(r, Split)]
+    outers = {split.outer for split in splits}
     guards: list[AxisGuard] = []
     for relation in reversed(stage.loops.relations):
         if isinstance(relation, Fuse):
@@ -109,7 +111,10 @@ def root_indices(
 def _add_origins(
     stage: Stage, values: dict[IterVar, Expr], region: Region | None, facts: Facts
 ) -> None:
-    """A loop over one of the operation's axes itself counts from the axis' minimum already."""
+    """Add the minimum, or the origin of the region, to the values of the operation's axes.
+
+    A loop over such an axis itself already begins at the minimum.
+    """
     leaves = set(stage.loops.leaves)
     origins = {root: root.minimum for root in stage.roots if root not in leaves}
     if region is not None:
@@ -127,7 +132,10 @@ def _domain_guards(stage: Stage, values: Mapping[IterVar, Expr]) -> list[AxisGua
 
 
 def _needed(guards: list[AxisGuard], facts: Facts) -> tuple[AxisGuard, ...]:
-    """The guards that are not proved, the operation's own axes first: they often imply the rest."""
+    """Return the guards that cannot be proved.
+
+    Guards of the operation's own axes come first, since they often imply the others.
+    """
     needed = []
     for guard in reversed(guards):
         if not prove(guard.condition, facts):

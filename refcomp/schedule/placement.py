@@ -1,4 +1,4 @@
-"""Where stages are computed: the loops around each, and whether all that read it are inside.
+"""Placement of stages: the loops around each stage, and whether all readers are inside them.
 
 The *path* of a stage begins with the path of the stage that it is attached to, up to the attach
 point; its own loops follow. A stage may be attached where the paths of all its readers pass.
@@ -27,7 +27,7 @@ class NestLoop:
 
 
 def loops_around(stage: Stage) -> list[NestLoop]:
-    """The loops of other stages that the stage is computed in, outermost first."""
+    """Return the loops of other stages around the stage, outermost first."""
     point = stage.attach_point
     if point is None:
         return []
@@ -40,7 +40,7 @@ def loops_around(stage: Stage) -> list[NestLoop]:
 
 
 def path(stage: Stage) -> list[NestLoop]:
-    """All loops around one element of the stage, outermost first."""
+    """Return all loops around one element of the stage, outermost first."""
     return [
         *loops_around(stage),
         *(NestLoop(stage, leaf) for leaf in stage.loops.leaves),
@@ -48,7 +48,7 @@ def path(stage: Stage) -> list[NestLoop]:
 
 
 def place_text(stage: Stage) -> str:
-    """Where the stage is computed, for messages."""
+    """Describe for messages where the stage is computed."""
     point = stage.attach_point
     if point is None:
         return f"stage {stage.name}"
@@ -57,14 +57,14 @@ def place_text(stage: Stage) -> str:
 
 
 def loops_between(stage: Stage, reader: Stage) -> list[NestLoop]:
-    """The loops around an element of `reader` that are not around the attached `stage`."""
+    """Return the loops around an element of `reader` that are not around the attached `stage`."""
     return path(reader)[len(loops_around(stage)) :]
 
 
 def check_attachments(
     stages: Iterable[Stage], readers: Mapping[Stage, Sequence[Stage]]
 ) -> None:
-    """UserError for an attached stage that is read outside the loop it is computed in."""
+    """Raise UserError if an attached stage is read outside the loop that computes it."""
     for stage in stages:
         around = loops_around(stage)
         for reader in readers[stage]:
@@ -82,6 +82,6 @@ def _refuse(stage: Stage, reader: Stage) -> None:
         f"stage {stage.name} is computed inside loop {point.axis.name} of stage "
         f"{point.stage.name}, but stage {reader.name} reads it outside",
         where=f"compute_at of {point.line}",
-        why="what is computed inside a loop is there only while the loop's iteration runs",
+        why="the memory of an attached stage exists only during an iteration of that loop",
         remedy=f"compute {reader.name} inside that loop too, or {stage.name} further outside",
     )

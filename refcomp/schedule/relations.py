@@ -1,7 +1,7 @@
-"""How an axis comes from others: the two relations Split and Fuse, as data.
+"""The relations by which axes are derived from axes: Split and Fuse.
 
-Each says the extents of the axes it makes and the value of the axes it consumes, so that bounds go
-down from an operation's own axes to the loops, and indices come back up from the loops.
+A relation computes the extents of the axes that it makes, and the values of the axes that it
+consumes. So bounds go down from the operation's axes to the loops, and indices come up again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from refcomp.te.tensor import IterVar
 
 
 def ceil_div(value: Expr, divisor: int) -> Expr:
-    """value / divisor rounded up, for a positive divisor."""
+    """Return value / divisor, rounded up, for a divisor >= 1."""
     facts = Facts()
     for symbol in variables_in(value):  # an extent is made of shape variables
         facts = facts.nonnegative(symbol)
@@ -27,31 +27,30 @@ def ceil_div(value: Expr, divisor: int) -> Expr:
 class Split:
     """parent = outer * extent(inner) + inner.
 
-    By `factor` the inner axis has that extent and the outer one as many as needed; by `nparts`
-    the outer axis has that extent. The last iterations may lie beyond the parent's extent.
+    The last iterations may lie beyond the extent of the parent.
     """
 
     parent: IterVar
     outer: IterVar
     inner: IterVar
-    factor: int | None
-    nparts: int | None
+    factor: int | None  # the extent of `inner`; None if `nparts` is given
+    nparts: int | None  # the extent of `outer`; None if `factor` is given
 
     def extents(self, parent_extent: Expr) -> tuple[Expr, Expr]:
-        """The extents of (outer, inner) for that of the parent."""
+        """Return the extents of (outer, inner)."""
         return split_extents(parent_extent, self.factor, self.nparts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fuse:
-    """fused = outer * extent(inner) + inner, which exactly covers both."""
+    """fused = outer * extent(inner) + inner, exactly the iterations of both."""
 
     outer: IterVar
     inner: IterVar
     fused: IterVar
 
     def indices(self, fused: Expr, inner_extent: Expr) -> tuple[Expr, Expr]:
-        """The values of (outer, inner) for that of the fused axis."""
+        """Return the values of (outer, inner)."""
         return FloorDiv(fused, inner_extent), FloorMod(fused, inner_extent)
 
 
@@ -61,7 +60,7 @@ Relation = Split | Fuse
 def split_extents(
     extent: Expr, factor: int | None, nparts: int | None
 ) -> tuple[Expr, Expr]:
-    """The extents of (outer, inner) when `extent` is split by `factor` or into `nparts`."""
+    """Return the extents of (outer, inner) if `extent` is split by `factor` or into `nparts`."""
     if factor is not None:
         return ceil_div(extent, factor), IntImm(factor, I64)
     assert nparts is not None

@@ -1,7 +1,7 @@
-"""What a scan computes for each row: stages that are attached to the loop of its scan axis.
+"""The body of a scan: the stages that compute one row, attached to the loop over rows.
 
-They are attached there when the schedule is made, and compute_root takes them back there. The
-update itself may not be moved: it writes the scan's memory.
+A new schedule attaches them, and compute_root attaches them again. The update of a scan may not be
+moved, because it writes the memory of the scan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from refcomp.te.scan import ScanOp
 
 
 def scan_attach_point(stage: Stage) -> AttachPoint | None:
-    """Return the scan loop that the stage belongs to, None if it belongs to no scan."""
+    """Return the loop over rows of the scan whose body has the stage, or None."""
     made = set(stage.op.outputs)
     for other in stage.siblings:
         op = other.op
@@ -33,9 +33,10 @@ def _maker(tensor: object, stages: Iterable[Stage]) -> Stage:
 
 
 def attach_bodies(stages: Iterable[Stage]) -> None:
-    """Attaches what scans compute for each row to their loops.
+    """Attach the stages of scan bodies to the loops over rows.
 
-    UserError for a compute that reads earlier rows, as of a state, and is in no scan.
+    Raises:
+        UserError: a compute reads the state of a scan but belongs to no scan.
     """
     listed = list(stages)
     has_scans = any(isinstance(stage.op, ScanOp) for stage in listed)
@@ -48,7 +49,7 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
 
 
 def refuse_moving_update(stage: Stage, verb: str) -> None:
-    """UserError when the stage is the update of a scan: `verb` says what was asked."""
+    """Raise UserError if the stage is the update of a scan. `verb` names the request."""
     for other in stage.siblings:
         if isinstance(other.op, ScanOp) and any(
             t in other.op.update for t in stage.op.outputs

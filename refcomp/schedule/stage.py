@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For
-from refcomp.schedule.relations import Relation
+from refcomp.schedule.relations import Fuse, Relation, Split
 from refcomp.te.extern import ExternOp
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
+
+# The verb of a primitive in messages, where its name is not one.
+_VERBS = {"parallel": "parallelize"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,42 +25,39 @@ class Provenance:
     """The call of a primitive that made or marked something."""
 
     primitive: str
-    # The user's line, as `file:line`.
-    line: str
+    line: str  # the user's line, as `file:line`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttachPoint:
-    """Where an attached stage is computed: in each iteration of a loop of another stage."""
+    """A loop of another stage. Each iteration of it computes a part of the attached stage."""
 
     stage: Stage
-    # The loop of `stage`.
-    axis: IterVar
-    # The user's line that said so, as `file:line`.
-    line: str
+    axis: IterVar  # the loop of `stage`
+    line: str  # the user's line of compute_at, as `file:line`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefetched:
-    """A tensor that is asked for in each iteration of `axis`, as of `offset` iterations later."""
+    """A hint to load elements of a tensor into the cache in each iteration of a loop."""
 
     tensor: Tensor
-    axis: IterVar
-    offset: int
+    axis: IterVar  # the loop
+    offset: int  # iterations between the hint and the read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensorized:
-    """The loops from `axis` inwards are done by `intrin`, as was said at `line`."""
+    """A tensor intrinsic that replaces loops of a stage."""
 
-    axis: IterVar
+    axis: IterVar  # the outermost of the loops
     intrin: TensorIntrin
-    line: str
+    line: str  # the user's line, as `file:line`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopPragma:
-    """The wish that `key` is `value` around the loop `axis`."""
+    """A hint for the compiler about the loop `axis`."""
 
     axis: IterVar
     key: str
@@ -66,7 +66,7 @@ class LoopPragma:
 
 @dataclass(frozen=True, slots=True)
 class StrideAlignment:
-    """A dimension's stride is k * factor + offset elements, for some k."""
+    """The request that a stride is k * factor + offset elements, for some k."""
 
     factor: int
     offset: int
@@ -74,17 +74,17 @@ class StrideAlignment:
 
 @dataclass(slots=True, eq=False)
 class StageLoops:
-    """The loops that compute a stage, and how each of them is carried out."""
+    """The loops that compute a stage, and how each of them is executed."""
 
-    # The loops, outermost first.
+    # The present loops, outermost first.
     leaves: list[IterVar] = field(default_factory=list)
-    # Splits and fusions that lead from the operation's own axes to the leaves, in their order.
+    # The splits and fusions that lead from the operation's axes to the leaves, oldest first.
     relations: list[Relation] = field(default_factory=list)
-    # Loop -> vectorized, unrolled, parallel, tensorized, or the tag of the threads that run it.
+    # Loop -> vectorized, unrolled, parallel, tensorized, or the tag of its threads.
     marks: dict[IterVar, str] = field(default_factory=dict)
     # Axis -> the call that made or marked it.
     provenance: dict[IterVar, Provenance] = field(default_factory=dict)
-    # Wishes for the passes behind, in the order in which they were given.
+    # Hints for later passes, oldest first.
     pragmas: list[LoopPragma] = field(default_factory=list)
     # Hints for the host's caches.
     prefetches: list[Prefetched] = field(default_factory=list)
@@ -92,24 +92,24 @@ class StageLoops:
     tensorized: Tensorized | None = None
 
     def position(self, axis: IterVar) -> int:
-        """Return the place of a loop among the leaves, 0 for the outermost."""
+        """Return the position of a loop among the leaves, 0 for the outermost."""
         return next(k for k, leaf in enumerate(self.leaves) if leaf is axis)
 
     def mark(self, axis: IterVar, mark: str, provenance: Provenance) -> None:
-        """Record how a loop is carried out, and which call said so."""
+        """Record how a loop is executed, and the call that asked for it."""
         self.marks[axis] = mark
         self.provenance[axis] = provenance
 
 
 @dataclass(slots=True, eq=False)
 class StageMemory:
-    """The memory that holds a stage's tensors, and who stores to it."""
+    """The memory of a stage's tensors, and the threads that store to it."""
 
-    # Name of the scope; None: the place where the stage is computed decides.
+    # Name of the scope; None if it follows from the placement of the stage.
     scope: str | None = None
-    # The memory is held twice, and filled one iteration ahead.
+    # True to allocate the memory twice, and fill it one iteration ahead.
     is_double_buffered: bool = False
-    # Dimension -> its stride.
+    # Dimension -> the requested stride.
     alignments: dict[int, StrideAlignment] = field(default_factory=dict)
     # Thread tag -> index of the thread that stores a redundantly computed value (default 0).
     store_predicate: dict[str, int] = field(default_factory=dict)
@@ -119,27 +119,24 @@ class StageMemory:
 class StageThreads:
     """The threads of a GPU that compute a stage."""
 
-    # Bound loop -> its thread axis. Loops of virtual threads are not among them.
+    # Bound loop -> its thread axis, without loops of virtual threads.
     bound: dict[IterVar, IterVar] = field(default_factory=dict)
-    # Thread axes for which the stage's kernel begins outside its loops; empty: at the bound loops.
+    # The threads of a kernel that begins outside of the stage's loops; else empty.
     env: list[IterVar] = field(default_factory=list)
 
 
-# Where a stage is computed: in a loop nest of its own, in the place of every read of it, or in a
-# loop of another stage.
+# A stage has a loop nest of its own ("root"), replaces its reads ("inline"), or is attached.
 Placement = Literal["root", "inline"] | AttachPoint
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Stage:
-    """How one operation is computed."""
+    """The state of one operation in a schedule."""
 
     op: Operation
-    # Unique in the schedule; recorded steps refer to stages by it.
-    name: str
-    # The caller gives the memory of the operation's tensors, and needs all of them.
-    is_output: bool
-    # All stages of the schedule, producers first: one list that they share.
+    name: str  # unique in the schedule; steps refer to stages by name
+    is_output: bool  # True if the caller provides the memory of its tensors
+    # All stages of the schedule, producers first. The stages share this list.
     siblings: list[Stage] = field(default_factory=list)
     # The primitive that made the stage; empty for an operation of the user.
     primitive: str = ""
@@ -153,12 +150,12 @@ class Stage:
 
     @property
     def roots(self) -> tuple[IterVar, ...]:
-        """The operation's own axes, reduction axes last; none for a placeholder."""
+        """Return the operation's own axes, reduction axes last; none for a placeholder."""
         return (*getattr(self.op, "axis", ()), *getattr(self.op, "reduce_axis", ()))
 
     @property
     def attach_point(self) -> AttachPoint | None:
-        """Return where the stage is attached, None when it is not."""
+        """Return the attach point of the stage, or None if it is not attached."""
         return self.placement if isinstance(self.placement, AttachPoint) else None
 
     @property
@@ -172,7 +169,7 @@ class Stage:
         )
 
     def axes(self) -> dict[str, IterVar]:
-        """Every axis the stage has or had, by name."""
+        """Return every axis that the stage has or had, by name."""
         known = [*self.roots]
         for relation in self.loops.relations:
             made = (
@@ -184,25 +181,36 @@ class Stage:
     def derive_axis(
         self, name: str, extent: Expr, kind: str, provenance: Provenance
     ) -> IterVar:
-        """Return a fresh axis from 0, and record its provenance; a taken name gets a suffix."""
+        """Return a new axis from 0, and record its provenance. A taken name gets a number."""
         unique = UniqueNames(self.axes(), separator=".").take(name)
         derived = axis(unique, 0, extent, kind)
         self.loops.provenance[derived] = provenance
         return derived
 
-    def leaf(self, given: Any, primitive: str) -> IterVar:
-        """`given` if it is a loop of this stage; else UserError that tells the loops there are."""
-        if isinstance(given, IterVar) and any(
-            given is leaf for leaf in self.loops.leaves
-        ):
+    def leaf(self, given: object, primitive: str) -> IterVar:
+        """Return `given` if it is a loop of this stage that the primitive may change.
+
+        Raises:
+            UserError: it is not. The error lists the loops, and where this one was replaced.
+        """
+        if not isinstance(given, IterVar):
+            self.refuse(primitive, repr(given), "it is not an axis of this stage")
+        if any(given is leaf for leaf in self.loops.leaves):
             self._refuse_opaque(given, primitive)
             return given
-        named = given.name if isinstance(given, IterVar) else repr(given)
-        if any(given is known for known in self.axes().values()):
-            self.refuse(
-                primitive, named, "it was split or fused before and is no loop any more"
-            )
-        self.refuse(primitive, named, "it is no axis of this stage")
+        for relation in self.loops.relations:
+            if isinstance(relation, Split) and relation.parent is given:
+                self._refuse_replaced(primitive, given, relation.outer)
+            if isinstance(relation, Fuse) and given in (relation.outer, relation.inner):
+                self._refuse_replaced(primitive, given, relation.fused)
+        self.refuse(primitive, given.name, "it is not an axis of this stage")
+
+    def _refuse_replaced(
+        self, primitive: str, axis: IterVar, made: IterVar
+    ) -> NoReturn:
+        call = self.loops.provenance[made]
+        why = f"{call.primitive} replaced it by {made.name} at {call.line}"
+        self.refuse(primitive, axis.name, why)
 
     def _refuse_opaque(self, axis: IterVar, primitive: str) -> None:
         if axis.kind == ORDERED and primitive not in ("unroll", "compute_at"):
@@ -221,38 +229,38 @@ class Stage:
             )
 
     def _remedy_within(self) -> str:
-        """Where it is said how the loops of an opaque operation run."""
-        beside = "the stages before and after it are scheduled as ever"
+        """Describe how the user can schedule the loops of an opaque operation."""
+        beside = "the stages before and after it can be scheduled as usual"
         if not isinstance(self.op, ExternOp):
             return "schedule the stages before and after it"
         if self.op.tag == "hybrid":
             return (
-                "say it in the hybrid function, in place of range(n): parallel(n), vectorize(n), "
+                "in the hybrid function, replace range(n) by parallel(n), vectorize(n), "
                 f'unroll(n) or bind("threadIdx.x", n); {beside}'
             )
         if any(isinstance(node, For) for node in walk(self.op.body)):
             return (
-                'say it in the ir_builder: for_range(0, n, for_type="parallel"), "vectorize" or '
+                'in the ir_builder, write for_range(0, n, for_type="parallel"), "vectorize" or '
                 f'"unroll"; {beside}'
             )
         return "schedule the stages before and after it; cache_read copies what it reads or makes"
 
     def mark_text(self, loop: IterVar) -> str:
-        """Return how a marked loop is carried out, for messages."""
+        """Describe for messages how a marked loop is executed."""
         mark = self.loops.marks[loop]
         return f"bound to {mark}" if loop in self.threads.bound else mark
 
-    def unmarked_leaf(self, given: Any, primitive: str, remedy: str) -> IterVar:
-        """As `leaf`, and how the loop is carried out is not yet said."""
+    def unmarked_leaf(self, given: object, primitive: str, remedy: str) -> IterVar:
+        """Return `given` like `leaf`, but refuse a loop that is marked."""
         loop = self.leaf(given, primitive)
         if loop in self.loops.marks:
-            self.refuse(
-                primitive, loop.name, f"it is {self.mark_text(loop)} already", remedy
-            )
+            line = self.loops.provenance[loop].line
+            why = f"it is {self.mark_text(loop)} already, since {line}"
+            self.refuse(primitive, loop.name, why, remedy)
         return loop
 
-    def replaceable_leaf(self, given: Any, primitive: str) -> IterVar:
-        """As `unmarked_leaf`, and no stage is computed at the loop: it may make way for others."""
+    def replaceable_leaf(self, given: object, primitive: str) -> IterVar:
+        """Return `given` like `unmarked_leaf`, but refuse a loop at which a stage is attached."""
         loop = self.unmarked_leaf(given, primitive, f"{primitive} first, then mark")
         for attached in self.attached:
             point = attached.attach_point
@@ -261,17 +269,17 @@ class Stage:
                     primitive,
                     loop.name,
                     f"stage {attached.name} is computed at it since {point.line}",
-                    f"{primitive} first, then compute_at one of the loops that come of it",
+                    f"{primitive} first, then compute_at one of the resulting loops",
                 )
         return loop
 
     def refuse(
         self, primitive: str, axis: str, why: str, remedy: str | None = None
     ) -> NoReturn:
-        """Raises the UserError that `primitive` is illegal on the axis named `axis`."""
+        """Raise UserError: `primitive` is illegal on the axis named `axis`."""
         loops = ", ".join(f"{leaf.name} ({leaf.kind})" for leaf in self.loops.leaves)
         raise UserError(
-            f"cannot {primitive} axis {axis} of stage {self.name}",
+            f"cannot {_VERBS.get(primitive, primitive)} axis {axis} of stage {self.name}",
             where=f"stage {self.name}, loops: {loops or 'none'}",
             why=why,
             remedy=remedy or "use one of the stage's loops",

@@ -1,15 +1,14 @@
-"""The stages of a schedule as a graph: who reads whom, and how it changes.
+"""The stages of a schedule as a graph: which stage reads which, and how the graph changes.
 
-A stage is known by its output tensors, which never change: a primitive that gives a stage another
-operation (cache_read, cache_write) lets that operation make the same tensors. So `s[T]`, the reads
-of T in other stages, and the arguments of `lower` all find the stage by T itself.
+The output tensors of a stage identify it and never change. If a primitive replaces the operation of
+a stage (cache_read, cache_write), the new operation makes the same tensors. So `s[T]`, the reads of
+T in other stages, and the arguments of `lower` all find the stage by T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.names import UniqueNames
@@ -23,8 +22,8 @@ from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
-def find_stage(stages: Iterable[Stage], target: Any) -> Stage | None:
-    """The stage that makes a tensor, or that an operation is or was of; None without one."""
+def find_stage(stages: Iterable[Stage], target: object) -> Stage | None:
+    """Return the stage of a tensor, or of a present or former operation of it; None without one."""
     tensor = target
     if isinstance(target, Operation):
         tensor = target.outputs[0] if target.outputs else None
@@ -35,13 +34,13 @@ def find_stage(stages: Iterable[Stage], target: Any) -> Stage | None:
 
 
 def readers_of(stage: Stage) -> list[Stage]:
-    """The stages whose operations read this one's tensors, producers first."""
+    """Return the stages that read tensors of this stage, producers first."""
     made = set(stage.op.outputs)
     return [other for other in stage.siblings if not made.isdisjoint(other.op.inputs)]
 
 
 def depends_on(stage: Stage, producer: Stage) -> bool:
-    """Whether `stage` reads `producer`, or reads what depends on it."""
+    """Return True if `stage` reads `producer`, directly or through other stages."""
     needed = set(stage.op.inputs)
     for other in reversed(stage.siblings):
         if not needed.isdisjoint(other.op.outputs):
@@ -54,11 +53,15 @@ def depends_on(stage: Stage, producer: Stage) -> bool:
 def add_stage(
     op: ComputeOp, name: str, beside: Stage, after: bool, provenance: Provenance
 ) -> Stage:
-    """A stage for `op`, right before or after another, with a name that no other has."""
+    """Insert a stage for `op` directly before or after another stage, and return it.
+
+    If the name is taken, it gets a number.
+    """
     siblings = beside.siblings
     names = UniqueNames([sibling.name for sibling in siblings], separator=".")
     stage = Stage(op, names.take(name), False, siblings=siblings)
-    stage.loops.leaves, stage.primitive = list(stage.roots), provenance.primitive
+    stage.loops.leaves = list(stage.roots)
+    stage.primitive = provenance.primitive
     place = next(k for k, sibling in enumerate(siblings) if sibling is beside)
     siblings.insert(place + after, stage)
     return stage
@@ -71,14 +74,14 @@ def make_operation(
     body: Sequence[Expr],
     like: Sequence[Tensor],
 ) -> ComputeOp:
-    """An operation with tensors of its own, of the shapes and dtypes of those in `like`."""
+    """Return an operation with new tensors, of the shapes and dtypes of those in `like`."""
     op = ComputeOp(name, line, tuple(axes), tuple(body))
     op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(like))
     return op
 
 
 def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
-    """The stage computes the same tensors, over the same axes, by another expression."""
+    """Let the stage compute the same tensors, over the same axes, by other expressions."""
     op = stage.op
     assert isinstance(op, ComputeOp)
     stage.op = replace(op, body=tuple(body))
@@ -86,7 +89,7 @@ def replace_body(stage: Stage, body: Sequence[Expr]) -> None:
 
 
 def check_redirection(stage: Stage, old: Tensor) -> None:
-    """Raise Unsupported if the stage cannot read anything in the place of `old`."""
+    """Raise Unsupported if the stage cannot read another tensor in place of `old`."""
     if isinstance(stage.op, ScanOp):
         raise Unsupported(
             f"scan {stage.name} cannot read a copy of {old.name}",
@@ -96,14 +99,16 @@ def check_redirection(stage: Stage, old: Tensor) -> None:
 
 
 def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
-    """The stage reads `fresh` wherever it read `old`; errors as of `check_redirection`."""
+    """Let the stage read `fresh` wherever it read `old`.
+
+    Raises:
+        Unsupported: see `check_redirection`.
+    """
     check_redirection(stage, old)
     if isinstance(stage.op, ExternOp):
-        outputs, reads = (
-            stage.op.outputs,
-            (fresh if t is old else t for t in stage.op.reads),
-        )
-        stage.op = replace(stage.op, reads=tuple(reads))
+        outputs = stage.op.outputs
+        reads = tuple(fresh if t is old else t for t in stage.op.reads)
+        stage.op = replace(stage.op, reads=reads)
         stage.op.outputs = outputs
         return
 

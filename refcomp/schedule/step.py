@@ -1,23 +1,25 @@
-"""A step: one primitive as it was called, with its arguments by name.
+"""A step: one call of a primitive, with stages and axes by name, so that it can be replayed.
 
-Stages stand by name, axes by name within the stage they belong to (the last one named before them,
-else the step's own), thread axes and numbers as they are.
+The name of an axis belongs to the last stage named before it in the arguments, else to the stage of
+the step. Thread axes and numbers stand as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import THREAD, IterVar
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class StageName:
-    """Stands for the stage of that name."""
+    """A reference to the stage of that name."""
 
     name: str
 
@@ -27,7 +29,7 @@ class StageName:
 
 @dataclass(frozen=True, slots=True)
 class AxisName:
-    """Stands for the axis of that name."""
+    """A reference to the axis of that name."""
 
     name: str
 
@@ -37,13 +39,13 @@ class AxisName:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One primitive as it was called. Stages and axes stand by name among `args`."""
+    """One call of a primitive."""
 
-    stage: str
+    stage: str  # the name of the stage
     primitive: str
-    args: tuple[Any, ...]
-    options: tuple[tuple[str, Any], ...]
-    line: str
+    args: tuple[Any, ...]  # with StageName and AxisName in place of stages and axes
+    options: tuple[tuple[str, Any], ...]  # the named arguments that were given
+    line: str  # the user's line, as `file:line`
 
     def __str__(self) -> str:
         args = (_to_text(arg) for arg in self.args)
@@ -60,20 +62,22 @@ def _to_text(arg: Any) -> str:
 
 
 def to_name(value: Any) -> Any:
-    """What stands for `value` in a step."""
+    """Return `value` with references in place of stages and axes."""
     if isinstance(value, list | tuple):
         return tuple(map(to_name, value))
     if isinstance(value, Stage):
         return StageName(value.name)
-    return (
-        AxisName(value.name)
-        if isinstance(value, IterVar) and value.kind != THREAD
-        else value
-    )
+    if isinstance(value, IterVar) and value.kind != THREAD:
+        return AxisName(value.name)
+    return value
 
 
 def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[Any]]:
-    """The stage and the arguments that `step` names, among `stages`; UserError for one it lacks."""
+    """Return the stage and the arguments that `step` refers to.
+
+    Raises:
+        UserError: a name belongs to none of `stages`, or to no axis of the stage.
+    """
     known = {stage.name: stage for stage in stages}
     own = owner = _found(known, step.stage, step)
     args: list[Any] = []
@@ -81,25 +85,23 @@ def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[Any]]:
         if isinstance(arg, StageName):
             owner = _found(known, arg.name, step)
             args.append(owner)
+        elif isinstance(arg, AxisName):
+            args.append(_found(owner.axes(), arg.name, step))
         elif isinstance(arg, tuple):
-            args.append([_element(known, one, step) for one in arg])
+            listed = [
+                _found(known, one.name, step) if isinstance(one, StageName) else one
+                for one in arg
+            ]
+            args.append(listed)
         else:
-            args.append(
-                _found(owner.axes(), arg.name, step)
-                if isinstance(arg, AxisName)
-                else arg
-            )
+            args.append(arg)
     return own, args
 
 
-def _element(known: dict[str, Stage], one: Any, step: Step) -> Any:
-    return _found(known, one.name, step) if isinstance(one, StageName) else one
-
-
-def _found(known: dict[str, Any], name: str, step: Step) -> Any:
+def _found(known: Mapping[str, T], name: str, step: Step) -> T:
     if name not in known:
         raise UserError(
-            f"the step {step} names {name}, which is not there",
+            f"the step {step} names {name}, which does not exist",
             where=f"at {step.line}",
             remedy="replay steps on the computation they were recorded for, in their order",
         )

@@ -161,7 +161,7 @@ def test_how_its_loops_run_is_said_in_the_function(primitive):
     with pytest.raises(UserError) as told:
         getattr(refcomp.create_schedule(c)[c], primitive)(c.op.axis[0])
     assert f"{primitive}(n)" in told.value.remedy
-    assert "before and after it are scheduled as ever" in told.value.remedy
+    assert "before and after it can be scheduled as usual" in told.value.remedy
     assert "parallel" in refcomp.print_func(refcomp.lower(refcomp.create_schedule(c), [a, b, c]))
 
 

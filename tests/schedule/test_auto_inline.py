@@ -48,5 +48,5 @@ def test_kinds_of_operations():
 
 
 def test_what_is_no_schedule_is_refused():
-    with pytest.raises(UserError, match="3 is no schedule"):
+    with pytest.raises(UserError, match="3 is not a schedule"):
         AutoInlineInjective(3)

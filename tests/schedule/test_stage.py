@@ -47,7 +47,7 @@ def test_a_foreign_axis_is_refused_and_the_loops_are_told():
     assert str(caught.value) == (
         "cannot split axis other of stage B\n"
         "  where: stage B, loops: i (data_parallel), k (reduction)\n"
-        "  why: it is no axis of this stage\n"
+        "  why: it is not an axis of this stage\n"
         "  what to do: use one of the stage's loops"
     )
 

@@ -221,7 +221,7 @@ def test_who_wrote_the_loops_of_an_opaque_axis_says_how_they_run():
 
 def test_what_says_how_a_stage_is_stored_is_refused_for_an_extern_stage():
     s, _, _, c, _ = scheduled()
-    with pytest.raises(UserError, match="storage_align axis i0 of stage C(.|\n)*has no gaps"):
+    with pytest.raises(UserError, match="storage_align axis i0 of stage C(.|\n)*without gaps"):
         s[c].storage_align(c.op.axis[0], 8, 1)
     with pytest.raises(UserError, match="store stage C by such a(.|\n)*in a way of its own"):
         s[c].set_store_predicate(refcomp.thread_axis("threadIdx.x").var.equal(0))
@@ -234,7 +234,10 @@ def test_an_extern_stage_stays_where_it_is():
         s[c].compute_at(s[d], d.op.axis[0])
     with pytest.raises(UserError, match="cannot inline stage C(.|\n)*it is an extern operation"):
         s[c].compute_inline()
-    with pytest.raises(UserError, match="it is an extern operation: its memory is given to others"):
+    with pytest.raises(
+        UserError,
+        match="it is an extern operation: its memory is global, since it belongs to others",
+    ):
         s[c].set_scope("shared")
     with pytest.raises(UserError, match="it is an extern operation: there are no loops"):
         s.cache_write(c, "local")

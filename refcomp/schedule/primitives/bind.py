@@ -1,8 +1,6 @@
-"""bind: a loop's iterations are run by the threads of a GPU."""
+"""bind: let the threads of a GPU execute the iterations of a loop."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from refcomp.arith import simplify
 from refcomp.foundation.errors import Unsupported
@@ -14,21 +12,18 @@ from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import REDUCTION, THREAD, IterVar
 
 
-def bind(stage: Stage, provenance: Provenance, axis: Any, thread: Any) -> None:
-    """Each iteration of the loop is run by a thread, or a group of threads, of its own.
-
-    `thread` comes from thread_axis. Threads of a group share out a reduction and combine what they
-    have found; any other loop is data-parallel. Each stage uses a thread axis once, but `vthread`
-    as often as it likes.
-    """
-    loop = stage.unmarked_leaf(axis, "bind", "split it, and bind the part that is not")
+def bind(stage: Stage, provenance: Provenance, axis: object, thread: object) -> None:
+    """Let each thread, or each group of threads, execute one iteration of loop `axis`."""
+    loop = stage.unmarked_leaf(
+        axis, "bind", "split it, and bind the part that is not marked"
+    )
     if not (isinstance(thread, IterVar) and thread.kind == THREAD):
         named = thread.name if isinstance(thread, IterVar) else repr(thread)
         stage.refuse(
             "bind",
             loop.name,
-            f"{named} is no thread axis",
-            'bind to one that thread_axis("threadIdx.x") makes',
+            f"{named} is not a thread axis",
+            'pass a thread axis, such as thread_axis("threadIdx.x")',
         )
     if thread.thread_tag.startswith(VTHREAD):
         _bind_virtual(stage, provenance, loop, thread)
@@ -43,12 +38,12 @@ def bind(stage: Stage, provenance: Provenance, axis: Any, thread: Any) -> None:
 def _bind_virtual(
     stage: Stage, provenance: Provenance, loop: IterVar, thread: IterVar
 ) -> None:
-    """Several loops may be bound to virtual threads: each real one is all of them in turn."""
+    """Bind a loop to virtual threads, which each real thread executes in turn."""
     if loop.kind == REDUCTION:
         stage.refuse(
             "bind",
             loop.name,
-            "it is a reduction axis, and virtual threads do not combine what they have found",
+            "it is a reduction axis, and virtual threads cannot combine their parts",
             "bind an output axis, or unroll the reduction",
         )
     if stage.attach_point is None:
@@ -58,16 +53,16 @@ def _bind_virtual(
 
 
 def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
-    """Threads of a group combine what they have found; how many they are must be known."""
+    """Refuse a reduction unless a known number of threads of one group can share it."""
     if loop.kind != REDUCTION:
         return
     if thread.thread_tag in BLOCK_TAGS:
         raise Unsupported(
             f"cannot bind axis {loop.name} of stage {stage.name} to {thread.thread_tag}",
             where=f"stage {stage.name}",
-            why="it is a reduction axis: its threads combine what each has found, and groups of "
+            why="it is a reduction axis: its threads must combine their parts, but groups of "
             "threads cannot wait for each other",
-            remedy="bind it to threadIdx; or rfactor it, and bind the output axis that comes of it",
+            remedy="bind it to threadIdx; or rfactor it, and bind the new output axis",
         )
     extent, minimum = simplify(loop.extent), simplify(loop.minimum)
     count = as_int(extent)
@@ -75,8 +70,8 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
         stage.refuse(
             "bind",
             loop.name,
-            f"it is a reduction axis of {extent} iterations, and its threads combine what each has "
-            "found: there must be a constant number of them, at least one",
+            f"it is a reduction axis of {extent} iterations: to combine their parts, the threads "
+            "must have a constant number of at least 1",
             "split it by a factor, and bind the inner loop",
         )
     if as_int(minimum) != 0:
@@ -98,7 +93,7 @@ def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:
 
 
 def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
-    """Refuses a loop that is not as long as the thread axis, where no compute_at can change it."""
+    """Refuse a loop of another extent than the thread axis, unless compute_at may change it."""
     fixed = (
         stage.is_output
         or loop.kind == REDUCTION

@@ -1,9 +1,9 @@
-"""cache_read: some stages read a copy of a tensor, kept in another memory."""
+"""cache_read: let some stages read a copy of a tensor in another memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.primitives.set_scope import checked_scope
@@ -22,16 +22,16 @@ def cache_read(
     stage: Stage,
     provenance: Provenance,
     output: int,
-    scope: Any,
+    scope: object,
     readers: Sequence[Stage],
 ) -> Tensor:
-    """The stages `readers` read a copy of tensor number `output` of this stage, kept in `scope`.
+    """Let stages `readers` read a copy of output number `output` of this stage.
 
-    The copy is a stage of its own, `A.shared` for tensor A and scope shared, at the root: attach
-    it with compute_at. Its tensor is returned.
+    Returns:
+        The tensor of the copy, whose stage is at the root.
     """
     tensor = stage.op.outputs[output]
-    scope = checked_scope(scope, stage)
+    checked = checked_scope(scope, stage)
     if stage.placement == "inline":
         _refuse(
             tensor, "its stage is inlined and has no memory to copy", "do not inline it"
@@ -50,10 +50,10 @@ def cache_read(
     axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
     value = tensor[tuple(axes)]
     op = make_operation(
-        f"{tensor.name}.{scope}", provenance.line, axes, [value], [tensor]
+        f"{tensor.name}.{checked}", provenance.line, axes, [value], [tensor]
     )
     copy = add_stage(op, op.name, stage, after=True, provenance=provenance)
-    copy.memory.scope = scope
+    copy.memory.scope = checked
     for reader in readers:
         redirect_reads(reader, tensor, op.outputs[0])
     return op.outputs[0]

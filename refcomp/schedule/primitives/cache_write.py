@@ -1,8 +1,8 @@
-"""cache_write: a stage is computed into another memory first, and copied from there."""
+"""cache_write: compute a stage into another memory first, and copy it from there."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import substitute
@@ -13,17 +13,21 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, Tensor, axis
 
 
-def cache_write(stage: Stage, provenance: Provenance, scope: Any) -> tuple[Tensor, ...]:
-    """A stage of its own, `C.local` for C and scope local, computes what this stage did; this one
-    copies the results.
+def cache_write(
+    stage: Stage, provenance: Provenance, scope: object
+) -> tuple[Tensor, ...]:
+    """Move the computation of the stage to a new stage, and copy its results here.
 
-    The axes of the stage stay with the copying, those of its reduction go with the computation,
-    whose other axes are fresh: `i.c` for i. Returns the tensors of the computation.
+    The stage keeps its axes. The axes of its reduction go to the new stage, whose other axes are
+    new: `i.c` for `i`.
+
+    Returns:
+        The tensors of the new stage.
     """
     op = stage.op
-    scope = checked_scope(scope, stage)
+    checked = checked_scope(scope, stage)
     if not isinstance(op, ComputeOp):
-        why = f"it is {op.what}: there are no loops that could compute it"
+        why = f"it is {op.what}, which has no loops of its own"
         _refuse(stage, why, "use cache_read")
     if stage.placement == "inline":
         _refuse(stage, "it is inlined and has no loops", "do not inline it")
@@ -39,11 +43,10 @@ def cache_write(stage: Stage, provenance: Provenance, scope: Any) -> tuple[Tenso
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]
     made_op = make_operation(
-        f"{op.name}.{scope}", provenance.line, axes, body, op.outputs
+        f"{op.name}.{checked}", provenance.line, axes, body, op.outputs
     )
-    add_stage(
-        made_op, made_op.name, stage, after=False, provenance=provenance
-    ).memory.scope = scope
+    made = add_stage(made_op, made_op.name, stage, after=False, provenance=provenance)
+    made.memory.scope = checked
     replace_body(stage, [tensor[op.axis] for tensor in made_op.outputs])
     stage.loops.leaves = list(stage.roots)
     return made_op.outputs

@@ -1,8 +1,8 @@
-"""compute_at: a stage is computed inside a loop of a stage that reads it."""
+"""compute_at: compute a stage inside a loop of a stage that reads it."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.scan_body import refuse_moving_update
@@ -13,15 +13,16 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.scan import ScanOp
 
 
-def compute_at(stage: Stage, provenance: Provenance, consumer: Any, axis: Any) -> None:
-    """In each iteration of loop `axis` of stage `consumer`, as much of this stage is computed as
-    the iteration needs.
+def compute_at(
+    stage: Stage, provenance: Provenance, consumer: object, axis: object
+) -> None:
+    """Attach the stage to loop `axis` of stage `consumer`.
 
-    All stages that read it must be `consumer` or be computed inside that loop themselves, which is
-    known only when all is scheduled; what can never come true is refused here.
+    Whether all readers are inside that loop is known only when all is scheduled. Here a stage is
+    refused if some reader can never be inside.
     """
     if not isinstance(consumer, Stage):
-        _refuse(stage, f"{consumer!r} is no stage", "name the consumer as s[C]")
+        _refuse(stage, f"{consumer!r} is not a stage", "name the consumer as s[C]")
     refuse_moving_update(stage, "move")
     if isinstance(stage.op, ExternOp | ScanOp):
         _refuse(
@@ -38,8 +39,8 @@ def compute_at(stage: Stage, provenance: Provenance, consumer: Any, axis: Any) -
     if stage.is_output:
         _refuse(
             stage,
-            "it is an output of the schedule: all of it is needed, not what a loop reads",
-            f'take apart what it computes with s.cache_write({stage.name}, "local")',
+            "it is an output of the schedule, which needs all of its elements",
+            f'compute it into a copy: s.cache_write({stage.name}, "local")',
         )
     _check_readers(stage, consumer)
     _check_inits(stage, consumer)
@@ -65,8 +66,8 @@ def _check_readers(stage: Stage, consumer: Stage) -> None:
         if reader is not consumer and not depends_on(consumer, reader):
             _refuse(
                 stage,
-                f"stage {reader.name} reads it too, and is not needed by {consumer.name}, so that "
-                "it can never be computed inside its loops",
+                f"stage {reader.name} also reads it, but can never be computed inside a loop of "
+                f"{consumer.name}, which does not need it",
                 f"leave it at the root, or give {reader.name} a copy by cache_read",
             )
 

@@ -1,8 +1,8 @@
-"""env_threads: a stage's kernel begins outside all of its loops, for these threads."""
+"""env_threads: begin the kernel of a stage outside all of its loops."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
@@ -14,12 +14,12 @@ from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import THREAD, IterVar
 
 
-def env_threads(stage: Stage, provenance: Provenance, threads: Any) -> None:
-    """One launch runs the whole stage: loops that stand outside the bound ones are each thread's.
+def env_threads(stage: Stage, provenance: Provenance, threads: object) -> None:
+    """Let one launch with `threads` compute the whole stage.
 
-    `threads` come from thread_axis. Each has an extent, or is bound by a loop inside; one of
-    blockIdx by a loop of the stage itself, as groups would do the same work otherwise. A scan's
-    are threadIdx only: one group computes all rows, one after the other.
+    Loops outside of the bound ones are executed by each thread. Groups would all do the same work,
+    so an axis of blockIdx must be bound by a loop of the stage itself. A scan takes axes of
+    threadIdx only, because one group computes all rows in order.
     """
     axes = list(threads) if isinstance(threads, list | tuple) else [threads]
     if not isinstance(stage.op, ComputeOp | ScanOp):
@@ -29,35 +29,35 @@ def env_threads(stage: Stage, provenance: Provenance, threads: Any) -> None:
         _refuse(stage, "its threads are named already", "name all of them in one call")
     if not axes:
         _refuse(stage, "no thread axis is given")
-    for axis in axes:
-        _check_axis(stage, axis)
-    tags = [axis.thread_tag for axis in axes]
+    checked = [_checked_axis(stage, axis) for axis in axes]
+    tags = [axis.thread_tag for axis in checked]
     if len(set(tags)) < len(tags):
         _refuse(stage, f"{', '.join(tags)} are not different thread axes")
-    stage.threads.env.extend(axes)
+    stage.threads.env.extend(checked)
 
 
-def _check_axis(stage: Stage, axis: Any) -> None:
+def _checked_axis(stage: Stage, axis: object) -> IterVar:
     if not (
         isinstance(axis, IterVar)
         and axis.kind == THREAD
         and axis.thread_tag in THREAD_TAGS
     ):
         named = axis.name if isinstance(axis, IterVar) else repr(axis)
-        _refuse(stage, f"{named} is no axis of real threads")
+        _refuse(stage, f"{named} is not an axis of real threads")
     if as_int(simplify(axis.extent)) is None:
         _refuse(
             stage,
-            f"the extent of {axis.thread_tag} is {axis.extent}, which is no constant",
+            f"the extent of {axis.thread_tag} is {axis.extent}, which is not a constant",
         )
     if isinstance(stage.op, ScanOp) and axis.thread_tag in BLOCK_TAGS:
         _refuse(
             stage,
-            f"a row needs all of those before, and groups of {axis.thread_tag} cannot wait for "
+            f"a row needs all rows before it, and groups of {axis.thread_tag} cannot wait for "
             "each other",
             "name axes of threadIdx only, so that one group computes all rows; or bind blockIdx in "
-            "the stages that compute a row, each of which is a launch of its own then",
+            "the stages that compute a row, so that each row is a launch of its own",
         )
+    return axis
 
 
 def _refuse(stage: Stage, why: str, remedy: str | None = None) -> NoReturn:

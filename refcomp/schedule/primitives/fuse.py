@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.relations import Fuse
@@ -11,8 +9,8 @@ from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import IterVar
 
 
-def fuse(stage: Stage, provenance: Provenance, *axes: Any) -> IterVar:
-    """Loops `axes`, each directly inside the one before, become one loop over all points."""
+def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
+    """Replace directly nested loops, outermost first, by one loop, and return it."""
     if len(axes) < 2:
         raise UserError(
             f"cannot fuse {len(axes)} axis of stage {stage.name}",
@@ -22,7 +20,13 @@ def fuse(stage: Stage, provenance: Provenance, *axes: Any) -> IterVar:
     _check(stage, loops)
     fused = loops[0]
     for inner in loops[1:]:
-        fused = _fuse_two(stage, provenance, fused, inner)
+        outer = fused
+        extent = simplify(outer.extent * inner.extent)
+        name = f"{outer.name}.{inner.name}.fused"
+        fused = stage.derive_axis(name, extent, outer.kind, provenance)
+        stage.loops.relations.append(Fuse(outer, inner, fused))
+        position = stage.loops.position(outer)
+        stage.loops.leaves[position : position + 2] = [fused]
     return fused
 
 
@@ -45,16 +49,3 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
                 f"it is a {loop.kind} axis and {loops[0].name} a {loops[0].kind} axis",
                 "fuse loops of one kind only",
             )
-
-
-def _fuse_two(
-    stage: Stage, provenance: Provenance, outer: IterVar, inner: IterVar
-) -> IterVar:
-    extent = simplify(outer.extent * inner.extent)
-    fused = stage.derive_axis(
-        f"{outer.name}.{inner.name}.fused", extent, outer.kind, provenance
-    )
-    stage.loops.relations.append(Fuse(outer, inner, fused))
-    position = stage.loops.position(outer)
-    stage.loops.leaves[position : position + 2] = [fused]
-    return fused

@@ -1,11 +1,9 @@
-"""pragma, prefetch, double_buffer and storage_align: wishes about loops and memory.
+"""pragma, prefetch, double_buffer and storage_align: hints about loops and memory.
 
-None of them changes what is computed, and what a target cannot follow is left out.
+None of them changes a result. A target ignores hints that it does not support.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.schedule.stage import (
@@ -16,62 +14,61 @@ from refcomp.schedule.stage import (
     StrideAlignment,
 )
 from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import IterVar
 
-# The pragmas that a pass reads, and the values that they take.
 IMPORT_LLVM = "import_llvm"
+# Pragmas with numbers, and their legal values.
 PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
 
 
 def pragma(
-    stage: Stage, provenance: Provenance, axis: Any, key: Any, value: Any = 1
+    stage: Stage, provenance: Provenance, axis: object, key: object, value: object = 1
 ) -> None:
-    """Around the loop, `key` is `value`: `auto_unroll_max_step` N (loops of up to N stores in all
-    are unrolled), `unroll_explicit` 0 (unrolled loops stay loops, for the compiler behind), or
-    `import_llvm` TEXT: LLVM IR that defines C functions for the whole module, on hosts only."""
+    """Attach the hint `key` = `value` to loop `axis`."""
     loop = stage.leaf(axis, "pragma")
     if key == IMPORT_LLVM:
         stage.loops.pragmas.append(
             LoopPragma(loop, key, _llvm_text(stage, loop.name, value))
         )
         return
-    if key not in PRAGMAS:
+    if not isinstance(key, str) or key not in PRAGMAS:
         known = ", ".join((*PRAGMAS, IMPORT_LLVM))
         stage.refuse(
-            "pragma", loop.name, f"nothing reads {key!r}", f"use one of {known}"
+            "pragma", loop.name, f"{key!r} is not a known pragma", f"use one of {known}"
         )
-    checked = value if isinstance(value, int) else None
-    if checked is None or int(checked) not in PRAGMAS[key]:
-        most = PRAGMAS[key].stop - 1
-        stage.refuse(
-            "pragma", loop.name, f"{key} is {value!r}", f"use a number from 0 to {most}"
-        )
-    stage.loops.pragmas.append(LoopPragma(loop, key, int(checked)))
+    legal = PRAGMAS[key]
+    if not isinstance(value, int) or int(value) not in legal:
+        remedy = f"use a number from 0 to {legal.stop - 1}"
+        stage.refuse("pragma", loop.name, f"{key} is {value!r}", remedy)
+    stage.loops.pragmas.append(LoopPragma(loop, key, int(value)))
 
 
-def _llvm_text(stage: Stage, loop: str, value: Any) -> str:
+def _llvm_text(stage: Stage, loop: str, value: object) -> str:
     if isinstance(value, str) and "define" in value:
         return value
     shown = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:80]} ..."
     stage.refuse(
         "pragma",
         loop,
-        f"{IMPORT_LLVM} is {shown}, which defines no function",
-        "pass the text of LLVM IR itself, as clang -S -emit-llvm writes it: open(path).read()",
+        f"{IMPORT_LLVM} is {shown}, which does not define a function",
+        "pass the text of LLVM IR that clang -S -emit-llvm writes, such as open(path).read()",
     )
 
 
 def prefetch(
     stage: Stage,
     provenance: Provenance,
-    axis: Any,
+    axis: object,
     maker: Stage,
     value_index: int,
-    offset: Any,
+    offset: object,
 ) -> None:
-    """In each iteration of loop `axis`, what the stage reads first of output `value_index` of stage
-    `maker`, `offset` iterations later, is asked for. A hint for the host's caches; GPUs go
-    without."""
-    loop, tensor = stage.leaf(axis, "prefetch"), maker.op.outputs[value_index]
+    """Load elements of output `value_index` of stage `maker` before loop `axis` reads them.
+
+    The elements are those that the iteration `offset` iterations later reads first.
+    """
+    loop = stage.leaf(axis, "prefetch")
+    tensor = maker.op.outputs[value_index]
     if tensor not in stage.op.inputs:
         read = ", ".join(t.name for t in stage.op.inputs)
         stage.refuse(
@@ -88,8 +85,7 @@ def prefetch(
 
 
 def double_buffer(stage: Stage, provenance: Provenance) -> None:
-    """The stage's memory is held twice and filled one iteration ahead of the serial loop that it is
-    computed at. Where that cannot be done, building says why."""
+    """Allocate the stage's memory twice, and fill it one iteration ahead."""
     if not isinstance(stage.op, ComputeOp) or stage.is_output:
         what = "an output" if stage.is_output else stage.op.what
         raise UserError(
@@ -103,23 +99,22 @@ def double_buffer(stage: Stage, provenance: Provenance) -> None:
         raise Unsupported(
             f"cannot double-buffer stage {stage.name}",
             where=f"stage {stage.name}",
-            why=f"it computes {names} together, and one filling would have to serve them all",
+            why=f"it computes {names} together, which one copy cannot serve",
             remedy="double-buffer the stages that it reads",
         )
     stage.memory.is_double_buffered = True
 
 
 def storage_align(
-    stage: Stage, provenance: Provenance, axis: Any, factor: Any, offset: Any
+    stage: Stage, provenance: Provenance, axis: object, factor: object, offset: object
 ) -> None:
-    """Two elements that are neighbours along `axis`, one of the operation's own, lie k * factor +
-    offset elements apart, for some k: so that columns do not fall on one memory bank."""
-    named = getattr(axis, "name", repr(axis))
+    """Let neighbours along `axis` lie k * factor + offset elements apart, for some k."""
+    named = axis.name if isinstance(axis, IterVar) else repr(axis)
     if not isinstance(stage.op, ComputeOp):
         stage.refuse(
             "storage_align",
             named,
-            f"the stage is {stage.op.what}: its memory is given to others, and has no gaps",
+            f"the stage is {stage.op.what}, whose memory others read without gaps",
             "make a copy with cache_read, and align that",
         )
     if not any(given is axis for given in stage.op.axis):
@@ -127,30 +122,34 @@ def storage_align(
         stage.refuse(
             "storage_align",
             named,
-            "it is no axis of the tensor",
+            "it is not an axis of the tensor",
             f"use one of {names or 'none'}",
         )
     if stage.is_output:
         stage.refuse(
             "storage_align",
-            axis.name,
-            "the stage is an output, and its memory the caller's",
+            named,
+            "the stage is an output, whose memory belongs to the caller",
             "make a copy with cache_read or cache_write, and align that",
         )
-    for value, name, least in ((factor, "factor", 1), (offset, "offset", 0)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            stage.refuse(
-                "storage_align",
-                axis.name,
-                f"the {name} is {value!r}",
-                f"use an int >= {least}",
-            )
+    checked_factor = _checked_int(stage, named, "factor", factor, minimum=1)
+    checked_offset = _checked_int(stage, named, "offset", offset, minimum=0)
     dim = next(k for k, known in enumerate(stage.op.axis) if known is axis)
     if dim == len(stage.op.axis) - 1:
         stage.refuse(
             "storage_align",
-            axis.name,
+            named,
             "it is the innermost: its elements lie side by side",
             "use an axis further outside",
         )
-    stage.memory.alignments[dim] = StrideAlignment(factor, offset % factor)
+    alignment = StrideAlignment(checked_factor, checked_offset % checked_factor)
+    stage.memory.alignments[dim] = alignment
+
+
+def _checked_int(
+    stage: Stage, axis: str, name: str, value: object, minimum: int
+) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= minimum:
+        return value
+    why = f"the {name} is {value!r}"
+    stage.refuse("storage_align", axis, why, f"use an int >= {minimum}")

@@ -1,8 +1,6 @@
-"""vectorize, unroll and parallel: how a loop is to be carried out."""
+"""vectorize, unroll and parallel: mark a loop for one kind of execution."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
@@ -13,7 +11,7 @@ from refcomp.te.tensor import REDUCTION, IterVar
 
 MAX_LANES = 1024
 _ONCE = "mark each loop once"
-# The marks of loops of constant extent: their primitive, and what the extent is.
+# Marks of loops that need a constant extent -> the primitive, and the name of the extent.
 _CONSTANT = {
     VECTORIZED: ("vectorize", "vector length"),
     UNROLLED: ("unroll", "number of iterations"),
@@ -21,8 +19,8 @@ _CONSTANT = {
 }
 
 
-def vectorize(stage: Stage, provenance: Provenance, axis: Any) -> None:
-    """The loop, data-parallel and of constant extent 1 to 1024, becomes vector operations."""
+def vectorize(stage: Stage, provenance: Provenance, axis: object) -> None:
+    """Execute all iterations of a data-parallel loop of constant extent <= 1024 at once."""
     loop = stage.unmarked_leaf(axis, "vectorize", _ONCE)
     _refuse_reduction(
         stage, loop, "vectorize", "rfactor or reorder so that an output axis is inside"
@@ -31,15 +29,15 @@ def vectorize(stage: Stage, provenance: Provenance, axis: Any) -> None:
     stage.loops.mark(loop, VECTORIZED, provenance)
 
 
-def unroll(stage: Stage, provenance: Provenance, axis: Any) -> None:
-    """The loop's iterations are written out one after the other; its extent is constant."""
+def unroll(stage: Stage, provenance: Provenance, axis: object) -> None:
+    """Write the iterations of a loop of constant extent one after the other."""
     loop = stage.unmarked_leaf(axis, "unroll", _ONCE)
     _check_extent(stage, loop, UNROLLED)
     stage.loops.mark(loop, UNROLLED, provenance)
 
 
-def parallel(stage: Stage, provenance: Provenance, axis: Any) -> None:
-    """The loop's iterations are shared among threads; it is data-parallel."""
+def parallel(stage: Stage, provenance: Provenance, axis: object) -> None:
+    """Share the iterations of a data-parallel loop among threads."""
     loop = stage.unmarked_leaf(axis, "parallel", _ONCE)
     _refuse_reduction(stage, loop, "parallel", "make an output axis parallel instead")
     stage.loops.mark(loop, PARALLEL, provenance)
@@ -52,13 +50,13 @@ def _refuse_reduction(stage: Stage, loop: IterVar, primitive: str, remedy: str) 
 
 
 def _check_extent(stage: Stage, loop: IterVar, mark: str) -> None:
-    """An attached stage has the extents of what is needed of it: these are known to lowering."""
+    """Check the extent, except of attached stages, whose extents only lowering knows."""
     if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, mark)
 
 
 def check_extent(stage: Stage, loop: IterVar, extent: Expr, mark: str) -> None:
-    """UserError unless a loop of `extent` can be carried out as `mark` says."""
+    """Raise UserError if a loop of `extent` iterations cannot have `mark`."""
     if mark not in _CONSTANT:
         return
     primitive, what = _CONSTANT[mark]

@@ -1,4 +1,4 @@
-"""compute_inline and compute_root: where a stage is computed."""
+"""compute_inline and compute_root: replace the reads of a stage, or give it a loop nest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from refcomp.te.scan import ScanOp
 
 
 def compute_inline(stage: Stage, provenance: Provenance) -> None:
-    """Every read of the stage is replaced by its expression; it gets no memory of its own."""
+    """Replace every read of the stage by its expression, so that it needs no memory."""
     refuse_moving_update(stage, "inline")
     why, remedy = None, "leave it at the root"
     if not isinstance(stage.op, ComputeOp):
-        why = f"it is {stage.op.what}: there is no expression to put in its place"
+        why = (
+            f"it is {stage.op.what}, which has no expression that could replace a read"
+        )
     elif stage.is_output:
         why = "it is an output of the schedule and needs memory"
     elif stage.op.reduction is not None:
@@ -40,8 +42,5 @@ def compute_inline(stage: Stage, provenance: Provenance) -> None:
 
 
 def compute_root(stage: Stage, provenance: Provenance) -> None:
-    """The stage has a loop nest of its own, before all its consumers. The default.
-
-    What a scan computes for each row goes back to the scan's loop.
-    """
+    """Give the stage a loop nest of its own, or return it to the loop of its scan."""
     stage.placement = scan_attach_point(stage) or "root"

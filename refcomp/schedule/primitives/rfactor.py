@@ -1,13 +1,14 @@
-"""rfactor: a reduction becomes one that keeps the results along one of its loops apart, and one
-that combines these.
+"""rfactor: divide a reduction into two.
+
+The first keeps the results along one of the loops apart. The second combines these results.
 
     B[i] = sum over k of A[i, k]         with k split into k.outer, k.inner of 4 iterations:
 
     B.rf[k.inner, i] = sum over k.outer of A[i, k.outer * 4 + k.inner]
     B[i] = sum over k.inner.v of B.rf[k.inner.v, i]
 
-The order of combination changes, as reducers allow (`refcomp.te.check_reducer`). Points beyond the
-end of the reduction give the identity.
+The order of combination changes, as reducers allow (`refcomp.te.check_reducer`). Iterations beyond
+the end of the reduction contribute the identity.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce as fold
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import BOOL, I64
@@ -32,18 +33,23 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
 
-_ALWAYS, _NEVER, _NONE = IntImm(1, BOOL), IntImm(0, BOOL), IntImm(0, I64)
+T = TypeVar("T")
+_ALWAYS = IntImm(1, BOOL)
+_NEVER = IntImm(0, BOOL)
+_NONE = IntImm(0, I64)
 
 
 def rfactor(
-    stage: Stage, provenance: Provenance, axis: Any, factor_axis: Any = 0
+    stage: Stage, provenance: Provenance, axis: object, factor_axis: object = 0
 ) -> tuple[Tensor, ...]:
-    """A stage of its own, `B.rf` for B, reduces over all but the reduction loop `axis`, which is
-    dimension `factor_axis` (from the end, if negative) of its tensors; this one reduces over that.
+    """Move the reduction over all loops but `axis` to a new stage, and reduce over `axis` here.
 
-    The other reduction loops go to the stage made, with what was said of them; the axes that they
-    and `axis` were split from are gone. The loops over the output stay here. Returns the tensors of
-    the stage made.
+    `axis` becomes dimension `factor_axis` of the new stage's tensors, counted from the end if it is
+    negative. The other reduction loops move to the new stage, with their marks and hints. Axes that
+    `axis` and they were split from are lost. The loops over the output stay here.
+
+    Returns:
+        The tensors of the new stage.
     """
     op = stage.op
     if not isinstance(op, ComputeOp) or op.reduction is None:
@@ -59,13 +65,13 @@ def rfactor(
     return tensors
 
 
-def _checked_loop(stage: Stage, given: Any) -> IterVar:
+def _checked_loop(stage: Stage, given: object) -> IterVar:
     loop = stage.replaceable_leaf(given, "rfactor")
     if loop.kind != REDUCTION:
         known = ", ".join(
             leaf.name for leaf in stage.loops.leaves if leaf.kind == REDUCTION
         )
-        why = "it is no reduction axis: results along it are apart already"
+        why = "it is not a reduction axis, so its results are apart already"
         stage.refuse("rfactor", loop.name, why, f"use one of {known}")
     for attached in stage.attached:
         why = f"stage {attached.name} is computed at one of its loops"
@@ -73,7 +79,7 @@ def _checked_loop(stage: Stage, given: Any) -> IterVar:
     return loop
 
 
-def _checked_position(op: ComputeOp, given: Any, stage: Stage) -> int:
+def _checked_position(op: ComputeOp, given: object, stage: Stage) -> int:
     rank = len(op.axis)
     if (
         isinstance(given, int)
@@ -84,22 +90,20 @@ def _checked_position(op: ComputeOp, given: Any, stage: Stage) -> int:
     raise UserError(
         f"cannot place the factored axis of stage {stage.name} at {given!r}",
         where=f"stage {stage.name}",
-        why=f"its results have {rank} dimensions, and the axis is one more",
+        why=f"its results have {rank} dimensions, and the new tensor has one more",
         remedy=f"pass a factor_axis of {-rank - 1} .. {rank}",
     )
 
 
 class _Parts:
-    """What the stage that is made consists of."""
+    """The axes and expressions of the new stage."""
 
     def __init__(self, stage: Stage, loop: IterVar, position: int) -> None:
         assert isinstance(stage.op, ComputeOp) and stage.op.reduction is not None
-        self.stage, self.loop, self.op, self.reduction = (
-            stage,
-            loop,
-            stage.op,
-            stage.op.reduction,
-        )
+        self.stage = stage
+        self.loop = loop
+        self.op = stage.op
+        self.reduction = stage.op.reduction
         self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
         self.outputs = [
             axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis
@@ -113,7 +117,7 @@ class _Parts:
         self.reduced = (*own, *(a for a in self.others if a in self.touched))
 
     def make_stage(self, provenance: Provenance) -> tuple[Tensor, ...]:
-        """Adds the stage, to which the reduction loops move; its tensors."""
+        """Insert the new stage, move the reduction loops to it, and return its tensors."""
         op = ComputeOp(
             f"{self.op.name}.rf", provenance.line, tuple(self.axes), self._bodies()
         )
@@ -139,7 +143,7 @@ class _Parts:
         return op.outputs
 
     def _move_hints(self, old: StageLoops, fresh: StageLoops) -> None:
-        """What a reduction loop hints at goes where the loop goes."""
+        """Move the hints of the reduction loops with the loops."""
         gone = {self.loop: self.factored} | {a: a for a in self.others}
         fresh.pragmas = [
             replace(p, axis=gone[p.axis]) for p in old.pragmas if p.axis in gone
@@ -151,10 +155,12 @@ class _Parts:
         old.prefetches = [hint for hint in old.prefetches if hint.axis not in gone]
 
     def _bodies(self) -> tuple[Expr, ...]:
-        """The value of each output, by the axes of the stage made."""
+        """Return the value of each output in terms of the new stage's axes."""
         indices, guards = self._indices()
         condition = substitute(self.reduction.condition, indices)
-        if guards:  # the condition may read what lies there only where the guards hold
+        if (
+            guards
+        ):  # where they fail, the condition must not be evaluated: it may read memory
             is_inside = fold(And, guards)
             is_plain = bool(as_int(condition))
             condition = (
@@ -177,8 +183,7 @@ class _Parts:
         )
 
     def _indices(self) -> tuple[dict[Var, Expr], list[Expr]]:
-        """The values of the operation's axes by the axes of the stage made, and what must hold for
-        them to lie inside."""
+        """Return the operation's axes in terms of the new stage's axes, and the guards."""
         untouched = [a for a in self.stage.roots if a not in self.touched]
         loops = [a for a in self.stage.loops.leaves if a in self.touched]
         relations = [r for r in self.stage.loops.relations if r.outer in self.touched]
@@ -200,14 +205,16 @@ class _Parts:
 
 
 def _length(loop: IterVar) -> Expr:
-    """The extent as that of a dimension: a loop from 2 to m has less than no iterations for m = 1,
-    but memory needs a size."""
+    """Return the extent as a dimension, which must not be negative.
+
+    A loop from 2 to m has extent -1 for m = 1.
+    """
     is_proved = prove(LE(_NONE, loop.extent), _shape_facts([loop]))
     return loop.extent if is_proved else simplify(Max(loop.extent, _NONE))
 
 
 def _shape_facts(loops: Sequence[IterVar]) -> Facts:
-    """The lengths of axes are made of shape variables."""
+    """Return the fact that the shape variables in the extents are not negative."""
     facts = Facts()
     for symbol in dict.fromkeys(
         var for loop in loops for var in variables_in(loop.extent)
@@ -217,7 +224,7 @@ def _shape_facts(loops: Sequence[IterVar]) -> Facts:
 
 
 def _facts(loops: Sequence[IterVar]) -> Facts:
-    """What holds inside `loops`."""
+    """Return the facts that hold inside `loops`."""
     facts = _shape_facts(loops)
     for loop in loops:
         facts = facts.bind(loop.var, loop.minimum, loop.extent)
@@ -225,9 +232,11 @@ def _facts(loops: Sequence[IterVar]) -> Facts:
 
 
 def _connected(loop: IterVar, relations: Sequence[Relation]) -> set[IterVar]:
-    """All axes that `loop` comes from, and that come from these."""
+    """Return all axes that splits and fusions connect with `loop`."""
     touched = {loop}
-    for _ in relations:  # each time at least one more is found, or none is left
+    for (
+        _
+    ) in relations:  # each round finds at least one more relation, or the set is closed
         for relation in relations:
             third = relation.parent if isinstance(relation, Split) else relation.fused
             if not touched.isdisjoint({relation.outer, relation.inner, third}):
@@ -239,8 +248,8 @@ def _is_of_reduction(relation: Relation) -> bool:
     return relation.outer.kind == REDUCTION
 
 
-def _move(old: dict[IterVar, Any], fresh: dict[IterVar, Any]) -> None:
-    """What is said of reduction axes moves with them."""
+def _move(old: dict[IterVar, T], fresh: dict[IterVar, T]) -> None:
+    """Move the entries of reduction axes."""
     for loop in [loop for loop in old if loop.kind == REDUCTION]:
         fresh[loop] = old.pop(loop)
 
@@ -252,7 +261,7 @@ def _reduce_the_rest(
     tensors: Sequence[Tensor],
     provenance: Provenance,
 ) -> None:
-    """The stage reduces `tensors` over an axis that takes the place of `loop`."""
+    """Let the stage reduce `tensors` over an axis that replaces `loop`."""
     op = stage.op
     assert isinstance(op, ComputeOp) and op.reduction is not None
     rest = axis(f"{loop.name}.v", 0, _length(loop), REDUCTION)

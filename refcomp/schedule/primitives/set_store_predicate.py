@@ -1,8 +1,8 @@
-"""set_store_predicate: which of the threads that compute the same stores it."""
+"""set_store_predicate: choose the thread that stores a redundantly computed value."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import EQ, And, Expr, IntImm, Var
@@ -12,16 +12,18 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION
 
 
-def set_store_predicate(stage: Stage, provenance: Provenance, predicate: Any) -> None:
-    """The stage is stored where `predicate` holds: `tx.var == 0` for a thread axis of its group
-    that it does not share its elements out to, or several such joined by `all`.
+def set_store_predicate(
+    stage: Stage, provenance: Provenance, predicate: object
+) -> None:
+    """Store the stage only where `predicate` holds.
 
-    Any other condition would leave elements unwritten, and is refused.
+    The predicate is `tx.var == 0`, or several such joined by `all`, for thread axes to which the
+    stage binds no output axis. Any other condition would leave elements unwritten.
     """
     if not isinstance(stage.op, ComputeOp):
         remedy = "choose the thread in the stages before and after it"
         _refuse(
-            stage, f"it is {stage.op.what}, which stores in a way of its own", remedy
+            stage, f"it is {stage.op.what}, which stores its elements itself", remedy
         )
     chosen: dict[str, int] = {}
     for condition in _conjuncts(stage, predicate):
@@ -39,16 +41,16 @@ def set_store_predicate(stage: Stage, provenance: Provenance, predicate: Any) ->
         if bound and bound[0].kind != REDUCTION:
             _refuse(
                 stage,
-                f"axis {bound[0].name} is bound to {tag}: each thread has its elements",
+                f"axis {bound[0].name} is bound to {tag}: each thread has other elements",
             )
         if number < 0 or (bound and number):
-            _refuse(stage, f"thread {number} of {tag} has not the result")
+            _refuse(stage, f"thread {number} of {tag} does not have the result")
     stage.memory.store_predicate |= chosen
 
 
-def _conjuncts(stage: Stage, predicate: Any) -> list[Expr]:
+def _conjuncts(stage: Stage, predicate: object) -> list[Expr]:
     if not (isinstance(predicate, Expr) and predicate.dtype.is_bool):
-        _refuse(stage, f"{predicate!r} is no condition")
+        _refuse(stage, f"{predicate!r} is not a condition")
     if isinstance(predicate, And):
         return [*_conjuncts(stage, predicate.a), *_conjuncts(stage, predicate.b)]
     return [predicate]

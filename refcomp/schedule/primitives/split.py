@@ -5,8 +5,6 @@ Extents need not divide: iterations beyond the end are guarded.
 
 from __future__ import annotations
 
-from typing import Any
-
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.relations import Split, split_extents
 from refcomp.schedule.stage import Provenance, Stage
@@ -16,12 +14,11 @@ from refcomp.te.tensor import IterVar
 def split(
     stage: Stage,
     provenance: Provenance,
-    parent: Any,
+    parent: object,
     factor: int | None = None,
     nparts: int | None = None,
 ) -> tuple[IterVar, IterVar]:
-    """Loop `parent` becomes (outer, inner) of extents (ceil(extent / factor), factor), or
-    (nparts, ceil(extent / nparts)). Exactly one of factor and nparts, an int of at least 1."""
+    """Replace loop `parent` by an outer loop around an inner loop, and return both."""
     loop = stage.replaceable_leaf(parent, "split")
     if (factor is None) == (nparts is None):
         stage.refuse(
@@ -30,33 +27,30 @@ def split(
             "it needs either factor or nparts",
             "give exactly one of them",
         )
-    checked_factor = (
-        None if factor is None else _positive(factor, "factor", stage, loop)
-    )
-    checked_nparts = (
-        None if nparts is None else _positive(nparts, "nparts", stage, loop)
-    )
-    outer_extent, inner_extent = split_extents(
-        loop.extent, checked_factor, checked_nparts
-    )
+    if factor is not None:
+        _check_size(factor, "factor", stage, loop)
+    if nparts is not None:
+        _check_size(nparts, "nparts", stage, loop)
+    outer_extent, inner_extent = split_extents(loop.extent, factor, nparts)
     outer = stage.derive_axis(f"{loop.name}.outer", outer_extent, loop.kind, provenance)
     inner = stage.derive_axis(f"{loop.name}.inner", inner_extent, loop.kind, provenance)
-    stage.loops.relations.append(
-        Split(loop, outer, inner, checked_factor, checked_nparts)
-    )
+    stage.loops.relations.append(Split(loop, outer, inner, factor, nparts))
     position = stage.loops.position(loop)
     stage.loops.leaves[position : position + 1] = [outer, inner]
     return outer, inner
 
 
 def tile(
-    stage: Stage, provenance: Provenance, x: Any, y: Any, x_factor: int, y_factor: int
+    stage: Stage,
+    provenance: Provenance,
+    x: object,
+    y: object,
+    x_factor: int,
+    y_factor: int,
 ) -> tuple[IterVar, IterVar, IterVar, IterVar]:
-    """Loops x and y, x directly around y, become (x.outer, y.outer, x.inner, y.inner)."""
-    loop_x, loop_y = (
-        stage.replaceable_leaf(x, "tile"),
-        stage.replaceable_leaf(y, "tile"),
-    )
+    """Replace loops x and y by (x.outer, y.outer, x.inner, y.inner), and return these."""
+    loop_x = stage.replaceable_leaf(x, "tile")
+    loop_y = stage.replaceable_leaf(y, "tile")
     if stage.loops.position(loop_y) != stage.loops.position(loop_x) + 1:
         stage.refuse(
             "tile",
@@ -64,8 +58,8 @@ def tile(
             f"loop {loop_y.name} is not directly inside it",
             "reorder first",
         )
-    for loop, factor in ((loop_x, x_factor), (loop_y, y_factor)):
-        _positive(factor, "factor", stage, loop)
+    _check_size(x_factor, "factor", stage, loop_x)
+    _check_size(y_factor, "factor", stage, loop_y)
     x_outer, x_inner = split(stage, provenance, loop_x, x_factor)
     y_outer, y_inner = split(stage, provenance, loop_y, y_factor)
     position = stage.loops.position(x_outer)
@@ -73,12 +67,12 @@ def tile(
     return x_outer, y_outer, x_inner, y_inner
 
 
-def _positive(value: Any, name: str, stage: Stage, loop: IterVar) -> int:
+def _check_size(value: object, name: str, stage: Stage, loop: IterVar) -> None:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
+        return
     raise UserError(
         f"cannot split axis {loop.name} of stage {stage.name} with {name} {value!r}",
         where=f"stage {stage.name}",
         why=f"{name} must be an int of at least 1, known when the schedule is made",
-        remedy=f"pass for example {name}=4; extents that it does not divide are guarded",
+        remedy=f"pass for example {name}=4; guards handle extents that it does not divide",
     )

@@ -1,10 +1,9 @@
-"""tensorize: the loops from one inwards are done by a tensor intrinsic."""
+"""tensorize: replace a loop and everything inside by a tensor intrinsic."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
 
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm
@@ -16,15 +15,16 @@ from refcomp.te.tensor import IterVar
 TENSORIZED = "tensorized"
 
 
-def tensorize(stage: Stage, provenance: Provenance, axis: Any, intrin: Any) -> None:
-    """What loop `axis` and all loops inside it compute is done by the statements of `intrin`.
+def tensorize(
+    stage: Stage, provenance: Provenance, axis: object, intrin: object
+) -> None:
+    """Replace loop `axis` and all loops inside by the statements of `intrin`.
 
-    These loops are plain ones of constant extents, as many iterations as the intrinsic's. That
-    they compute the same is found when the schedule is lowered, as are guards that are left inside.
+    Lowering checks that the loops compute the same, and that no guard stands inside.
     """
     loop = stage.unmarked_leaf(axis, "tensorize", "tensorize a loop that is not marked")
     if not isinstance(intrin, TensorIntrin):
-        why = f"{intrin!r} is no tensor intrinsic"
+        why = f"{intrin!r} is not a tensor intrinsic"
         stage.refuse(
             "tensorize", loop.name, why, "pass what decl_tensor_intrin returned"
         )
@@ -45,18 +45,17 @@ def tensorize(stage: Stage, provenance: Provenance, axis: Any, intrin: Any) -> N
 def _check_outputs(
     stage: Stage, loop: IterVar, op: ComputeOp, intrin: TensorIntrin
 ) -> None:
-    mine, theirs = (tuple(str(t.dtype) for t in o.outputs) for o in (op, intrin.op))
+    mine = [str(t.dtype) for t in op.outputs]
+    theirs = [str(t.dtype) for t in intrin.op.outputs]
     if mine != theirs:
         why = f"the stage computes {', '.join(mine)}, and {intrin} {', '.join(theirs)}"
         stage.refuse("tensorize", loop.name, why, "use an intrinsic of the same dtypes")
-    kinds = [
-        "no reduction" if o.reduction is None else "a reduction"
-        for o in (op, intrin.op)
-    ]
-    if kinds[0] != kinds[1]:
-        why = f"the stage is {kinds[0]}, and {intrin} {kinds[1]}"
+    if (op.reduction is None) != (intrin.op.reduction is None):
+        reducing = str(intrin) if op.reduction is None else "the stage"
+        other = "the stage" if op.reduction is None else str(intrin)
+        why = f"{reducing} is a reduction, and {other} is not"
         stage.refuse(
-            "tensorize", loop.name, why, "use an intrinsic that computes what it does"
+            "tensorize", loop.name, why, "use an intrinsic that computes the same"
         )
 
 
@@ -66,13 +65,16 @@ def check_block(
     has_extents: bool,
     extents: Mapping[IterVar, Expr] | None = None,
 ) -> None:
-    """UserError unless the loops that the intrinsic is to replace are plain ones, and as many
-    iterations as its own: of `extents`, those of the leaves themselves if None."""
+    """Raise UserError unless the intrinsic can replace the loops.
+
+    The loops must be unmarked, without attached stages, and have as many iterations as the
+    intrinsic. `extents` are those of the loops; None stands for the leaves' own.
+    """
     inside = stage.loops.leaves[stage.loops.position(wish.axis) :]
     for leaf in inside[1:]:
         if leaf in stage.loops.marks:
             how = stage.mark_text(leaf)
-            why = f"axis {leaf.name} inside it is {how}, and the intrinsic takes its place"
+            why = f"axis {leaf.name} inside it is {how}, but the intrinsic would replace it"
             remedy = (
                 "leave the loops inside as they are, or tensorize one further inside"
             )
@@ -99,9 +101,7 @@ def _check_size(
     for leaf in inside:
         size = as_int(extents[leaf])
         if size is None:
-            why = (
-                f"axis {leaf.name} has {extents[leaf]} iterations, which is no constant"
-            )
+            why = f"axis {leaf.name} has {extents[leaf]} iterations, which is not a constant"
             remedy = "split it by an extent of the intrinsic, and leave the outer part outside"
             stage.refuse("tensorize", wish.axis.name, why, remedy)
         sizes.append(size)

@@ -37,7 +37,9 @@ def test_a_bound_loop_is_not_changed_any_more(primitive):
     stage, i, _ = _stage()
     stage.bind(i, _threads())
     args = {"split": (i, 4), "bind": (i, _threads("threadIdx.y"))}.get(primitive, (i,))
-    with pytest.raises(UserError, match=f"cannot {primitive} axis i(.|\n)*bound to threadIdx.x"):
+    with pytest.raises(
+        UserError, match=f"cannot {primitive}(ize)? axis i(.|\n)*bound to threadIdx.x"
+    ):
         getattr(stage, primitive)(*args)
 
 
@@ -59,9 +61,9 @@ def test_a_vectorized_loop_is_not_bound():
 
 def test_only_a_thread_axis_is_bound_to():
     stage, i, k = _stage()
-    with pytest.raises(UserError, match=r"k is no thread axis(.|\n)*thread_axis"):
+    with pytest.raises(UserError, match=r"k is not a thread axis(.|\n)*thread_axis"):
         stage.bind(i, k)
-    with pytest.raises(UserError, match="'threadIdx.x' is no thread axis"):
+    with pytest.raises(UserError, match="'threadIdx.x' is not a thread axis"):
         stage.bind(i, "threadIdx.x")
 
 
@@ -91,7 +93,7 @@ def test_reduction_axes_that_no_threads_can_share_out(begin, end):
     a = refcomp.placeholder((4, end), name="A")
     b = refcomp.compute((4,), lambda i: refcomp.sum(a[i, k], axis=k), name="B")
     stage = refcomp.create_schedule(b)[b]
-    wanted = "there must be a constant number" if begin == 0 else "it is a .* that begins at 2"
+    wanted = "must have a constant number" if begin == 0 else "it is a .* that begins at 2"
     with pytest.raises(UserError, match=wanted + r"(.|\n)*split it by a factor"):
         stage.bind(k, _threads())
 

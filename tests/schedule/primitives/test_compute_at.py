@@ -41,7 +41,7 @@ def test_the_consumer_is_a_stage_that_reads():
     s, _, b, c, d = _chain()
     with pytest.raises(UserError, match=r"stage B does not read it(.|\n)*a stage that does: D"):
         s[c].compute_at(s[b], b.op.axis[0])
-    with pytest.raises(UserError, match=r"is no stage(.|\n)*name the consumer as s\[C\]"):
+    with pytest.raises(UserError, match=r"is not a stage(.|\n)*name the consumer as s\[C\]"):
         s[b].compute_at(c, c.op.axis[0])
     assert d is not None
 
@@ -51,7 +51,7 @@ def test_the_loop_is_one_of_the_consumers():
     with pytest.raises(UserError, match="cannot compute_at axis i of stage C"):
         s[b].compute_at(s[c], d.op.axis[0])
     outer, _ = s[c].split(c.op.axis[0], factor=2)
-    with pytest.raises(UserError, match="split or fused before"):
+    with pytest.raises(UserError, match=r"split replaced it by i.outer at .*:\d+"):
         s[b].compute_at(s[c], c.op.axis[0])
     s[b].compute_at(s[c], outer)
 
@@ -62,7 +62,7 @@ def test_another_reader_that_can_never_be_inside():
     c = refcomp.compute((4,), lambda i: b[i] + 1.0, name="C")
     d = refcomp.compute((4,), lambda i: b[i] + 1.0, name="D")
     s = refcomp.create_schedule([c, d])
-    with pytest.raises(UserError, match=r"stage D reads it too(.|\n)*a copy by cache_read"):
+    with pytest.raises(UserError, match=r"stage D also reads it(.|\n)*a copy by cache_read"):
         s[b].compute_at(s[c], c.op.axis[0])
 
 

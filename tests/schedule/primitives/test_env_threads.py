@@ -116,10 +116,10 @@ def test_rows_are_reduced_across_threads_in_one_launch(n, target):
     ("env", "why"),
     [
         ([], "no thread axis is given"),
-        ([3], "3 is no axis of real threads"),
-        ([rc.thread_axis("vthread")], "no axis of real threads"),
+        ([3], "3 is not an axis of real threads"),
+        ([rc.thread_axis("vthread")], "not an axis of real threads"),
         ([rc.thread_axis("threadIdx.x")] * 2, "not different thread axes"),
-        ([rc.thread_axis((0, rc.var("n")), "threadIdx.x")], "which is no constant"),
+        ([rc.thread_axis((0, rc.var("n")), "threadIdx.x")], "which is not a constant"),
         ([rc.thread_axis("threadIdx.y")], "no extent, and no loop in the kernel is bound"),
         ([rc.thread_axis((0, 4), "blockIdx.x")], "all groups would do the same work"),
         ([rc.thread_axis((0, 4), "threadIdx.x")], "the thread axis has 4"),

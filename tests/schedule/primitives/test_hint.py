@@ -118,16 +118,16 @@ def test_strides_of_unknown_dimensions_are_refused():
 
 
 CASES = {
-    "key": (lambda s, a, t, b: s[b].pragma(b.op.axis[0], "magic", 1), "nothing reads 'magic'"),
+    "key": (lambda s, a, t, b: s[b].pragma(b.op.axis[0], "magic", 1), "'magic' is not a known"),
     "value": (
         lambda s, a, t, b: s[b].pragma(b.op.axis[0], "unroll_explicit", 2),
         "unroll_explicit is 2",
     ),
     "import": (
         lambda s, a, t, b: s[b].pragma(b.op.axis[0], "import_llvm", "micro.ll"),
-        "import_llvm is 'micro.ll', which defines no function",
+        "import_llvm is 'micro.ll', which does not define a function",
     ),
-    "axis": (lambda s, a, t, b: s[b].pragma(t.op.axis[0], "unroll_explicit", 0), "no axis of thi"),
+    "axis": (lambda s, a, t, b: s[b].pragma(t.op.axis[0], "unroll_explicit", 0), "not an axis of"),
     "tensor": (lambda s, a, t, b: s[t].prefetch(b, t.op.axis[0], 1), "does not read B"),
     "offset": (lambda s, a, t, b: s[b].prefetch(a, b.op.axis[0], -1), "the offset is -1"),
     "output": (lambda s, a, t, b: s[b].double_buffer(), "its memory is the caller's"),
@@ -141,7 +141,7 @@ CASES = {
         "it is the innermost",
     ),
     "factor": (lambda s, a, t, b: s[t].storage_align(t.op.axis[0], 0, 1), "the factor is 0"),
-    "stranger": (lambda s, a, t, b: s[t].storage_align(b.op.axis[0], 8, 1), "no axis of the tens"),
+    "stranger": (lambda s, a, t, b: s[t].storage_align(b.op.axis[0], 8, 1), "not an axis of the"),
 }
 
 

@@ -24,5 +24,5 @@ def test_a_loop_named_twice():
 
 def test_a_foreign_axis():
     stage, x, _, _ = _stage()
-    with pytest.raises(UserError, match="it is no axis of this stage"):
+    with pytest.raises(UserError, match="it is not an axis of this stage"):
         stage.reorder(x, refcomp.reduce_axis((0, 3), "k"))

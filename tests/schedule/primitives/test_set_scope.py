@@ -32,14 +32,14 @@ def test_an_unknown_scope():
         lambda: s.cache_read(b, "warp", [s.stages[-1].op]),
         lambda: s.cache_write(b, ["local"]),
     ):
-        with pytest.raises(UserError, match=r"is no scope(.|\n)*one of global, local, shared"):
+        with pytest.raises(UserError, match=r"is not a scope(.|\n)*one of global, local, shared"):
             call()
 
 
 @pytest.mark.parametrize(("which", "what"), [(1, "a placeholder"), (3, "an output")])
 def test_memory_of_the_caller_is_global(which, what):
     s, *tensors = _two_stages()
-    with pytest.raises(UserError, match=f"it is {what}: its memory is the caller's"):
+    with pytest.raises(UserError, match=f"it is {what}: its memory is global, since"):
         s[tensors[which - 1]].set_scope("local")
 
 

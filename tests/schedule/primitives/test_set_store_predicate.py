@@ -39,8 +39,8 @@ def test_several_thread_axes_may_be_chosen():
     ("predicate", "why"),
     [
         (lambda tx: tx.var < 4, "threadIdx.x < 4 does not choose one thread"),
-        (lambda tx: True, "True is no condition"),
-        (lambda tx: tx.var == -1, "thread -1 of threadIdx.x has not the result"),
+        (lambda tx: True, "True is not a condition"),
+        (lambda tx: tx.var == -1, "thread -1 of threadIdx.x does not have the result"),
     ],
 )
 def test_other_conditions_are_refused(predicate, why):
@@ -55,4 +55,4 @@ def test_an_axis_that_is_shared_out_needs_all_its_threads():
     _, _, b, s, tx, _ = idle()
     with pytest.raises(UserError) as caught:
         s[b].set_store_predicate(tx.var == 0)
-    assert "axis j is bound to threadIdx.x: each thread has its elements" in caught.value.why
+    assert "axis j is bound to threadIdx.x: each thread has other elements" in caught.value.why
