@@ -81,11 +81,11 @@ def table(columns: list[dict[str, int]]) -> str:
     rows = [f'    "{name}": ({", ".join(str(c.get(name)) for c in columns)}),' for name in names]
     return "\n".join(
         [
-            '"""Numbers of AMD\'s HIP runtime by version; made by scripts/hip_numbers.py."""\n',
-            "# As HIP numbers itself: major * 10,000,000 + minor * 100,000 + patch.",
+            '"""Constants of AMD\'s HIP runtime by version; made by scripts/hip_numbers.py."""\n',
+            "# HIP's own version numbers: major * 10,000,000 + minor * 100,000 + patch.",
             f"VERSIONS = ({', '.join(f'{version:_}' for version in versions)})",
             "",
-            "# In the order of VERSIONS; None where a version lacks the name.",
+            "# Name -> its value in each of VERSIONS; None if the version lacks the name.",
             "NUMBERS: dict[str, tuple[int | None, ...]] = {",
             *rows,
             "}",

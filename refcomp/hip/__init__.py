@@ -1,6 +1,6 @@
-"""The functions of AMD's HIP runtime, as data: who calls them and who offers them agree here.
+"""The functions of AMD's HIP runtime, as data. Callers and implementations share this one list.
 
-numbers.py        the numbers of each version; made by scripts/hip_numbers.py
-api.py            the functions that refcomp calls: names and arguments
-interface.py      the same functions with their C signatures, in a library or offered by Python
+numbers.py        the constants of each version; made by scripts/hip_numbers.py
+api.py            the functions that refcomp calls: names and parameters
+interface.py      the same functions with C signatures, in AMD's library or implemented in Python
 """

@@ -1,8 +1,8 @@
-"""The functions of AMD's HIP runtime that are in use: names, arguments, numbers; data only.
+"""The functions of AMD's HIP runtime that refcomp calls: names and parameters, as data.
 
-This is the only list of them. Whoever calls the library and whoever offers the same functions
-without a GPU read it by way of `refcomp.hip.interface`. Every function returns an error number, 0
-where all went well, but those of TEXTS. The numbers are in `refcomp.hip.numbers`.
+This is the only list. `refcomp.hip.interface` reads it, both for AMD's library and for
+implementations that need no GPU. All functions except those of `TEXTS` return an error number,
+which is 0 for success. The values of constants are in `refcomp.hip.numbers`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ from dataclasses import dataclass
 
 from refcomp.hip.numbers import NUMBERS, VERSIONS
 
-# The kinds of arguments: i32, u32, size (unsigned, 64 bits), address (of memory on device or
-# host), handle (what the library made: a stream, an event, a module, a function), text, extra (an
-# array of addresses), and out_...: the address of what is written.
 LIBRARY = "libamdhip64.so"
-LEAST_MAJOR = 5  # of the library's file name, libamdhip64.so.5; there is no greatest
+MIN_MAJOR = (
+    5  # in the library's file name, libamdhip64.so.5; any later version is accepted
+)
 
-# Arguments in order, each by its kind and its name, as the library's header declares them.
+# Function -> kind and name of each parameter, in the order of the library's header. The kinds:
+# - i32, u32, and size (unsigned, 64 bits)
+# - address: of memory on the device or the host
+# - handle: an object of the library (a stream, an event, a module, a function)
+# - text
+# - extra: an array of addresses
+# - out_KIND: the address to which the function writes a value
 FUNCTIONS: dict[str, str] = {
-    # What there is. All calls below go to the device that the thread has set.
+    # Devices. The functions below act on the device that the thread has set.
     "hipRuntimeGetVersion": "out_i32 version",
     "hipDriverGetVersion": "out_i32 version",
     "hipGetDeviceCount": "out_i32 count",
@@ -27,7 +32,7 @@ FUNCTIONS: dict[str, str] = {
     "hipDeviceGetName": "out_text name, i32 bytes, i32 device",
     "hipDeviceGetAttribute": "out_i32 value, i32 attribute, i32 device",
     "hipDeviceSynchronize": "",
-    # Memory: of the device, and of the host where the device reaches it (pinned).
+    # Memory of the device, and memory of the host that the device can access (pinned).
     "hipMemGetInfo": "out_size free, out_size total",
     "hipMalloc": "out_address memory, size bytes",
     "hipFree": "address memory",
@@ -40,7 +45,7 @@ FUNCTIONS: dict[str, str] = {
     ),
     "hipMemset": "address target, i32 value, size bytes",
     "hipMemsetAsync": "address target, i32 value, size bytes, handle stream",
-    # Streams; no stream is the default one.
+    # Streams. A null handle is the default stream.
     "hipStreamCreate": "out_handle stream",
     "hipStreamDestroy": "handle stream",
     "hipStreamSynchronize": "handle stream",
@@ -58,30 +63,34 @@ FUNCTIONS: dict[str, str] = {
     "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor": (
         "out_i32 groups, handle function, i32 threads, size shared_bytes"
     ),
-    # `params` are the arguments one by one, which is not used; `extra` has them in one buffer.
+    # The kernel's arguments stand in one buffer, which `extra` describes. `params`, which would
+    # pass them one by one, is not used.
     "hipModuleLaunchKernel": (
         "handle function, u32 grid_x, u32 grid_y, u32 grid_z, "
         "u32 block_x, u32 block_y, u32 block_z, u32 shared_bytes, handle stream, "
         "extra params, extra extra"
     ),
 }
-# These return a text.
+# Functions that return a text.
 TEXTS: dict[str, str] = {
     "hipGetErrorName": "i32 error",
     "hipGetErrorString": "i32 error",
 }
 
-# What precedes each value of the last argument of hipModuleLaunchKernel.
-LAUNCH_BUFFER_POINTER, LAUNCH_BUFFER_SIZE, LAUNCH_END = 1, 2, 3
+# Keys in the array `extra` of hipModuleLaunchKernel; each but the last precedes its value.
+LAUNCH_BUFFER_POINTER = 1
+LAUNCH_BUFFER_SIZE = 2
+LAUNCH_END = 3
 
 # HIP numbers its versions major * 10,000,000 + minor * 100,000 + patch.
 MAJOR_UNIT = 10_000_000
 
 
 def number(name: str, major: int | None = None) -> int:
-    """What `name` of the header is in HIP `major`, by default and beyond in the newest known.
+    """Return the value of the constant `name` in HIP `major`.
 
-    KeyError for a name that it does not have.
+    Without `major`, and for later versions, this is the newest known value. Raises KeyError if the
+    version does not have the constant.
     """
     values = [
         value
@@ -95,19 +104,19 @@ def number(name: str, major: int | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesCall:
-    """A function (address of the answer, device) and where in its answer the GPU's name stands.
+    """A function that fills in a struct hipDeviceProp_t, of which refcomp reads one field.
 
-    The one answer that is read though its layout differs by version: no other function tells the
-    name of the instruction set. `size` is more than any version writes.
+    The layout of the struct depends on the version. It is read nevertheless, because no other
+    function returns the name of the GPU's instruction set.
     """
 
-    function: str
-    arch_offset: int
-    arch_bytes: int = 256
-    size: int = 4096
+    function: str  # (address of the struct, device) -> error number
+    arch_offset: int  # bytes, of the field gcnArchName
+    arch_bytes: int = 256  # size of this field
+    size: int = 4096  # bytes to allocate: more than any version writes
 
 
-# The first one that the library has: from HIP 6 on there are two layouts of the answer.
+# The first function that the library has is used. From HIP 6 on, the struct has two layouts.
 PROPERTIES = (
     PropertiesCall(
         "hipGetDevicePropertiesR0600", number("hipDeviceProp_t.gcnArchName", 6)
@@ -117,8 +126,8 @@ PROPERTIES = (
 
 
 def code_object_version(major: int | None) -> int:
-    """The newest version of the code-object format that HIP `major` loads for certain.
+    """Return the newest version of the code-object format that HIP `major` can load.
 
-    Version 5 came with HIP 6. Where no HIP is known, 4: each of them loads it.
+    HIP 6 introduced version 5. Every HIP can load version 4, so this is the answer for None.
     """
     return 5 if major is not None and major >= 6 else 4

@@ -1,9 +1,9 @@
-"""Numbers of AMD's HIP runtime by version; made by scripts/hip_numbers.py."""
+"""Constants of AMD's HIP runtime by version; made by scripts/hip_numbers.py."""
 
-# As HIP numbers itself: major * 10,000,000 + minor * 100,000 + patch.
+# HIP's own version numbers: major * 10,000,000 + minor * 100,000 + patch.
 VERSIONS = (50_221_153, 60_241_133, 70_253_211)
 
-# In the order of VERSIONS; None where a version lacks the name.
+# Name -> its value in each of VERSIONS; None if the version lacks the name.
 NUMBERS: dict[str, tuple[int | None, ...]] = {
     "hipDeviceAttributeClockRate": (5, 5, 5),
     "hipDeviceAttributeL2CacheSize": (19, 19, 19),

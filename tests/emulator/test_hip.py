@@ -112,7 +112,7 @@ def test_a_missing_tool_is_no_wrong_code():
     image = ctypes.create_string_buffer(code, len(code))
     hip.hipModuleLoadData(ctypes.byref(module), ctypes.addressof(image))
     with pytest.raises(ToolchainError, match="llvm-objdump was not found") as told:
-        hip.raise_what_was_raised()
+        hip.raise_pending()
     assert told.value.remedy == "install LLVM"
 
 

@@ -70,8 +70,8 @@ def test_what_is_raised_comes_out_once():
     functions = offered_by(Offered())
     assert functions.hipSetDevice(3) == 999
     with pytest.raises(LookupError, match="device 3"):
-        functions.raise_what_was_raised()
-    functions.raise_what_was_raised()
+        functions.raise_pending()
+    functions.raise_pending()
 
 
 def test_wrong_types_are_refused_before_the_call():

@@ -97,7 +97,7 @@ class HipLibrary:
         )
         number = int(called(*args))
         if number:
-            self._functions.raise_what_was_raised()
+            self._functions.raise_pending()
         return number
 
     def call(self, function: str, *args: Any) -> None:
@@ -220,7 +220,7 @@ def sought_places() -> str:
     """Where `load_hip` looks, for a message."""
     if given := os.environ.get(_GIVEN):
         return f"{_GIVEN}={given}: lib/{hip_api.LIBRARY}*"
-    first = f"{hip_api.LIBRARY}.{hip_api.LEAST_MAJOR}"
+    first = f"{hip_api.LIBRARY}.{hip_api.MIN_MAJOR}"
     return f"{first} and newer where the dynamic loader looks, {_USUAL}/lib/{hip_api.LIBRARY}*"
 
 
@@ -228,7 +228,7 @@ def _candidates() -> Iterator[str]:
     if given := os.environ.get(_GIVEN):
         yield from _files_below(given)
         return
-    majors = range(hip_api.LEAST_MAJOR + _MAJORS_AHEAD, hip_api.LEAST_MAJOR - 1, -1)
+    majors = range(hip_api.MIN_MAJOR + _MAJORS_AHEAD, hip_api.MIN_MAJOR - 1, -1)
     yield from (f"{hip_api.LIBRARY}.{major}" for major in majors)
     yield hip_api.LIBRARY
     yield from _files_below(_USUAL)
