@@ -128,7 +128,7 @@ def test_folder_that_a_stranger_makes_first_is_refused(
 
 def test_nothing_is_made_below_an_unsafe_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(UserError, match="may rename what lies in"):
+    with pytest.raises(UserError, match="may rename the entries of"):
         Cache(tmp_path / "parent" / "store").put(KEY, DATA)
     assert list(tmp_path.iterdir()) == []
 

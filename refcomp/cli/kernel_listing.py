@@ -53,7 +53,7 @@ def _kernel_to_json(kernel: KernelEntry) -> dict[str, Any]:
     return {
         "kernel": kernel.name,
         "block": list(kernel.block),
-        "most_threads": kernel.most_threads,
+        "max_threads": kernel.max_threads,
         "shared_bytes": kernel.descriptor.shared_bytes,
         "arguments": [
             {
@@ -71,7 +71,7 @@ def _kernel_to_json(kernel: KernelEntry) -> dict[str, Any]:
 def _group(kernel: KernelEntry) -> str:
     if kernel.block:
         return f"groups of {' x '.join(map(str, kernel.block))} threads"
-    return f"groups of at most {kernel.most_threads} threads"
+    return f"groups of at most {kernel.max_threads} threads"
 
 
 def _shared(kernel: KernelEntry) -> str:
@@ -111,7 +111,7 @@ def _form(argument: KernelArgument) -> str:
 
 
 def _example(code: CodeObject, kernel: KernelEntry, file: str) -> str:
-    block = kernel.block or (min(_USUAL_THREADS, kernel.most_threads), 1, 1)
+    block = kernel.block or (min(_USUAL_THREADS, kernel.max_threads), 1, 1)
     extents = ",".join(map(str, block)).removesuffix(",1").removesuffix(",1")
     words = ["refcomp", "emulate", file]
     words += ["--kernel", kernel.name] if len(code.kernels) > 1 else []

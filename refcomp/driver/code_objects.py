@@ -65,6 +65,6 @@ def _packed_signature(kernel: KernelMetadata) -> PackedSignature:
             for arg in given
         ),
         block=kernel.block,
-        most_threads=kernel.most_threads,
+        max_threads=kernel.max_threads,
         shared_bytes=kernel.shared_bytes,
     )

@@ -86,7 +86,7 @@ def _resources(kernel: KernelMetadata, occupancy: Occupancy | None) -> KernelRes
         kernel.spilled_sgprs,
         kernel.private_bytes,
         kernel.shared_bytes,
-        kernel.most_threads,
+        kernel.max_threads,
         occupancy.waves if occupancy else 0,
         occupancy.limit if occupancy else "",
     )

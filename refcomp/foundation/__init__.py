@@ -1,14 +1,17 @@
-"""What every room may use: errors, dtypes, targets, options, caches, names; no room's ideas.
+"""The ground floor: whatever every room may use, and nothing that belongs to one room.
 
-errors.py         the four kinds of failure, each with what, where, why and what to do
-dtype.py          kinds, widths and lanes of types
-target.py         what to compile for, read from a text
-options.py        build options: what a user licenses
-artifacts.py      what rooms hand over: Source, Binary, Signature
-cache.py          content-addressed results on disk
-provenance.py     which line of the user's program is calling
-elf.py            ELF files, read by pyelftools, whatever is in them
-amd_metadata.py   what code objects tell of their kernels
-names.py          names in generated text: made harmless, and made unique
-registry.py       Python functions that compiled code calls by name
+Start with these files:
+
+    errors.py         the four kinds of failure, each with what, where, why and what to do
+    tracebacks.py     tracebacks that show the user's own frames only
+    dtype.py          data types: kind, width and lanes
+    target.py         what to compile for, parsed from a text
+    options.py        build options: what a user permits or requests
+    artifacts.py      what rooms pass on: Source, Binary, Signature
+    cache.py          results on disk, found by the hash of their inputs
+    provenance.py     the line of the user's program that is calling
+    names.py          names in generated text: sanitized and unique
+    registry.py       Python functions that compiled code calls by name
+    elf.py            ELF files, read by pyelftools within limits
+    amd_metadata.py   the kernels of a code object, and their arguments
 """

@@ -1,8 +1,8 @@
-"""What one room hands to the next: Source (text), Binary (bytes) and Signature (arguments).
+"""The artifacts that rooms pass on: Source (text), Binary (bytes) and Signature (arguments).
 
-All are plain values without behaviour of their own beyond reading and writing JSON, so that the
-module file, the cache and every back end speak of the same thing. Nothing here knows the IR: a
-dimension that depends on symbols is a small tree of integers, names and operator names.
+All are plain values that can be written as JSON or text, and read back. The module file, the cache
+and every back end share them. Nothing here depends on the IR: a dimension with symbols is a small
+tree of integers, names and operators.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from typing import Any
 from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
 from refcomp.foundation.integers import OPERATORS, wrap
 
-# An integer, a symbol's name, or (operator, left, right) with an operator of `_DIM_OPERATORS`. In a
-# Condition there are those of `_TEST_OPERATORS`, too: tests, whose results are 0 and 1. The name of
-# an integer type, such as `i64`, converts the left operand to it; the right operand is 0.
-Dim = int | str | tuple[str, Any, Any]
+# An extent: an integer, the name of a symbol, or (operator, left, right).
+# The shapes of parameters use the operators of `_DIM_OPERATORS`. A Condition also uses
+# `_TEST_OPERATORS`, whose results are 0 and 1, and `_CONVERSIONS`: the name of an integer type,
+# such as `i64`, converts the left operand to this type, and the right operand is 0.
+Dim = int | str | tuple[str, "Dim", "Dim"]
 
 
 def _conversion(dtype: DType) -> Callable[[int, int], int]:
-    """Return the conversion to `dtype`, which keeps the low bits."""
     return lambda a, _: wrap(a, dtype)
 
 
@@ -45,7 +45,10 @@ _PRECEDENCE = {
 
 
 def evaluate_dim(dim: Dim, symbols: Mapping[str, int]) -> int:
-    """The value of `dim`; division by zero is 0, as in the loop IR. KeyError: unknown symbol."""
+    """Return the value of `dim`; a division by 0 is 0, as in loop IR.
+
+    Raises KeyError for a symbol that `symbols` does not have.
+    """
     if isinstance(dim, int):
         return dim
     if isinstance(dim, str):
@@ -66,7 +69,7 @@ def names_in_dim(dim: Dim) -> Iterator[str]:
 
 
 def dim_to_text(dim: Dim) -> str:
-    """`dim` as a reader would write it: `(n + 1) // 4`."""
+    """Return `dim` with parentheses around each operation: `((n + 1) // 4)`."""
     if not isinstance(dim, tuple):
         return str(dim)
     operator, left, right = dim
@@ -80,19 +83,25 @@ def dim_to_text(dim: Dim) -> str:
 
 
 def dim_to_plain_text(dim: Dim, binding: int = 0) -> str:
-    """`dim` with the parentheses that an operator of precedence `binding` around it needs."""
+    """Return `dim` with necessary parentheses only: `(n + 1) // 4`.
+
+    `binding` is the precedence of the operator around `dim`, 0 if there is none.
+    """
     if not isinstance(dim, tuple) or dim[0] not in _DIM_SPELLING:
         return dim_to_text(dim)
     operator, left, right = dim
-    sign, own = _DIM_SPELLING[operator], _PRECEDENCE[operator]
+    sign = _DIM_SPELLING[operator]
+    precedence = _PRECEDENCE[operator]
     if operator == "add" and isinstance(right, int) and right < 0:
-        sign, right = "-", -right
+        sign = "-"
+        right = -right
     is_associative = operator in ("add", "and", "or")
-    first = dim_to_plain_text(
-        left, own + (operator in _TEST_OPERATORS and not is_associative)
-    )
-    text = f"{first} {sign} {dim_to_plain_text(right, own + (not is_associative))}"
-    return f"({text})" if own < binding else text
+    # `a - b - c` is (a - b) - c, but a chain of comparisons needs parentheses on both sides.
+    is_comparison = operator in _TEST_OPERATORS and not is_associative
+    first = dim_to_plain_text(left, precedence + is_comparison)
+    second = dim_to_plain_text(right, precedence + (not is_associative))
+    text = f"{first} {sign} {second}"
+    return f"({text})" if precedence < binding else text
 
 
 def _dim_from_json(
@@ -117,9 +126,8 @@ class TensorParam:
 
     def __str__(self) -> str:
         dims = ", ".join(dim_to_text(dim) for dim in self.shape)
-        return f"{self.name}: {self.dtype}[{dims}]" + (
-            " (output)" if self.is_output else ""
-        )
+        suffix = " (output)" if self.is_output else ""
+        return f"{self.name}: {self.dtype}[{dims}]{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,55 +143,39 @@ class ScalarParam:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the sizes and scalars of a call, and the access or extent that needs it.
+    """A condition on the sizes and scalars of a call, and the access or extent that needs it."""
 
-    Attributes:
-        test: 0 if the condition does not hold.
-        text: the access that the condition is for, or what has the extent.
-        by: the stage or statement that needs it: `compute C reads`.
-        line: the user's source line, as file:line.
-        buffer: the parameter that is accessed; '' if the condition is about an extent.
-        dim: the dimension that is accessed.
-        advice: how to access it under a condition, where that is not plain.
-    """
-
-    test: Dim
+    test: Dim  # 0 if the condition does not hold
+    # The access that needs the condition, or whatever has the extent.
     text: str = field(default="", compare=False)
+    # The stage or statement that accesses: `compute C reads`.
     by: str = field(default="", compare=False)
-    line: str = field(default="", compare=False)
+    line: str = field(default="", compare=False)  # of the user's program, as file:line
+    # The parameter that is accessed; '' if the condition is about an extent.
     buffer: str = field(default="", compare=False)
-    dim: int = field(default=0, compare=False)
+    dim: int = field(default=0, compare=False)  # the dimension that is accessed, from 0
+    # How to guard the access in the user's program, if that is not obvious.
     advice: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return dim_to_plain_text(self.test)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value, from which `signature_from_json` makes the Condition again."""
+        """Return a JSON value that `signature_from_json` reads back."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAccess:
-    """One dimension of an access to a buffer that compiled code checks when it runs.
+    """One dimension of a buffer access whose index compiled code checks at run time."""
 
-    Attributes:
-        action: what the program does there: `reads`, `writes`, `updates` or `passes`.
-        buffer: the name of the buffer.
-        dimension: the dimension of the buffer, from 0.
-        extent: the extent of the dimension, as loop-IR text.
-        index: the index, as loop-IR text.
-        statement: the first line of the statement, as loop-IR text.
-        origin: the stage, the axis and the user's line that the statement comes from, if known.
-    """
-
-    action: str
-    buffer: str
-    dimension: int
-    extent: str
-    index: str
-    statement: str
-    origin: str = ""
+    action: str  # one of `ACCESS_ACTIONS`
+    buffer: str  # name
+    dimension: int  # from 0
+    extent: str  # of the dimension, as loop-IR text
+    index: str  # as loop-IR text
+    statement: str  # its first line, as loop-IR text
+    origin: str = ""  # stage, axis and user's line of the statement, if known
 
     def to_text(self) -> str:
         """Return one line for each field, which `checked_access_from_text` reads back."""
@@ -192,51 +184,50 @@ class CheckedAccess:
 
 ACCESS_ACTIONS = ("reads", "writes", "updates", "passes")
 _DIMENSIONS = frozenset(map(str, range(64)))
-# Words of i64 for each checked access: the least and the greatest wrong index, and the extent.
+# i64 words for each checked access: the smallest and the largest wrong index, and the extent.
 STATUS_WORDS = 3
 
 
 def checked_access_from_text(text: str) -> CheckedAccess:
-    """Return the CheckedAccess that `CheckedAccess.to_text` wrote. ValueError when malformed."""
+    """Return the access that `CheckedAccess.to_text` wrote. ValueError if malformed."""
     lines = text.split("\n")
     is_whole = len(lines) == len(fields(CheckedAccess))
     if not (is_whole and lines[0] in ACCESS_ACTIONS and lines[2] in _DIMENSIONS):
-        raise ValueError(f"{text[:60]!r} describes no access")
+        raise ValueError(f"{text[:60]!r} does not describe an access")
     action, buffer, dimension, *rest = lines
     return CheckedAccess(action, buffer, int(dimension), *rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How a compiled function is called.
+    """The calling convention of a compiled function.
 
-    `params` are the arguments a user passes, in order. `symbols` are the shape variables, in the
-    order in which the machine code takes them, as i64, after the params; the caller never
-    passes them: they are solved from the shapes. `requires` holds at every call that is let in.
-    With `checks`, the machine code takes one more array after the params, which the caller never
-    passes either: the status of these accesses (`refcomp.runtime.arrays.access_status`).
+    The machine code takes the params, the status array if there are `checks`, and the symbols.
+    A caller passes the params only.
     """
 
     name: str
     params: tuple[TensorParam | ScalarParam, ...]
+    # The shape variables, which the machine code takes as i64. A call solves them from the shapes
+    # of its arrays.
     symbols: tuple[str, ...] = ()
-    requires: tuple[Condition, ...] = ()
+    requires: tuple[Condition, ...] = ()  # a call is refused unless all of them hold
+    # Accesses whose status the machine code reports in an array, `STATUS_WORDS` for each
+    # (see `refcomp.runtime.arrays.access_status`).
     checks: tuple[CheckedAccess, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.params))})"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON value that `signature_from_json` reads back."""
-        params = [
-            {"name": p.name, "dtype": str(p.dtype)}
-            | (
-                {"shape": list(p.shape), "is_output": p.is_output}
-                if isinstance(p, TensorParam)
-                else {}
-            )
-            for p in self.params
-        ]
+        """Return a JSON value that `signature_from_json` reads back."""
+        params: list[dict[str, object]] = []
+        for param in self.params:
+            item: dict[str, object] = {"name": param.name, "dtype": str(param.dtype)}
+            if isinstance(param, TensorParam):
+                item["shape"] = list(param.shape)
+                item["is_output"] = param.is_output
+            params.append(item)
         value = {"name": self.name, "params": params, "symbols": list(self.symbols)}
         if self.requires:
             value["requires"] = [condition.to_json() for condition in self.requires]
@@ -246,77 +237,85 @@ class Signature:
 
 
 def signature_from_json(value: Mapping[str, Any]) -> Signature:
-    """The Signature that `Signature.to_json` wrote; ValueError or KeyError when malformed."""
+    """Return the Signature that `Signature.to_json` wrote.
+
+    Raises ValueError, TypeError or KeyError if `value` is malformed.
+    """
     params: list[TensorParam | ScalarParam] = []
     for item in value["params"]:
-        name, dtype = _text(item["name"]), as_dtype(_text(item["dtype"]))
-        if "shape" in item:
-            shape = tuple(_dim_from_json(dim) for dim in item["shape"])
-            params.append(TensorParam(name, dtype, shape, _flag(item["is_output"])))
-        else:
+        name = _text(item["name"])
+        dtype = as_dtype(_text(item["dtype"]))
+        if "shape" not in item:
             params.append(ScalarParam(name, dtype))
-    symbols = tuple(map(_text, value["symbols"]))
-    requires = tuple(map(_condition_from_json, value.get("requires", ())))
-    checks = tuple(
-        checked_access_from_text(_text(item)) for item in value.get("checks", ())
+            continue
+        shape = tuple(_dim_from_json(dim) for dim in item["shape"])
+        is_output = item["is_output"]
+        if not isinstance(is_output, bool):
+            raise ValueError(f"true or false is expected, not {is_output!r}")
+        params.append(TensorParam(name, dtype, shape, is_output))
+    checks = (_text(check) for check in value.get("checks", ()))
+    return Signature(
+        name=_text(value["name"]),
+        params=tuple(params),
+        symbols=tuple(map(_text, value["symbols"])),
+        requires=tuple(map(_condition_from_json, value.get("requires", ()))),
+        checks=tuple(map(checked_access_from_text, checks)),
     )
-    return Signature(_text(value["name"]), tuple(params), symbols, requires, checks)
 
 
 def _condition_from_json(value: Mapping[str, Any]) -> Condition:
     dim = value["dim"]
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise ValueError(f"the number of a dimension is expected, not {dim!r}")
-    texts = {name: _text(value[name]) for name in ("text", "by", "line", "buffer")}
-    advice = _text(value.get("advice", ""))
-    test = _dim_from_json(value["test"], _OPERATORS.keys())
-    return Condition(test, dim=dim, advice=advice, **texts)
+    return Condition(
+        test=_dim_from_json(value["test"], _OPERATORS.keys()),
+        text=_text(value["text"]),
+        by=_text(value["by"]),
+        line=_text(value["line"]),
+        buffer=_text(value["buffer"]),
+        dim=dim,
+        advice=_text(value.get("advice", "")),
+    )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"a text is expected, not {value!r}")
     return value
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"true or false is expected, not {value!r}")
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class BufferArgument:
-    """An array that machine code hands to a registered function: `access` is read, write or
-    update, `dtype` what the function sees."""
+    """An array that machine code passes to a registered function."""
 
-    access: str
-    dtype: DType
+    access: str  # by the function: `read`, `write` or `update`
+    dtype: DType  # of the array that the function receives
     rank: int
+
+    def __str__(self) -> str:
+        return f"{self.access} {self.dtype} {self.rank}"
 
 
 @dataclass(frozen=True, slots=True)
 class PackedCall:
-    """What machine code tells of a call of the registered function `name`, as a text of its own.
+    """A call of a registered function, as the machine code describes it by a text.
 
-    Its arguments come as 64-bit slots: for an array its address and its extents, for a number of
-    one of the dtypes `SLOT_DTYPES` its bits.
+    The machine code passes the arguments in 64-bit slots. An array takes one slot for its address
+    and one for each extent. A number takes one slot, as a value of a dtype in `SLOT_DTYPES`.
     """
 
-    name: str
+    name: str  # under which the function is registered
     args: tuple[BufferArgument | DType, ...]
 
     def to_text(self) -> str:
-        """A text that `packed_call_from_text` reads back: `my.sum|read f32 2|write f32 1|i64`."""
-        parts = (
-            f"{arg.access} {arg.dtype} {arg.rank}"
-            if isinstance(arg, BufferArgument)
-            else str(arg)
-            for arg in self.args
-        )
-        return "|".join([self.name, *parts])
+        """Return a text that `packed_call_from_text` reads back.
+
+        For example: `my.sum|read f32 2|write f32 1|i64`.
+        """
+        return "|".join([self.name, *map(str, self.args)])
 
 
+# Kind of a number -> the dtype by which a slot carries it.
 SLOT_DTYPES = {
     "int": DType("int", 64),
     "uint": DType("uint", 64),
@@ -326,38 +325,36 @@ SLOT_DTYPES = {
 
 
 def packed_call_from_text(text: str) -> PackedCall:
-    """The PackedCall that `PackedCall.to_text` wrote."""
+    """Return the PackedCall that `PackedCall.to_text` wrote."""
     name, *parts = text.split("|")
-    return PackedCall(name, tuple(_argument_from_text(part) for part in parts))
-
-
-def _argument_from_text(text: str) -> BufferArgument | DType:
-    access, *of_array = text.split()
-    if not of_array:
-        return as_dtype(access)
-    dtype, rank = of_array
-    return BufferArgument(access, as_dtype(dtype), int(rank))
+    args: list[BufferArgument | DType] = []
+    for part in parts:
+        match part.split():
+            case [access, dtype, rank]:
+                args.append(BufferArgument(access, as_dtype(dtype), int(rank)))
+            case [dtype]:
+                args.append(as_dtype(dtype))
+            case _:
+                raise ValueError(f"{part!r} does not describe an argument")
+    return PackedCall(name, tuple(args))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Text in a language (`llvm`, `cuda`, `opencl`), ready for a toolchain.
-
-    `line_map[k]` describes the loop-IR statement that line k + 1 of `text` came from ('' where
-    there is none). `requires` names what the linker must bring: `libm`, `libmvec`, `libgomp`,
-    `ocml`. `entries` are the functions that must stay: all, where none is named.
-    """
+    """Program text for a toolchain."""
 
     text: str
-    language: str
+    language: str  # `llvm`, `cuda`, `opencl`
+    # Entry k describes the loop-IR statement of line k + 1 of `text`; '' if it has none.
     line_map: Sequence[str] = ()
+    # Libraries to link against: `libm`, `libmvec`, `libgomp`, `ocml`.
     requires: frozenset[str] = field(default_factory=frozenset)
-    entries: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()  # functions that the linker keeps; () for all
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Bytes in a format: `so` (shared object), `o`, `s` (assembly text), `ll` (LLVM IR text)."""
+    """The output of a toolchain."""
 
     data: bytes
-    format: str
+    format: str  # `so` (shared object), `o`, `s` (assembly text), `ll` (LLVM IR text)

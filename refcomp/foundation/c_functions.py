@@ -1,9 +1,11 @@
-"""C functions of this host by name: where they are sought, and how Python calls them.
+"""C functions of this host: find them by name, and call them from Python.
 
-They are sought in the shared objects that the user names (option `-libs=a.so,b.so` of a target),
-then in the C library's `libm` and `libc`, and nowhere else: what happens to be loaded by others is
-not looked at. Refuses, with UserError, a function that none of them has, and one of the user's
-whose name the C library has, too.
+The search order: first the shared objects that the user names (option `-libs=a.so,b.so` of a
+target), then the C library's `libm` and `libc`. Other libraries that this process has loaded do
+not count, since a compiled module must work without them.
+
+Refuses, with UserError, a name that none of these objects defines, and a name that both the user
+and the C library define.
 """
 
 from __future__ import annotations
@@ -12,17 +14,38 @@ import ctypes
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 
-_ALWAYS = ("libm.so.6", "libc.so.6")
-_FLOATS: dict[int, Any] = {32: ctypes.c_float, 64: ctypes.c_double}
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
+    import numpy as np
+    import numpy.typing as npt
+
+_C_LIBRARY = ("libm.so.6", "libc.so.6")
+_C_TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
+    "bool": ctypes.c_bool,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
 
 
 def library_paths(option: str) -> tuple[str, ...]:
-    """The absolute paths of the shared objects in the value of `-libs`, all of which load."""
+    """Return the absolute paths of the shared objects in the value of `-libs`.
+
+    Raises UserError if one of them cannot be loaded.
+    """
     paths = tuple(os.path.abspath(path) for path in option.split(",") if path)
     for path in paths:
         _open(path)
@@ -30,79 +53,79 @@ def library_paths(option: str) -> tuple[str, ...]:
 
 
 def _open(path: str) -> ctypes.CDLL:
-    # Loaded objects are never unloaded, so that what links to them finds them by name.
+    # They are never unloaded, so that modules that link against them find them by name.
     try:
         return ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
         raise UserError(
             f"the shared object {path} cannot be loaded",
             why=str(error),
-            remedy="name one that was made for this machine: -libs=/path/to/it.so",
+            remedy="name an object made for this machine: -libs=/path/to/it.so",
         ) from error
 
 
-def find_c_function(name: str, libraries: Sequence[str] = ()) -> Any:
-    """The function `name` of the first of `libraries`, libm and libc that has it, as a ctypes
-    object of its own."""
+def find_c_function(name: str, libraries: Sequence[str] = ()) -> CFuncPtr:
+    """Return the function `name` from the first of `libraries`, libm and libc that defines it.
+
+    Each call returns a new ctypes object. Raises UserError, see the module's docstring.
+    """
     if name.startswith("llvm."):
         raise UserError(
-            f"{name} is an intrinsic of LLVM, and nothing else knows it",
-            why="only what LLVM compiles for this host can use it",
+            f"{name} is an intrinsic of LLVM, not a C function",
+            why="only code that LLVM compiles for this host can use it",
             remedy='build for the target "llvm", or use a function of refcomp, such as popcount',
         )
-    of_user, standard = _first_with(name, libraries), _first_with(name, _ALWAYS)
-    if (
-        of_user is not None
-        and standard is not None
-        and _address(of_user) != _address(standard)
-    ):
+    of_user = _find(name, libraries)
+    standard = _find(name, _C_LIBRARY)
+    function = of_user or standard
+    if function is None:
         raise UserError(
-            f"the C function {name!r} is in {', '.join(libraries)}, but in the C library, too",
+            f"unknown C function {name!r}",
+            where=f"searched: {', '.join([*libraries, *_C_LIBRARY])}",
+            remedy="name the shared object that defines it, "
+            "as in 'llvm -libs=/path/to/it.so'",
+        )
+    # An object that links against libm also finds libm's functions. They are the same ones.
+    if of_user and standard and _address(of_user) != _address(standard):
+        raise UserError(
+            f"both {', '.join(libraries)} and the C library define the function {name!r}",
             why="the dynamic loader would take the C library's",
             remedy="give yours another name",
         )
-    function = of_user or standard
-    if function is not None:
-        return function
-    sought = ", ".join([*libraries, *_ALWAYS])
-    raise UserError(
-        f"there is no C function {name!r}",
-        where=f"it was sought in {sought}",
-        remedy="name the shared object that has it, as in 'llvm -libs=/path/to/it.so'",
-    )
+    return function
 
 
-def _first_with(name: str, paths: Sequence[str]) -> Any:
+def _find(name: str, paths: Sequence[str]) -> CFuncPtr | None:
     for path in paths:
         with suppress(AttributeError):
             return _open(path)[name]
     return None
 
 
-def _address(function: Any) -> int | None:
+def _address(function: CFuncPtr) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def call_c_function(function: Any, args: Sequence[Any], result: DType) -> Any:
-    """What `function` gives for `args`: each is a number with its dtype, or a numpy array, of
-    which the function gets the address."""
-    values = [_c_value(arg) for arg in args]
+def call_c_function(
+    function: CFuncPtr,
+    args: Sequence[tuple[float, DType] | npt.NDArray[np.generic]],
+    result: DType,
+) -> Any:
+    """Call `function`, and return its result as a Python number.
+
+    Each of `args` is a number with its dtype, or a numpy array, which is passed by address.
+    """
+    values = [
+        c_type(arg[1])(arg[0])
+        if isinstance(arg, tuple)
+        else ctypes.c_void_p(arg.ctypes.data)
+        for arg in args
+    ]
     function.restype = c_type(result)
     function.argtypes = [type(value) for value in values]
     return function(*values)
 
 
-def _c_value(arg: Any) -> Any:
-    if not isinstance(arg, tuple):
-        return ctypes.c_void_p(arg.ctypes.data)
-    value, dtype = arg
-    return c_type(dtype)(value)
-
-
-def c_type(dtype: DType) -> Any:
-    """The ctypes type of numbers of a dtype that C has."""
-    if dtype.is_bool:
-        return ctypes.c_bool
-    if dtype.is_int:
-        return getattr(ctypes, f"c_{'u' * (dtype.kind == 'uint')}int{dtype.bits}")
-    return _FLOATS[dtype.bits]
+def c_type(dtype: DType) -> type[ctypes._SimpleCData[Any]]:
+    """Return the ctypes type of one lane of `dtype`. KeyError for f16 and bf16."""
+    return _C_TYPES[str(dtype.element)]

@@ -1,11 +1,15 @@
-"""A content-addressed store on disk that several processes may use at once.
+"""A content-addressed store on disk that several processes may use at the same time.
 
-Layout: `entries/<two digits>/<key>`, one file per entry (a header with a checksum, then the data),
-and `locks/<key>` while somebody makes that entry. Ensures: what `get` returns is exactly what was
-put under that key; a damaged or truncated entry counts as missing and is made again. Entries appear
-by atomic rename. A directory that cannot be written means working without a cache, never a failure.
-Locks only save work: correctness never depends on them. Refuses, by UserError, a directory that
-another user could write to (`refcomp.foundation.cache_folder`).
+Layout:
+
+- `entries/<two digits>/<key>`: one file for each entry, a header with a checksum, then the data
+- `locks/<key>`: a file that a process locks while it makes this entry
+
+Ensures: `get` returns exactly the bytes that were put under the key. A damaged or truncated entry
+counts as missing, and is made again. Entries appear by atomic rename. Locks only save work:
+correctness does not depend on them. If the directory cannot be written to, refcomp works without a
+cache. Refuses, with UserError, a directory that another user could write to
+(`refcomp.foundation.cache_folder`).
 """
 
 import fcntl
@@ -24,63 +28,55 @@ from typing import NamedTuple
 from refcomp.foundation.cache_folder import find_safe_folder, make_private
 from refcomp.foundation.errors import UserError
 
-DEFAULT_LIMIT = 2 << 30
-_MAX_DIGITS = (
-    18  # of the limit: no disk is larger, and Python refuses to read thousands
-)
+DEFAULT_LIMIT = 2 << 30  # bytes
+# Digits of REFCOMP_CACHE_LIMIT. All disks are smaller, and Python refuses to parse thousands.
+_MAX_DIGITS = 18
 
 _MAGIC = b"refcomp-entry-1\n"
 _HEADER_SIZE = len(_MAGIC) + hashlib.sha256().digest_size
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
-# One put in this many looks at the size of the whole store.
+# One put in this many measures the whole store.
 _PUTS_PER_CHECK = 64
-# After an eviction the store is filled to this share of its limit.
+# An eviction leaves the store filled to this share of its limit.
 _SHARE_KEPT = 0.75
 # A temporary file older than this belongs to a process that died.
 _STALE_S = 3600.0
-# Longer than any step of a compilation is allowed to take.
+# Longer than any step of a compilation may take.
 _LOCK_WAIT_S = 600.0
-# Entries and locks are regular files: no link is followed, and no pipe's other end waited for.
+# Entries and locks are regular files. So do not follow links, and do not wait at a pipe.
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class _Entry(NamedTuple):
-    used: float
-    size: int
+    used: float  # time of the last use, in seconds since 1970
+    size: int  # bytes
     path: str
 
 
-def _checksum(key: str, data: bytes) -> bytes:
+def _header(key: str, data: bytes) -> bytes:
+    # The checksum covers the key too: an entry that was renamed is damaged.
     digest = hashlib.sha256(key.encode())
     digest.update(data)
-    return digest.digest()
-
-
-def _encode(key: str, data: bytes) -> bytes:
-    return _MAGIC + _checksum(key, data) + data
-
-
-def _decode(key: str, raw: bytes) -> bytes | None:
-    if not raw.startswith(_MAGIC) or len(raw) < _HEADER_SIZE:
-        return None
-    data = raw[_HEADER_SIZE:]
-    return data if raw[len(_MAGIC) : _HEADER_SIZE] == _checksum(key, data) else None
+    return _MAGIC + digest.digest()
 
 
 class Cache:
-    """A store under the directory `root`, of about `limit` bytes at most."""
+    """A store under the directory `root`, which holds at most about `limit` bytes."""
 
     def __init__(
         self, root: str | os.PathLike[str], limit: int = DEFAULT_LIMIT
     ) -> None:
         self.root = Path(root)
         self.limit = limit
-        # The real path of `root`, once it is there and known to be safe.
+        # The real path of `root`, as soon as it exists and is known to be safe.
         self._safe_root: str | None = None
 
     @staticmethod
     def key(*parts: bytes | str) -> str:
-        """The key of `parts`: 64 hex digits; ("ab", "c") and ("a", "bc") differ."""
+        """Return the key of `parts`: 64 hex digits.
+
+        The keys of ("ab", "c") and ("a", "bc") differ.
+        """
         digest = hashlib.sha256()
         for part in parts:
             raw = part.encode() if isinstance(part, str) else part
@@ -89,7 +85,7 @@ class Cache:
         return digest.hexdigest()
 
     def get(self, key: str) -> bytes | None:
-        """The bytes put under `key`; None when there are none, or only damaged ones."""
+        """Return the bytes under `key`; None if there are none, or they are damaged."""
         path = self._path(key)
         try:
             return None if path is None else _read_entry(key, path)
@@ -97,22 +93,24 @@ class Cache:
             return None
 
     def put(self, key: str, data: bytes) -> None:
-        """Keep `data` under `key`; without effect where the directory cannot be written."""
+        """Keep `data` under `key`, unless the directory cannot be written to."""
         if len(data) + _HEADER_SIZE > self.limit:
             return
         with suppress(OSError):
             self._make_root()
             if path := self._path(key):
                 make_private(os.path.dirname(path))
-                _write_atomically(path, _encode(key, data))
-        if self._is_check_due(key, len(data)):
+                _write_atomically(path, _header(key, data) + data)
+        # Keys are evenly spread, so a rule on keys needs no counter that processes share.
+        is_chosen = int(key[:8], 16) % _PUTS_PER_CHECK == 0
+        if is_chosen or len(data) * _PUTS_PER_CHECK > self.limit:
             self.evict()
 
     def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """The bytes under `key`, made and kept when missing.
+        """Return the bytes under `key`; if they are missing, make and keep them.
 
-        Of several processes that want the same key, one makes it and the others wait. What
-        `make` raises is passed on, and the next in the queue tries for itself.
+        If several processes want the same key, one makes the bytes and the others wait. An
+        exception of `make` reaches the caller, and the next waiting process tries again.
         """
         data = self.get(key)
         if data is not None:
@@ -125,7 +123,7 @@ class Cache:
         return data
 
     def evict(self) -> None:
-        """Delete the least recently used entries if the store is larger than its limit."""
+        """Delete the least recently used entries if the store exceeds its limit."""
         root = self._find_root()
         entries = [] if root is None else sorted(_scan(os.path.join(root, "entries")))
         excess = sum(entry.size for entry in entries) - self.limit
@@ -140,13 +138,13 @@ class Cache:
             to_free -= entry.size
 
     def _find_root(self) -> str | None:
-        """Return the real path of `root`, None where it is missing. UserError if it is unsafe."""
+        """Return the real path of `root`, None if it is missing. UserError if unsafe."""
         if self._safe_root is None:
             self._safe_root = find_safe_folder(str(self.root))
         return self._safe_root
 
     def _make_root(self) -> str | None:
-        """Make `root` where it is missing, and return its real path. UserError, OSError."""
+        """Make `root` if it is missing, and return its real path. UserError, OSError."""
         if self._find_root() is None:
             make_private(str(self.root.absolute()))
         return self._find_root()
@@ -157,16 +155,10 @@ class Cache:
         root = self._find_root()
         return None if root is None else os.path.join(root, "entries", key[:2], key)
 
-    def _is_check_due(self, key: str, size: int) -> bool:
-        # Keys are evenly spread, so that the rule needs no counter shared between processes.
-        return (
-            int(key[:8], 16) % _PUTS_PER_CHECK == 0
-            or size * _PUTS_PER_CHECK > self.limit
-        )
-
     @contextmanager
     def _lock(self, key: str) -> Iterator[None]:
-        path, descriptor = "", None
+        path = ""
+        descriptor = None
         with suppress(OSError):
             if root := self._make_root():
                 make_private(os.path.join(root, "locks"))
@@ -185,10 +177,13 @@ def _read_entry(key: str, path: str) -> bytes | None:
     with open(os.open(path, os.O_RDONLY | _OPEN), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
-        data = _decode(key, file.read())
-        if data is not None:
-            with suppress(OSError):
-                os.utime(file.fileno())
+        raw = file.read()
+        data = raw[_HEADER_SIZE:]
+        if raw[:_HEADER_SIZE] != _header(key, data):
+            return None
+        # The time of the last use, by which `evict` chooses.
+        with suppress(OSError):
+            os.utime(file.fileno())
         return data
 
 
@@ -205,11 +200,11 @@ def _write_atomically(path: str, raw: bytes) -> None:
 
 
 def _acquire(path: str, deadline: float) -> int | None:
-    """A descriptor that holds the lock file at `path`; None when the deadline has passed.
+    """Return a descriptor that holds the lock file at `path`; None after `deadline`.
 
-    Polls, since a stopped process must not stop all others for ever.
+    Polls, because a process that was stopped must not block all others for ever.
     """
-    pause = 0.001
+    pause = 0.001  # seconds
     while time.monotonic() < deadline:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
         if _try_lock(descriptor) and _is_same_file(descriptor, path):
@@ -232,7 +227,10 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _is_same_file(descriptor: int, path: str) -> bool:
-    """Whether the holder before us did not delete the file between our open and our lock."""
+    """Return True if `path` still names the open file.
+
+    The previous holder may have deleted the file between our open and our lock.
+    """
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     except FileNotFoundError:
@@ -240,15 +238,13 @@ def _is_same_file(descriptor: int, path: str) -> bool:
 
 
 def _scan(entries: str) -> Iterator[_Entry]:
-    """All entries; files that dead processes left behind are deleted on the way."""
+    """Yield all entries, and delete temporary files that dead processes left behind."""
+    files: list[os.DirEntry[str]] = []
     with suppress(OSError), os.scandir(entries) as folders:
         for folder in folders:
             if folder.is_dir(follow_symlinks=False):
-                with suppress(OSError), os.scandir(folder.path) as files:
-                    yield from _scan_folder(files)
-
-
-def _scan_folder(files: Iterator[os.DirEntry[str]]) -> Iterator[_Entry]:
+                with suppress(OSError), os.scandir(folder.path) as found:
+                    files += found
     for file in files:
         with suppress(OSError):
             status = file.stat(follow_symlinks=False)
@@ -261,10 +257,10 @@ def _scan_folder(files: Iterator[os.DirEntry[str]]) -> Iterator[_Entry]:
 
 
 def default_cache() -> Cache:
-    """The user's cache: $REFCOMP_CACHE_DIR, else refcomp in the XDG cache directory.
+    """Return the user's cache: $REFCOMP_CACHE_DIR, or refcomp in the XDG cache directory.
 
     Its limit is $REFCOMP_CACHE_LIMIT bytes (default 2 GiB; 0 keeps nothing). Raises UserError
-    when the limit is not a number.
+    if the limit is not a number.
     """
     return Cache(_default_root(), _default_limit())
 
@@ -275,7 +271,7 @@ def _default_root() -> str:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
-    # Without any home directory: a place where nothing can be written, hence no cache.
+    # Without a home directory, name a place that nobody can write to: this turns off the cache.
     return os.path.join(base if os.path.isabs(base) else os.devnull, "refcomp")
 
 
@@ -287,7 +283,7 @@ def _default_limit() -> int:
         raise UserError(
             f"REFCOMP_CACHE_LIMIT is {reprlib.repr(text)}, which is not a number of bytes",
             where="environment variable REFCOMP_CACHE_LIMIT",
-            remedy=f"set it to a whole number of at most {_MAX_DIGITS} digits "
-            f"(default {DEFAULT_LIMIT}), or unset it",
+            remedy=f"unset it, or set it to a whole number of at most {_MAX_DIGITS} digits "
+            f"(default {DEFAULT_LIMIT})",
         )
     return int(text)

@@ -1,10 +1,11 @@
-"""The folder of the cache: found, made, and refused where another user could choose its contents.
+"""The folder of the cache, which is refused if another user could change its contents.
 
-The cache holds machine code that is run without another look. So the folder belongs to this user,
-and no other user may write to it. The folders and links that lead to it belong to this user or to
-root, and no other user may rename what lies in them. OpenSSH looks at `authorized_keys` so.
+The cache holds machine code that is run without another check. So the folder must belong to this
+user, and only this user may write to it. The folders and links that lead to it must belong to this
+user or to root, and no other user may rename their entries. OpenSSH checks `authorized_keys` by
+the same rules.
 
-A folder that a group may write to is safe where that group is its owner's private one: it has the
+A folder that a group may write to is safe if the group is its owner's private group: it has the
 owner's name, and no other member.
 """
 
@@ -18,24 +19,24 @@ from typing import NamedTuple
 
 from refcomp.foundation.errors import UserError
 
-_MAX_LINKS = 40  # as many as Linux follows: path_resolution(7)
+_MAX_LINKS = 40  # the limit of Linux: path_resolution(7)
 _ROOT_UID = 0
 _ALL_UIDS = 2**32 - 1
 _ADVICE = "set REFCOMP_CACHE_DIR to a folder of your own"
 
 
 class _Step(NamedTuple):
-    """A folder, link or file on the way, with the link's target."""
+    """A folder, link or file on the way to the cache."""
 
-    place: str
+    place: str  # its path
     status: os.stat_result
-    link: str | None
+    link: str | None  # the target, if it is a link
 
 
 def find_safe_folder(path: str) -> str | None:
-    """Return the real path of the folder `path`; None where no folder can be reached there.
+    """Return the real path of the folder `path`; None if it is missing or not a folder.
 
-    Raises UserError where another user could choose what lies there.
+    Raises UserError if another user could change its contents.
     """
     path = os.path.abspath(path)
     steps, is_there = _walk(path)
@@ -49,19 +50,22 @@ def find_safe_folder(path: str) -> str | None:
 
 
 def make_private(folder: str) -> None:
-    """Make `folder` where it is missing, and all above it, for this user only. OSError."""
+    """Make `folder` and its missing parents, for this user only. OSError."""
     missing = []
     while not os.path.lexists(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
     for name in reversed(missing):
-        # Several processes may make it at once.
+        # Another process may make it at the same time.
         with suppress(FileExistsError):
             os.mkdir(name, 0o700)
 
 
 def _walk(path: str) -> tuple[list[_Step], bool]:
-    """Return the folders and links that lead to `path`, it included, and if it can be reached."""
+    """Return the steps to `path`, which is the last one, and True if it can be reached.
+
+    Resolves links one by one, as the kernel does, since each link must be checked too.
+    """
     steps: list[_Step] = []
     place = "/"
     links = 0
@@ -71,10 +75,13 @@ def _walk(path: str) -> tuple[list[_Step], bool]:
         if name in ("", ".", ".."):
             place = os.path.dirname(place) if name == ".." else place
             continue
+        entry = os.path.join(place, name)
         try:
-            step = _look(os.path.join(place, name))
+            status = os.lstat(entry)
+            link = os.readlink(entry) if stat.S_ISLNK(status.st_mode) else None
         except OSError:
             return steps, False
+        step = _Step(entry, status, link)
         steps.append(step)
         if step.link is None:
             place = step.place
@@ -87,15 +94,8 @@ def _walk(path: str) -> tuple[list[_Step], bool]:
     return steps, bool(steps)
 
 
-def _look(place: str) -> _Step:
-    status = os.lstat(place)
-    return _Step(
-        place, status, os.readlink(place) if stat.S_ISLNK(status.st_mode) else None
-    )
-
-
 def _check_way(path: str, step: _Step, owners: frozenset[int]) -> None:
-    """Refuse the folder or link `step` on the way to `path` if another user may exchange it."""
+    """Raise UserError if another user may replace `step`, which leads to `path`."""
     is_folder = stat.S_ISDIR(step.status.st_mode)
     if not is_folder and step.link is None:
         return
@@ -106,7 +106,7 @@ def _check_way(path: str, step: _Step, owners: frozenset[int]) -> None:
         mode = stat.filemode(step.status.st_mode)
         raise _refusal(
             path,
-            f"other users may rename what lies in {step.place} ({mode})",
+            f"other users may rename the entries of {step.place} ({mode})",
             f"chmod go-w {step.place}; or {_ADVICE}",
         )
 
@@ -118,7 +118,7 @@ def _check_folder(path: str, step: _Step) -> None:
         raise _refusal(
             path,
             f"other users may write to {step.place} ({stat.filemode(step.status.st_mode)})",
-            f"delete it, since what lies there may be theirs; or {_ADVICE}",
+            f"delete it, since its files may come from them; or {_ADVICE}",
         )
 
 
@@ -126,29 +126,29 @@ def _is_open(status: os.stat_result) -> bool:
     """Return True if users other than the owner may write to the folder."""
     if status.st_mode & stat.S_IWOTH:
         return True
-    return bool(status.st_mode & stat.S_IWGRP) and not _is_private_group(status)
-
-
-def _is_private_group(status: os.stat_result) -> bool:
+    if not status.st_mode & stat.S_IWGRP:
+        return False
     try:
         owner = pwd.getpwuid(status.st_uid)
         group = grp.getgrgid(status.st_gid)
     except KeyError:
-        return False
-    is_owners = owner.pw_name == group.gr_name and owner.pw_gid == group.gr_gid
-    return is_owners and {owner.pw_name}.issuperset(group.gr_mem)
+        return True
+    has_name_of_owner = owner.pw_name == group.gr_name and owner.pw_gid == group.gr_gid
+    is_private = has_name_of_owner and {owner.pw_name}.issuperset(group.gr_mem)
+    return not is_private
 
 
 def _trusted_owners() -> frozenset[int]:
     owners = {_ROOT_UID, os.geteuid()}
     with suppress(OSError):
         if not _has_all_users(Path("/proc/self/uid_map").read_text()):
-            # In such a user namespace, the root of the machine appears under this number.
+            # In a user namespace that lacks users, the machine's root has this number.
             owners.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
     return frozenset(owners)
 
 
 def _has_all_users(uid_map: str) -> bool:
+    # Each line: first number inside, first number outside, count; see user_namespaces(7).
     return sum(int(line.split()[2]) for line in uid_map.splitlines()) >= _ALL_UIDS
 
 
@@ -164,6 +164,6 @@ def _foreign(path: str, step: _Step) -> UserError:
 def _refusal(path: str, why: str, remedy: str) -> UserError:
     return UserError(
         f"{path} is not a safe folder for the cache",
-        why=f"{why}, and the machine code in the cache is run",
+        why=f"{why}, and refcomp runs machine code from the cache",
         remedy=remedy,
     )

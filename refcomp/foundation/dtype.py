@@ -1,7 +1,7 @@
-"""Data types: a kind, a width in bits and a number of vector lanes, and their numpy names.
+"""Data types: a kind, a width in bits, and a number of vector lanes.
 
-Short text form, used in the loop IR: `i32 u8 f16 bf16 f32 f64 bool`, vectors as `f32x8`.
-The classic long names (`float32`, `int8`, `bfloat16`, `float32x8`) are read as well.
+Loop IR spells them `i32 u8 f16 bf16 f32 f64 bool`, and vectors `f32x8`. The long names of numpy and
+TVM (`float32`, `int8`, `bfloat16`, `float32x8`) are understood too.
 """
 
 import re
@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.errors import UserError
 
@@ -32,10 +33,10 @@ _BOOL_PATTERN = re.compile(rf"bool(?:x{_NUMBER})?\Z")
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A scalar or vector type. `bits` is the width of one lane; bool has 1 as a value."""
+    """A scalar or vector type."""
 
     kind: Kind
-    bits: int
+    bits: int  # of one lane; 1 for a bool, which takes a byte in memory
     lanes: int = 1
 
     def __str__(self) -> str:
@@ -46,27 +47,27 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Bytes one lane takes in memory; a bool takes one."""
+        """Bytes of one lane in memory; a bool takes one."""
         return max(1, self.bits // 8)
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        """numpy's own, by which numpy takes a DType wherever it takes a dtype."""
+        """The numpy dtype. Its name lets numpy accept a DType wherever it accepts a dtype."""
         return to_numpy(self)
 
     @property
     def is_float(self) -> bool:
-        """f16, f32, f64 or bf16."""
+        """True for f16, f32, f64 and bf16."""
         return self.kind in ("float", "bfloat")
 
     @property
     def is_int(self) -> bool:
-        """A signed or unsigned integer; bool is not one."""
+        """True for signed and unsigned integers, not for bool."""
         return self.kind in ("int", "uint")
 
     @property
     def is_bool(self) -> bool:
-        """bool, scalar or vector."""
+        """True for bool, scalar or vector."""
         return self.kind == "bool"
 
     @property
@@ -75,7 +76,7 @@ class DType:
         return self if self.lanes == 1 else DType(self.kind, self.bits)
 
     def with_lanes(self, lanes: int) -> "DType":
-        """The same element type with `lanes` lanes."""
+        """Return the same element type with `lanes` lanes."""
         return self if lanes == self.lanes else DType(self.kind, self.bits, lanes)
 
     @property
@@ -86,9 +87,8 @@ class DType:
     @property
     def max_value(self) -> int:
         """The greatest value of an integer type (1 for bool)."""
-        return (
-            (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
-        )
+        value_bits = self.bits - 1 if self.kind == "int" else self.bits
+        return (1 << value_bits) - 1
 
 
 BOOL = DType("bool", 1)
@@ -114,10 +114,10 @@ def _parse(text: str) -> DType:
     if match is None:
         raise _unknown(text)
     kind = _KINDS[match[1]]
-    bits, lanes = int(match[2]), int(match[3] or 1)
+    bits = int(match[2])
     if bits not in _WIDTHS[kind]:
         raise _unknown(text)
-    return DType(kind, bits, lanes)
+    return DType(kind, bits, lanes=int(match[3] or 1))
 
 
 def _unknown(text: str) -> UserError:
@@ -127,10 +127,10 @@ def _unknown(text: str) -> UserError:
     )
 
 
-def as_dtype(value: Any) -> DType:
-    """The DType that a DType, a text ('f32', 'float32x4') or a numpy dtype means.
+def as_dtype(value: "DType | str | npt.DTypeLike") -> DType:
+    """Return the DType for a DType, a text ('f32', 'float32x4') or a numpy dtype.
 
-    Raises UserError for anything refcomp has no type for (complex, dates, objects).
+    Raises UserError for a type that refcomp does not have (complex, dates, objects).
     """
     if isinstance(value, DType):
         return value
@@ -143,7 +143,7 @@ def as_dtype(value: Any) -> DType:
     if hasattr(value, "dtype") and not isinstance(value, type):
         raise UserError(
             f"a {type(value).__name__} is given as a dtype",
-            why="it has a dtype, and is none",
+            why="it has a dtype, but is not a dtype itself",
             remedy="pass its dtype: x.dtype",
         )
     try:
@@ -152,19 +152,20 @@ def as_dtype(value: Any) -> DType:
         raise _unknown(str(value)) from error
 
 
-@cache  # numpy spells a name anew each time, which would dominate a small call
+# Cached, because numpy makes the name anew each time, which would dominate a small call.
+@cache
 def _from_numpy(dtype: np.dtype[Any]) -> DType:
     return _parse(dtype.name)
 
 
 @cache
 def to_numpy(dtype: DType) -> np.dtype[Any]:
-    """The numpy dtype one lane is stored as; bfloat16 comes from the ml_dtypes package."""
+    """Return the numpy dtype of one lane in memory; bf16 comes from package ml_dtypes."""
     if dtype.kind == "bfloat":
-        import ml_dtypes  # noqa: PLC0415  loaded only where bfloat16 is in use
+        import ml_dtypes  # noqa: PLC0415 (imported only if bfloat16 is in use)
 
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
+        bfloat16: type[np.generic] = ml_dtypes.bfloat16
+        return np.dtype(bfloat16)
     if dtype.is_bool:
         return np.dtype(np.bool_)
     return np.dtype(f"{dtype.kind}{dtype.bits}")

@@ -1,6 +1,6 @@
-"""Writes every stage of a build as numbered text, where REFCOMP_DUMP names a folder.
+"""Dumps of a build: every stage as a numbered text file, if REFCOMP_DUMP names a folder.
 
-Refuses, by UserError, a folder that cannot be written.
+Refuses, with UserError, a folder that cannot be written to.
 """
 
 import os
@@ -14,21 +14,23 @@ _numbers = count()
 
 
 def is_dumping() -> bool:
-    """Whether REFCOMP_DUMP names a folder."""
+    """Return True if REFCOMP_DUMP names a folder."""
     return bool(os.environ.get(VARIABLE))
 
 
 def dump_stage(name: str, text: str) -> None:
-    """Writes `text` as NNN_name.txt into the folder, making it when it is missing; else nothing."""
+    """Write `text` as NNN_name.txt into the folder of REFCOMP_DUMP, if it is set.
+
+    Makes the folder if it is missing.
+    """
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
     safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        Path(folder, f"{next(_numbers):03}_{safe}.txt").write_text(
-            text, encoding="utf-8"
-        )
+        path = Path(folder, f"{next(_numbers):03}_{safe}.txt")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(
             f"stages cannot be written to {folder}",

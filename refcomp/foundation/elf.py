@@ -1,9 +1,9 @@
-"""ELF files, from bytes that nobody vouches for. pyelftools parses them; this file bounds its work.
+"""A reader of ELF files that nobody has checked. pyelftools parses; this file bounds its work.
 
-Ensures: what is returned was in the file; work and memory are bounded by the file's size and the
-limits below. pyelftools is imported when a file is read, not before: that takes 40 ms.
-Refuses, by ValueError with the reason: other files than 64-bit little-endian ones, files that end
-too early, and tables larger than a linker writes.
+Ensures: results were in the file. Time and memory are bounded by the file's size and the limits
+below. pyelftools is imported when the first file is read, since the import takes 40 ms.
+Refuses, with ValueError and the reason: files that are not 64-bit little-endian, files that end too
+early, and tables larger than a linker writes.
 Format: System V ABI, chapters "Object Files" and "Dynamic Linking".
 """
 
@@ -22,65 +22,76 @@ _MAX_HEADERS = 1 << 14  # of segments or sections; linkers write some dozens
 _MAX_NOTE_SEGMENTS = 16
 _MAX_NOTES = 1 << 14
 _MAX_SYMBOLS = 1 << 18  # and relocations
-_MAX_NAME_CHARACTERS = (
-    1 << 26
-)  # all names together: in a damaged file they may share their ends
+# Of all names together. In a damaged file, names may overlap, and be longer than the file.
+_MAX_NAME_CHARACTERS = 1 << 26
+
+# pyelftools has no checks of its own in many places, so damage appears as these errors.
+_DAMAGE_ERRORS = (
+    AssertionError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    struct.error,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of the file that a loader places at `address`; sizes are in bytes."""
+    """A part of the file that a loader copies into memory."""
 
     address: int
-    memory_size: int
-    file_offset: int
-    file_size: int
+    memory_size: int  # bytes
+    file_offset: int  # bytes
+    file_size: int  # bytes; the rest of `memory_size` is zeros
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A place that a loader fills in. The machine's ABI defines the numbers `kind`."""
+    """An address in memory whose content a loader computes."""
 
-    kind: int
-    place: int
+    kind: int  # as the machine's ABI numbers them
+    place: int  # the address
     addend: int
 
 
 class ElfFile:
-    """A 64-bit little-endian ELF file. ValueError if `data` has no header of one.
+    """A 64-bit little-endian ELF file.
 
-    Attributes:
-        machine: The processor, as `EM_AMDGPU`; a number if pyelftools does not know it.
-        kind: As `ET_REL` (compiled, not linked) or `ET_DYN`; a number if it is not known.
-        abi_version: The version of the machine's ABI.
+    The constructor raises ValueError if `data` does not begin with a header of such a file.
     """
 
     def __init__(self, data: bytes) -> None:
-        from elftools.elf.elffile import ELFFile  # noqa: PLC0415 (takes long)
+        from elftools.elf.elffile import ELFFile  # noqa: PLC0415 (slow import)
 
         self._data = data
         with _damage_refused():
             self._elf = ELFFile(BytesIO(data))
         if self._elf.elfclass != 64 or not self._elf.little_endian:
             raise ValueError("it is not a 64-bit little-endian ELF file")
+        # Names such as `EM_AMDGPU` and `ET_DYN`; numbers if pyelftools does not know them.
+        # `ET_REL` is the kind of a file that was compiled and not linked.
         self.machine: str | int = self._elf["e_machine"]
         self.kind: str | int = self._elf["e_type"]
         self.abi_version: int = self._elf["e_ident"]["EI_ABIVERSION"]
 
     def loaded_segments(self) -> tuple[Segment, ...]:
-        """Return the segments that a loader places in memory. ValueError."""
+        """Return the segments that a loader copies into memory. ValueError."""
         with _damage_refused():
             return tuple(
                 Segment(
-                    one["p_vaddr"], one["p_memsz"], one["p_offset"], one["p_filesz"]
+                    address=header["p_vaddr"],
+                    memory_size=header["p_memsz"],
+                    file_offset=header["p_offset"],
+                    file_size=header["p_filesz"],
                 )
-                for one in self._segment_headers("PT_LOAD")
+                for header in self._segment_headers("PT_LOAD")
             )
 
     def content(self, segment: Segment) -> bytes:
-        """Return what `segment` is loaded with, `memory_size` bytes. ValueError.
+        """Return the `memory_size` bytes of `segment` after loading. ValueError.
 
-        Check `memory_size` first: a damaged file may ask for any number of bytes.
+        A damaged file may have any `memory_size`, so the caller checks it first.
         """
         end = segment.file_offset + segment.file_size
         if end > len(self._data):
@@ -91,9 +102,10 @@ class ElfFile:
 
     def note(self, name: str, kind: int) -> bytes | None:
         """Return the content of the first note of that name and kind. ValueError."""
-        from elftools.elf.notes import iter_notes  # noqa: PLC0415 (takes long)
+        from elftools.elf.notes import iter_notes  # noqa: PLC0415 (slow import)
 
-        if self.kind == "ET_CORE":  # whose notes hold tables without bounds
+        # pyelftools reads tables of unbounded length from the notes of core dumps.
+        if self.kind == "ET_CORE":
             raise ValueError("it is a core dump")
         with _damage_refused():
             headers = list(self._segment_headers("PT_NOTE"))
@@ -111,7 +123,9 @@ class ElfFile:
             if section is None:
                 raise ValueError("it has no dynamic symbols")
             symbols = _at_most(_MAX_SYMBOLS, section.iter_symbols(), "symbols")
-            return dict(_named((symbol.name, symbol["st_value"]) for symbol in symbols))
+            return dict(
+                _bounded((symbol.name, symbol["st_value"]) for symbol in symbols)
+            )
 
     def relocations(self) -> tuple[Relocation, ...]:
         """Return the relocations that have addends. ValueError."""
@@ -119,28 +133,32 @@ class ElfFile:
             return tuple(_at_most(_MAX_SYMBOLS, self._relocations(), "relocations"))
 
     def needed_libraries(self) -> tuple[str, ...]:
-        """Return the file names of the libraries that the dynamic loader wants. ValueError."""
+        """Return the file names of the libraries that the dynamic loader loads too. ValueError."""
         with _damage_refused():
             section = self._first_section("SHT_DYNAMIC")
             tags = section.iter_tags("DT_NEEDED") if section is not None else ()
-            return tuple(name for name, _ in _named((tag.needed, tag) for tag in tags))
+            return tuple(
+                name for name, _ in _bounded((tag.needed, tag) for tag in tags)
+            )
 
     def _relocations(self) -> Iterator[Relocation]:
-        from elftools.elf.relocation import RelocationTable  # noqa: PLC0415 (takes long)
+        from elftools.elf.relocation import RelocationTable  # noqa: PLC0415 (slow import)
 
         for _, header in self._section_headers():
             if header["sh_type"] != "SHT_RELA":
                 continue
             table = RelocationTable(
-                self._elf, header["sh_offset"], header["sh_size"], True
+                self._elf, header["sh_offset"], header["sh_size"], is_rela=True
             )
             if header["sh_entsize"] != table.entry_size:
                 raise ValueError(f"relocations of {header['sh_entsize']} bytes")
-            for one in table.iter_relocations():
-                yield Relocation(one["r_info_type"], one["r_offset"], one["r_addend"])
+            for entry in table.iter_relocations():
+                yield Relocation(
+                    entry["r_info_type"], entry["r_offset"], entry["r_addend"]
+                )
 
-    # pyelftools makes an object of each entry of a table, for some kinds after reading another
-    # table whole. So only the headers are parsed here, and objects made of what is asked for.
+    # pyelftools makes an object for each segment and section, and reads whole tables for some of
+    # them. So the methods below parse headers only, and make an object for a requested section.
 
     def _segment_headers(self, kind: str) -> Iterator[Any]:
         elf = self._elf
@@ -148,14 +166,13 @@ class ElfFile:
         return (header for header in table if header["p_type"] == kind)
 
     def _section_headers(self) -> Iterator[tuple[int, Any]]:
-        """Return sections' numbers and headers; each section ends within the file."""
+        """Return sections' numbers and headers, after checking sizes."""
         elf = self._elf
         table = self._table("sh", elf.num_sections(), elf.structs.Elf_Shdr)
         for header in table:
             size = header["sh_size"]
-            if header["sh_type"] != "SHT_NOBITS" and header["sh_offset"] + size > len(
-                self._data
-            ):
+            end = header["sh_offset"] + size
+            if header["sh_type"] != "SHT_NOBITS" and end > len(self._data):
                 raise ValueError(f"a section of {size} bytes ends behind the file")
             if header["sh_type"] in ("SHT_SYMTAB", "SHT_DYNSYM"):
                 self._check_symbols(size, header["sh_entsize"])
@@ -179,12 +196,12 @@ class ElfFile:
         return None
 
     def _table(self, prefix: str, count: int, form: Any) -> list[Any]:
-        from elftools.common.utils import struct_parse  # noqa: PLC0415 (takes long)
+        from elftools.common.utils import struct_parse  # noqa: PLC0415 (slow import)
 
-        start, size = self._elf[f"e_{prefix}off"], self._elf[f"e_{prefix}entsize"]
-        if (
-            count and size != form.sizeof()
-        ):  # entries of no length would be read for ever
+        start = self._elf[f"e_{prefix}off"]
+        size = self._elf[f"e_{prefix}entsize"]
+        # Entries of size 0 would overlap, and the table could have any number of them.
+        if count and size != form.sizeof():
             raise ValueError(f"{prefix}entsize is {size}, not {form.sizeof()}")
         if count > _MAX_HEADERS:
             raise ValueError(f"a table of {count} entries")
@@ -195,22 +212,22 @@ class ElfFile:
 
 
 def needed_libraries(data: bytes) -> tuple[str, ...]:
-    """Return `ElfFile.needed_libraries` in order; () for what is not such a file, or damaged."""
+    """Return `ElfFile.needed_libraries`; () if the file is damaged or not an ELF file."""
     try:
         return ElfFile(data).needed_libraries()
     except ValueError:
         return ()
 
 
-def _at_most(most: int, items: Iterable[_T], what: str) -> Iterator[_T]:
+def _at_most(maximum: int, items: Iterable[_T], what: str) -> Iterator[_T]:
     remaining = iter(items)
-    yield from islice(remaining, most)
+    yield from islice(remaining, maximum)
     if next(remaining, None) is not None:
-        raise ValueError(f"more than {most} {what}")
+        raise ValueError(f"more than {maximum} {what}")
 
 
-def _named(items: Iterable[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
-    """Yield the items as long as their names have a bearable length."""
+def _bounded(items: Iterable[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
+    """Yield the pairs of a name and a value. ValueError if the names are too long in all."""
     characters = 0
     for name, value in items:
         characters += len(name)
@@ -221,20 +238,13 @@ def _named(items: Iterable[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
 
 @contextmanager
 def _damage_refused() -> Iterator[None]:
-    """Raise ValueError in place of all that pyelftools raises for a damaged file."""
-    from elftools.common.exceptions import ELFError  # noqa: PLC0415 (takes long)
+    """Turn each exception that pyelftools raises for a damaged file into ValueError."""
+    from elftools.common.exceptions import ELFError  # noqa: PLC0415 (slow import)
     from elftools.construct import ConstructError  # noqa: PLC0415
 
-    programming = (
-        AssertionError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-    )
     try:
         yield
     except (ELFError, ConstructError) as error:
         raise ValueError(str(error)) from error
-    except (*programming, struct.error) as error:
+    except _DAMAGE_ERRORS as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error

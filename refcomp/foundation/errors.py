@@ -1,14 +1,12 @@
-"""The four kinds of failure a user can meet; each says what, where, why and what to do.
+"""The four kinds of failure a user can meet. Each says what, where, why and what to do.
 
-`UserError`       you asked for something illegal.
-`Unsupported`     the request is legal, but beyond what refcomp can do; the reason is told.
-`ToolchainError`  an external tool is missing, failed or hung.
-`CompilerBug`     refcomp broke one of its own rules; raised only by checks, with the IR.
+`UserError`       The request is illegal.
+`Unsupported`     The request is legal, but refcomp cannot do it. The error says why.
+`ToolchainError`  An external tool is missing, failed or hung.
+`CompilerBug`     refcomp broke one of its own rules. A check found it, and reports the IR.
 
-All derive from `RefcompError`, so that a caller can catch every deliberate failure at once.
-
-Uncaught, they are printed with the user's own frames only; `refcomp.foundation.tracebacks` says
-how.
+All derive from `RefcompError`, so that a caller can catch every deliberate failure at once. Python
+prints an uncaught one with the user's own frames only: see `refcomp.foundation.tracebacks`.
 """
 
 from __future__ import annotations
@@ -22,9 +20,16 @@ if TYPE_CHECKING:
 
 
 class RefcompError(Exception):
-    """A deliberate failure: `what` in one sentence, then optional where, why and remedy."""
+    """A deliberate failure.
 
-    # True for what is for refcomp's authors to read: the traceback shows where it arose.
+    Attributes:
+        what: the failure in one sentence.
+        where: the user's line, the statement or the setting, if known.
+        why: the reason or the rule.
+        remedy: what to do.
+    """
+
+    # True if refcomp's authors are to read the error: the traceback then has all frames.
     keeps_frames: ClassVar[bool] = False
 
     def __init__(
@@ -35,48 +40,52 @@ class RefcompError(Exception):
         why: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        self.what, self.where, self.why, self.remedy = what, where, why, remedy
+        self.what = what
+        self.where = where
+        self.why = why
+        self.remedy = remedy
         super().__init__(what)
         hide_from_pytest()
 
     def __str__(self) -> str:
-        labelled = (
-            ("where", self.where),
-            ("why", self.why),
-            ("what to do", self.remedy),
-        )
-        details = [f"  {label}: {text}" for label, text in labelled if text]
+        labels = {"where": self.where, "why": self.why, "what to do": self.remedy}
+        details = [f"  {label}: {text}" for label, text in labels.items() if text]
         return "\n".join([self.what, *details])
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython prints of the error; it asks for this method."""
+        """Return the lines that IPython prints; IPython looks for a method of this name."""
         return render(self)
 
 
 class UserError(RefcompError):
-    """The request is illegal as written; the remedy says what would be legal."""
+    """An illegal request. The remedy says what would be legal."""
 
 
 class OutOfBounds(UserError):
-    """A compiled function met an index beyond a buffer; raised by calls of functions that were
-    built with the build option `check_bounds`. The outputs of the call are undefined."""
+    """An index outside of its buffer, found during a call of a compiled function.
+
+    Only functions that were built with the build option `check_bounds` raise it. The outputs of
+    the call are undefined.
+    """
 
 
 class Unsupported(RefcompError):
-    """The request is legal but refcomp cannot do it; `why` names the limit."""
+    """A legal request that refcomp cannot fulfil. `why` names the limit."""
 
 
 class CompilerBug(RefcompError):
-    """A rule of refcomp itself is broken; carries the IR so that it can be reported."""
+    """A broken rule of refcomp itself, with the IR for a bug report."""
 
     keeps_frames = True
 
 
 class ToolchainError(RefcompError):
-    """A tool is missing, failed or ran too long.
+    """An external tool that is missing, failed or ran too long.
 
-    `command` is the argument list as it was run (empty when no tool was found), `stderr` its
-    error output, `kept` the private directory that holds the inputs for a retry by hand.
+    Attributes:
+        command: the arguments of the tool; () if no tool was found.
+        stderr: the tool's error output.
+        kept: the private folder with the tool's inputs, to try again by hand.
     """
 
     def __init__(
@@ -91,17 +100,17 @@ class ToolchainError(RefcompError):
         remedy: str | None = None,
     ) -> None:
         super().__init__(what, where=where, why=why, remedy=remedy)
-        self.command, self.stderr, self.kept = command, stderr, kept
+        self.command = command
+        self.stderr = stderr
+        self.kept = kept
 
     def __str__(self) -> str:
         lines = [super().__str__()]
         if self.command:
             lines.append(f"  command: {' '.join(self.command)}")
         if self.stderr:
-            lines += [
-                "  stderr:",
-                *(f"    {line}" for line in self.stderr.splitlines()),
-            ]
+            lines.append("  stderr:")
+            lines += [f"    {line}" for line in self.stderr.splitlines()]
         if self.kept is not None:
             lines.append(f"  kept: {self.kept}")
         return "\n".join(lines)

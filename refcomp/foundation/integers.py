@@ -1,13 +1,12 @@
-"""The meaning of operators on integers, for all rooms that compute with constants or sizes.
+"""The meaning of integer operators, for all rooms that compute with constants or sizes.
 
-Operators take and return Python's unbounded integers; `wrap` brings a result back into a dtype. A
-division by zero gives 0. The oracle has a table of its own on purpose: it judges what this one
-made.
+Operators take and return Python's unbounded integers. `wrap` converts a result to a dtype, by
+modular arithmetic. A division by zero gives 0. The oracle has a table of its own on purpose, since
+it judges results of this one.
 """
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 from refcomp.foundation.dtype import DType
 
@@ -33,7 +32,7 @@ def truncated_remainder(a: int, b: int) -> int:
     return a - b * truncated_quotient(a, b) if b else 0
 
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -41,7 +40,8 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-# By the names of the nodes of `refcomp.ir.expr` in lower case; shifts depend on a dtype.
+# Name of a node of `refcomp.ir.expr` in lower case -> function. Shifts are functions below,
+# since they depend on a dtype.
 OPERATORS: dict[str, Callable[[int, int], int]] = {
     **COMPARISONS,
     "add": operator.add,
@@ -62,18 +62,18 @@ OPERATORS: dict[str, Callable[[int, int], int]] = {
 
 
 def shift_left(a: int, amount: int, dtype: DType) -> int:
-    """Return `a` shifted by `amount`, taken as unsigned; 0 for a shift by all bits or more."""
+    """Return `a << amount`; 0 if `amount`, as an unsigned number, is at least the width."""
     amount %= 1 << dtype.bits
     return a << amount if amount < dtype.bits else 0
 
 
 def shift_right(a: int, amount: int, dtype: DType) -> int:
-    """Return `a` shifted by `amount`, taken as unsigned, and filled with its sign."""
+    """Return `a >> amount`, filled with the sign of `a`; `amount` is taken as unsigned."""
     return a >> amount % (1 << dtype.bits)
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """Return the integer of `dtype` with the low bits of `value`; for bool, 1 unless it is 0."""
+    """Return `value` modulo 2 ** bits, as an integer of `dtype`; for bool, `value != 0`."""
     if dtype.is_bool:
         return int(value != 0)
     value &= (1 << dtype.bits) - 1

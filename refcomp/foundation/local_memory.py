@@ -1,10 +1,10 @@
-"""Arguments of kernels that are shared memory of a group: `local T *` in OpenCL C.
+"""Kernel arguments that are shared memory of a group: `local T *` in OpenCL C.
 
     kernels["reverse"](x, LocalMemory(256), grid=2, block=64)
 
-Such an argument is an offset of 32 bits into the shared memory of a group. What the kernel declares
-itself comes first, then what is asked for beside it, then one piece for each such argument, in
-their order. Refuses sizes that are not positive numbers of bytes.
+The kernel receives a 32-bit offset into the shared memory of its group. This memory begins with the
+variables that the kernel declares. The dynamic shared memory of the launch follows, and then one
+piece for each such argument, in order. Refuses sizes that are not positive integers.
 """
 
 from collections.abc import Iterable
@@ -19,31 +19,28 @@ LOCAL_POINTER = "dynamic_shared_pointer"
 
 @dataclass(frozen=True, slots=True)
 class LocalMemory:
-    """Shared memory for one argument of a kernel, one piece for each group.
+    """Shared memory for one argument of a kernel. Each group gets a piece of its own."""
 
-    Attributes:
-        size: Bytes, at least 1.
-    """
-
-    size: int
+    size: int  # bytes, at least 1
 
     def __post_init__(self) -> None:
         if type(self.size) is not int or self.size < 1:
             raise UserError(
                 f"LocalMemory({self.size!r}) is not a size",
-                why="it counts the bytes of shared memory that a group gets for an argument",
-                remedy="give a whole number from 1 on: LocalMemory(64 * 4) for 64 floats",
+                why="a size is the number of bytes that each group gets for the argument",
+                remedy="give a whole number >= 1: LocalMemory(64 * 4) for 64 floats",
             )
 
 
 def place_local(
     start: int, wanted: Iterable[tuple[LocalMemory, int]]
 ) -> tuple[list[int], int]:
-    """Return the offset of each piece and the end of the last, in bytes.
+    """Return the offset of each piece, and the end of the last one, in bytes.
 
-    Each piece comes with its alignment in bytes; the first begins at `start` or behind it.
+    `wanted` has each piece with its alignment in bytes. No piece begins before `start`.
     """
-    offsets, end = [], start
+    offsets = []
+    end = start
     for piece, alignment in wanted:
         offset = -(-end // alignment) * alignment
         offsets.append(offset)

@@ -1,6 +1,6 @@
-"""Facts about the processor under this process: its name, its kind, its instruction sets.
+"""Facts about this machine's processor: its name, its kind, its instruction sets.
 
-Read from /proc/cpuinfo where there is one; elsewhere no feature is known, and none is refused.
+They come from /proc/cpuinfo. Without this file, no instruction set is known, and none is refused.
 """
 
 import platform
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
-# Of x86's flags only those that a compiler emits instructions for: the others tell of the kernel
+# Those flags of x86 that a compiler emits instructions for. The other flags depend on the kernel
 # and the hypervisor, and differ between machines that run the same code.
 _X86_INSTRUCTION_SETS = re.compile(
     r"3dnow\w*|abm|adx|aes|amx_\w+|avx\w*|bmi[12]|clflushopt|clwb|clzero|cldemote|cx16|cx8|cmov"
@@ -21,19 +21,19 @@ _X86 = ("x86_64", "i686", "AMD64")
 
 
 def machine() -> str:
-    """The kind of processor that machine code must be for: `x86_64`, `aarch64`."""
+    """Return the kind of processor that runs machine code here: `x86_64`, `aarch64`."""
     return platform.machine()
 
 
 @cache
 def cpu_name() -> str:
-    """The processor's own name, or its kind where it does not tell one."""
+    """Return the name of the processor's model, or its kind if the name is not known."""
     return _cpuinfo_field("model name") or machine()
 
 
 @cache
 def cpu_features() -> frozenset[str]:
-    """The instruction sets of this processor, named as in /proc/cpuinfo; empty when unknown."""
+    """Return the instruction sets, named as in /proc/cpuinfo; none if not known."""
     names = (_cpuinfo_field("flags") or _cpuinfo_field("Features")).split()
     if machine() not in _X86:
         return frozenset(names)
@@ -41,7 +41,7 @@ def cpu_features() -> frozenset[str]:
 
 
 def _cpuinfo_field(name: str) -> str:
-    """The value in the block of the first processor, '' when there is none."""
+    """Return the value in the block of the first processor, '' if it is missing."""
     try:
         text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,9 +1,9 @@
-"""Names in generated text: made harmless, and made unique.
+"""Names in generated text: sanitized and unique.
 
-Names come from users and from model files, so they are hostile until they have passed `mangle`
-(symbols of machine code: letters, digits, `_`) or `to_identifier` (the loop IR's text, which has
-dots too). Both leave harmless names as they are; any other gets a suffix from its hash, so that
-different names stay different.
+Names come from users and from model files, so they are not trusted. Before a name enters a text, it
+passes one of two functions: `mangle` for symbols of machine code (letters, digits and `_`), or
+`to_identifier` for loop IR (dots too). Both return a valid name unchanged. Any other name gets a
+suffix from its hash, so that different names stay different.
 """
 
 from __future__ import annotations
@@ -11,53 +11,55 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 
-_LONGEST = 120
+_MAX_LENGTH = 120
 _NOT_IN_SYMBOL = re.compile(r"[^A-Za-z0-9_]")
 _NOT_IN_IDENTIFIER = re.compile(r"[^A-Za-z0-9_.]")
 _CALLEE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 
-def checked_name(name: Any, of_what: str) -> str:
-    """`name`, which may be any text; UserError for what is none."""
+def checked_name(name: object, of_what: str) -> str:
+    """Return `name`. UserError if it is not a text; any text is accepted."""
     if not isinstance(name, str):
         raise UserError(
-            f"{name!r} is no name for {of_what}", remedy='a name is a text, such as "x"'
+            f"{name!r} is not a name for {of_what}",
+            remedy='a name is a text, such as "x"',
         )
     return name
 
 
 def is_callee(name: str) -> bool:
-    """Whether a function outside the loop IR may be called by `name`: an identifier, with dots."""
-    return len(name) <= _LONGEST and _CALLEE.match(name) is not None
+    """Return True if loop IR may call an outside function by `name`."""
+    return len(name) <= _MAX_LENGTH and _CALLEE.match(name) is not None
 
 
-def checked_callee(name: Any) -> str:
-    """`name`, by which a function outside the loop IR is called; UserError when it cannot be."""
-    if is_callee(checked_name(name, "a function")):
-        return str(name)
+def checked_callee(name: object) -> str:
+    """Return `name`. UserError if loop IR cannot call an outside function by it."""
+    text = checked_name(name, "a function")
+    if is_callee(text):
+        return text
     raise UserError(
-        f"{name!r} is no name for a function that is called",
-        why=f"it is at most {_LONGEST} letters, digits, `_` and dots, and begins with no digit",
-        remedy='a name such as "my.function"',
+        f"{name!r} is not a name for a function that compiled code calls",
+        why=f"such a name has at most {_MAX_LENGTH} letters, digits, `_` and dots, "
+        "and does not begin with a digit or a dot",
+        remedy='choose a name such as "my.function"',
     )
 
 
 def mangle(name: str) -> str:
-    """`name` as a symbol of [A-Za-z0-9_] that starts with no digit; itself where it is one."""
-    return _harmless(name, _NOT_IN_SYMBOL)
+    """Return a symbol for `name`, [A-Za-z_][A-Za-z0-9_]*: the same name if it is one."""
+    return _sanitized(name, _NOT_IN_SYMBOL)
 
 
 def to_identifier(name: str) -> str:
-    """`name` as an identifier of the loop IR's text, [A-Za-z_][A-Za-z0-9_.]*."""
-    return _harmless(name, _NOT_IN_IDENTIFIER)
+    """Return a loop-IR identifier for `name`, [A-Za-z_][A-Za-z0-9_.]*."""
+    return _sanitized(name, _NOT_IN_IDENTIFIER)
 
 
-def _harmless(name: str, unwanted: re.Pattern[str]) -> str:
-    clean = unwanted.sub("_", name)[:_LONGEST]
+def _sanitized(name: str, unwanted: re.Pattern[str]) -> str:
+    clean = unwanted.sub("_", name)[:_MAX_LENGTH]
     if not re.match("[A-Za-z_]", clean):
         clean = f"_{clean}"
     if clean == name:
@@ -67,25 +69,28 @@ def _harmless(name: str, unwanted: re.Pattern[str]) -> str:
 
 
 class UniqueNames:
-    """Gives each asker a name that nobody else holds: the wish itself, or with a number behind.
+    """A set of names in use, which makes each new name unique by a number at its end.
 
-    `reserved` are names that nobody may hold. A number follows `separator`, from `first` on.
+    The set begins with the `reserved` names. Numbers follow `separator`, beginning with `first`.
     """
 
     def __init__(
         self, reserved: Iterable[str] = (), separator: str = "_", first: int = 1
     ) -> None:
         self._taken = set(reserved)
-        self._separator, self._first = separator, first
-        # Lower numbers of a wish are taken: a thousand equal wishes shall not try half a million.
+        self._separator = separator
+        self._first = first
+        # Wish -> the lowest number that may be free. Without it, a thousand equal wishes would
+        # try half a million numbers.
         self._untried: dict[str, int] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._taken
 
     def take(self, wish: str) -> str:
-        """`wish`, or `wish_1`, `wish_2`, ...: the first that is not taken; it is taken now."""
-        name, number = wish, self._untried.get(wish, self._first)
+        """Return the first free name of `wish`, `wish_1`, `wish_2`, ..., and take it."""
+        name = wish
+        number = self._untried.get(wish, self._first)
         while name in self._taken:
             name = f"{wish}{self._separator}{number}"
             number += 1
@@ -94,6 +99,6 @@ class UniqueNames:
         return name
 
     def release(self, name: str) -> None:
-        """Lets others take `name` again."""
+        """Make `name` free again."""
         self._taken.discard(name)
         self._untried.clear()

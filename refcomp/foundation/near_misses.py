@@ -1,4 +1,4 @@
-"""Suggests known names that are near to an unknown one."""
+"""Suggestions for a name that is not known."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ _MAX_SHOWN = 3
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the nearest of `known`, or an empty text where none is near."""
-    by_lower = {one.lower(): one for one in known}
+    """Return "did you mean ...?" with the nearest of `known`; '' if none is near."""
+    by_lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), by_lower, _MAX_SHOWN)
-    names = [by_lower[one] for one in near]
+    names = [by_lower[each] for each in near]
     if not names:
         return ""
     *first, last = names

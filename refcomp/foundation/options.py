@@ -1,10 +1,10 @@
-"""Build options: what a user licenses or asks of the compiler, for the builds in a scope.
+"""Build options: what a user permits or requests, for all builds in a scope.
 
     with refcomp.build_options(contract=True):
         module = refcomp.build(schedule, [A, B, C])
 
-A scope belongs to the thread (and the task of asyncio) that opened it; scopes nest. Options are no
-part of a target, as they say what a result may be, not what it is for.
+A scope belongs to the thread or the asyncio task that opened it. Scopes nest. Options are not part
+of a target: a target says where the result runs, an option says which results are right.
 """
 
 from __future__ import annotations
@@ -21,15 +21,22 @@ from refcomp.foundation.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """`contract`: a * b + c on f32 and f64 is rounded once, as one fused multiply-add. Without it
-    every operation rounds, and every target gives the same bits. `narrow_indices`: indices are i32
-    where they are proved to fit; no result changes, and LLVM finds most of it by itself.
-    `certify`: each build is certified first, on small sizes (`refcomp.certify`), and fails with a
-    CompilerBug that names the guilty step where a result changes. REFCOMP_CERTIFY=1 in the
-    environment asks for it everywhere, and for a line on stderr of each certificate; a scope may
-    say otherwise. `check_bounds`: compiled code checks each access that is not proved to be in
-    bounds, and a call raises OutOfBounds where an index is wrong. REFCOMP_CHECK_BOUNDS=1 in the
-    environment asks for it everywhere; a scope may say otherwise."""
+    """The options of a build.
+
+    Attributes:
+        contract: Round a * b + c on f32 and f64 once, as a fused multiply-add. Without this option
+            each operation rounds, and all targets give the same bits.
+        narrow_indices: Compute indices as i32 if they are proved to fit. Results do not change.
+            LLVM does most of this by itself.
+        certify: Certify each build first, on small sizes (see `refcomp.certify`). If a step
+            changes a result, the build raises CompilerBug and names the step. REFCOMP_CERTIFY=1 in
+            the environment sets this option, and prints a line on stderr for each certificate.
+        check_bounds: Check each access that is not proved to be in bounds when the compiled code
+            runs. A call raises OutOfBounds if an index is wrong. REFCOMP_CHECK_BOUNDS=1 in the
+            environment sets this option.
+
+    A scope overrides the environment.
+    """
 
     contract: bool = False
     narrow_indices: bool = False
@@ -38,69 +45,70 @@ class BuildOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """The environment variable that asks for an option, and what it has builds do."""
+class _Variable:
+    """An environment variable that sets an option."""
 
-    variable: str
-    effect: str
+    name: str
+    effect: str  # on builds, as an infinitive
 
 
-# Options that the environment may ask for, and the variables that do.
-_ASKED_BY = {
-    "certify": _Asking("REFCOMP_CERTIFY", "certify each build"),
-    "check_bounds": _Asking("REFCOMP_CHECK_BOUNDS", "check accesses in each build"),
+# Option -> the variable that sets it. The other options have none.
+_VARIABLES = {
+    "certify": _Variable("REFCOMP_CERTIFY", "certify each build"),
+    "check_bounds": _Variable("REFCOMP_CHECK_BOUNDS", "check accesses in each build"),
 }
 _CURRENT: ContextVar[BuildOptions | None] = ContextVar("build_options", default=None)
 
 
 def current_options() -> BuildOptions:
-    """The options that hold here."""
+    """Return the options of the innermost scope; without one, those of the environment.
+
+    Raises UserError if a variable of the environment is neither 0 nor 1.
+    """
     scoped = _CURRENT.get()
     if scoped is not None:
         return scoped
-    return BuildOptions(**{option: _is_asked_for(option) for option in _ASKED_BY})
+    return BuildOptions(
+        certify=_is_set("certify"), check_bounds=_is_set("check_bounds")
+    )
 
 
 def is_certify_in_environment() -> bool:
-    """Return True if REFCOMP_CERTIFY asks for a certificate of each build.
-
-    UserError for any other text than 0 and 1.
-    """
-    return _is_asked_for("certify")
+    """Return True if REFCOMP_CERTIFY is 1. UserError if it is neither 0 nor 1."""
+    return _is_set("certify")
 
 
-def _is_asked_for(option: str) -> bool:
-    name = _ASKED_BY[option].variable
-    text = os.environ.get(name, "")
+def _is_set(option: str) -> bool:
+    variable = _VARIABLES[option]
+    text = os.environ.get(variable.name, "")
     if text not in ("", "0", "1"):
         raise UserError(
-            f"{name} is {reprlib.repr(text)}, which is neither 0 nor 1",
-            where=f"environment variable {name}",
-            remedy=f"set it to 1 to {_ASKED_BY[option].effect}, to 0 or nothing to leave that out",
+            f"{variable.name} is {reprlib.repr(text)}, which is neither 0 nor 1",
+            where=f"environment variable {variable.name}",
+            remedy=f"set it to 1 to {variable.effect}; otherwise set it to 0 or unset it",
         )
     return text == "1"
 
 
 @contextmanager
 def build_options(**changes: bool) -> Iterator[BuildOptions]:
-    """Some options changed for the builds in its body; UserError for what is no option."""
-    _check(changes)
-    token = _CURRENT.set(replace(current_options(), **changes))
-    try:
-        yield current_options()
-    finally:
-        _CURRENT.reset(token)
+    """Change options for the builds in the body; see `BuildOptions` for their meaning.
 
-
-def _check(changes: dict[str, bool]) -> None:
+    Raises UserError for an unknown option and for a value that is not a bool.
+    """
     known = [field.name for field in fields(BuildOptions)]
     for name, value in changes.items():
         if name not in known:
             raise UserError(
-                f"there is no build option {name!r}",
+                f"unknown build option {name!r}",
                 remedy=f"options: {', '.join(known)}",
             )
         if not isinstance(value, bool):
             raise UserError(
                 f"the build option {name} is {value!r}", remedy="pass True or False"
             )
+    token = _CURRENT.set(replace(current_options(), **changes))
+    try:
+        yield current_options()
+    finally:
+        _CURRENT.reset(token)

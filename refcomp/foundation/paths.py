@@ -1,22 +1,21 @@
-"""Paths as users give them, checked before anything opens them."""
+"""Checks of paths that users give, before anything opens them."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 
 
-def checked_path(path: Any, of_what: str) -> str:
+def checked_path(path: object, of_what: str) -> str:
     """Return `path`, a text or an os.PathLike, as a text.
 
-    UserError for anything else, for an empty one, and for one that no file can have.
+    Raises UserError for anything else, for an empty path, and for a path with a NUL character.
     """
     if not isinstance(path, str | os.PathLike):
         raise UserError(
             f"{path!r} is not a path for {of_what}",
-            why=f"a path is a text or a pathlib.Path, and this is a {type(path).__name__}",
+            why=f"a path is a text or a pathlib.Path, but this is a {type(path).__name__}",
             remedy='pass a path such as "model.rc"',
         )
     text = os.fspath(path)

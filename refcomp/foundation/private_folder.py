@@ -1,11 +1,11 @@
-"""Temporary folders of this process, removed even when it is killed: then by the next one.
+"""Temporary folders of this process. If the process is killed, the next one removes them.
 
-A folder is `refcomp-*` in TMPDIR, private to the user. It holds `work`, where the caller writes,
-and `.refcomp-lock`, which this process locks (flock) as long as it uses the folder. The kernel
-frees that lock when the process ends, however it ends.
+A folder is `refcomp-*` in TMPDIR, and only this user can read it. It holds `work`, where the caller
+writes, and `.refcomp-lock`, which this process locks (flock) while it uses the folder. The kernel
+releases the lock when the process ends for any reason.
 
-Ensures: only folders of this user with a lock that nobody holds are removed. A folder without a
-lock file was kept for the user, or does not come from here; it stays. No link is followed.
+Ensures: only folders of this user are removed, and only if they have a lock file that no process
+holds. A folder without a lock file was kept for the user, or is not refcomp's. No link is followed.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _PREFIX = "refcomp-"
 _WORK = "work"
 _LOCK = ".refcomp-lock"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK, opening a pipe that somebody put there would wait for its other end.
+# O_NONBLOCK: if somebody put a pipe there, do not wait for its other end.
 _FILE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 # Folders whose leftovers this process has removed already.
@@ -31,12 +31,16 @@ _swept: set[str] = set()
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Make a folder that only this user can read; it stays when an error names it as kept.
+    """Make a folder that only this user can read, and remove it at the end.
 
-    Raises ToolchainError where no folder can be made.
+    It stays if the body raises a ToolchainError that names it as `kept`. Raises ToolchainError if
+    no folder can be made.
     """
     with _explained():
-        _sweep_once(tempfile.gettempdir())
+        temporary = tempfile.gettempdir()
+        if temporary not in _swept:
+            _swept.add(temporary)
+            remove_stale(temporary)
         outer = Path(tempfile.mkdtemp(prefix=_PREFIX))
     folder = outer / _WORK
     lock = None
@@ -74,7 +78,7 @@ def _explained() -> Iterator[None]:
 def _make_lock(outer: Path) -> int:
     """Return the descriptor of a locked lock file in `outer`.
 
-    The file gets its name when it is locked, so that no other process finds it unlocked.
+    The file gets its name after it is locked, so that no other process finds it unlocked.
     """
     unnamed = outer / "new-lock"
     descriptor = os.open(unnamed, _FILE | os.O_CREAT | os.O_EXCL, 0o600)
@@ -82,20 +86,14 @@ def _make_lock(outer: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(unnamed, outer / _LOCK)
     except OSError:
-        # A file system without locks: what a killed process leaves there stays.
+        # The file system has no locks. Then the folders of killed processes stay.
         with suppress(OSError):
             os.unlink(unnamed)
     return descriptor
 
 
-def _sweep_once(temporary: str) -> None:
-    if temporary not in _swept:
-        _swept.add(temporary)
-        remove_stale(temporary)
-
-
 def remove_stale(temporary: str) -> None:
-    """Remove from the folder `temporary` what killed processes of this user left there."""
+    """Remove the folders in `temporary` that killed processes of this user left behind."""
     with suppress(OSError), _opened(temporary, os.O_RDONLY | os.O_DIRECTORY) as parent:
         for name in os.listdir(parent):
             if name.startswith(_PREFIX):
@@ -106,23 +104,21 @@ def remove_stale(temporary: str) -> None:
 def _remove_if_stale(parent: int, name: str, outer: int) -> None:
     """Remove the folder `outer`, called `name` in `parent`, if its process is dead.
 
-    Works by descriptors only: what somebody puts in the place of `name` meanwhile is not touched,
-    since rmdir takes empty folders alone.
+    Uses descriptors only. If somebody replaces `name` by another folder in the meantime, that
+    folder keeps its files, since rmdir removes empty folders only.
     """
-    if os.fstat(outer).st_uid != os.geteuid() or not {_LOCK, _WORK}.issuperset(
-        os.listdir(outer)
-    ):
+    is_ours = os.fstat(outer).st_uid == os.geteuid()
+    if not is_ours or not {_LOCK, _WORK}.issuperset(os.listdir(outer)):
         return
     with _opened(_LOCK, _FILE, outer) as lock:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX | fcntl.LOCK_NB
-        )  # BlockingIOError: still in use
-        # Its process may have let the folder be kept between our open and our lock.
+        # Raises BlockingIOError if a process still uses the folder.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Between our open and our lock, its process may have kept the folder for the user.
         named = os.stat(_LOCK, dir_fd=outer, follow_symlinks=False)
         if not os.path.samestat(os.fstat(lock), named):
             return
         shutil.rmtree(_WORK, ignore_errors=True, dir_fd=outer)
-        # The lock goes last: if this process is killed before, the next one goes on.
+        # Remove the lock last: if this process is killed before, the next one continues.
         if os.listdir(outer) == [_LOCK]:
             os.unlink(_LOCK, dir_fd=outer)
             os.rmdir(name, dir_fd=parent)

@@ -1,9 +1,9 @@
-"""What compiling asks of Python itself: deeper recursion, and no garbage collection meanwhile.
+"""Settings of Python during a compilation: deeper recursion, and no garbage collection.
 
-A tree of nodes is as deep as the user's expression, and most rooms walk trees by recursion. The
-doors of these rooms raise Python's recursion limit by `deep_recursion` while they are at work;
-what is deeper still is refused. Both settings belong to the process: they are changed when the
-first caller enters, in whatever thread, and put back when the last one leaves.
+A tree of nodes is as deep as the user's expression, and most rooms walk trees by recursion. So the
+public functions of these rooms raise Python's recursion limit by `deep_recursion`. Deeper trees are
+refused. The settings belong to the whole process: the first thread that needs one changes it,
+and the last one restores it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from threading import Lock
 
 from refcomp.foundation.errors import Unsupported
 
-# Room for trees some 3,000 nodes deep; a stack of 4 MiB holds what they take of it.
-MOST_FRAMES = 20_000
+# Python frames for trees about 3,000 nodes deep, which use less than 4 MiB of the C stack.
+MAX_FRAMES = 20_000
 
 
 class _Shared:
-    """A setting of the process, changed by the first of those who need it, restored by the last.
+    """A setting of the process. Its first user changes it, and its last user restores it.
 
-    `change` changes it and returns what restores it.
+    `change` changes the setting, and returns a function that restores it.
     """
 
     def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
-        self._change, self._lock, self._users = change, Lock(), 0
+        self._change = change
+        self._lock = Lock()
+        self._users = 0
         self._restore: Callable[[], None] | None = None
 
     def enter(self) -> None:
@@ -45,7 +47,7 @@ class _Shared:
 
 def _raise_limit() -> Callable[[], None]:
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, MOST_FRAMES))
+    sys.setrecursionlimit(max(before, MAX_FRAMES))
 
     def restore() -> None:
         sys.setrecursionlimit(before)
@@ -60,24 +62,25 @@ def _pause_collector() -> Callable[[], None]:
     return gc.enable
 
 
-_recursion, _collector = _Shared(_raise_limit), _Shared(_pause_collector)
+_recursion = _Shared(_raise_limit)
+_collector = _Shared(_pause_collector)
 
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Lets what runs inside (or the function decorated with it) recurse along deep trees.
+    """Raise the recursion limit for the body, or for the function that it decorates.
 
-    Raises Unsupported in place of RecursionError.
+    Raises Unsupported instead of RecursionError.
     """
     _recursion.enter()
     try:
         yield
     except RecursionError:
-        # The chain of tracebacks would be as long as the tree is deep.
+        # `from None`, since the traceback of the cause has as many entries as frames.
         raise Unsupported(
             "the program is nested too deeply",
-            why=f"it takes more than {sys.getrecursionlimit()} nested calls of Python to walk it",
-            remedy="split long expressions into several computes, and let some have memory",
+            why=f"to walk it takes more than {sys.getrecursionlimit()} nested Python calls",
+            remedy="split long expressions into several computes, and do not inline all of them",
         ) from None
     finally:
         _recursion.leave()
@@ -85,8 +88,11 @@ def deep_recursion() -> Iterator[None]:
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Runs without garbage collection: nodes form no cycles, and scanning hundreds of thousands
-    of them again and again takes longer than making them."""
+    """Pause the garbage collector for the body.
+
+    Nodes do not form cycles. Scanning hundreds of thousands of them again and again would take
+    longer than making them.
+    """
     _collector.enter()
     try:
         yield

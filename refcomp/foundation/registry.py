@@ -1,23 +1,24 @@
-"""Functions known by name: what compiled code calls back, and hooks that users put in.
+"""Python functions that compiled code calls by name, and hooks that users install.
 
-`register_func("my.sum", f)` makes `f` what `call_packed("my.sum", ...)` calls; the name is looked
-up at each call, so that it may be registered after compiling. Safe to use from several threads.
-Refuses names that no text of the loop IR could hold, and a name that is taken unless `override`.
+After `register_func("my.sum", f)`, compiled code with `call_packed("my.sum", ...)` calls `f`. Each
+call looks up the name, so a function may be registered after compiling. Several threads may use the
+registry. Refuses names that loop IR cannot hold, and a name that is taken unless `override` is set.
 """
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_callee, checked_name
+from refcomp.foundation.near_misses import did_you_mean
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+RegisteredFunction = Callable[..., Any]
+_F = TypeVar("_F", bound=RegisteredFunction)
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+_FUNCTIONS: dict[str, RegisteredFunction] = {}
 _LOCK = threading.Lock()
 
 
@@ -30,11 +31,11 @@ def register_func(name: str, f: _F, override: bool = False) -> _F: ...
 @overload
 def register_func(name: _F, f: None = None, override: bool = False) -> _F: ...
 def register_func(name: Any, f: Any = None, override: bool = False) -> Any:
-    """Registers `f` under `name`, and returns it; without `f`, a decorator that does.
+    """Register `f` under `name`, and return `f`. Without `f`, return a decorator.
 
-    `@register_func` alone takes the function's own name. UserError when the name is taken and
-    `override` is false, when it is no identifier (letters, digits, `_` and dots), and when `f`
-    cannot be called.
+    A plain `@register_func` uses the function's own name. Raises UserError if the name is taken
+    and `override` is false, if it is not an identifier (letters, digits, `_` and dots), and if `f`
+    is not callable.
     """
     if f is None and callable(name) and hasattr(name, "__name__"):
         return _register(name.__name__, name, override)
@@ -44,7 +45,7 @@ def register_func(name: Any, f: Any = None, override: bool = False) -> Any:
     return _register(name, f, override)
 
 
-def _register(name: str, function: Any, override: bool) -> Any:
+def _register(name: str, function: _F, override: bool) -> _F:
     checked_callee(name)
     if not callable(function):
         raise UserError(
@@ -56,7 +57,7 @@ def _register(name: str, function: Any, override: bool) -> Any:
             raise UserError(
                 f"a function {name!r} is registered already",
                 where=f"it is {_FUNCTIONS[name]!r}",
-                remedy="choose another name, or pass override=True to put yours in its place",
+                remedy="choose another name, or pass override=True to replace it",
             )
         _FUNCTIONS[name] = function
     return function
@@ -64,29 +65,31 @@ def _register(name: str, function: Any, override: bool) -> Any:
 
 def get_global_func(
     name: str, allow_missing: bool = False
-) -> Callable[..., Any] | None:
-    """The function registered under `name`; where there is none, None or a UserError."""
+) -> RegisteredFunction | None:
+    """Return the function that is registered under `name`.
+
+    If it is missing, return None with `allow_missing`, and raise UserError without.
+    """
     checked_name(name, "a function")
     with _LOCK:
         function = _FUNCTIONS.get(name)
         known = sorted(_FUNCTIONS)
     if function is None and allow_missing is not True:
-        near = difflib.get_close_matches(str(name), known, 3)
         raise UserError(
             f"no function {name!r} is registered",
-            where=f"did you mean {' or '.join(near)}?" if near else None,
+            where=did_you_mean(name, known),
             remedy=f'register it: refcomp.register_func("{name}", f)',
         )
     return function
 
 
 def list_global_func_names() -> list[str]:
-    """The names of all registered functions, in alphabetical order."""
+    """Return the names of all registered functions, in alphabetical order."""
     with _LOCK:
         return sorted(_FUNCTIONS)
 
 
 def remove_global_func(name: str) -> None:
-    """Forgets the function registered under `name`, if there is one."""
+    """Remove the function that is registered under `name`, if any."""
     with _LOCK:
         _FUNCTIONS.pop(name, None)

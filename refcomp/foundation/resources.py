@@ -1,7 +1,7 @@
-"""Where the data folders lie: templates/ (spelling of the output) and toolchains/ (tools).
+"""The data folders of an installation: templates/ (text of the output), toolchains/ (tools).
 
-A wheel carries them inside the package, a checkout beside it. Ensures: the folder that is
-returned exists. Refuses with UserError when an installation has neither.
+A wheel has them inside of the package, a checkout beside it. Ensures: a returned folder exists.
+Raises UserError if an installation lacks the folder.
 """
 
 from pathlib import Path
@@ -19,16 +19,16 @@ def _data_dir(name: str, package: Path) -> Path:
     raise UserError(
         f"this installation of refcomp has no {name} folder",
         where=" or ".join(map(str, places)),
-        why="refcomp reads its data from there; a wheel carries it, a checkout has it at the top",
+        why="a wheel has the folder in the package, a checkout at its top level",
         remedy="install refcomp again, from a complete checkout or wheel",
     )
 
 
 def templates_dir() -> Path:
-    """The folder with one sub-folder of templates per output language."""
+    """Return the folder that has a folder of templates for each output language."""
     return _data_dir("templates", _PACKAGE)
 
 
 def toolchains_dir() -> Path:
-    """The folder with one TOML file per toolchain."""
+    """Return the folder that has a TOML file for each toolchain."""
     return _data_dir("toolchains", _PACKAGE)

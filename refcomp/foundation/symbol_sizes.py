@@ -1,13 +1,13 @@
-"""The sizes of symbols, solved from the extents of the arrays that are given.
+"""A solver for the sizes of symbols, from the extents of the arrays of a call.
 
     A: f32[n, 2 * m] of shape (3, 8)     ->     n = 3, m = 4
 
-A symbol that is an extent by itself has that size. The sizes of the others follow from the extents
-that are linear in one unknown symbol (`n - 2`, `2 * m`, `n * m` once n is known). Other extents
-(`n // 2`, `n + m`) say nothing about their symbols, but can be checked once those are known.
+If an extent is a symbol, the symbol has this size. Other symbols follow from extents that are
+linear in one unknown symbol (`n - 2`, `2 * m`, and `n * m` as soon as n is known). Any other extent
+(`n // 2`, `n + m`) determines no symbol, but can be checked when its symbols are known.
 
-The quotient of a size is rounded down, and a size is never negative. So an extent that no size
-fits differs from its expected value afterwards; whoever solves has to compare all extents.
+Solving rounds down, and replaces negative sizes by 0. So an equation without a solution also gets
+a size, with which the extent differs from its expected value. The caller must compare all extents.
 """
 
 from __future__ import annotations
@@ -21,40 +21,36 @@ from refcomp.foundation.artifacts import Dim, evaluate_dim, names_in_dim
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """One dimension of an array that is given.
+    """One dimension of an array of a call."""
 
-    Attributes:
-        dim: the extent that is declared
-        size: the extent that the array has
-        origin: the dimension for a reader, such as `dimension 0 of A`
-    """
-
-    dim: Dim
-    size: int
-    origin: str
+    dim: Dim  # the declared extent
+    size: int  # the actual extent
+    origin: str  # the dimension in words, such as `dimension 0 of A`
 
 
 @dataclass(slots=True)
 class Sizes:
-    """The size of each symbol that is known, and the origin of each size for a reader."""
+    """The known sizes of symbols. Both maps have the same keys, the names of the symbols."""
 
     values: dict[str, int] = field(default_factory=dict)
+    # The dimension that determined the size, in words.
     origins: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, size: int, origin: str) -> None:
         """Set the size of a symbol, unless it is known."""
         if name not in self.values:
-            self.values[name], self.origins[name] = size, origin
+            self.values[name] = size
+            self.origins[name] = origin
 
     def solve(self, extents: Iterable[Extent]) -> None:
-        """Add the symbols that `extents` determine: plain extents first, then linear ones."""
+        """Add the symbols that `extents` determine."""
         pending: list[Extent] = []
         for extent in extents:
             if isinstance(extent.dim, str):
                 self.add(extent.dim, extent.size, extent.origin)
             elif isinstance(extent.dim, tuple):
                 pending.append(extent)
-        # Each size that is found may make another extent linear in one symbol.
+        # Each size may make another extent linear in one unknown symbol, so repeat.
         while any(self._solve_linear(extent) for extent in pending):
             pass
 
@@ -68,7 +64,7 @@ class Sizes:
         return True
 
     def explain(self, *dims: Dim) -> str:
-        """Return the sizes that `dims` depend on, and their origins."""
+        """Return, in words, the sizes that `dims` depend on, and their origins."""
         names = dict.fromkeys(name for dim in dims for name in names_in_dim(dim))
         return "; ".join(
             f"{name} is {self.values[name]} by {self.origins[name]}"
@@ -78,13 +74,13 @@ class Sizes:
 
 
 def solvable_symbols(dims: Iterable[Dim], known: Iterable[str] = ()) -> set[str]:
-    """Return the symbols whose sizes arrays of such extents determine, `known` ones included.
+    """Return the symbols that arrays with the extents `dims` determine, and the `known` ones.
 
-    Extents in which a symbol is multiplied by another one count, though the other may be 0.
+    A product of two symbols determines one of them, although a call may give 0 for the other.
     """
     pending = list(dims)
     names = [*known, *(dim for dim in pending if isinstance(dim, str))]
-    # Large sizes that differ, so that no factor that is made of them is 0.
+    # Different large sizes for trial, with which no factor of a practical extent is 0.
     values = {name: _LARGE + number * number for number, name in enumerate(names)}
     while True:
         found = [linear for dim in pending if (linear := _linear_unknown(dim, values))]
@@ -98,14 +94,17 @@ _LARGE = 1_000_003
 
 
 class LeastSize(NamedTuple):
-    """The least size of a symbol with which an extent is not negative."""
+    """The smallest size of a symbol for which an extent is not negative."""
 
     name: str
     size: int
 
 
 def least_size(dim: Dim) -> LeastSize | None:
-    """Return the least size that `dim` needs; None if it does not grow with one symbol only."""
+    """Return the smallest size for which `dim` is not negative.
+
+    Return None unless `dim` is linear in one symbol and grows with it.
+    """
     linear = _linear_unknown(dim, {})
     if linear is None or linear.slope < 0:
         return None
@@ -113,7 +112,7 @@ def least_size(dim: Dim) -> LeastSize | None:
 
 
 class _Linear(NamedTuple):
-    """`slope * name + rest`, where the slope is not 0."""
+    """The linear function `slope * name + rest`."""
 
     name: str
     slope: int
@@ -121,32 +120,36 @@ class _Linear(NamedTuple):
 
 
 def _linear_unknown(dim: Dim, values: Mapping[str, int]) -> _Linear | None:
-    """`dim` as a linear function of the only symbol that has no value; None if it is not one."""
+    """Return `dim` as a linear function of the only symbol that has no value.
+
+    Return None if it has no such symbol or several, if it is not linear, or if the slope is 0.
+    """
     unknown = {name for name in names_in_dim(dim) if name not in values}
     if len(unknown) != 1:
         return None
     (name,) = unknown
     linear = _linear(dim, name, values)
-    return _Linear(name, *linear) if linear is not None and linear[0] else None
+    return linear if linear is not None and linear.slope else None
 
 
-def _linear(dim: Dim, name: str, values: Mapping[str, int]) -> tuple[int, int] | None:
-    """The slope and the rest of `dim` as a linear function of `name`; None if it is not one."""
+def _linear(dim: Dim, name: str, values: Mapping[str, int]) -> _Linear | None:
+    """Return `dim` as a linear function of `name`; None if it is not linear."""
     if name not in names_in_dim(dim):
-        return 0, evaluate_dim(dim, values)
+        return _Linear(name, 0, evaluate_dim(dim, values))
     if isinstance(dim, str):
-        return 1, 0
+        return _Linear(name, 1, 0)
     assert isinstance(dim, tuple)
-    operator, a, b = dim
-    left, right = _linear(a, name, values), _linear(b, name, values)
+    operator = dim[0]
+    left = _linear(dim[1], name, values)
+    right = _linear(dim[2], name, values)
     if left is None or right is None:
         return None
     if operator == "add":
-        return left[0] + right[0], left[1] + right[1]
+        return _Linear(name, left.slope + right.slope, left.rest + right.rest)
     if operator == "sub":
-        return left[0] - right[0], left[1] - right[1]
-    if operator == "mul" and not left[0]:
-        return left[1] * right[0], left[1] * right[1]
-    if operator == "mul" and not right[0]:
-        return left[0] * right[1], left[1] * right[1]
+        return _Linear(name, left.slope - right.slope, left.rest - right.rest)
+    if operator == "mul" and not left.slope:
+        return _Linear(name, left.rest * right.slope, left.rest * right.rest)
+    if operator == "mul" and not right.slope:
+        return _Linear(name, left.slope * right.rest, left.rest * right.rest)
     return None

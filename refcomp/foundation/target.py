@@ -1,6 +1,7 @@
-"""Targets: what to compile for, read from a text such as `llvm -mcpu=znver4`.
+"""Targets: what to compile for, parsed from a text such as `llvm -mcpu=znver4`.
 
-A kind names a back end and lists its options. `refcomp.driver.backends` registers the kinds.
+Each back end has a kind of target, which lists its options. `refcomp.driver.backends` registers the
+kinds.
 """
 
 from __future__ import annotations
@@ -14,27 +15,25 @@ from refcomp.foundation.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class DeviceLimits:
-    """What a kernel may ask of a device: threads of a group in x, y and z and in all, bytes of
-    shared memory of a group, groups in x, y and z, what it has by name (of OpenCL, its extensions),
-    bytes of a kernel's arguments, and bytes of the longest vector."""
+    """The limits of a device for one kernel."""
 
-    threads_per_axis: tuple[int, int, int]
-    threads: int
-    shared_bytes: int
-    features: frozenset[str] = frozenset()
-    groups_per_axis: tuple[int, int, int] = (2**31 - 1,) * 3
-    argument_bytes: int = 1 << 30
-    vector_bytes: int = 1 << 30
+    threads_per_axis: tuple[int, int, int]  # of a group, in x, y and z
+    threads: int  # of a group, in all
+    shared_bytes: int  # of a group
+    features: frozenset[str] = frozenset()  # for OpenCL, the names of extensions
+    groups_per_axis: tuple[int, int, int] = (2**31 - 1,) * 3  # in x, y and z
+    argument_bytes: int = 1 << 30  # of all arguments together
+    vector_bytes: int = 1 << 30  # of the longest vector
 
 
 @dataclass(frozen=True, slots=True)
 class TargetKind:
-    """`options` maps each option that `-name=value` may set to what it means. `limits` are those
-    of a device that is not known more closely; None where code runs on no device."""
+    """A kind of target: the first word of a target's text."""
 
     name: str
-    meaning: str
-    options: Mapping[str, str]
+    meaning: str  # for users
+    options: Mapping[str, str]  # name of an option, as in `-name=value` -> its meaning
+    # Of a device about which nothing else is known; None if the code runs on the host.
     limits: DeviceLimits | None = None
 
 
@@ -42,7 +41,7 @@ _KINDS: dict[str, TargetKind] = {}
 
 
 def register_kind(kind: TargetKind) -> None:
-    """Makes `kind` known; UserError when its name is taken."""
+    """Register `kind`. UserError if its name is taken."""
     if kind.name in _KINDS:
         raise UserError(
             f"target kind {kind.name!r} is registered already",
@@ -52,16 +51,16 @@ def register_kind(kind: TargetKind) -> None:
 
 
 def target_kinds() -> tuple[TargetKind, ...]:
-    """All known kinds, in the order of registration."""
+    """Return all kinds in the order of registration."""
     return tuple(_KINDS.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind of target with the options given, in the order of their names."""
+    """A kind of target with options."""
 
-    kind: str
-    options: tuple[tuple[str, str], ...] = ()
+    kind: str  # name
+    options: tuple[tuple[str, str], ...] = ()  # (name, value), sorted
 
     def __str__(self) -> str:
         return " ".join(
@@ -69,12 +68,12 @@ class Target:
         )
 
     def option(self, name: str, default: str) -> str:
-        """The value of an option, or `default` when it was not given."""
+        """Return the value of an option, or `default` if it is not set."""
         return dict(self.options).get(name, default)
 
 
 def as_target(value: Target | str) -> Target:
-    """The Target a text means; UserError names what is known when a kind or option is not."""
+    """Parse the text of a target. UserError lists the known kinds or options."""
     if isinstance(value, Target):
         return value
     words = value.split() if isinstance(value, str) else []
@@ -88,8 +87,8 @@ def as_target(value: Target | str) -> Target:
         )
     if not all(word.isprintable() for word in words):
         raise UserError(
-            f"the target {value!r} holds a character that no option has",
-            why="options become arguments of tools, as texts of one line",
+            f"the target {value!r} has a character that cannot be printed",
+            why="options become arguments of tools, each a text of one line",
             remedy="check where the text comes from",
         )
     return Target(
@@ -111,15 +110,20 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
 
 
 def option_in(text: str, name: str, default: str) -> str:
-    """Return the value of an option in the text of a Target, whose kind need not be known here."""
-    values = (word.partition("=") for word in text.split())
-    return next((value for option, _, value in values if option == f"-{name}"), default)
+    """Return the value of an option in the text of a target. The kind may be unknown."""
+    for word in text.split():
+        option, _, value = word.partition("=")
+        if option == f"-{name}":
+            return value
+    return default
 
 
 def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits:
-    """What kernels for `target` may ask for: what `found` says, a device that is there, or else the
-    kind; the target's options say more. UserError for a target without a device and for options
-    that are no numbers."""
+    """Return the limits of kernels for `target`.
+
+    They are those of the device that was `found`, or else those of the kind. Options of the target
+    override them. Raises UserError if the target has no device or an option is not a number.
+    """
     limits = found or _KINDS[target.kind].limits
     if limits is None:
         raise UserError(
@@ -129,7 +133,8 @@ def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits
     threads = number_option(target, "threads", limits.threads)
     shared_bytes = number_option(target, "shared_bytes", limits.shared_bytes)
     per_axis = limits.threads_per_axis
-    if threads > limits.threads:  # the axes allow no less than the group
+    if threads > limits.threads:
+        # A group of so many threads along one axis must be possible too.
         x, y, z = (max(axis, threads) for axis in per_axis)
         per_axis = (x, y, z)
     return replace(
@@ -138,13 +143,13 @@ def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits
 
 
 def number_option(target: Target, option: str, default: int) -> int:
-    """The number that an option says; UserError for what is none above 0."""
+    """Return an option as a number. UserError unless it is a number above 0."""
     if option not in dict(target.options):
         return default
     text = target.option(option, "")
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise UserError(
-            f"-{option}={text} is no positive number",
+            f"-{option}={text} is not a positive number",
             where=str(target),
             remedy=f"-{option}=256",
         )

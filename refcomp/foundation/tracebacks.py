@@ -1,11 +1,11 @@
-"""Tracebacks that end with the user's own frame: refcomp's frames are left out of them.
+"""Tracebacks without refcomp's frames, which end at the user's own line.
 
-Python prints an uncaught error by `sys.excepthook` (`threading.excepthook` in threads). A hook
-before it removes refcomp's frames, calls the hook that was there, and puts them back, so that
-debuggers see everything. IPython and pytest have protocols of their own.
+Python prints an uncaught error by `sys.excepthook`, and in threads by `threading.excepthook`. This
+file installs a hook that removes refcomp's frames, calls the previous hook, and restores the
+frames, so that debuggers see all of them. IPython and pytest have protocols of their own.
 
-Left out are the frames of a deliberate failure, and those between two frames of the user, as where
-a user's lambda fails. A bug of refcomp keeps all frames. `REFCOMP_TRACEBACK=full` shows everything.
+Frames are removed from deliberate failures, and from errors that a user's function raised after
+refcomp had called it. A bug of refcomp keeps all frames. `REFCOMP_TRACEBACK=full` shows everything.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Protocol
 
 VARIABLE = "REFCOMP_TRACEBACK"
 _PACKAGE = __name__.partition(".")[0]
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Return True for a frame of refcomp's code, that of generated methods included."""
+    """Return True for a frame of refcomp's code, including generated methods."""
     name = str(frame.f_globals.get("__name__", ""))
     return name == _PACKAGE or name.startswith(f"{_PACKAGE}.")
 
 
 def users_frames(entry: TracebackType | None) -> TracebackType | None:
-    """Return the traceback `entry` without refcomp's frames; None when all of them are refcomp's.
+    """Return the traceback `entry` without refcomp's frames; None if it has no others.
 
-    A frame of contextlib goes with the frame that it calls: a decorated function has one above it.
+    A frame of contextlib is removed together with the frame below it, since it belongs to a
+    function of refcomp that a context decorates.
     """
     kept: TracebackType | None = None
     is_hidden = False
@@ -52,12 +53,12 @@ def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def shows_everything() -> bool:
-    """Return True if the environment asks for all frames."""
+    """Return True if REFCOMP_TRACEBACK requests all frames."""
     return os.environ.get(VARIABLE, "") == "full"
 
 
 def _is_of_the_user(error: BaseException) -> bool:
-    """Return True for a deliberate failure, and for an error that the user's own frame raised."""
+    """Return True for a deliberate failure, and for an error raised in a frame of the user."""
     keeps_frames = getattr(error, "keeps_frames", None)
     if keeps_frames is not None:
         return not keeps_frames
@@ -71,7 +72,9 @@ def _is_of_the_user(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    waiting, seen = [error], set()
+    """Yield `error` and all errors that it came from or contains, once each."""
+    waiting = [error]
+    seen = set()
     while waiting:
         item = waiting.pop()
         if item is None or id(item) in seen:
@@ -83,9 +86,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def only_users_frames(error: BaseException) -> Iterator[None]:
-    """Take refcomp's frames out of `error` and of those it came from; put them back at the end.
+    """Remove refcomp's frames from `error` and its causes, and restore them at the end.
 
-    The cause of a deliberate failure is left out where it has no frame of the user.
+    A cause without any frame of the user is removed as a whole.
     """
     hidden = [
         item
@@ -98,52 +101,53 @@ def only_users_frames(error: BaseException) -> Iterator[None]:
             item.__traceback__ = users_frames(item.__traceback__) or item.__traceback__
             reason = item.__cause__ or item.__context__
             if reason is not None and users_frames(reason.__traceback__) is None:
-                item.__cause__ = None  # this suppresses the context, too
+                item.__cause__ = None  # Python then prints no context either
         yield
     finally:
         for item, entry, cause, suppressed in before:
-            item.__traceback__, item.__cause__ = entry, cause
+            item.__traceback__ = entry
+            item.__cause__ = cause
             item.__suppress_context__ = suppressed
 
 
-def _check_variable() -> None:
-    choice = os.environ.get(VARIABLE, "")
-    if choice not in ("", "full", "user"):
-        told = f"environment variable {VARIABLE}: {choice!r} is not known; use full or user"
-        print(told, file=sys.stderr)
-
-
 def install_hooks() -> None:
-    """Print errors of the main thread and of others with the user's frames only."""
-    show, show_of_thread = sys.excepthook, threading.excepthook
+    """Install hooks that print errors of all threads with the user's frames only."""
+    show = sys.excepthook
+    show_of_thread = threading.excepthook
 
     def hook(
         kind: type[BaseException], error: BaseException, entry: TracebackType | None
     ) -> None:
         with only_users_frames(error):
             show(kind, error, error.__traceback__)
-        _check_variable()
+        choice = os.environ.get(VARIABLE, "")
+        if choice not in ("", "full", "user"):
+            print(
+                f"environment variable {VARIABLE}: {choice!r} is not known; use full or user",
+                file=sys.stderr,
+            )
 
-    def hook_of_thread(told: threading.ExceptHookArgs) -> None:
-        if told.exc_value is None:
-            show_of_thread(told)
+    def hook_of_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is None:
+            show_of_thread(args)
             return
-        with only_users_frames(told.exc_value):
-            show_of_thread(told)
+        with only_users_frames(args.exc_value):
+            show_of_thread(args)
 
-    sys.excepthook, threading.excepthook = hook, hook_of_thread
+    sys.excepthook = hook
+    threading.excepthook = hook_of_thread
 
 
 def render(error: BaseException) -> list[str]:
-    """Return the lines of what is printed of `error`, with the user's frames only."""
+    """Return the lines of the traceback of `error`, with the user's frames only."""
     with only_users_frames(error):
         return "".join(traceback.format_exception(error)).splitlines()
 
 
 def hide_from_pytest() -> None:
-    """Mark refcomp's modules on the stack, so that pytest leaves their frames out.
+    """Mark refcomp's modules on the stack, so that pytest hides their frames.
 
-    Without pytest this does nothing. pytest asks the mark about each error.
+    The mark is a function, which pytest calls with each error. Does nothing without pytest.
     """
     frame = sys._getframe(1) if "_pytest" in sys.modules else None
     while frame is not None:
@@ -152,5 +156,12 @@ def hide_from_pytest() -> None:
         frame = frame.f_back
 
 
-def _is_hidden_by_pytest(raised: Any) -> bool:
+class _ExceptionInfo(Protocol):
+    """The part of pytest's ExceptionInfo that refcomp uses."""
+
+    @property
+    def value(self) -> BaseException: ...
+
+
+def _is_hidden_by_pytest(raised: _ExceptionInfo) -> bool:
     return not getattr(raised.value, "keeps_frames", True) and not shows_everything()

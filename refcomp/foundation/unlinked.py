@@ -1,7 +1,6 @@
-"""Code objects that were compiled and not linked (`.o`), which no GPU loads.
+"""A check for code objects that were compiled and not linked (`.o`). No GPU can load them.
 
-`clang -c` and `llc -filetype=obj` write them: kernels have no addresses yet. Needs the header of
-an ELF file. Refuses such a file by a UserError that says how to link it.
+`clang -c` and `llc -filetype=obj` write such files, in which kernels have no addresses yet.
 """
 
 from refcomp.foundation.elf import ElfFile
@@ -9,7 +8,10 @@ from refcomp.foundation.errors import UserError
 
 
 def refuse_unlinked(data: bytes, file: str = "") -> None:
-    """Raise UserError if `data` is a relocatable ELF file for AMD GPUs; `file` is its name."""
+    """Raise UserError, which says how to link, if `data` is relocatable code of AMD GPUs.
+
+    `file` is the name of the file, for the message.
+    """
     try:
         elf = ElfFile(data)
     except ValueError:
@@ -19,8 +21,8 @@ def refuse_unlinked(data: bytes, file: str = "") -> None:
     source = file or "kernels.o"
     result = source.removesuffix(".o") + ".hsaco"
     raise UserError(
-        f"{file or 'the code object'} is relocatable: it was compiled, and not linked",
-        why="its kernels have no addresses yet, so that no GPU can load it",
-        remedy=f"link it by the lld of the LLVM that compiled it: ld.lld -shared {source} "
-        f"-o {result}",
+        f"{file or 'the code object'} is relocatable: it was compiled, but not linked",
+        why="its kernels have no addresses yet, so no GPU can load it",
+        remedy="link it by ld.lld of the LLVM version that compiled it: "
+        f"ld.lld -shared {source} -o {result}",
     )

@@ -22,9 +22,9 @@ _GROUP_LIMITS = ("shared memory", "barriers")
 
 def waves_of_launch(kernel: KernelMetadata, counts: KernelCounts) -> Occupancy | None:
     """Return the occupancy of the last launch; None for an unknown GPU."""
-    threads = prod(counts.block) if counts.launches else kernel.most_threads
+    threads = prod(counts.block) if counts.launches else kernel.max_threads
     shared = kernel.shared_bytes + counts.shared_bytes
-    launched = replace(kernel, most_threads=threads, shared_bytes=shared)
+    launched = replace(kernel, max_threads=threads, shared_bytes=shared)
     found = occupancy_of(launched, counts.mcpu)
     if found is None or found.limit in _GROUP_LIMITS:
         return found

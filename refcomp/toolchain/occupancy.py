@@ -91,7 +91,7 @@ def _by_scalars(kernel: KernelMetadata, hardware: _Hardware) -> int:
 def _by_barriers(kernel: KernelMetadata, hardware: _Hardware) -> int:
     groups = _GROUPS if hardware.has_few_scalars else 2 * _GROUPS
     # A wave that is a group of its own needs none.
-    is_alone = kernel.most_threads <= kernel.wavefront_size
+    is_alone = kernel.max_threads <= kernel.wavefront_size
     return hardware.most if is_alone else _by_groups(kernel, hardware, groups)
 
 
@@ -103,5 +103,5 @@ def _by_shared(kernel: KernelMetadata, hardware: _Hardware) -> int:
 
 
 def _by_groups(kernel: KernelMetadata, hardware: _Hardware, groups: int) -> int:
-    waves = groups * -(-kernel.most_threads // kernel.wavefront_size)
+    waves = groups * -(-kernel.max_threads // kernel.wavefront_size)
     return max(1, min(hardware.most, -(-waves // SIMDS)))

@@ -73,7 +73,7 @@ def test_the_same_for_scripts():
     told = listing_to_json(_code(kernel), [kernel])
     assert told["gpu"] == "gfx942"
     (entry,) = told["kernels"]
-    assert (entry["kernel"], entry["block"], entry["most_threads"]) == ("k", [64, 1, 1], 256)
+    assert (entry["kernel"], entry["block"], entry["max_threads"]) == ("k", [64, 1, 1], 256)
     assert entry["arguments"][0] == {
         "name": "x",
         "kind": "global_buffer",

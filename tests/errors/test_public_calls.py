@@ -133,7 +133,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "tensor as dtype": (
         lambda: rc.placeholder((2,), A),
-        r"a Tensor is given as a dtype\n  why: it has a dtype, and is none\n.*pass its dtype: x",
+        r"a Tensor is given as a dtype\n  why: it has a dtype, but is not a dtype itself\n"
+        r".*pass its dtype: x",
     ),
     "array as dtype": (lambda: rc.empty((2,), X), "a ndarray is given as a dtype"),
     "None as dtype": (lambda: rc.placeholder((2,), None), "None is given as a dtype"),
@@ -174,7 +175,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "NUL in a target": (lambda: rc.build(S, [A, C], "llvm\0"), r"unknown target 'llvm\\x00'"),
     "NUL in an option": (
         lambda: rc.build(S, [A, C], "llvm -mcpu=a\0b"),
-        r"the target 'llvm -mcpu=a\\x00b' holds a character that no option has",
+        r"the target 'llvm -mcpu=a\\x00b' has a character that cannot be printed",
     ),
     "schedule as graph": (lambda: rc.compile_graph(S), "is not a graph\n.*from_onnx or GraphBuild"),
     "graph that is not compiled": (
@@ -224,7 +225,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "operator": (lambda: rc.graph.register_operator(3), "3 is not an operator\n.*graph.Operator"),
     "kind of device": (lambda: rc.device([]), r"unknown kind of device \[\]"),
-    "name of a function": (lambda: rc.get_global_func([]), r"\[\] is no name for a function"),
+    "name of a function": (lambda: rc.get_global_func([]), r"\[\] is not a name for a function"),
 }
 
 

@@ -110,8 +110,8 @@ def test_metadata_of_arguments_are_checked(key, value, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reqd_workgroup_size": [8, 8]}, r"\[8, 8\] is no size of a group"),
-        ({"reqd_workgroup_size": [8, 8, 1.0]}, "is no size of a group"),
+        ({"reqd_workgroup_size": [8, 8]}, r"\[8, 8\] is not the size of a group"),
+        ({"reqd_workgroup_size": [8, 8, 1.0]}, "is not the size of a group"),
         ({"reqd_workgroup_size": 8}, ".reqd_workgroup_size is 8, not a list"),
         ({"max_flat_workgroup_size": "64"}, "'64', not from 0 to 1048576"),
         ({"vgpr_count": True}, ".vgpr_count is True, not from 0 to 4294967295"),
@@ -129,7 +129,7 @@ def test_metadata_of_kernels_are_checked(changes, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (lambda: code_object(machine=62), "no ELF file for AMD GPUs, but for EM_X86_64"),
+        (lambda: code_object(machine=62), "not an ELF file for AMD GPUs, but for EM_X86_64"),
         (lambda: code_object(abi=9), "version 9 of the ABI is not known"),
         (lambda: code_object({}), ".name is missing"),
         (lambda: code_object("f"), "a kernel is 'f', not a map"),

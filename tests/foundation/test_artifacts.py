@@ -218,10 +218,10 @@ def test_checked_accesses_go_through_text(access: CheckedAccess) -> None:
     ["", "reads", "eats\nA\n0\nn\ni\ns\n", "reads\nA\n-1\nn\ni\ns\n", "reads\nA\n0\nn\ni\ns\n\n"],
 )
 def test_malformed_accesses_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="describes no access"):
+    with pytest.raises(ValueError, match="does not describe an access"):
         checked_access_from_text(text)
     value = Signature("f", ()).to_json() | {"checks": [text]}
-    with pytest.raises(ValueError, match="describes no access"):
+    with pytest.raises(ValueError, match="does not describe an access"):
         signature_from_json(value)
 
 

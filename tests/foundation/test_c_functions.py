@@ -28,14 +28,14 @@ def test_each_caller_gets_an_object_of_its_own():
 
 
 def test_a_missing_function_says_where_it_was_sought():
-    with pytest.raises(UserError, match="there is no C function 'no_such_function'") as caught:
+    with pytest.raises(UserError, match="unknown C function 'no_such_function'") as caught:
         find_c_function("no_such_function")
-    assert "sought in libm.so.6, libc.so.6" in str(caught.value)
+    assert "searched: libm.so.6, libc.so.6" in str(caught.value)
     assert "-libs=/path/to/it.so" in str(caught.value)
 
 
 def test_what_others_have_loaded_is_not_looked_at():
-    with pytest.raises(UserError, match="there is no C function 'Py_IsInitialized'"):
+    with pytest.raises(UserError, match="unknown C function 'Py_IsInitialized'"):
         find_c_function("Py_IsInitialized")
 
 

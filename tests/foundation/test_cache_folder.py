@@ -48,8 +48,8 @@ def test_folder_of_another_user_is_refused(folder: Path) -> None:
     give_away(folder)
     assert str(refusal(folder)) == (
         f"{folder} is not a safe folder for the cache\n"
-        f"  why: {folder} belongs to the user with the number {STRANGER}, and the machine code in "
-        "the cache is run\n"
+        f"  why: {folder} belongs to the user with the number {STRANGER}, and refcomp runs machine "
+        "code from the cache\n"
         "  what to do: set REFCOMP_CACHE_DIR to a folder of your own"
     )
 
@@ -73,7 +73,7 @@ def test_folder_that_all_may_write_to_is_refused(folder: Path, mode: int) -> Non
     error = refusal(folder)
     text = stat.filemode(mode | stat.S_IFDIR)
     assert str(error.why).startswith(f"other users may write to {folder} ({text}),")
-    assert str(error.remedy).startswith("delete it, since what lies there may be theirs; or set")
+    assert str(error.remedy).startswith("delete it, since its files may come from them; or set")
 
 
 def test_folder_that_a_group_may_write_to_is_refused(folder: Path) -> None:
@@ -129,7 +129,7 @@ def test_parent_of_root_is_safe(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_parent_that_all_may_write_to_is_refused(folder: Path) -> None:
     folder.parent.chmod(0o777)
     error = refusal(folder)
-    assert str(error.why).startswith(f"other users may rename what lies in {folder.parent} (drwx")
+    assert str(error.why).startswith(f"other users may rename the entries of {folder.parent} (drwx")
     assert str(error.remedy).startswith(f"chmod go-w {folder.parent}; or set REFCOMP_CACHE_DIR")
 
 
@@ -161,7 +161,7 @@ def test_link_into_an_open_folder_is_refused(folder: Path, tmp_path: Path) -> No
     link = tmp_path / "link"
     link.symlink_to(folder)
     folder.parent.chmod(0o777)
-    assert f"rename what lies in {folder.parent}" in str(refusal(link).why)
+    assert f"rename the entries of {folder.parent}" in str(refusal(link).why)
     folder.parent.chmod(0o755)
     folder.chmod(0o777)
     assert f"write to {folder}" in str(refusal(link).why)

@@ -77,12 +77,12 @@ def test_a_released_name_is_free_again():
 
 def test_a_name_is_any_text():
     assert checked_name("\n; rm", "a thing") == "\n; rm"
-    with pytest.raises(UserError, match=r"b'x' is no name for a thing\n.*a name is a text"):
+    with pytest.raises(UserError, match=r"b'x' is not a name for a thing\n.*a name is a text"):
         checked_name(b"x", "a thing")
 
 
 def test_names_of_callees():
     assert checked_callee("my.function_2") == "my.function_2"
     for wrong in ("", "2f", "a-b", "a\n", "x" * 121, None):
-        with pytest.raises(UserError, match="is no name for a function"):
+        with pytest.raises(UserError, match="is not a name for a function"):
             checked_callee(wrong)

@@ -66,7 +66,7 @@ def test_what_is_no_option_is_refused():
     with (
         pytest.raises(
             UserError,
-            match=r"no build option 'fast'(.|\n)*options: contract, .*certify, check_bounds",
+            match=r"unknown build option 'fast'(.|\n)*options: contract, .*certify, check_bounds",
         ),
         refcomp.build_options(fast=True),
     ):

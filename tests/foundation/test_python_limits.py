@@ -9,7 +9,7 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import Unsupported
-from refcomp.foundation.python_limits import MOST_FRAMES, deep_recursion, paused_collector
+from refcomp.foundation.python_limits import MAX_FRAMES, deep_recursion, paused_collector
 from refcomp.oracle.tensors.evaluate import evaluate
 
 
@@ -26,11 +26,11 @@ def test_recursion_goes_deeper_inside_and_the_limit_is_put_back():
 
 def test_a_higher_limit_of_the_user_stays():
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(MOST_FRAMES + 5)
+    sys.setrecursionlimit(MAX_FRAMES + 5)
     try:
         with deep_recursion():
-            assert sys.getrecursionlimit() == MOST_FRAMES + 5
-        assert sys.getrecursionlimit() == MOST_FRAMES + 5
+            assert sys.getrecursionlimit() == MAX_FRAMES + 5
+        assert sys.getrecursionlimit() == MAX_FRAMES + 5
     finally:
         sys.setrecursionlimit(before)
 
@@ -38,7 +38,7 @@ def test_a_higher_limit_of_the_user_stays():
 def test_what_is_deeper_still_is_refused_with_advice():
     before = sys.getrecursionlimit()
     with pytest.raises(Unsupported, match="nested too deeply") as caught, deep_recursion():
-        _depth(MOST_FRAMES + 1)
+        _depth(MAX_FRAMES + 1)
     assert "split long expressions" in str(caught.value)
     assert sys.getrecursionlimit() == before
 
@@ -59,7 +59,7 @@ def test_the_limit_is_put_back_by_the_last_of_overlapping_users():
         one_left.wait(30)
         seen.append(sys.getrecursionlimit())
     other.join(30)
-    assert seen == [max(before, MOST_FRAMES)]
+    assert seen == [max(before, MAX_FRAMES)]
     assert sys.getrecursionlimit() == before
 
 

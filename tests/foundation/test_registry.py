@@ -59,7 +59,7 @@ def test_a_missing_function(name):
 
 @pytest.mark.parametrize("wrong", ["", "1f", "a b", "a;b", 'a"', "a\n", "é", "x" * 121, 3])
 def test_a_name_is_an_identifier(wrong):
-    with pytest.raises(UserError, match="is no name for a function"):
+    with pytest.raises(UserError, match="is not a name for a function"):
         refcomp.register_func(wrong, min)
 
 

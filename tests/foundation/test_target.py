@@ -76,7 +76,7 @@ def test_options_say_more_than_the_device():
 
 @pytest.mark.parametrize("option", ["threads=0", "shared_bytes=-1", "threads=many", "threads=1.5"])
 def test_limits_are_positive_numbers(option):
-    with pytest.raises(UserError, match=f"-{option} is no positive number"):
+    with pytest.raises(UserError, match=f"-{option} is not a positive number"):
         limits_of(as_target(f"rocm -{option}"))
 
 

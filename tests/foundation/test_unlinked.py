@@ -30,14 +30,14 @@ def test_a_relocatable_file_is_refused_until_it_is_linked(tmp_path):
     path = compile_unlinked(tmp_path)
     linked = tmp_path / "nothing.hsaco"
     with pytest.raises(
-        UserError, match="nothing.o is relocatable: it was compiled, and not"
+        UserError, match="nothing.o is relocatable: it was compiled, but not linked"
     ) as one:
         refcomp.load_code_object(path)
     assert one.value.remedy.endswith(f"ld.lld -shared {path} -o {linked}")
     with pytest.raises(UserError, match="the code object is relocatable") as other:
         read_code_object(path.read_bytes())
     assert other.value.remedy.endswith("ld.lld -shared kernels.o -o kernels.hsaco")
-    words = one.value.remedy.partition("ld.lld ")[2].split()
+    words = one.value.remedy.partition(": ld.lld ")[2].split()
     subprocess.run([f"{_LLVM}ld.lld", *words], check=True, timeout=60)
     assert refcomp.load_code_object(linked)["nothing"].signature.name == "nothing"
     assert "nothing" in read_code_object(linked.read_bytes()).kernels

@@ -108,7 +108,7 @@ def test_operands_of_each_binary_class_have_one_dtype(expr):
         ),
         (
             PrimFunc("f", (A,), Block(()), ("A",), checks=("eats A",)),
-            "'eats A' describes no access",
+            "'eats A' does not describe an access",
         ),
         (
             PrimFunc("f", (Buffer("B", F32, (ir.Cast(I64, Var("n", I32)),)),), Block(())),

@@ -104,7 +104,7 @@ def test_what_is_no_schedule_and_no_list_of_arguments_is_refused():
     assert "[A, B, C]" in str(caught.value)
     with pytest.raises(UserError, match="lowered without arguments\n.*pass args=\\[A, B, C\\]"):
         refcomp.lower(s)
-    with pytest.raises(UserError, match="3 is no name for a function"):
+    with pytest.raises(UserError, match="3 is not a name for a function"):
         refcomp.lower(s, [a, b, c], name=3)
 
 

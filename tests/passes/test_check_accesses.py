@@ -222,7 +222,7 @@ def test_texts_stay_on_one_line_and_short():
     *_, last = map(checked_access_from_text, check_accesses(func).checks)
     assert len(last.index) == len(last.statement) == 200 and last.index.endswith("...")
     origin = replace(last, origin="stage B, at a\nb.py:3")
-    with pytest.raises(ValueError, match="describes no access"):
+    with pytest.raises(ValueError, match="does not describe an access"):
         checked_access_from_text(origin.to_text())
 
 

@@ -13,7 +13,7 @@ def _held(gpu, threads, lanes=64, shared=0, more=0, vgprs=32, most=1024, launche
         *("k", "k.kd", ()),
         **told,
         shared_bytes=shared,
-        most_threads=most,
+        max_threads=most,
         block=(),
         wavefront_size=lanes,
         vgprs=vgprs,

@@ -120,7 +120,7 @@ class Maker:
 
     def __init__(self, draw: _Draw, computation: Computation, is_wide: bool = False) -> None:
         self.draw, self.computation, self.is_wide = draw, computation, is_wide
-        self.most_threads = _MOST_OF_WIDE if is_wide else _MOST_THREADS
+        self.max_threads = _MOST_OF_WIDE if is_wide else _MOST_THREADS
         self.s = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
 
     def schedule(self) -> Schedule:
@@ -237,7 +237,7 @@ class Maker:
         count = 1
         tags = self.draw(st.permutations(THREADS_IN_BLOCK_TAGS))
         for loop, tag in zip(loops, tags, strict=False):
-            if not isinstance(loop.extent, IntImm) or count * loop.extent.value > self.most_threads:
+            if not isinstance(loop.extent, IntImm) or count * loop.extent.value > self.max_threads:
                 continue
             if self._chance(7, 8):
                 self.s[stage.op].bind(loop, refcomp.thread_axis((0, loop.extent.value), tag))
@@ -279,7 +279,7 @@ class Maker:
         tag = self._one(tags)
         extents = [8, 16, 32, 64, 128] if self.is_wide else [2, 3, 4, 5, 8]
         extent = threads.get(tag) or self._one(extents)
-        if tag not in threads and prod(threads.values()) * extent > self.most_threads:
+        if tag not in threads and prod(threads.values()) * extent > self.max_threads:
             return stage
         loop, reader = self.s[stage.op].split(self._one(axes), extent)[1], stage
         threads[tag] = extent

@@ -79,7 +79,8 @@ def test_a_name_is_a_text():
         (lambda name: refcomp.compute((4,), lambda i: i, name=name), "a tensor"),
     ):
         for name in (3, None, ["n"]):
-            with pytest.raises(UserError, match=rf"{re.escape(repr(name))} is no name for {what}"):
+            refusal = rf"{re.escape(repr(name))} is not a name for {what}"
+            with pytest.raises(UserError, match=refusal):
                 make(name)
 
 

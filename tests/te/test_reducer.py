@@ -50,7 +50,7 @@ def test_only_reduction_axes_can_be_reduced_over(axis):
 
 def test_the_range_of_an_axis_is_one_argument():
     assert str(refcomp.reduce_axis((2, 10), "k").extent) == "8"
-    with pytest.raises(UserError, match="64 is no name for an axis"):
+    with pytest.raises(UserError, match="64 is not a name for an axis"):
         refcomp.reduce_axis(0, 64)
     for dom in ((), (0, 8, 2)):
         with pytest.raises(UserError, match=r"is no range to reduce over\n.*pass \(begin, end\)"):

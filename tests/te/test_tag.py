@@ -34,7 +34,7 @@ def test_scopes_do_not_nest_and_end_with_an_error():
     with pytest.raises(UserError, match=message), refcomp.tag_scope("a"), refcomp.tag_scope("b"):
         pass
     assert tag_in_force("") == ""
-    with pytest.raises(UserError, match="3 is no name for a tag"), refcomp.tag_scope(3):
+    with pytest.raises(UserError, match="3 is not a name for a tag"), refcomp.tag_scope(3):
         pass
 
 

@@ -139,8 +139,8 @@ def test_what_llvm_writes_is_read(llvm, gpu, monkeypatch):
     code = check_code_object(binary, expected, gpu, 4)
     found = {kernel.name: kernel for kernel in code.kernels}
     assert found["matmul"].shared_bytes == 2 * 16 * 16 * 4
-    assert (found["matmul"].block, found["matmul"].most_threads) == ((16, 16, 1), 256)
-    assert (found["group_sum"].block, found["group_sum"].most_threads) == ((), 1024)
+    assert (found["matmul"].block, found["matmul"].max_threads) == ((16, 16, 1), 256)
+    assert (found["group_sum"].block, found["group_sum"].max_threads) == ((), 1024)
     assert {kernel.wavefront_size for kernel in code.kernels} == {
         32 if gpu.startswith("gfx1") else 64
     }

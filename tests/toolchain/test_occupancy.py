@@ -69,7 +69,7 @@ def _told_by_llvm(text, gpu, folder):
 
 
 def _metadata(**more):
-    given = {"vgprs": 8, "sgprs": 10, "shared_bytes": 0, "most_threads": 256} | more
+    given = {"vgprs": 8, "sgprs": 10, "shared_bytes": 0, "max_threads": 256} | more
     wavefront = given.pop("wavefront_size", 64)
     return KernelMetadata(
         name="f",
@@ -95,8 +95,8 @@ def _metadata(**more):
         ("gfx942", {"shared_bytes": 32768}, 2, "shared memory"),
         ("gfx950", {"shared_bytes": 32768}, 5, "shared memory"),
         ("gfx90a", {"vgprs": 512}, 1, "vector registers"),
-        ("gfx906", {"most_threads": 128}, 8, "barriers"),
-        ("gfx906", {"most_threads": 64}, 10, "the GPU"),
+        ("gfx906", {"max_threads": 128}, 8, "barriers"),
+        ("gfx906", {"max_threads": 64}, 10, "the GPU"),
     ],
 )
 def test_what_allows_no_more_is_told(gpu, more, waves, limit):

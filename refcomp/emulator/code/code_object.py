@@ -107,7 +107,7 @@ class KernelEntry:
     descriptor_address: int
     descriptor: Descriptor
     arguments: tuple[KernelArgument, ...]
-    most_threads: int  # of a group
+    max_threads: int  # of a group
     block: tuple[int, ...]  # the only size of a group that it takes; () if it takes any
     has_dynamic_stack: bool
 
@@ -221,7 +221,7 @@ def _kernel(
         descriptor_address=address,
         descriptor=descriptor,
         arguments=metadata.arguments,
-        most_threads=metadata.most_threads,
+        max_threads=metadata.max_threads,
         block=metadata.block,
         has_dynamic_stack=metadata.has_dynamic_stack,
     )

@@ -252,7 +252,7 @@ def _check(generation: Generation, kernel: KernelEntry, request: LaunchRequest) 
 
 def _check_block(kernel: KernelEntry, request: LaunchRequest) -> None:
     threads = prod(request.block)
-    most = min(kernel.most_threads, THREADS_LIMIT)
+    most = min(kernel.max_threads, THREADS_LIMIT)
     if threads > most:
         raise UserError(
             f"{kernel.name} takes {most} threads in a group, not {threads}",

@@ -55,7 +55,7 @@ class PackedSignature:
     name: str
     arguments: tuple[PackedArgument, ...]
     block: tuple[int, ...]
-    most_threads: int
+    max_threads: int
     shared_bytes: int
 
 
@@ -127,9 +127,9 @@ class BareKernel:
         if signature.block and block != signature.block:
             asked = " x ".join(map(str, signature.block))
             raise self._other_block(block, f"groups of {asked} threads, and no others")
-        if prod(block) > signature.most_threads:
+        if prod(block) > signature.max_threads:
             raise self._other_block(
-                block, f"at most {signature.most_threads} threads of a group"
+                block, f"at most {signature.max_threads} threads of a group"
             )
 
     def _other_block(self, block: Extents, compiled_for: str) -> UserError:

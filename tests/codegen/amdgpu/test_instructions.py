@@ -237,7 +237,7 @@ def test_each_step_of_a_wave_is_one_instruction(llvm, gpu, name, pattern, monkey
     code = compile_kernels([_matrix_kernel(one, 64, 2 * one.step)], gpu)
     assert disassemble(code).count(pattern) == 2
     (told,) = read_code_object(code.data).kernels
-    assert (told.spilled_vgprs, told.private_bytes, told.most_threads) == (0, 0, one.wave)
+    assert (told.spilled_vgprs, told.private_bytes, told.max_threads) == (0, 0, one.wave)
 
 
 @pytest.mark.rocm

@@ -35,9 +35,9 @@ def hip() -> RecordingHip:
     return RecordingHip()
 
 
-def _kernel(hip, arguments=ARGUMENTS, block=(), most_threads=256, shared_bytes=0):
+def _kernel(hip, arguments=ARGUMENTS, block=(), max_threads=256, shared_bytes=0):
     device = Device("rocm", 0, driver_of(hip))
-    signature = PackedSignature("scale", tuple(arguments), block, most_threads, shared_bytes)
+    signature = PackedSignature("scale", tuple(arguments), block, max_threads, shared_bytes)
     launched = [KernelSignature("scale", "scale", ())]
     return BareKernel(DeviceCode(Binary(b"code", "hsaco"), launched, device), signature), device
 
