@@ -22,9 +22,6 @@ from refcomp.foundation.errors import UserError
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
 
-    import numpy as np
-    import numpy.typing as npt
-
 _C_LIBRARY = ("libm.so.6", "libc.so.6")
 _C_TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
     "bool": ctypes.c_bool,
@@ -108,7 +105,7 @@ def _address(function: CFuncPtr) -> int | None:
 
 def call_c_function(
     function: CFuncPtr,
-    args: Sequence[tuple[float, DType] | npt.NDArray[np.generic]],
+    args: Sequence[Any],
     result: DType,
 ) -> Any:
     """Call `function`, and return its result as a Python number.

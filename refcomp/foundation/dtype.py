@@ -7,7 +7,7 @@ TVM (`float32`, `int8`, `bfloat16`, `float32x8`) are understood too.
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +127,7 @@ def _unknown(text: str) -> UserError:
     )
 
 
-def as_dtype(value: "DType | str | npt.DTypeLike") -> DType:
+def as_dtype(value: object) -> DType:
     """Return the DType for a DType, a text ('f32', 'float32x4') or a numpy dtype.
 
     Raises UserError for a type that refcomp does not have (complex, dates, objects).
@@ -147,7 +147,7 @@ def as_dtype(value: "DType | str | npt.DTypeLike") -> DType:
             remedy="pass its dtype: x.dtype",
         )
     try:
-        return _from_numpy(np.dtype(value))
+        return _from_numpy(np.dtype(cast("npt.DTypeLike", value)))
     except (TypeError, ValueError) as error:
         raise _unknown(str(value)) from error
 
