@@ -32,9 +32,8 @@ class Search:
     schedule: Schedule | None = None  # that `func` comes from, if there is one
     # Lowers another schedule of the same computation.
     lower_again: Callable[[Schedule], PrimFunc] | None = None
-    passes: list[str] = field(
-        default_factory=list
-    )  # collects those that change the program
+    # Collects the passes that change the program.
+    passes: list[str] = field(default_factory=list)
 
     def find(self, every_step: bool) -> Guilty | None:
         """Return the first guilty step and its difference; None if all programs agree."""

@@ -36,9 +36,7 @@ class Trial:
 
     sizes: Mapping[str, int]  # of the symbols, and of whole-number scalars
     seed: int  # of the random arrays
-    max_integer: (
-        int | None
-    )  # the largest random integer; None for any value of the dtype
+    max_integer: int | None  # the largest random one; None for all of the dtype
     algebras: tuple[Algebra, ...]  # of the arrays, one after the other
     programs: int  # the number of programs that were compared
 

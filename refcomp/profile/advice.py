@@ -49,7 +49,7 @@ def advise(facts: RuleInputs) -> tuple[Advice, ...]:
 
 def _uncoalesced(facts: RuleInputs) -> Iterator[Advice]:
     kinds = alike(facts, "global")
-    whole = sum(access.transactions for *_, access in kinds)
+    whole = sum(kind.access.transactions for kind in kinds)
     for line, instruction, access in kinds:
         part = access.transactions / whole if whole else 0
         if _is_coalesced(access) or part < 0.1 or access.is_atomic:
@@ -96,7 +96,7 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
         if moving < 0.1 * bound.seconds[bound.limit]:
             return
     kinds = alike(facts, "global")
-    whole = sum(access.waves for *_, access in kinds)
+    whole = sum(kind.access.waves for kind in kinds)
     for line, instruction, access in kinds:
         is_dense = _is_coalesced(access) and access.stride == access.size
         part = access.waves / whole if whole else 0
@@ -133,7 +133,7 @@ def _atomics(facts: RuleInputs) -> Iterator[Advice]:
 
 def _conflicts(facts: RuleInputs) -> Iterator[Advice]:
     kinds = alike(facts, "shared")
-    whole = sum(access.clocks for *_, access in kinds)
+    whole = sum(kind.access.clocks for kind in kinds)
     for line, instruction, access in kinds:
         part = access.conflicts / whole if whole else 0
         if part < 0.05:

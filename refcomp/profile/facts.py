@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from refcomp.driver.kernel_resources import KernelResources
 from refcomp.emulator.observers.counting import (
@@ -37,13 +38,20 @@ class RuleInputs:
     bound: Bound | None  # None if no card is known
 
 
-def alike(facts: RuleInputs, space: str) -> list[tuple[int, str, MemoryTraffic]]:
+class AlikeAccesses(NamedTuple):
+    """Accesses of one kind."""
+
+    line: int  # of the loop IR, which makes most of them; 0 if it is not known
+    instruction: str  # the text of the instruction if no line is known, else ''
+    access: MemoryTraffic  # their sum
+
+
+def alike(facts: RuleInputs, space: str) -> list[AlikeAccesses]:
     """Return the accesses to `space`, with those of one kind added up.
 
-    A kind are the accesses of one statement whose lanes lie in the same way; statements on the same
-    buffers, such as those of an unrolled loop, are one. Each kind comes with the line of the loop
-    IR that makes most of its accesses. If no line is known, the line is 0, each instruction is a
-    kind, and its text is given.
+    A kind are the accesses of one statement whose lanes lie in the same way. Statements on the same
+    buffers, such as those of an unrolled loop, are one. Where no line of the loop IR is known, each
+    instruction is a kind of its own.
     """
     kinds: defaultdict[tuple[object, ...], list[InstructionCounts]] = defaultdict(list)
     for one in facts.counts.accesses(space):
@@ -60,7 +68,8 @@ def alike(facts: RuleInputs, space: str) -> list[tuple[int, str, MemoryTraffic]]
         instruction = "" if line else f"{main.instruction.text}: "
         accesses = [one.access for one in rows if one.access]
         sums = {name: sum(getattr(a, name) for a in accesses) for name in _SUMS}
-        found.append((line, instruction, replace(accesses[0], **sums)))
+        total = replace(accesses[0], **sums)
+        found.append(AlikeAccesses(line, instruction, total))
     return found
 
 
