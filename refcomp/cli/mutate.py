@@ -16,10 +16,10 @@ from refcomp.cli.streams import progress, write_json
 from refcomp.driver.backend import usual_backend
 from refcomp.foundation.errors import UserError
 from refcomp.mutate.compiler import score_compiler
-from refcomp.mutate.machine import score_spelling
+from refcomp.mutate.loop_ir import score_loop_ir
 from refcomp.mutate.mutant import COMPARISONS, OURS, Mutant
-from refcomp.mutate.score import score
 from refcomp.mutate.subjects import Subject, subjects
+from refcomp.mutate.templates import score_templates
 
 LEAST = 95.0
 _LOOPS, _COMPILER = "loop-ir", "compiler"
@@ -90,17 +90,17 @@ def _families(
     """What tries mutants, by the name of what is mutated."""
     own = subjects() if program is None else _subjects_of(program)
     known: dict[str, Callable[[int, int], Iterator[Mutant]]] = {
-        _LOOPS: lambda count, seed: score(own, count, seed),
+        _LOOPS: lambda count, seed: score_loop_ir(own, count, seed),
         _COMPILER: lambda count, seed: score_compiler(own, count, seed),
-        **{target: _scored_spelling(target) for target in _SPELLINGS},
+        **{target: _scored_templates(target) for target in _SPELLINGS},
     }
     default = (_LOOPS, _COMPILER, "llvm") if program is None else (_LOOPS,)
     names = tuple(known) if _ALL in chosen else tuple(chosen) or default
     return {name: try_some for name, try_some in known.items() if name in names}
 
 
-def _scored_spelling(target: str) -> Callable[[int, int], Iterator[Mutant]]:
-    return lambda count, seed: score_spelling(target, count, seed)
+def _scored_templates(target: str) -> Callable[[int, int], Iterator[Mutant]]:
+    return lambda count, seed: score_templates(target, count, seed)
 
 
 def _subjects_of(program: str) -> list[Subject]:

@@ -4,7 +4,11 @@ A mutant comes from one small change of loop IR, of the compiler's own functions
 templates that spell the output. The mutation score of a comparison is the share of wrong mutants
 that it kills.
 
-Reading order: mutant, then for loop IR: mutations, subjects, trial, score; for the compiler: edits,
-child, compiler; for templates: spellings, operations, expected_results, host_runs, outputs,
-machine.
+Reading order:
+
+- mutant.py: mutants and their verdicts
+- mutations.py, subjects.py, trial.py, loop_ir.py: mutants of loop IR
+- edits.py, child.py, compiler.py: mutants of the compiler
+- spellings.py, operations.py, expected_results.py, host_runs.py, outputs.py, templates.py: mutants
+  of templates
 """

@@ -30,9 +30,9 @@ from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.lower import lower
 from refcomp.mutate.child import Send, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
+from refcomp.mutate.loop_ir import check_subject
 from refcomp.mutate.mutant import COMPILES, RUNS, Message, Mutant, mutant_of
 from refcomp.mutate.mutations import draw
-from refcomp.mutate.score import check_subject
 from refcomp.mutate.subjects import Subject
 from refcomp.mutate.trial import MutantTrial
 from refcomp.schedule.schedule import replay

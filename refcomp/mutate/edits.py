@@ -27,9 +27,7 @@ class Edit:
     file: str
     tree: ast.Module  # of the whole file
     node: ast.AST
-    fields: Mapping[
-        str, object
-    ]  # the node's fields that change, and their other values
+    fields: Mapping[str, object]  # other values of the node's fields
     line: int
     change: str  # the text before and after
 
@@ -89,7 +87,10 @@ def _functions(
 
 
 def _find_code(code: CodeType, name: str) -> CodeType:
-    """Return the code with the qualified name `name` within `code`."""
+    """Return the code with the qualified name `name` within `code`.
+
+    The code of an inner function is a constant of the code around it.
+    """
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     for candidate in inner:
         if candidate.co_qualname == name:
@@ -100,7 +101,7 @@ def _find_code(code: CodeType, name: str) -> CodeType:
 
 @contextmanager
 def _changed(node: ast.AST, fields: Mapping[str, object]) -> Iterator[None]:
-    """Give the node other values of fields inside of a `with` statement."""
+    """Give the node other values of fields while the `with` statement runs."""
     before = {name: getattr(node, name) for name in fields}
     try:
         for name, value in fields.items():

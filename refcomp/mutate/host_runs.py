@@ -21,9 +21,8 @@ from refcomp.oracle.tensors.arrays import Array
 from refcomp.runtime.host.machine_code import load_shared_object
 
 _GUARD_BYTES = 256  # before and behind each array; a multiple of every alignment
-_M_PERTURB = (
-    -6
-)  # mallopt's parameter: the byte that fills fresh and freed memory (glibc)
+# The parameter of glibc's mallopt for the byte that fills fresh and freed memory.
+_M_PERTURB = -6
 _MAX_KEPT_BYTES = 4096  # of heap memory after a run: Python itself allocates, too
 _OUT_OF_MEMORY = 1  # the status that a function returns
 _LIBC = ctypes.CDLL(None)

@@ -41,7 +41,9 @@ from refcomp.te.tensor import Tensor
 LOWERING = "lowering"
 
 
-def score(subjects: Sequence[Subject], count: int, seed: int = 0) -> Iterator[Mutant]:
+def score_loop_ir(
+    subjects: Sequence[Subject], count: int, seed: int = 0
+) -> Iterator[Mutant]:
     """Yield at least `count` mutants, or all, spread evenly over the subjects and stages.
 
     Raises UserError for a subject whose extents are not constant.

@@ -2,7 +2,7 @@
 
 In macros, they change instructions, operators, operands, branches, conditions, lines and numbers.
 In tables, they exchange, change and shift entries. Files are read, never written: an edit changes
-the Spelling that this process has loaded, for good, so it belongs into a child.
+the Spelling that this process has loaded, for good, so it must be applied in a child.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from refcomp.codegen.spelling import load_spelling, macros_of
 from refcomp.foundation.resources import templates_dir
@@ -22,7 +23,15 @@ _MACRO = re.compile(
 )
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}")
 _HOLE = re.compile(r"\{\{.*?\}\}")
-_Replacement = tuple[str, int, int, str]
+
+
+class Replacement(NamedTuple):
+    """A mutation operator at one place of a line."""
+
+    operator: str
+    begin: int  # of the replaced text
+    end: int
+    text: str  # that takes its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +96,10 @@ def _macro_edits(folder: str, file: str, text: str) -> Iterator[SpellingEdit]:
         for match in re.finditer(r".+", macro["body"]):
             line = match[0]
             start = macro.start("body") + match.start()
-            for operator, begin, end, other in replacements(line):
-                changed = line[:begin] + other + line[end:]
+            for found in replacements(line):
+                changed = line[: found.begin] + found.text + line[found.end :]
                 yield SpellingEdit(
-                    operator=operator,
+                    operator=found.operator,
                     folder=folder,
                     file=file,
                     where=macro["name"],
@@ -100,28 +109,25 @@ def _macro_edits(folder: str, file: str, text: str) -> Iterator[SpellingEdit]:
                 )
 
 
-def replacements(line: str) -> Iterator[_Replacement]:
-    """Yield what each mutation operator replaces in one line of a macro.
-
-    A replacement is the operator's name, the begin and the end of the replaced text, and the other
-    text.
-    """
+def replacements(line: str) -> Iterator[Replacement]:
+    """Yield what each mutation operator replaces in one line of a macro."""
     tags = [match.span() for match in _TAG.finditer(line)]
     for operator, pattern, other in _PATTERNS:
         for match in pattern.finditer(line):
             if all(end <= match.start() or match.end() <= begin for begin, end in tags):
-                yield operator, *match.span(), other(match)
+                yield Replacement(operator, *match.span(), other(match))
     yield from _exchanged_operands(line)
     for pattern in (_LABELS, _CHOICE):
         for match in pattern.finditer(line):
             between = line[match.end("a") : match.start("b")]
-            other_text = match["b"] + between + match["a"]
-            yield "branches exchanged", match.start("a"), match.end("b"), other_text
+            text = match["b"] + between + match["a"]
+            begin = match.start("a")
+            yield Replacement("branches exchanged", begin, match.end("b"), text)
     for match in _CONDITION.finditer(line):
         for constant in ("true", "false"):
-            yield "condition dropped", *match.span("c"), constant
+            yield Replacement("condition dropped", *match.span("c"), constant)
     if _is_unneeded(line):
-        yield "line dropped", 0, len(line), ""
+        yield Replacement("line dropped", 0, len(line), "")
 
 
 _FLIPPED = {
@@ -234,7 +240,7 @@ _LABELS = re.compile(
 _CHOICE = re.compile(r"\? (?P<a>[^?:]+) : (?P<b>[^?:;]+)")
 
 
-def _exchanged_operands(line: str) -> Iterator[_Replacement]:
+def _exchanged_operands(line: str) -> Iterator[Replacement]:
     """Yield the exchange of the words before a comma and before the next comma or the end."""
     if "{%" in line or "label" in line:
         return
@@ -244,8 +250,8 @@ def _exchanged_operands(line: str) -> Iterator[_Replacement]:
         last_words.append(words[-1] if words else None)
     for a, b in pairwise(last_words):
         if a and b and a.start() < a.end() <= b.start() and a[0] != b[0]:
-            between = line[a.end() : b.start()]
-            yield "operands exchanged", a.start(), b.end(), b[0] + between + a[0]
+            text = b[0] + line[a.end() : b.start()] + a[0]
+            yield Replacement("operands exchanged", a.start(), b.end(), text)
 
 
 def _is_unneeded(line: str) -> bool:

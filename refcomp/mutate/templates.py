@@ -37,7 +37,7 @@ _MAX_RUNS = 3
 _RIGHT = "right"
 
 
-def score_spelling(
+def score_templates(
     target: str, count: int, seed: int = 0, chosen: Sequence[Operations] | None = None
 ) -> Iterator[Mutant]:
     """Yield at most `count` mutants of the templates of `target`, one of OUTPUTS.
@@ -48,19 +48,19 @@ def score_spelling(
     with private_folder() as folder:
         output = OUTPUTS[target](folder)
         edits = draw(list(spelling_edits(*output.folders)), count, random.Random(seed))
-        trial = spelling_trial(output, chosen or operations(target))
+        trial = template_trial(output, chosen or operations(target))
         for edit in edits:
             outcome = run_in_child(partial(trial.run, edit), output.limit_s)
             yield mutant_of(f"templates of {target}", edit, "the printer", outcome)
 
 
-def spelling_trial(
+def template_trial(
     output: Output[Any], computations: Sequence[Operations]
-) -> SpellingTrial:
+) -> TemplateTrial:
     """Return the trial of mutants on `computations`, and check it on the right programs."""
     expected = [ExpectedResults(computation) for computation in computations]
     texts = output.print_right([one.func for one in expected])
-    trial = SpellingTrial(output, tuple(zip(expected, texts, strict=True)))
+    trial = TemplateTrial(output, tuple(zip(expected, texts, strict=True)))
     check_right(run_in_child(trial.run_right, len(expected) * output.limit_s))
     return trial
 
@@ -72,7 +72,7 @@ def check_right(outcome: Outcome) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class SpellingTrial:
+class TemplateTrial:
     """All computations that mutants run on."""
 
     output: Output[Any]

@@ -79,7 +79,7 @@ def test_without_a_program_templates_are_tried_too() -> None:
 
 
 def test_survivors_are_listed_and_fail(cli: Cli, program: Path, monkeypatch) -> None:
-    monkeypatch.setattr(mutate, "score", _unnoticed)
+    monkeypatch.setattr(mutate, "score_loop_ir", _unnoticed)
     result = cli("mutate", program)
     assert result.exit_code == 1
     assert "survives: here, lowering: guard dropped: " in result.stdout

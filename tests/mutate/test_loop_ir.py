@@ -4,16 +4,16 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
+from refcomp.mutate.loop_ir import LOWERING, score_loop_ir, tried
 from refcomp.mutate.mutant import COMPARISONS, NO_DATA, OURS
 from refcomp.mutate.mutations import mutations_of
-from refcomp.mutate.score import LOWERING, score, tried
 from refcomp.mutate.subjects import Subject, subjects
 from tests.mutate.test_trial import trial_of
 
 
 def test_wrong_code_is_noticed(request, record_property):
     is_nightly = request.config.getoption("--nightly")
-    mutants = list(score(subjects(), 2_000 if is_nightly else 200, seed=3))
+    mutants = list(score_loop_ir(subjects(), 2_000 if is_nightly else 200, seed=3))
     wrong = [mutant for mutant in mutants if not mutant.equivalent]
     shares = {p: 100 * sum(p in m.killed_by for m in wrong) / len(wrong) for p in COMPARISONS}
     assert len(wrong) >= 180
@@ -83,5 +83,5 @@ def test_extents_must_be_constant():
     b = refcomp.compute((n,), lambda i: a[i] + 1, name="B")
     subject = Subject("open", "llvm", refcomp.create_schedule(b), (a, b))
     with pytest.raises(UserError, match="open cannot be mutated") as caught:
-        list(score([subject], 1))
+        list(score_loop_ir([subject], 1))
     assert "argument A is not a tensor of constant shape" in str(caught.value)

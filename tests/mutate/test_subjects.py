@@ -4,8 +4,8 @@ from refcomp.certificates import certify
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Barrier, IfThenElse
 from refcomp.lowering.lower import lower
+from refcomp.mutate.loop_ir import stages_of
 from refcomp.mutate.mutations import OPERATORS, mutations_of
-from refcomp.mutate.score import stages_of
 from refcomp.mutate.subjects import subjects
 
 

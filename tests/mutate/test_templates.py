@@ -8,16 +8,16 @@ import pytest
 
 from refcomp.foundation.errors import CompilerBug
 from refcomp.mutate.child import Outcome
-from refcomp.mutate.machine import check_right
 from refcomp.mutate.mutant import COMPARISONS, OURS
+from refcomp.mutate.templates import check_right
 
 _SAMPLE = """
 import json, sys
-from refcomp.mutate.machine import score_spelling
+from refcomp.mutate.templates import score_templates
 from refcomp.mutate.operations import operations
 target, count, *names = sys.argv[1:]
 chosen = [one for one in operations(target) if not names or one.name in names]
-for m in score_spelling(target, int(count), 2, chosen):
+for m in score_templates(target, int(count), 2, chosen):
     print(json.dumps([m.is_wrong, sorted(m.killed_by), m.equivalent, m.stillborn, str(m)]))
 """
 
@@ -88,7 +88,7 @@ import json, sys
 from functools import partial
 from pathlib import Path
 from refcomp.mutate.child import run_in_child
-from refcomp.mutate.machine import check_right, SpellingTrial
+from refcomp.mutate.templates import check_right, TemplateTrial
 from refcomp.mutate.mutant import mutant_of
 from refcomp.mutate.outputs import HostOutput
 from refcomp.mutate.operations import operations
@@ -100,7 +100,7 @@ output = HostOutput(Path(folder))
 names = ("i32", "f32", "temporaries", "no memory")
 right = [ExpectedResults(one) for one in operations("llvm") if one.name in names]
 texts = output.print_right([one.func for one in right])
-trial = SpellingTrial(output, tuple(zip(right, texts, strict=True)))
+trial = TemplateTrial(output, tuple(zip(right, texts, strict=True)))
 check_right(run_in_child(trial.run_right, 200))
 edits = list(spelling_edits("llvm"))
 for text in asked:

@@ -4,8 +4,8 @@ import pytest
 
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
+from refcomp.mutate.loop_ir import LOWERING, stages_of, tried
 from refcomp.mutate.mutations import mutations_of
-from refcomp.mutate.score import LOWERING, stages_of, tried
 from refcomp.mutate.subjects import subjects
 from refcomp.mutate.trial import MutantTrial
 
