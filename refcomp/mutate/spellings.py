@@ -25,7 +25,7 @@ _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}")
 _HOLE = re.compile(r"\{\{.*?\}\}")
 
 
-class Replacement(NamedTuple):
+class LineReplacement(NamedTuple):
     """A mutation operator at one place of a line."""
 
     operator: str
@@ -109,25 +109,25 @@ def _macro_edits(folder: str, file: str, text: str) -> Iterator[SpellingEdit]:
                 )
 
 
-def replacements(line: str) -> Iterator[Replacement]:
+def replacements(line: str) -> Iterator[LineReplacement]:
     """Yield what each mutation operator replaces in one line of a macro."""
     tags = [match.span() for match in _TAG.finditer(line)]
     for operator, pattern, other in _PATTERNS:
         for match in pattern.finditer(line):
             if all(end <= match.start() or match.end() <= begin for begin, end in tags):
-                yield Replacement(operator, *match.span(), other(match))
+                yield LineReplacement(operator, *match.span(), other(match))
     yield from _exchanged_operands(line)
     for pattern in (_LABELS, _CHOICE):
         for match in pattern.finditer(line):
             between = line[match.end("a") : match.start("b")]
             text = match["b"] + between + match["a"]
             begin = match.start("a")
-            yield Replacement("branches exchanged", begin, match.end("b"), text)
+            yield LineReplacement("branches exchanged", begin, match.end("b"), text)
     for match in _CONDITION.finditer(line):
         for constant in ("true", "false"):
-            yield Replacement("condition dropped", *match.span("c"), constant)
+            yield LineReplacement("condition dropped", *match.span("c"), constant)
     if _is_unneeded(line):
-        yield Replacement("line dropped", 0, len(line), "")
+        yield LineReplacement("line dropped", 0, len(line), "")
 
 
 _FLIPPED = {
@@ -240,7 +240,7 @@ _LABELS = re.compile(
 _CHOICE = re.compile(r"\? (?P<a>[^?:]+) : (?P<b>[^?:;]+)")
 
 
-def _exchanged_operands(line: str) -> Iterator[Replacement]:
+def _exchanged_operands(line: str) -> Iterator[LineReplacement]:
     """Yield the exchange of the words before a comma and before the next comma or the end."""
     if "{%" in line or "label" in line:
         return
@@ -251,7 +251,7 @@ def _exchanged_operands(line: str) -> Iterator[Replacement]:
     for a, b in pairwise(last_words):
         if a and b and a.start() < a.end() <= b.start() and a[0] != b[0]:
             text = b[0] + line[a.end() : b.start()] + a[0]
-            yield Replacement("operands exchanged", a.start(), b.end(), text)
+            yield LineReplacement("operands exchanged", a.start(), b.end(), text)
 
 
 def _is_unneeded(line: str) -> bool:
