@@ -18,6 +18,7 @@ from refcomp.foundation.dtype import F64, DType, to_numpy
 from refcomp.oracle.floats.rounding import FALSE, INFINITY, TRUE, WIDE, ZERO
 from refcomp.oracle.tensors.arrays import Array
 
+# Bits of `Approx.others`.
 PLUS_INF, MINUS_INF, NAN, PLUS_ZERO, MINUS_ZERO = (np.uint8(1 << k) for k in range(5))
 NO_OTHERS: Array = np.broadcast_to(np.uint8(0), ())
 _VALUES = {
@@ -48,9 +49,9 @@ class Approx:
     others: Array = field(default_factory=lambda: NO_OTHERS)
     # bool; each legal finite value has the sign of the reference, or is 0.
     keeps_sign: Array = field(default_factory=lambda: FALSE)
-    # What a contracted sum takes of products that may overflow: products in the range of WIDE. They
-    # contain all finite legal values. Other elements are as in the fields above. None: nothing here
-    # is such a product.
+    # The same elements as a contracted sum takes them: a product that may overflow is not rounded,
+    # and stays finite in the range of WIDE. Contains all finite legal values. None if no element is
+    # such a product.
     contracted: Approx | None = field(default=None, kw_only=True)
 
     @property
