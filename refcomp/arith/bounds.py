@@ -273,9 +273,8 @@ def _interval_of_cast(bounds: Bounds, expr: Any) -> Interval:
     source = expr.value.dtype
     if not (source.is_int or source.is_bool):
         return range_of_dtype(expr.dtype)
-    return bounds.interval(
-        expr.value
-    )  # where it does not fit, the caller takes the whole type
+    # Where it does not fit, the caller takes the whole type.
+    return bounds.interval(expr.value)
 
 
 def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
@@ -287,9 +286,8 @@ def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
 def _interval_of_truncated(bounds: Bounds, expr: Any) -> Interval:
     a, b = bounds.interval(expr.a), bounds.interval(expr.b)
     if a.is_at_least(0) and isinstance(expr, Mod) and not b.is_at_least(0):
-        return Interval(
-            0, a.high
-        )  # the remainder has the sign of `a`, and is no greater
+        # The remainder has the sign of `a`, and is no greater.
+        return Interval(0, a.high)
     if not (a.is_at_least(0) and b.is_at_least(0)):
         return range_of_dtype(expr.dtype)
     return a.floordiv(b) if isinstance(expr, Div) else a.floormod(b)

@@ -30,10 +30,11 @@ _T = TypeVar("_T")
 # declared, then shape symbols; so that an index reads `i * 64 + j + n`.
 LOOP_RANK, FREE_RANK, SYMBOL_RANK = 0, 1, 2
 Rank = tuple[int, int]
+# The serial number of constants, which come after all other operands.
 _NOWHERE = (
     (SYMBOL_RANK + 1, 0),
     (FREE_RANK, -1),
-)  # where constants stand: after all others
+)
 
 
 class ExprTable:

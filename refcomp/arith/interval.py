@@ -166,9 +166,8 @@ def _product(a: _End, b: _End) -> _End:
 def _quotient(a: _End, b: _End) -> _End:
     if isinstance(a, int) and isinstance(b, int):
         return a // b
-    if isinstance(
-        a, int
-    ):  # a finite value over an endless divisor: just below or at zero
+    # A finite value over an endless divisor: just below or at zero.
+    if isinstance(a, int):
         return 0 if a == 0 or (a > 0) == (b > 0) else -1
     return _INFINITY if (a > 0) == (b > 0) else -_INFINITY
 

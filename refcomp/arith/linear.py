@@ -20,9 +20,8 @@ from refcomp.arith.intern import ExprTable, Rank
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 
-Monomial = tuple[
-    int, ...
-]  # serial numbers of atoms, ascending; a square repeats its atom
+# Serial numbers of atoms, ascending; a square repeats its atom.
+Monomial = tuple[int, ...]
 Terms = dict[Monomial, int]
 Key = tuple[tuple[Monomial, int], ...]
 Parts = tuple[list[Add | Sub | Mul], list[Expr]]
@@ -293,9 +292,8 @@ class SumTable(ExprTable):
             offset = self.constant(abs(const), dtype)
             result = self.make(Add if const > 0 else Sub, result, offset)
         if first is not None and all(self._is_leaf(monomial) for monomial, _ in items):
-            self._sums.setdefault(
-                id(result), Sum(dict(items), total.const)
-            )  # as it would be read
+            # As it would be read.
+            self._sums.setdefault(id(result), Sum(dict(items), total.const))
         return result
 
     def _is_leaf(self, monomial: Monomial) -> bool:

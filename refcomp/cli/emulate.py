@@ -408,9 +408,8 @@ def _load(gpu: EmulatedGpu, data: bytes, asked: _Asked) -> LoadedCode:
     except RefcompError as error:
         error.where = error.where or name_of(asked.file)
         raise
-    card_for(
-        loaded.generation.name, asked.card
-    )  # refuses a wrong one before anything runs
+    # Refuses a wrong one before anything runs.
+    card_for(loaded.generation.name, asked.card)
     return loaded
 
 

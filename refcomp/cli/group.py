@@ -111,9 +111,8 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; its failures become exit codes."""
         if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(
-                errors="backslashreplace"
-            )  # names may hold any character
+            # Names may hold any character.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             super().invoke(ctx)
             sys.stdout.flush()

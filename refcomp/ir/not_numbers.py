@@ -36,6 +36,7 @@ _SAME = (
     "sum tan tanh trunc"
 )
 REFCOMP_NAMES = _RENAMED | {name: name for name in _SAME.split()}
+# The functions of numpy, for the elements of an array.
 _REDUCTIONS = (
     "all",
     "any",
@@ -43,7 +44,7 @@ _REDUCTIONS = (
     "min",
     "prod",
     "sum",
-)  # numpy's, over the elements of an array
+)
 
 # numpy's name of an operator: the methods of its left and of its right operand.
 _OPERATORS = {

@@ -153,9 +153,8 @@ def _described(
 ) -> str:
     if dropped is not None:
         return f"{_short(dropped)}  ->  nothing"
-    if isinstance(
-        node, ast.stmt
-    ):  # only the changed expression: the text is for one line
+    # Only the changed expression: the text is for one line.
+    if isinstance(node, ast.stmt):
         ((name, after),) = fields.items()
         assert isinstance(after, ast.AST)
         return f"{_short(getattr(node, name))}  ->  {_short(after)}"

@@ -38,9 +38,8 @@ def check_reads(
     waits = False
     listed = list(bodies)
     box = box_of(axes)
-    checked: set[tuple[int, int, int]] = (
-        set()
-    )  # the reads of a stencil have indices in common
+    # The reads of a stencil have indices in common.
+    checked: set[tuple[int, int, int]] = set()
     for read in certain_reads(listed):
         for dim, index in enumerate(read.indices):
             same = (id(read.tensor), dim, id(index))

@@ -39,9 +39,8 @@ SIMDS = 4  # of a compute unit, which share out the waves of a group, on every A
 _MAX_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
 _NEWEST_TESTED = 22
-_TAKE_WRONG_BYTES = range(
-    17, 20
-)  # versions of LLVM: Note [Dot products of wrong bytes]
+# Versions of LLVM: Note [Dot products of wrong bytes].
+_TAKE_WRONG_BYTES = range(17, 20)
 
 
 @deep_recursion()

@@ -122,9 +122,8 @@ def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
         # LLVM's own types. Constants stand in the call, as some intrinsics demand.
         type_ = out.type_of(call.dtype)
         operands = [TypedValue(out.type_of(a.dtype), out.value(a)) for a in call.args]
-        out.module.require_library(
-            "maths"
-        )  # LLVM calls it for what the processor lacks
+        # LLVM calls it for what the processor lacks.
+        out.module.require_library("maths")
         return out.call_intrinsic(call.name, type_, *operands)
     arguments = _arguments(out, call.args)
     result = _c_type(out, "c_result", call.dtype)

@@ -45,9 +45,8 @@ class LlvmModule:
         self.say = spelling.macros
         self.tables = spelling.tables
         self.declarations = Declarations()  # of functions
-        self.globals = (
-            Declarations()
-        )  # of variables, and constants of the device library
+        # Declarations of variables and of constants of the device library.
+        self.globals = Declarations()
         self.requires: set[str] = set()  # libraries to link
         self.functions: list[Chunk] = []
         self.descriptions: dict[
@@ -173,9 +172,8 @@ class LlvmFunction(Chunks):
         self.is_region = False  # of a parallel loop
         self.symbol = ""  # name of the kernel
         self.divisors: dict[Var, int] = {}  # of variables that lets bind, in kernels
-        self.varying: set[Var] = (
-            set()
-        )  # variables that differ between threads of a group
+        # Variables that differ between threads of a group.
+        self.varying: set[Var] = set()
         self._taken = UniqueNames(_RESERVED, separator=".")
         self._count = 0
 

@@ -50,9 +50,8 @@ def _call_llvm(
 ) -> str:
     type_ = out.type_of(dtype)
     if dtype.is_float:
-        out.module.require_library(
-            "maths"
-        )  # LLVM calls it for what the processor lacks
+        # LLVM calls it for what the processor lacks.
+        out.module.require_library("maths")
     typed = [TypedValue(type_, argument) for argument in arguments]
     function = f"{name}.{out.module.suffix_of(dtype)}"
     return out.call_intrinsic(function, type_, *typed, *flags)

@@ -158,9 +158,8 @@ class _Parts:
         """Return the value of each output in terms of the new stage's axes."""
         indices, guards = self._indices()
         condition = substitute(self.reduction.condition, indices)
-        if (
-            guards
-        ):  # where they fail, the condition must not be evaluated: it may read memory
+        # Where the guards fail, the condition must not be evaluated: it may read memory.
+        if guards:
             is_inside = fold(And, guards)
             is_plain = bool(as_int(condition))
             condition = (

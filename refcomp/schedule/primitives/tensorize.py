@@ -32,9 +32,8 @@ def tensorize(
         done = stage.loops.tensorized
         why = f"axis {done.axis.name} of this stage is tensorized since {done.line}"
         stage.refuse("tensorize", loop.name, why, "give each stage one intrinsic")
-    assert isinstance(
-        stage.op, ComputeOp
-    )  # other operations have no loops of this kind
+    # Other operations have no loops of this kind.
+    assert isinstance(stage.op, ComputeOp)
     _check_outputs(stage, loop, stage.op, intrin)
     wish = Tensorized(loop, intrin, provenance.line)
     check_block(stage, wish, stage.attach_point is None)
