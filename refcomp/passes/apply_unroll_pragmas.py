@@ -22,11 +22,13 @@ After::
       }
     }
 
-`auto_unroll_max_step N`: a serial loop of constant extent becomes unrolled when all it does is at
-most N stores, with the loops in it unrolled, too. `unroll_explicit 0`: unrolled loops stay loops
-instead, for the compiler behind to unroll. The innermost pragma of a key counts. Requires: after
-passes that read other pragmas. Ensures: no Pragma is left. Level: nested or flat, kept. It refuses
-(UserError) a value that is no constant.
+`auto_unroll_max_step N` unrolls serial loops of constant extent. Such a loop must do at
+most N stores, counted with the loops in it unrolled, too. `unroll_explicit 0` makes
+unrolled loops serial, and leaves it to the compiler behind to unroll them. The innermost
+pragma of a key has precedence.
+
+Requires: passes that read other pragmas have run. Ensures: no Pragma is left. Level:
+nested or flat, kept. It refuses (UserError) a value that is not a constant.
 """
 
 from __future__ import annotations
@@ -54,56 +56,56 @@ _STEPS = (BufferStore, Store, AtomicUpdate, *CALLS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
-    """What the pragmas around a statement ask for."""
+class _Settings:
+    """The values of the pragmas around a statement."""
 
-    max_step: int = 0
+    max_step: int = 0  # stores; 0: no loop becomes unrolled
     is_explicit: bool = True
 
 
 def apply_unroll_pragmas(func: PrimFunc) -> PrimFunc:
-    """`func` without pragmas, its loops marked as they asked."""
-    return func.with_body(_visit(func.body, _Wishes()))
+    """Return `func` without pragmas, its loops marked as they request."""
+    return func.with_body(_visit(func.body, _Settings()))
 
 
-def _visit(stmt: Stmt, wishes: _Wishes) -> Stmt:
+def _visit(stmt: Stmt, settings: _Settings) -> Stmt:
     if isinstance(stmt, Pragma):
-        return _visit(stmt.body, _with_pragma(wishes, stmt))
-    stmt = map_children(stmt, lambda child: _visit(child, wishes), only=Stmt)
+        return _visit(stmt.body, _with_pragma(settings, stmt))
+    stmt = map_children(stmt, lambda child: _visit(child, settings), only=Stmt)
     if not isinstance(stmt, For):
         return stmt
-    if stmt.kind == UNROLLED and not wishes.is_explicit:
+    if stmt.kind == UNROLLED and not settings.is_explicit:
         return with_fields(stmt, kind=SERIAL)
-    if wishes.max_step and _is_short(stmt, wishes.max_step):
+    if settings.max_step and _is_short(stmt, settings.max_step):
         return with_fields(stmt, kind=UNROLLED)
     return stmt
 
 
-def _with_pragma(wishes: _Wishes, pragma: Pragma) -> _Wishes:
+def _with_pragma(settings: _Settings, pragma: Pragma) -> _Settings:
     if pragma.key not in (AUTO_UNROLL_MAX_STEP, UNROLL_EXPLICIT):
-        return wishes
+        return settings
     value = as_int(pragma.value)
     if value is None:
         raise UserError(
-            f"the pragma {pragma.key} has the value {pragma.value}, which is no constant",
+            f"the pragma {pragma.key} has the value {pragma.value}, which is not a constant",
             where=str(pragma.origin or ""),
             remedy=f"give it a number: pragma(axis, {pragma.key!r}, 16)",
         )
     if pragma.key == UNROLL_EXPLICIT:
-        return replace(wishes, is_explicit=bool(value))
-    return replace(wishes, max_step=value)
+        return replace(settings, is_explicit=bool(value))
+    return replace(settings, max_step=value)
 
 
-def _is_short(loop: For, most: int) -> bool:
+def _is_short(loop: For, max_step: int) -> bool:
     count = as_int(loop.extent)
     if loop.kind != SERIAL or count is None:
         return False
     inside = _steps(loop.body)
-    return inside is not None and 1 <= inside * count <= most
+    return inside is not None and 1 <= inside * count <= max_step
 
 
 def _steps(stmt: Stmt) -> int | None:
-    """How many stores `stmt` does when all its loops are unrolled; None when some are not."""
+    """Return the number of stores of `stmt`, None if it has a loop that is not unrolled."""
     if isinstance(stmt, _STEPS):
         return 1
     counts = [_steps(child) for child in children(stmt) if isinstance(child, Stmt)]

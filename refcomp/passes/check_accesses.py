@@ -1,4 +1,4 @@
-"""Checks each access that is not proved to be in bounds when it is made, and notes what was wrong.
+"""Checks each access that is not proved to be in bounds, and records wrong indices.
 
 Before::
 
@@ -25,17 +25,19 @@ After::
       }
     }
 
-A store, update or call with a wrong index is left out, and so is a store or update of a value that
-is always read with one. The checks of other reads stand before their statement, under the
-conditions that choose the read; such a wrong read gives 0. Each checked dimension has a row of
-three words in the last parameter: the least and the greatest wrong index, and the extent. Threads
-of a kernel update a row atomically; on the host it holds a wrong index that was met.
+A store, update or call with a wrong index is skipped. A store or update is also skipped if
+the value that it needs in any case is read with a wrong index. The checks of other reads
+stand before their statement, under the conditions that choose the read. A wrong read of
+this kind gives 0.
 
-Requires: nothing. Ensures: no access leaves its buffer, but for what functions outside of the loop
-IR do with an address. Which accesses may leave theirs is decided by
-`refcomp.passes.analysis.access_ranges`. Level: nested, kept. It refuses nothing. A prefetch is not
-checked, as it does nothing. The extent of a bound loop is not checked: it must not be read from
-memory anyway.
+Each checked dimension has a row of three words in the last parameter: the least and the
+greatest wrong index, and the extent. Threads of a kernel update a row atomically. On the
+host, the row holds one of the wrong indices.
+
+Requires: nothing. Ensures: no access leaves its buffer, except in functions outside of the
+loop IR that get an address. `analysis.access_ranges` decides which accesses may leave
+their buffer. Level: nested, kept. It refuses nothing. A prefetch is not checked, as it has
+no effect. The extent of a bound loop is not checked, as it must not be read from memory.
 """
 
 from __future__ import annotations
@@ -88,13 +90,16 @@ from refcomp.passes.analysis.access_ranges import (
 )
 from refcomp.passes.simplify_expressions import facts_of
 
-_LONGEST_TEXT = 200  # characters of a statement or an index that an error shows
-# What the words of a row hold, as the operators by which threads update them.
+_MAX_TEXT = 200  # characters of a statement or an index that an error shows
+# The operators by which threads update the words of a row.
 _OPERATORS = ("min", "max", "max")
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:
-    """Return `func` with a check of each access that may leave its buffer; itself if none may."""
+    """Return `func` with a check of each access that may leave its buffer.
+
+    If there is none, return `func` itself.
+    """
     if func.checks:
         return func
     checking = _Checking()
@@ -104,7 +109,7 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     names = UniqueNames()
     for item in (*func.params, *func.symbols):
         names.take(item.name)
-    rows = IntImm(len(checking.checked), I64), IntImm(STATUS_WORDS, I64)
+    rows = (IntImm(len(checking.checked), I64), IntImm(STATUS_WORDS, I64))
     status = Buffer(names.take("faults"), I64, rows)
     return with_fields(
         func,
@@ -116,7 +121,7 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
 
 
 def _facts_of(func: PrimFunc) -> Facts:
-    """Return what holds at each call: sizes are not negative, and are such as `func` requires."""
+    """Return what holds at each call: sizes are >= 0, and `func`'s requirements."""
     facts = facts_of(func)
     for requirement in func.requires:
         facts = facts.assume(requirement.condition)
@@ -125,47 +130,38 @@ def _facts_of(func: PrimFunc) -> Facts:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of an expression.
+    """The place of an expression."""
 
-    Attributes:
-        stmt: the statement that evaluates it.
-        facts: what holds there.
-        in_kernel: True if threads of a GPU run the statement.
-        around: builds, from a statement, that statement under the conditions and lets that stand
-            around the expression.
-        checks: statements to be run before `stmt`.
-        guards: reads that have to be in range for `stmt` to be run, as far as they are found; None
-            where `stmt` is run all the same, or the expression is evaluated by choice.
-    """
-
+    # The statement that evaluates it, and what holds there.
     stmt: Stmt
     facts: Facts
+    # Threads of a GPU run the statement.
     in_kernel: bool
+    # Returns a given statement under the conditions and lets around the expression.
     around: Callable[[Stmt], Stmt] = lambda stmt: stmt
+    # Statements to be run before `stmt`.
     checks: list[Stmt] = field(default_factory=list)
+    # The reads so far that must be in range for `stmt` to be run. None if `stmt` is run in
+    # any case, or if a condition decides whether the expression is evaluated.
     guards: list[_UnprovedAccess] | None = None
 
     def where(self, condition: Expr) -> _Place:
-        """Return the place of what is evaluated only where `condition` holds."""
-        return replace(
-            self,
-            facts=self.facts.assume(condition),
-            guards=None,
-            around=lambda stmt: self.around(
-                IfThenElse(condition, stmt, None, self.stmt.origin)
-            ),
-        )
+        """Return the place of an expression that is evaluated only if `condition` holds."""
+
+        def around(stmt: Stmt) -> Stmt:
+            return self.around(IfThenElse(condition, stmt, None, self.stmt.origin))
+
+        facts = self.facts.assume(condition)
+        return replace(self, facts=facts, guards=None, around=around)
 
     def within(self, let: Let) -> _Place:
         """Return the place of the body of `let`."""
-        return replace(
-            self,
-            facts=self.facts.let(let.var, let.value),
-            guards=None,
-            around=lambda stmt: self.around(
-                LetStmt(let.var, let.value, stmt, self.stmt.origin)
-            ),
-        )
+
+        def around(stmt: Stmt) -> Stmt:
+            return self.around(LetStmt(let.var, let.value, stmt, self.stmt.origin))
+
+        facts = self.facts.let(let.var, let.value)
+        return replace(self, facts=facts, guards=None, around=around)
 
     def checked(self, stmt: Stmt) -> Stmt:
         """Return `stmt` behind the checks."""
@@ -174,16 +170,13 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _UnprovedAccess:
-    """An access with the indices that are not proved.
+    """An access with the indices that are not proved."""
 
-    Attributes:
-        indices: all indices; the names of `lets` stand for those that would be read twice.
-        lets: names and values of indices.
-        rows: of each index that is not proved, its row in the status array.
-    """
-
+    # All indices. The names of `lets` replace those that would be read twice.
     indices: tuple[Expr, ...]
+    # Names and values of indices.
     lets: tuple[tuple[Var, Expr], ...]
+    # The indices that are not proved, each with its row in the status array.
     rows: tuple[tuple[int, OpenIndex], ...]
 
 
@@ -229,31 +222,30 @@ class _Checking:
             minimum, extent = self._exprs((minimum, extent), place)
         facts = place.facts.bind(stmt.var, minimum, extent)
         body = self.stmt(stmt.body, facts, place.in_kernel or is_bound(stmt))
-        return place.checked(
-            with_changes(stmt, minimum=minimum, extent=extent, body=body)
-        )
+        loop = with_changes(stmt, minimum=minimum, extent=extent, body=body)
+        return place.checked(loop)
 
     def _branch(self, stmt: IfThenElse, place: _Place) -> Stmt:
-        condition, facts = self.expr(stmt.condition, place), place.facts
-        then_case = self.stmt(stmt.then_case, facts.assume(condition), place.in_kernel)
+        condition = self.expr(stmt.condition, place)
+        holds = place.facts.assume(condition)
+        then_case = self.stmt(stmt.then_case, holds, place.in_kernel)
         else_case = stmt.else_case
         if else_case is not None:
-            else_case = self.stmt(
-                else_case, facts.assume(Not(condition)), place.in_kernel
-            )
-        return place.checked(
-            with_changes(
-                stmt, condition=condition, then_case=then_case, else_case=else_case
-            )
+            fails = place.facts.assume(Not(condition))
+            else_case = self.stmt(else_case, fails, place.in_kernel)
+        branch = with_changes(
+            stmt, condition=condition, then_case=then_case, else_case=else_case
         )
+        return place.checked(branch)
 
     def _write(self, stmt: BufferStore | AtomicUpdate, place: _Place) -> Stmt:
-        # All threads of a group have to come to what they compute together, those with a wrong
-        # index, too.
+        # All threads of a group must reach collective operations, also those with a wrong
+        # index.
         is_alone = not any(map(asks_others, walk(stmt)))
         guards: list[_UnprovedAccess] = []
         inner = replace(place, guards=guards) if is_alone else place
-        value, indices = self.expr(stmt.value, inner), self._exprs(stmt.indices, inner)
+        value = self.expr(stmt.value, inner)
+        indices = self._exprs(stmt.indices, inner)
         action = "writes" if isinstance(stmt, BufferStore) else "updates"
         access = self._access(action, stmt.buffer, indices, stmt.indices, place)
         if is_alone or not access.rows:
@@ -271,10 +263,9 @@ class _Checking:
                 args.append(self.expr(arg, place))
                 continue
             indices = self._exprs(arg.indices, place)
-            accesses.append(
-                self._access("passes", arg.buffer, indices, arg.indices, place)
-            )
-            args.append(with_changes(arg, indices=accesses[-1].indices))
+            access = self._access("passes", arg.buffer, indices, arg.indices, place)
+            accesses.append(access)
+            args.append(with_changes(arg, indices=access.indices))
         unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
         call = stmt if unchanged else with_fields(stmt, args=tuple(args))
         return self._guarded(call, accesses, place)
@@ -282,7 +273,7 @@ class _Checking:
     def _guarded(
         self, stmt: Stmt, accesses: Sequence[_UnprovedAccess], place: _Place
     ) -> Stmt:
-        """Return `stmt` where all indices of `accesses` are in range, else a note of one."""
+        """Return `stmt` if all indices of `accesses` are in range, else a record of one."""
         for access in reversed(accesses):
             for row, index in reversed(access.rows):
                 note = self._note(row, index, place)
@@ -292,16 +283,17 @@ class _Checking:
         return stmt
 
     def _note(self, row: int, index: OpenIndex, place: _Place) -> Stmt:
-        """Return what writes the wrong `index` to its row."""
+        """Return the statements that record the wrong `index` in its row."""
+        origin = place.stmt.origin
         words: list[Stmt] = []
         values = (index.position, index.position, index.extent)
         for word, (operator, value) in enumerate(zip(_OPERATORS, values, strict=True)):
-            at, origin = (IntImm(row, I64), IntImm(word, I64)), place.stmt.origin
+            at = (IntImm(row, I64), IntImm(word, I64))
             if place.in_kernel:
                 words.append(AtomicUpdate(operator, self.status, at, value, origin))
             else:
                 words.append(BufferStore(self.status, at, value, origin))
-        return block(words, place.stmt.origin)
+        return block(words, origin)
 
     # Accesses.
 
@@ -313,15 +305,22 @@ class _Checking:
         written: Sequence[Expr],
         place: _Place,
     ) -> _UnprovedAccess:
-        """Return an access of `buffer` at `indices`, which the user's program has as `written`."""
+        """Return an access with the indices that are not proved, which get rows.
+
+        Args:
+            action: the verb for messages.
+            buffer: the buffer that is accessed.
+            indices: the indices with their own reads checked.
+            written: the indices as the user's program has them.
+            place: the place of the access.
+        """
         if len(indices) != len(buffer.shape):  # an offset in elements, of later levels
             return _UnprovedAccess(tuple(indices), (), ())
         used: list[Expr] = []
         lets: list[tuple[Var, Expr]] = []
         rows: list[tuple[int, OpenIndex]] = []
-        for dimension, (index, extent) in enumerate(
-            zip(indices, buffer.shape, strict=True)
-        ):
+        for dimension, index in enumerate(indices):
+            extent = buffer.shape[dimension]
             found = open_index(index, extent, place.facts)
             if found is not None and reads_memory(index):
                 var = Var(f"{buffer.name}.at", index.dtype)
@@ -331,24 +330,19 @@ class _Checking:
             used.append(index)
             if found is not None:
                 rows.append((len(self.checked), found))
-                written_index = written[dimension]
-                self.checked.append(
-                    _described(action, buffer, dimension, written_index, place)
-                )
+                text = repr(written[dimension])
+                self.checked.append(_described(action, buffer, dimension, text, place))
         return _UnprovedAccess(tuple(used), tuple(lets), tuple(rows))
 
     # Expressions.
 
     def _exprs(self, exprs: tuple[Expr, ...], place: _Place) -> tuple[Expr, ...]:
         results = tuple(self.expr(expr, place) for expr in exprs)
-        return (
-            exprs
-            if all(a is b for a, b in zip(results, exprs, strict=True))
-            else results
-        )
+        is_same = all(a is b for a, b in zip(results, exprs, strict=True))
+        return exprs if is_same else results
 
     def expr(self, expr: Expr, place: _Place) -> Expr:
-        """Return `expr` with wrong reads as 0; their checks are added to those of `place`."""
+        """Return `expr` with wrong reads as 0. Their checks are added to those of `place`."""
         if not reads_memory(expr):
             return expr
 
@@ -358,27 +352,20 @@ class _Checking:
                     return self._load(node, map_children(node, recurse), place)
                 case IfThenElseExpr():
                     return self._choice(node, recurse(node.condition), place)
-                case Select() if not self._may_evaluate_both(node, place.facts):
-                    return self._choice(
-                        IfThenElseExpr(
-                            node.condition, node.true_value, node.false_value
-                        ),
-                        recurse(node.condition),
-                        place,
-                    )
+                case Select(
+                    condition=condition, true_value=yes, false_value=no
+                ) if not (
+                    is_in_range(yes, place.facts) and is_in_range(no, place.facts)
+                ):
+                    lazy = IfThenElseExpr(condition, yes, no)
+                    return self._choice(lazy, recurse(condition), place)
                 case Let():
                     let = with_changes(node, value=recurse(node.value))
-                    return with_changes(
-                        let, body=self.expr(node.body, place.within(let))
-                    )
+                    body = self.expr(node.body, place.within(let))
+                    return with_changes(let, body=body)
             return map_children(node, recurse)
 
         return rewriter(visit)(expr)
-
-    def _may_evaluate_both(self, node: Select, facts: Facts) -> bool:
-        return all(
-            is_in_range(side, facts) for side in (node.true_value, node.false_value)
-        )
 
     def _choice(self, node: IfThenElseExpr, condition: Expr, place: _Place) -> Expr:
         return with_changes(
@@ -389,9 +376,8 @@ class _Checking:
         )
 
     def _load(self, original: BufferLoad, load: BufferLoad, place: _Place) -> Expr:
-        access = self._access(
-            "reads", load.buffer, load.indices, original.indices, place
-        )
+        written = original.indices
+        access = self._access("reads", load.buffer, load.indices, written, place)
         if not access.rows:
             return load
         if place.guards is not None:
@@ -400,7 +386,8 @@ class _Checking:
         check: Stmt | None = None
         for row, index in reversed(access.rows):
             note = self._note(row, index, place)
-            check = IfThenElse(_any(index.fails), note, check, place.stmt.origin)
+            fails = reduce(Or, index.fails)
+            check = IfThenElse(fails, note, check, place.stmt.origin)
         assert check is not None
         for var, value in reversed(access.lets):
             check = LetStmt(var, value, check, place.stmt.origin)
@@ -410,7 +397,7 @@ class _Checking:
 
 
 def _read_in_range(load: BufferLoad, access: _UnprovedAccess) -> Expr:
-    """Return `load` where all its indices are in range, else 0."""
+    """Return `load` if all its indices are in range, else 0."""
     holds = _all([condition for _, index in access.rows for condition in index.holds])
     inside = with_fields(load, indices=access.indices)
     result: Expr = IfThenElseExpr(holds, inside, const(0, load.dtype))
@@ -420,26 +407,25 @@ def _read_in_range(load: BufferLoad, access: _UnprovedAccess) -> Expr:
 
 
 def _described(
-    action: str, buffer: Buffer, dimension: int, index: Expr, place: _Place
+    action: str, buffer: Buffer, dimension: int, index: str, place: _Place
 ) -> CheckedAccess:
-    """Return what an error says of an access."""
-    statement = print_stmt(place.stmt).partition("\n")[0]
-    origin = "" if place.stmt.origin is None else str(place.stmt.origin)
-    texts = (repr(buffer.shape[dimension]), repr(index), statement, origin)
-    extent, at, line, origin = (_on_one_line(text) for text in texts)
+    """Return the description of an access for error messages."""
+    origin = place.stmt.origin
     return CheckedAccess(
-        action, _on_one_line(buffer.name), dimension, extent, at, line, origin
+        action,
+        _on_one_line(buffer.name),
+        dimension,
+        _on_one_line(repr(buffer.shape[dimension])),
+        _on_one_line(index),
+        _on_one_line(print_stmt(place.stmt).partition("\n")[0]),
+        "" if origin is None else _on_one_line(str(origin)),
     )
 
 
 def _on_one_line(text: str) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST_TEXT else f"{plain[: _LONGEST_TEXT - 3]}..."
+    return plain if len(plain) <= _MAX_TEXT else f"{plain[: _MAX_TEXT - 3]}..."
 
 
 def _all(conditions: Sequence[Expr]) -> Expr:
     return reduce(And, conditions)
-
-
-def _any(conditions: Sequence[Expr]) -> Expr:
-    return reduce(Or, conditions)

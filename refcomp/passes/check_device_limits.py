@@ -1,4 +1,4 @@
-"""Refuses kernels that ask for more than a device has: threads, groups, memory, long vectors.
+"""Refuses kernels that need more than a device has: threads, groups, memory, registers.
 
 Before::
 
@@ -20,10 +20,11 @@ After::
       }
     }
 
-Extents and sizes that are no constants are left to the launch, which knows them. Requires: kernels
-as `split_host_device` makes them. Ensures: no constant is beyond the limits. A shared buffer counts
-at each place where its statement stands, as it is printed there. Level: device, kept. It refuses
-(UserError) the rest, with the loop to change and to what.
+Extents and sizes that are not constants are checked at the launch. A shared buffer counts
+once for each place at which its allocation stands, as it is printed there.
+
+Requires: kernels as `split_host_device` makes them. Ensures: no constant exceeds a limit.
+Level: device, kept. It refuses (UserError) all other kernels, and names the loop to change.
 """
 
 from __future__ import annotations
@@ -54,12 +55,11 @@ _POINTER_BYTES = 8
 
 
 def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
-    """`kernel` itself, when a device of such `limits` can run it."""
+    """Return `kernel` itself, or raise UserError if a device with `limits` cannot run it."""
     for start in kernels_in(kernel.body):
         nest = kernel_nest(start)
-        _check_axes(
-            kernel, nest, THREADS_IN_BLOCK_TAGS, limits.threads_per_axis, "threads"
-        )
+        threads = limits.threads_per_axis
+        _check_axes(kernel, nest, THREADS_IN_BLOCK_TAGS, threads, "threads")
         _check_axes(kernel, nest, BLOCK_TAGS, limits.groups_per_axis, "groups")
         _check_group(kernel, nest, limits.threads)
     _check_shared(kernel, limits.shared_bytes)
@@ -72,87 +72,85 @@ def _check_axes(
     kernel: PrimFunc,
     nest: KernelNest,
     tags: Sequence[str],
-    most: Sequence[int],
+    limits: Sequence[int],
     what: str,
 ) -> None:
-    for tag, limit in zip(tags, most, strict=True):
+    for tag, limit in zip(tags, limits, strict=True):
         loop = nest.loop(tag)
         extent = None if loop is None else as_int(loop.extent)
         if loop is not None and extent is not None and extent > limit:
             raise UserError(
-                f"the kernel {kernel.name} has {extent} {what} in {tag}, of which the device "
-                f"has at most {limit}",
+                f"the kernel {kernel.name} has {extent} {what} in {tag}, "
+                f"of which the device has at most {limit}",
                 where=_place(loop),
                 remedy=_smaller(loop, limit, what),
             )
 
 
-def _check_group(kernel: PrimFunc, nest: KernelNest, most: int) -> None:
+def _check_group(kernel: PrimFunc, nest: KernelNest, max_threads: int) -> None:
     loops = [loop for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS]
-    extents = {
-        loop: extent for loop in loops if (extent := as_int(loop.extent)) is not None
-    }
+    extents: dict[For, int] = {}
+    for loop in loops:
+        extent = as_int(loop.extent)
+        if extent is not None:
+            extents[loop] = extent
     threads = prod(extents.values())
-    if threads <= most:
+    if threads <= max_threads:
         return
     longest = max(extents, key=lambda loop: extents[loop])
-    fitting = max(most // (threads // extents[longest]), 1)
-    sizes = " x ".join(
-        str(extents[loop]) for loop in reversed(loops) if loop in extents
-    )
+    fitting = max(max_threads // (threads // extents[longest]), 1)
+    sizes = " x ".join(map(str, reversed(extents.values())))
     raise UserError(
-        f"the kernel {kernel.name} has {threads} threads in a group ({sizes}), of which the "
-        f"device has at most {most}",
+        f"the kernel {kernel.name} has {threads} threads in a group ({sizes}), "
+        f"of which the device has at most {max_threads}",
         where="; ".join(map(_place, loops)),
         remedy=_smaller(longest, fitting, "threads"),
     )
 
 
-def _check_shared(kernel: PrimFunc, most: int) -> None:
+def _check_shared(kernel: PrimFunc, max_bytes: int) -> None:
     places = memoised(_shared_places)(kernel.body)
-    sizes = {
-        allocate: size
-        for allocate in places
-        if (size := _bytes(allocate.buffer)) is not None
-    }
+    sizes: dict[Allocate, int] = {}
+    texts: list[str] = []
+    for allocate, count in places.items():
+        buffer = allocate.buffer
+        elements = element_count(buffer.shape)
+        if elements is None:
+            continue
+        sizes[allocate] = elements * buffer.dtype.bytes
+        times = f" at {count} places" if count > 1 else ""
+        texts.append(f"{buffer.name} {sizes[allocate]}{times}")
     total = sum(places[allocate] * size for allocate, size in sizes.items())
-    if total <= most:
+    if total <= max_bytes:
         return
-    listed = ", ".join(
-        " ".join([f"{allocate.buffer.name} {size}", *_times(places[allocate])])
-        for allocate, size in sizes.items()
-    )
     largest = max(sizes, key=lambda allocate: sizes[allocate])
     raise UserError(
-        f"the kernel {kernel.name} keeps {total} bytes of shared memory for a group ({listed}), "
-        f"of which the device has {most}",
+        f"the kernel {kernel.name} keeps {total} bytes of shared memory for a group "
+        f"({', '.join(texts)}), of which the device has {max_bytes}",
         where=_origin_of(kernel, largest),
-        remedy=f"make the tiles of {largest.buffer.name} smaller: split by smaller factors the "
-        "loops that it is computed inside, or attach it deeper",
+        remedy=f"make the tiles of {largest.buffer.name} smaller: split by smaller "
+        "factors the loops that it is computed inside, or attach it deeper",
     )
 
 
-def _check_arguments(kernel: PrimFunc, most: int) -> None:
-    """A pointer for each buffer, and numbers at multiples of their sizes."""
+def _check_arguments(kernel: PrimFunc, max_bytes: int) -> None:
+    """Check the size of the arguments, each aligned to its own size."""
     total = 0
     for param in kernel.params:
         size = _POINTER_BYTES if isinstance(param, Buffer) else param.dtype.bytes
         total += -total % size + size
-    if total > most:
+    if total > max_bytes:
         raise UserError(
-            f"the kernel {kernel.name} takes {len(kernel.params)} arguments of {total} bytes, of "
-            f"which the device passes at most {most}",
+            f"the kernel {kernel.name} takes {len(kernel.params)} arguments of {total} "
+            f"bytes, of which the device passes at most {max_bytes}",
             remedy="let fewer stages share a kernel, or join tensors",
         )
 
 
 def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:
-    """Where the buffer comes from, or else what is written to it."""
-    writes = (
-        n
-        for n in walk(kernel.body)
-        if isinstance(n, Store) and n.buffer is allocate.buffer
-    )
+    """Return the origin of a buffer, else of a store to it, for messages."""
+    stores = (node for node in walk(kernel.body) if isinstance(node, Store))
+    writes = (store for store in stores if store.buffer is allocate.buffer)
     origins = [stmt.origin for stmt in (allocate, *writes) if stmt.origin]
     return str(origins[0]) if origins else f"alloc {allocate.buffer.name}"
 
@@ -160,7 +158,7 @@ def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:
 def _shared_places(
     recurse: Callable[[Stmt], Counter[Allocate]], node: Stmt
 ) -> Counter[Allocate]:
-    """The allocations of shared buffers below a statement, and at how many places each stands."""
+    """Return the shared allocations in a statement, with the number of places of each."""
     places: Counter[Allocate] = Counter()
     if isinstance(node, Allocate) and node.buffer.scope == "shared":
         places[node] = 1
@@ -170,28 +168,27 @@ def _shared_places(
     return places
 
 
-def _times(count: int) -> list[str]:
-    return [f"at {count} places"] if count > 1 else []
-
-
-def _check_vectors(kernel: PrimFunc, most: int) -> None:
-    """What is read or written at once; that of indices and conditions is never longer."""
+def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:
+    """Check the vectors that are read or written: no other vectors are longer."""
     for stmt in walk(kernel.body):
         for buffer, lanes in _accesses(stmt):
             size = lanes * buffer.dtype.bytes
-            if isinstance(stmt, Stmt) and lanes > 1 and size > most:
+            if isinstance(stmt, Stmt) and lanes > 1 and size > max_bytes:
+                origin = stmt.origin
+                stage = f" of stage {origin.stage}" if origin else ""
+                fitting = max_bytes // buffer.dtype.bytes
                 raise UserError(
-                    f"the kernel {kernel.name} has vectors of {lanes} {buffer.dtype}, {size} bytes",
-                    where=str(stmt.origin)
-                    if stmt.origin
-                    else f"an access of {buffer.name}",
-                    why=f"registers of the device hold at most {most} bytes together",
-                    remedy=_shorter(stmt, most // buffer.dtype.bytes),
+                    f"the kernel {kernel.name} has vectors of {lanes} {buffer.dtype}, "
+                    f"{size} bytes",
+                    where=str(origin) if origin else f"an access of {buffer.name}",
+                    why=f"registers of the device hold at most {max_bytes} bytes together",
+                    remedy=f"split the vectorized axis{stage} so that "
+                    f"at most {fitting} iterations are one vector",
                 )
 
 
 def _accesses(stmt: Node) -> Iterator[tuple[Buffer, int]]:
-    """The buffers that a statement itself reads or writes, and how many lanes of each at once."""
+    """Yield each buffer that a statement itself reads or writes, with the lanes."""
     if isinstance(stmt, Store):
         yield stmt.buffer, stmt.index.dtype.lanes
     for child in children(stmt) if isinstance(stmt, Stmt) else ():
@@ -200,27 +197,18 @@ def _accesses(stmt: Node) -> Iterator[tuple[Buffer, int]]:
                 yield node.buffer, node.index.dtype.lanes
 
 
-def _shorter(stmt: Stmt, lanes: int) -> str:
-    stage = f" of stage {stmt.origin.stage}" if stmt.origin else ""
-    return f"split the vectorized axis{stage} so that at most {lanes} iterations are one vector"
-
-
-def _bytes(buffer: Buffer) -> int | None:
-    count = element_count(buffer.shape)
-    return None if count is None else count * buffer.dtype.bytes
-
-
 def _place(loop: For) -> str:
     return str(loop.origin) if loop.origin else f"loop {loop.var.name}"
 
 
-def _smaller(loop: For, most: int, what: str) -> str:
+def _smaller(loop: For, limit: int, what: str) -> str:
     origin = loop.origin
-    name = (
-        f"axis {origin.axis} of stage {origin.stage}"
-        if origin
-        else f"loop {loop.var.name}"
-    )
+    name = f"loop {loop.var.name}"
+    if origin:
+        name = f"axis {origin.axis} of stage {origin.stage}"
     if what == "groups":
-        return f"split {name} and bind the outer part to another blockIdx, at most {most} groups"
-    return f"split {name} so that at most {most} iterations are bound to {loop.kind}"
+        return (
+            f"split {name} and bind the outer part to another blockIdx, "
+            f"at most {limit} groups"
+        )
+    return f"split {name} so that at most {limit} iterations are bound to {loop.kind}"

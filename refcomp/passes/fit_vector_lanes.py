@@ -1,4 +1,4 @@
-"""Cuts vectors into pieces of 2, 4, 8 or 16 lanes, which are all that OpenCL C has.
+"""Cuts vectors into pieces of 2, 4, 8 or 16 lanes, the only lengths in OpenCL C.
 
 Before::
 
@@ -13,13 +13,13 @@ After::
       B@[ramp(4, 1, 2)] = A@[ramp(16, 2, 2)] * broadcast(2.0f32, 2)
     }
 
-The pieces are as long as they can be, in order; a lane that is left over becomes a scalar. Where a
-store writes memory that it reads, all pieces are read before the first is written. A let of a
-vector becomes one for each piece.
+The pieces are as long as possible, in order. A lane that is left over becomes a scalar. If
+a store reads memory that it writes, all pieces are read before the first one is written. A
+let of a vector becomes a let for each piece.
 
-Requires: vectors in lets, in what is stored and in its index and predicate only, as vectorizing
-makes them. Ensures: vectors have 2, 4, 8 or 16 lanes. Level: flat, host or device, kept. It refuses
-nothing.
+Requires: vectors occur only in lets, and in the values, indices and predicates of stores,
+as vectorizing makes them. Ensures: vectors have 2, 4, 8 or 16 lanes. Level: flat, host or
+device, kept. It refuses nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LANES = (16, 8, 4, 2)
 
 
 def fit_vector_lanes(func: PrimFunc) -> PrimFunc:
-    """`func` with vectors of no other number of lanes than `LANES`."""
+    """Return `func` with vectors whose numbers of lanes are in `LANES`."""
     return func.with_body(_Fitting().stmt(func.body))
 
 
@@ -53,7 +53,7 @@ class _Piece:
 
 
 def _pieces(lanes: int) -> tuple[_Piece, ...]:
-    """The pieces of a vector; one where it fits."""
+    """Return the pieces of a vector of `lanes` lanes."""
     pieces: list[_Piece] = []
     first = 0
     for size in (*LANES, 1):
@@ -64,14 +64,15 @@ def _pieces(lanes: int) -> tuple[_Piece, ...]:
 
 
 class _Fitting:
-    """Cuts statements; `_parts` are the variables that stand for the pieces of one."""
+    """Cuts the vectors of one function."""
 
     def __init__(self) -> None:
+        # Vector variable and piece -> the variable of this piece.
         self._parts: dict[tuple[Var, _Piece], Var] = {}
         self._cut: dict[_Piece, Callable[[Expr], Expr]] = {}
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        """`stmt`, cut where it holds a vector that does not fit."""
+        """Return `stmt` with all vectors cut that are too long."""
         if isinstance(stmt, Store):
             pieces = _pieces(stmt.index.dtype.lanes)
             return stmt if len(pieces) == 1 else self._store(stmt, pieces)
@@ -83,28 +84,30 @@ class _Fitting:
 
     def _store(self, store: Store, pieces: tuple[_Piece, ...]) -> Stmt:
         stores: list[Stmt] = [self._piece_of_store(store, piece) for piece in pieces]
-        if not any(
-            isinstance(n, Load) and n.buffer is store.buffer for n in walk(store)
-        ):
+        read = {node.buffer for node in walk(store) if isinstance(node, Load)}
+        if store.buffer not in read:
             return block(stores, store.origin)
         lets: list[tuple[Var, Expr]] = []
-        named = [
-            map_children(s, lambda child: _named(child, lets), only=Expr)
-            for s in stores
-        ]
-        result = block(named, store.origin)
+
+        def named(expr: Expr) -> Expr:
+            if not any(isinstance(node, Load) for node in walk(expr)):
+                return expr
+            var = Var("piece", expr.dtype)
+            lets.append((var, expr))
+            return var
+
+        stores = [map_children(piece, named, only=Expr) for piece in stores]
+        result = block(stores, store.origin)
         for var, value in reversed(lets):
             result = LetStmt(var, value, result, store.origin)
         return result
 
     def _piece_of_store(self, store: Store, piece: _Piece) -> Store:
-        index, value = (
-            self._cut_to(piece, store.index),
-            self._cut_to(piece, store.value),
-        )
-        predicate = (
-            None if store.predicate is None else self._cut_to(piece, store.predicate)
-        )
+        index = self._cut_to(piece, store.index)
+        value = self._cut_to(piece, store.value)
+        predicate = store.predicate
+        if predicate is not None:
+            predicate = self._cut_to(piece, predicate)
         return with_fields(store, index=index, value=value, predicate=predicate)
 
     def _let(self, stmt: LetStmt, pieces: tuple[_Piece, ...]) -> Stmt:
@@ -115,7 +118,7 @@ class _Fitting:
         return result
 
     def _bind(self, let: LetStmt | Let, piece: _Piece) -> tuple[Var, Expr]:
-        """The variable and the value that stand for a piece of a let's."""
+        """Return the variable and the value of a let for one piece."""
         value = self._cut_to(piece, let.value)
         var = Var(let.var.name, let.var.dtype.with_lanes(piece.lanes))
         self._parts[let.var, piece] = var
@@ -124,11 +127,13 @@ class _Fitting:
     # Expressions.
 
     def _cut_to(self, piece: _Piece, expr: Expr) -> Expr:
-        """The lanes of `expr` that are in `piece`; a scalar is the same in all."""
+        """Return the lanes of `expr` that are in `piece`; a scalar is not changed."""
         if piece not in self._cut:
-            self._cut[piece] = memoised(
-                lambda recurse, e: self._expr(piece, recurse, e)
-            )
+
+            def cut(recurse: Callable[[Expr], Expr], part: Expr) -> Expr:
+                return self._expr(piece, recurse, part)
+
+            self._cut[piece] = memoised(cut)
         return self._cut[piece](expr)
 
     def _expr(self, piece: _Piece, recurse: Callable[[Expr], Expr], expr: Expr) -> Expr:
@@ -149,11 +154,3 @@ class _Fitting:
         if isinstance(cut, ir.Cast | ir.Call):
             return with_fields(cut, dtype=cut.dtype.with_lanes(piece.lanes))
         return cut
-
-
-def _named(expr: Expr, lets: list[tuple[Var, Expr]]) -> Expr:
-    """`expr`, or a variable for it where it reads memory."""
-    if not any(isinstance(node, Load) for node in walk(expr)):
-        return expr
-    lets.append((Var("piece", expr.dtype), expr))
-    return lets[-1][0]

@@ -30,14 +30,13 @@ After::
       }
     }
 
-A branch that is the whole body of a loop, and whose condition neither uses the loop's variable nor
-reads memory, is taken once. Of a conjunction without an else, the conjuncts for which this holds
-are moved, and the others stay. Each statement stands as often as before: nothing is copied but the
-head of the loop.
+A branch that is the whole body of a loop is moved outside, if its condition neither uses
+the loop's variable nor reads memory. In a conjunction without an else, only the conjuncts
+that fulfil this are moved. No statement is copied, only the head of the loop.
 
-Requires: nothing. Ensures: order and number of all that is done. Level: nested or flat, kept.
-Loops bound to threads, and loops around such, stay as they are: a kernel begins with its loops. It
-refuses nothing.
+Requires: nothing. Ensures: the order and number of all operations. Level: nested or flat,
+kept. Loops bound to threads, and loops around them, are not changed: a kernel begins with
+its loops. It refuses nothing.
 """
 
 from __future__ import annotations
@@ -60,35 +59,28 @@ from refcomp.passes.analysis.loop_guards import conjuncts
 
 
 def hoist_conditions(func: PrimFunc) -> PrimFunc:
-    """`func` with invariant conditions outside of loops."""
+    """Return `func` with invariant conditions outside of loops."""
     return func.with_body(_visit(func.body))
 
 
 def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
-    if (
-        not isinstance(stmt, For)
-        or not isinstance(stmt.body, IfThenElse)
-        or _has_kernel(stmt)
-    ):
+    if not isinstance(stmt, For) or not isinstance(stmt.body, IfThenElse):
+        return stmt
+    if any(isinstance(item, For) and is_bound(item) for item in walk(stmt)):
         return stmt
     return _hoisted(stmt, stmt.body)
 
 
-def _has_kernel(loop: For) -> bool:
-    return any(isinstance(item, For) and is_bound(item) for item in walk(loop))
-
-
 def _hoisted(loop: For, branch: IfThenElse) -> Stmt:
-    """The loop inside of its branch, as far as the loop's variable has no part in the condition."""
-    parts = list(conjuncts(branch.condition))
-    is_free = [_is_invariant(part, loop) for part in parts]
-    if not (all(is_free) if branch.else_case is not None else any(is_free)):
+    """Return the loop inside of its branch, or of the invariant part of the condition."""
+    free: list[Expr] = []
+    left: list[Expr] = []
+    for part in conjuncts(branch.condition):
+        (free if _is_invariant(part, loop) else left).append(part)
+    if not free or (left and branch.else_case is not None):
         return loop
-    moved = reduce(
-        And, [part for part, free in zip(parts, is_free, strict=True) if free]
-    )
-    left = [part for part, free in zip(parts, is_free, strict=True) if not free]
+    moved = reduce(And, free)
     then_case = branch.then_case
     if left:
         then_case = with_fields(branch, condition=reduce(And, left))

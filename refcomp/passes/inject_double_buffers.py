@@ -1,4 +1,4 @@
-"""Fills a buffer for the next iteration while this one uses what is in it now.
+"""Fills a buffer for the next iteration while this one uses its present contents.
 
 Before::
 
@@ -33,10 +33,11 @@ After::
       }
     }
 
-One barrier an iteration is enough then, where it took two. Requires: before barriers are inserted.
-Ensures: no such pragma is left. Level: nested, kept. It refuses (UserError) a buffer that lies in
-no serial loop, that is read before it is filled, or that is filled from what the same iteration
-computes.
+Then one barrier in each iteration is enough instead of two.
+
+Requires: barriers are not inserted yet. Ensures: no such pragma is left. Level: nested,
+kept. It refuses (UserError) a buffer that is not in a serial loop, that is read before it
+is filled, or that is filled from values that the same iteration computes.
 """
 
 from __future__ import annotations
@@ -81,23 +82,24 @@ _WRITES = (BufferStore, AtomicUpdate)
 
 
 def inject_double_buffers(func: PrimFunc) -> PrimFunc:
-    """`func` with two copies of each buffer that is to be doubled."""
+    """Return `func` with two copies of each buffer under a pragma."""
     body = _visit(func.body)
     for stmt in walk(body):
         if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
-            _refuse(
-                stmt, "it is allocated in no serial loop", "compute it at a serial loop"
-            )
+            why = "it is not allocated in a serial loop"
+            _refuse(stmt, why, "compute it at a serial loop")
     return func.with_body(body)
 
 
 def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
-    return _double(stmt) if isinstance(stmt, For) and stmt.kind == SERIAL else stmt
+    if isinstance(stmt, For) and stmt.kind == SERIAL:
+        return _double(stmt)
+    return stmt
 
 
 def _double(loop: For) -> Stmt:
-    """`loop` with all buffers doubled that ask for it."""
+    """Return `loop` with all buffers under pragmas doubled."""
     pragma = _find(loop.body)
     if pragma is None or not isinstance(pragma.body, Allocate):
         return loop
@@ -108,7 +110,7 @@ def _double(loop: For) -> Stmt:
 
 
 def _find(stmt: Stmt) -> Pragma | None:
-    """The first buffer to double on the way from a loop to the statements in it."""
+    """Return the first pragma between a loop and the statements in it."""
     while isinstance(stmt, Pragma | Allocate | LetStmt):
         if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
             return stmt if isinstance(stmt.body, Allocate) else None
@@ -117,12 +119,13 @@ def _find(stmt: Stmt) -> Pragma | None:
 
 
 def _refuse(pragma: Pragma, why: str, remedy: str) -> NoReturn:
-    name = (
-        pragma.body.buffer.name if isinstance(pragma.body, Allocate) else "a statement"
-    )
-    where = str(pragma.origin or "")
+    body = pragma.body
+    name = body.buffer.name if isinstance(body, Allocate) else "a statement"
     raise UserError(
-        f"{name} cannot be double-buffered", where=where, why=why, remedy=remedy
+        f"{name} cannot be double-buffered",
+        where=str(pragma.origin or ""),
+        why=why,
+        remedy=remedy,
     )
 
 
@@ -147,21 +150,20 @@ class _Doubling:
     pragma: Pragma
 
     def apply(self, doubled: Buffer) -> tuple[Stmt, For]:
-        """The first filling, and the loop that fills `doubled` one iteration ahead."""
+        """Return the first filling, and the loop that fills one iteration ahead."""
         loop = self.loop
+        dtype = loop.var.dtype
         parts = self._divide()
-        now = loop.var if as_int(loop.minimum) == 0 else Sub(loop.var, loop.minimum)
-        ahead = Add(loop.var, IntImm(1, loop.var.dtype))
-        end = (
-            loop.extent if as_int(loop.minimum) == 0 else Add(loop.minimum, loop.extent)
-        )
-        first = self._fill(
-            parts.fills, doubled, loop.minimum, IntImm(0, loop.var.dtype)
-        )
+        now: Expr = loop.var
+        end = loop.extent
+        if as_int(loop.minimum) != 0:
+            now = Sub(loop.var, loop.minimum)
+            end = Add(loop.minimum, loop.extent)
+        ahead = Add(loop.var, IntImm(1, dtype))
+        first = self._fill(parts.fills, doubled, loop.minimum, IntImm(0, dtype))
         fill_next = self._fill(parts.fills, doubled, ahead, _slot(ahead, loop))
-        use = _at_slot(
-            parts.rest, self.buffer, doubled, FloorMod(now, IntImm(2, now.dtype))
-        )
+        present = FloorMod(now, IntImm(2, now.dtype))
+        use = _at_slot(parts.rest, self.buffer, doubled, present)
         body = block([IfThenElse(LT(ahead, end), fill_next, None, loop.origin), use])
         for wrapper in reversed(parts.wrappers):
             body = with_fields(wrapper, body=body)
@@ -170,13 +172,10 @@ class _Doubling:
         return start, with_fields(loop, body=body)
 
     def doubled(self) -> Buffer:
-        """Two of the buffer, one behind the other."""
-        two = (
-            IntImm(2, self.buffer.shape[0].dtype)
-            if self.buffer.shape
-            else IntImm(2, I64)
-        )
-        return with_fields(self.buffer, shape=(two, *self.buffer.shape))
+        """Return a buffer for two copies, one behind the other."""
+        shape = self.buffer.shape
+        two = IntImm(2, shape[0].dtype if shape else I64)
+        return with_fields(self.buffer, shape=(two, *shape))
 
     def _divide(self) -> _DividedBody:
         wrappers: list[Pragma | Allocate] = []
@@ -195,12 +194,10 @@ class _Doubling:
         return _DividedBody(block(fills), block(rest), wrappers)
 
     def _is_doubled(self, stmt: Stmt) -> bool:
-        """Whether `stmt` is the buffer's allocation, or the pragma around it."""
-        inner = (
-            stmt.body
-            if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER
-            else stmt
-        )
+        """Return True for the buffer's allocation, and for the pragma around it."""
+        inner = stmt
+        if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
+            inner = stmt.body
         return isinstance(inner, Allocate) and inner.buffer is self.buffer
 
     def _writes(self, stmt: Stmt) -> bool:
@@ -236,6 +233,7 @@ class _Doubling:
 
 
 def _slot(step: Expr, loop: For) -> Expr:
+    """Return the copy that iteration `step` uses."""
     offset = step if as_int(loop.minimum) == 0 else Sub(step, loop.minimum)
     return FloorMod(offset, IntImm(2, step.dtype))
 

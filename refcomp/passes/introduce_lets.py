@@ -24,12 +24,15 @@ After::
       }
     }
 
-Requires: nothing before it. Ensures: integer arithmetic that reads no memory is evaluated once at
-the innermost place that all its uses share; anything else that one statement evaluates twice, once
-before it. No read moves past a write, and nothing leaves a branch of if_then_else that is not
-evaluated in any case. Ramps stay in their accesses, and constants where they are. A parallel
-region shares nothing with what is around it; nor does a bound loop, whose own extent stays as it
-is, so that kernels keep their form. Level: flat, host or device, kept. It refuses nothing.
+Requires: nothing before it. Ensures: integer arithmetic that reads no memory is evaluated
+once, at the innermost place around all its uses. Any other expression that one statement
+evaluates twice is evaluated once, before the statement. No read moves past a write. No
+expression leaves a branch of if_then_else, unless it is evaluated in any case. Level:
+flat, host or device, kept. It refuses nothing.
+
+Ramps stay in their accesses, and constants where they are. A parallel region shares
+nothing with the code around it. Neither does a bound loop, whose own extent is not
+changed, so that kernels keep their form.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ from refcomp.passes.analysis.sharing import (
 
 
 def introduce_lets(func: PrimFunc) -> PrimFunc:
-    """`func` with a let for each subexpression that occurs again."""
+    """Return `func` with a let for each subexpression that occurs again."""
     sharing = Sharing(count_bindings(_bound_in(func.body)))
     places: list[LetScope] = []
     _collect(func.body, None, sharing, places)
@@ -72,7 +75,7 @@ def _bound_in(stmt: Stmt) -> Iterator[Var]:
 def _collect(
     root: Stmt, around: LetScope | None, sharing: Sharing, places: list[LetScope]
 ) -> None:
-    """Makes a place for each statement, in order, and notes what is evaluated there."""
+    """Append a place for each statement, in order, and record what it evaluates."""
     stack: list[tuple[Stmt, LetScope | None]] = [(root, around)]
     while stack:
         stmt, parent = stack.pop()
@@ -89,21 +92,24 @@ def _collect(
 
 
 def _is_apart(stmt: Stmt) -> bool:
-    """Whether what is named outside of `stmt` is not to be used inside: a region sees only its
-    captures, and the bound loops of a kernel stand directly in each other."""
+    """Return True if no name from outside of `stmt` may be used inside.
+
+    A region sees only its captures. The bound loops of a kernel must be directly nested.
+    """
     return isinstance(stmt, ParallelRegion) or is_bound(stmt)
 
 
 class _Rewriter:
-    """Puts the lets in; meets the statements in the order in which they were collected."""
+    """Inserts the lets. It visits the statements in the order of `_collect`."""
 
     def __init__(self, sharing: Sharing, places: Iterator[LetScope]) -> None:
-        self._sharing, self._places = sharing, places
-        self._named: dict[int, Var] = {}
-        self._known: dict[int, Expr] = {}
+        self._sharing = sharing
+        self._places = places
+        self._named: dict[int, Var] = {}  # number -> the let around that binds it
+        self._known: dict[int, Expr] = {}  # id of an expression -> its rewritten form
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        """`stmt` with its lets around it."""
+        """Return `stmt` inside its lets."""
         place = next(self._places)
         lets = self._enter(place)
         outside = self._named
@@ -122,12 +128,12 @@ class _Rewriter:
         return result
 
     def _outer(self, expr: Expr, place: LetScope) -> Expr:
-        """An expression that is a child of a statement."""
+        """Return the rewritten form of an expression that is a child of a statement."""
         self._known = {}
         return self._expr(expr, place)
 
     def _enter(self, place: LetScope) -> list[tuple[Var, Expr]]:
-        """The lets of `place`, inner ones first; from then on their names stand for them."""
+        """Return the lets of `place`, inner ones first, and use their names from now on."""
         lets: list[tuple[Var, Expr]] = []
         for number, var in sorted(place.lets, key=lambda let: let[0]):
             self._known = {}
@@ -157,11 +163,10 @@ class _Rewriter:
         changes = {}
         for name in child_fields(type(expr)):
             child = getattr(expr, name)
-            changes[name] = (
-                self._inner(child, place.barrier(number, name))
-                if name in inside
-                else self._expr(child, place)
-            )
+            if name in inside:
+                changes[name] = self._inner(child, place.barrier(number, name))
+            else:
+                changes[name] = self._expr(child, place)
         unchanged = all(changes[name] is getattr(expr, name) for name in changes)
         return expr if unchanged else with_fields(expr, **changes)
 

@@ -12,13 +12,14 @@ After::
       B@[0] = u16(float_to_bits(abs(bits_to_float(u32(A@[0]) << 16u32))) >> 16u32)
     }
 
-A bf16 value becomes the f32 value it equals. Every operation is done in f32 and then rounded to
-bf16 by integer operations, which gives what one rounding gives; conversions from wider types round
-to odd before that, and so in effect once. Only instructions of GPUs take bf16 itself: its bits.
+A bf16 value becomes the f32 value that it equals. Each operation is done in f32, and then
+rounded to bf16 by integer operations. The result is the same as with one rounding.
+Conversions from wider types round to odd first, which also has the effect of a single
+rounding. Only instructions of GPUs take bf16 operands, as bits.
 
-Requires: intrinsics of bf16 lowered (`lower_intrinsics`), as only exact ones and f32 ones are done
-here. Ensures: no bf16 is left, in values, buffers, parameters or captures; a scalar parameter comes
-as its bits. Level: flat to host, or to device. It refuses nothing.
+Requires: intrinsics of bf16 are lowered (`lower_intrinsics`), except exact ones. Ensures:
+no bf16 is left in values, buffers, parameters or captures. A scalar parameter is passed as
+its bits. Level: flat to host, or to device. It refuses nothing.
 """
 
 from collections.abc import Callable
@@ -53,28 +54,26 @@ from refcomp.ir.stmt import (
 
 _U16, _U32, _U64 = DType("uint", 16), DType("uint", 32), DType("uint", 64)
 
-# Nodes whose result is one of their operands, or exact in bf16 when they are.
+# Nodes whose result is one of their operands, or exact in bf16 if the operands are.
 _EXACT_NODES = (ir.Mod, ir.Min, ir.Max, Select, ir.IfThenElseExpr, Let, ir.Broadcast)
 _EXACT_CALLS = ("abs", "copysign", "floor", "ceil", "trunc", "round")
 
 
 def lower_bfloat16(func: PrimFunc) -> PrimFunc:
-    """`func` without bfloat16."""
+    """Return `func` without bfloat16."""
     names = _Names()
     params = tuple(names.param(param) for param in func.params)
     body = names.lower(func.body)
     for param, passed in zip(func.params, params, strict=True):
         if isinstance(param, Var) and isinstance(passed, Var) and passed is not param:
             body = _named_within(body, names.var(param), _from_bits(passed))
-    if body is func.body and all(
-        a is b for a, b in zip(params, func.params, strict=True)
-    ):
+    if body is func.body and all(map(is_, params, func.params)):
         return func
     return with_fields(func, params=params, body=body)
 
 
 def _named_within(body: Stmt, var: Var, value: Expr) -> Stmt:
-    """`body` with a let, which stands inside the bound loops of a kernel: each thread knows it."""
+    """Return `body` with a let of `var`, inside the bound loops of a kernel."""
     if isinstance(body, For) and is_bound(body):
         return with_fields(body, body=_named_within(body.body, var, value))
     # The host of a Program only passes the bits on.
@@ -86,16 +85,16 @@ def _is_bfloat(dtype: DType) -> bool:
 
 
 class _Names:
-    """What stands for each bf16 variable and buffer, and the rewrite that puts it there."""
+    """The replacements of bf16 variables and buffers, and the rewrite that applies them."""
 
     def __init__(self) -> None:
-        self._vars: dict[Var, Var] = {}
-        self._buffers: dict[Buffer, Buffer] = {}
-        self._passed: dict[Var, Var] = {}
+        self._vars: dict[Var, Var] = {}  # bf16 -> f32
+        self._buffers: dict[Buffer, Buffer] = {}  # bf16 -> u16
+        self._passed: dict[Var, Var] = {}  # scalar parameter -> its bits as u16
         self.lower = rewriter(self._visit)
 
     def param(self, param: Var | Buffer) -> Var | Buffer:
-        """A scalar comes as its bits, unlike a variable."""
+        """Return the replacement of a parameter: the bits of a scalar."""
         if isinstance(param, Buffer):
             return self.buffer(param)
         if not _is_bfloat(param.dtype):
@@ -122,36 +121,33 @@ class _Names:
         if isinstance(node, Cast):
             return _cast(recurse(node.value), node.value.dtype, node.dtype)
         if isinstance(node, AddressOf):
-            return with_fields(
-                map_children(node, recurse), buffer=self.buffer(node.buffer)
-            )
+            address = map_children(node, recurse)
+            return with_fields(address, buffer=self.buffer(node.buffer))
         if isinstance(node, ir.FloatImm) and _is_bfloat(node.dtype):
             return ir.FloatImm(node.value, F32)
         if isinstance(node, Load) and _is_bfloat(node.dtype):
-            return _from_bits(
-                with_fields(
-                    map_children(node, recurse), buffer=self.buffer(node.buffer)
-                )
-            )
+            load = map_children(node, recurse)
+            return _from_bits(with_fields(load, buffer=self.buffer(node.buffer)))
         if isinstance(node, ir.PureExtern):
             return _with_bits(map_children(node, recurse), node)
         return self._operation(map_children(node, recurse), node)
 
     def _operation(self, lowered: Expr, node: Expr) -> Expr:
-        """An expression whose children are lowered; `node` is what it was."""
+        """Return the lowered form of `node`; the children of `lowered` are lowered."""
         if isinstance(lowered, Let):
             lowered = with_fields(lowered, var=self.var(lowered.var))
         if not _is_bfloat(node.dtype):
             return lowered
         if isinstance(lowered, Call):
             lowered = with_fields(lowered, dtype=F32.with_lanes(node.dtype.lanes))
-        exact = isinstance(node, _EXACT_NODES) or (
-            isinstance(node, Call) and node.name in _EXACT_CALLS
-        )
-        return lowered if exact else _round(lowered)
+        if isinstance(node, _EXACT_NODES):
+            return lowered
+        if isinstance(node, Call) and node.name in _EXACT_CALLS:
+            return lowered
+        return _round(lowered)
 
     def _stmt(self, lowered: Stmt, node: Stmt) -> Stmt:
-        """A statement whose children are lowered; `node` is what it was."""
+        """Return the lowered form of `node`; the children of `lowered` are lowered."""
         if isinstance(node, LetStmt) and _is_bfloat(node.var.dtype):
             return with_fields(lowered, var=self.var(node.var))
         if isinstance(lowered, Store) and _is_bfloat(lowered.buffer.dtype):
@@ -160,32 +156,26 @@ class _Names:
         if isinstance(node, Allocate | Prefetch) and _is_bfloat(node.buffer.dtype):
             return with_fields(lowered, buffer=self.buffer(node.buffer))
         if isinstance(lowered, ParallelRegion):
-            return self._region(lowered)
+            captures = _same_or(lowered.captures, self._capture)
+            return with_changes(lowered, captures=captures)
         if isinstance(node, LaunchKernel):
             return with_changes(lowered, arguments=_same_or(node.arguments, self.param))
         return lowered
 
-    def _region(self, lowered: ParallelRegion) -> Stmt:
-        def lowered_capture(item: Var | Buffer) -> Var | Buffer:
-            return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
-
-        return with_changes(
-            lowered, captures=_same_or(lowered.captures, lowered_capture)
-        )
+    def _capture(self, item: Var | Buffer) -> Var | Buffer:
+        return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
 
 
 def _same_or(
     items: tuple[Var | Buffer, ...], function: Callable[[Var | Buffer], Var | Buffer]
 ) -> tuple[Var | Buffer, ...]:
-    """`function` of each item; the same tuple when nothing changed."""
+    """Return `function` of each item; the same tuple if nothing changed."""
     changed = tuple(map(function, items))
-    return (
-        items if all(a is b for a, b in zip(changed, items, strict=True)) else changed
-    )
+    return items if all(map(is_, changed, items)) else changed
 
 
 def _with_bits(lowered: ir.PureExtern, node: ir.PureExtern) -> Expr:
-    """A call whose operands are lowered: an instruction of a GPU takes those of bf16 as bits."""
+    """Return a call whose operands are lowered. GPU instructions take bf16 as bits."""
     pairs = zip(lowered.args, node.args, strict=True)
     args = tuple(_to_bits(new) if _is_bfloat(old.dtype) else new for new, old in pairs)
     is_same = all(map(is_, args, lowered.args))
@@ -227,28 +217,27 @@ def _to_bits(x: Expr) -> Expr:
 
 
 def _round(x: Expr) -> Expr:
-    """The nearest bf16 number, ties to even; NaN stays NaN."""
-    value, bits = Var("x", x.dtype), Var("bits", _like(_U32, x))
+    """Return the nearest bf16 number, ties to even; NaN stays NaN."""
+    value = Var("x", x.dtype)
+    bits = Var("bits", _like(_U32, x))
     last = ir.BitAnd(ir.ShiftRight(bits, _number(16, bits)), _number(1, bits))
-    carried: Expr = ir.Add(
-        bits, ir.Add(_number(0x7FFF, bits), last)
-    )  # a tie carries if last is odd
-    carried = ir.BitAnd(carried, _number(0xFFFF0000, bits))
-    rounded = Select(
-        ir.NE(value, value), const(float("nan"), x.dtype), _float_of(carried)
-    )
+    # A tie carries into the bits that are kept only if the last of these is 1.
+    carried = ir.Add(bits, ir.Add(_number(0x7FFF, bits), last))
+    kept = ir.BitAnd(carried, _number(0xFFFF0000, bits))
+    nan = const(float("nan"), x.dtype)
+    rounded = Select(ir.NE(value, value), nan, _float_of(kept))
     return Let(value, x, Let(bits, _bits_of(value), rounded))
 
 
 def _cast(value: Expr, source: DType, target: DType) -> Expr:
-    """`value`, which was of dtype `source` before it was lowered, as dtype `target`."""
+    """Return `value` as dtype `target`; before it was lowered, it was of dtype `source`."""
     if not _is_bfloat(target):
         return value if value.dtype == target else Cast(target, value)
     wide = F32.with_lanes(target.lanes)
     if _is_bfloat(source):
         return value
     if source.is_bool or (source.is_int and source.bits == 8):
-        return Cast(wide, value)  # eight digits are exact
+        return Cast(wide, value)  # bf16 has eight binary digits
     if source.bits == 64 and source.is_int:
         return _round(_odd_f32(_odd_f64(value)))
     if source.bits == 64 or (source.is_int and source.bits == 32):
@@ -257,9 +246,14 @@ def _cast(value: Expr, source: DType, target: DType) -> Expr:
 
 
 def _odd_f32(x: Expr) -> Expr:
-    """An f64 value as f32, rounded to odd: of its two neighbours the one with the odd last bit."""
-    value, near = Var("x", x.dtype), Var("near", _like(F32, x))
-    bits, back = _bits_of(near), Cast(x.dtype, near)
+    """Return an f64 value as f32, rounded to odd.
+
+    Of its two neighbours, this is the one whose last bit is 1.
+    """
+    value = Var("x", x.dtype)
+    near = Var("near", _like(F32, x))
+    bits = _bits_of(near)
+    back = Cast(x.dtype, near)
     is_beyond = ir.GT(_magnitude(back), _magnitude(value))
     toward_zero = ir.Sub(bits, Cast(bits.dtype, is_beyond))
     odd = _float_of(ir.BitOr(toward_zero, _number(1, bits)))
@@ -268,13 +262,14 @@ def _odd_f32(x: Expr) -> Expr:
 
 
 def _odd_f64(x: Expr) -> Expr:
-    """A 64-bit integer as f64; one that f64 would round has its last twelve bits merged first."""
+    """Return a 64-bit integer as f64, rounded to odd.
+
+    If f64 cannot hold the integer, its last twelve bits are first merged into one.
+    """
     value = Var("x", x.dtype)
     dropped = ir.BitAnd(value, _number(0xFFF, x))
-    merged = ir.BitOr(
-        ir.Sub(value, dropped),
-        ir.ShiftLeft(Cast(x.dtype, ir.NE(dropped, _number(0, x))), _number(12, x)),
-    )
+    sticky = Cast(x.dtype, ir.NE(dropped, _number(0, x)))
+    merged = ir.BitOr(ir.Sub(value, dropped), ir.ShiftLeft(sticky, _number(12, x)))
     is_exact: Expr = ir.LE(value, _number(1 << 53, x))
     if x.dtype.kind == "int":
         is_exact = ir.And(is_exact, ir.GE(value, _number(-(1 << 53), x)))

@@ -1,4 +1,4 @@
-"""Replaces the intrinsics that neither LLVM nor libm offers by ones that they do.
+"""Replaces intrinsics that neither LLVM nor libm offers by ones that they offer.
 
 Before::
 
@@ -18,10 +18,11 @@ After::
 
 and sigmoid(x) becomes (let e = exp(-|x|) in select(x < 0, e, 1) / (1 + e)).
 
-Requires: nothing before it. Ensures: rsqrt, sigmoid, isnan, isinf and isfinite are gone; those of
-f16 and bf16 but abs and copysign are computed in f32 and rounded once, fma of f16 in f64, where
-rounding twice gives what rounding once does. Exact ones stay exact, the others within their bound.
-Level: flat or host, kept. It refuses nothing.
+Requires: nothing before it. Ensures: no rsqrt, sigmoid, isnan, isinf or isfinite is left.
+Intrinsics of f16 and bf16 are computed in f32 and rounded once, but abs and copysign are
+not changed. An fma of f16 is computed in f64, where rounding twice is the same as rounding
+once. Exact intrinsics stay exact, and the others within their bounds. Level: flat or host,
+kept. It refuses nothing.
 """
 
 import math
@@ -51,7 +52,7 @@ _KEPT_IN_HALF = ("abs", "copysign", "float_to_bits", "bits_to_float")
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
-    """`func` with only calls that a host has."""
+    """Return `func` with only intrinsics that a host has."""
     return func.with_body(rewriter(_visit)(func.body))
 
 
@@ -126,7 +127,8 @@ _LOWERED: dict[str, Callable[..., Expr]] = {
 
 # Note [Rounding twice]
 #
-# A product of two f16 numbers is exact in f64 (22 digits). Adding an f16 number rounds only when
-# the sum's digits span more than 53 places: then it overflows f16, or the lesser part lies so far
-# below the last place of the greater that neither sum is near a tie of f16 (a tie needs digits of
-# both within 34 places). So the f64 sum rounds to f16 as the exact sum does.
+# A product of two f16 numbers is exact in f64 (22 digits). Adding an f16 number rounds only
+# if the digits of the sum span more than 53 places. Then there are two cases. Either the
+# sum overflows f16. Or the lesser part lies far below the last place of the greater one,
+# and the sum is not near a tie of f16, which needs digits of both within 34 places. So the
+# f64 sum rounds to f16 as the exact sum does.

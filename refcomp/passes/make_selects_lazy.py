@@ -1,4 +1,4 @@
-"""Turns a select that might read out of range into a choice that reads only what it takes.
+"""Turns a select that may read out of range into a choice that reads only one side.
 
 Before::
 
@@ -16,12 +16,13 @@ After::
       }
     }
 
-Users of the classic language guard reads by `select`, whose both sides may be evaluated. Where the
-index of a read in one of them is not proved to be in range, without the help of the select's own
-condition, only the chosen side may be. A select whose reads are all in range stays: it is cheaper.
+Both sides of a `select` may be evaluated. But users of the classic language guard reads
+by it. So if a read is not proved to be in range without the select's own condition, only
+the chosen side may be evaluated. A select whose reads are all in range is kept, since it
+is cheaper.
 
-Requires: nothing. Ensures: no select reads out of range unless its condition chooses that. Level:
-nested, kept. It refuses nothing.
+Requires: nothing. Ensures: no select reads out of range on the side that its condition
+does not choose. Level: nested, kept. It refuses nothing.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from refcomp.passes.simplify_expressions import facts_of
 
 
 def make_selects_lazy(func: PrimFunc) -> PrimFunc:
-    """`func` with if_then_else in place of each select that might read out of range."""
+    """Return `func` with if_then_else for each select that may read out of range."""
     if not any(isinstance(node, Select) for node in walk(func.body)):
         return func
     return func.with_body(_visit(func.body, facts_of(func)))
 
 
 def _visit(stmt: Stmt, facts: Facts) -> Stmt:
-    """`stmt` where `facts` hold."""
+    """Return `stmt`, which stands where `facts` hold, with lazy selects."""
 
     def visit(child: Stmt) -> Stmt:
         return _visit(child, _facts_in(stmt, child, facts))
@@ -54,7 +55,7 @@ def _visit(stmt: Stmt, facts: Facts) -> Stmt:
 
 
 def _facts_in(stmt: Stmt, child: Stmt, facts: Facts) -> Facts:
-    """What holds in a child of `stmt`."""
+    """Return the facts that hold in a child of `stmt`."""
     if isinstance(stmt, For) and child is stmt.body:
         return facts.bind(stmt.var, stmt.minimum, stmt.extent)
     if isinstance(stmt, LetStmt) and child is stmt.body:

@@ -24,11 +24,11 @@ After::
       }
     }
 
-A GPU has registers of 32 bits: an i64 takes two of them, and several instructions for each
-operation. A loop variable becomes an i32 when its range is known to fit, and so do an index, the
-two sides of a comparison and what a let binds when every operation in them does: none of them may
-wrap. What is of another type reads the variable as an i64, as before. Loops bound to threads keep
-their variables, which the launch gives.
+A GPU has registers of 32 bits. An i64 takes two of them, and each operation several
+instructions. A loop variable becomes an i32 if its range is known to fit. An index, the
+sides of a comparison, and the value of a let become i32 if each operation in them is
+known to fit, so that none wraps. Expressions of other types read the variable as an i64,
+as before. Loops bound to threads keep their variables, whose values the launch gives.
 
 Requires: nothing. Ensures: the value of every expression. Level: flat, kept. It refuses nothing.
 """
@@ -51,16 +51,21 @@ _ARITHMETIC = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)
 
 
 def narrow_index_types(func: PrimFunc) -> PrimFunc:
-    """`func` with i32 variables and indices where they do."""
+    """Return `func` with i32 variables and indices where they fit."""
     return func.with_body(_Narrowing(facts_of(func), {}).stmt(func.body))
 
 
 class _Narrowing:
-    """Rewrites what stands at one place, where `facts` about the variables as they were hold.
-    `narrowed` are the variables that have become i32."""
+    """Rewrites statements and expressions at one place.
+
+    `facts` hold there for the original variables. `narrowed` has the i32 variables that
+    replace some of them.
+    """
 
     def __init__(self, facts: Facts, narrowed: dict[Var, Var]) -> None:
-        self._facts, self._narrowed = facts, narrowed
+        self._facts = facts
+        self._narrowed = narrowed
+        # id -> expression, which is kept alive, and its rewritten form of the same type.
         self._wide: dict[int, tuple[Expr, Expr]] = {}
 
     # Statements.
@@ -83,14 +88,12 @@ class _Narrowing:
 
     def _for(self, loop: For) -> Stmt:
         inside = self._facts.bind(loop.var, loop.minimum, loop.extent)
-        minimum, extent = self.narrow(loop.minimum), self.narrow(loop.extent)
-        if (
-            minimum is None
-            or extent is None
-            or is_bound(loop)
-            or not self._ends_fit(loop)
-        ):
-            minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)
+        minimum = self.narrow(loop.minimum)
+        extent = self.narrow(loop.extent)
+        is_kept = is_bound(loop) or not self._ends_fit(loop)
+        if minimum is None or extent is None or is_kept:
+            minimum = self.expr(loop.minimum)
+            extent = self.expr(loop.extent)
             body = _Narrowing(inside, self._narrowed).stmt(loop.body)
             return with_changes(loop, minimum=minimum, extent=extent, body=body)
         var = Var(loop.var.name, I32)
@@ -98,12 +101,13 @@ class _Narrowing:
         return with_fields(loop, var=var, minimum=minimum, extent=extent, body=body)
 
     def _ends_fit(self, loop: For) -> bool:
-        """Whether all values of the variable, and the one behind the last, are i32."""
+        """Return True if all values of the variable, and the end, fit in i32."""
         ends = (loop.minimum, ir.Add(loop.minimum, loop.extent))
         return all(self._fits(end) for end in ends)
 
     def _let(self, stmt: LetStmt) -> Stmt:
-        inside, value = self._facts.let(stmt.var, stmt.value), self.narrow(stmt.value)
+        inside = self._facts.let(stmt.var, stmt.value)
+        value = self.narrow(stmt.value)
         if value is None:
             body = _Narrowing(inside, self._narrowed).stmt(stmt.body)
             return with_changes(stmt, value=self.expr(stmt.value), body=body)
@@ -113,7 +117,8 @@ class _Narrowing:
 
     def _if(self, stmt: IfThenElse) -> Stmt:
         holds = _Narrowing(self._facts.assume(stmt.condition), self._narrowed)
-        then_case, else_case = holds.stmt(stmt.then_case), stmt.else_case
+        then_case = holds.stmt(stmt.then_case)
+        else_case = stmt.else_case
         if else_case is not None:
             fails = self._facts.assume(ir.Not(stmt.condition))
             else_case = _Narrowing(fails, self._narrowed).stmt(else_case)
@@ -134,7 +139,7 @@ class _Narrowing:
     # Expressions.
 
     def expr(self, expr: Expr) -> Expr:
-        """`expr`, of its own type, with narrow parts."""
+        """Return `expr`, of its own type, with narrow parts."""
         found = self._wide.get(id(expr))
         if found is None:
             found = self._wide[id(expr)] = (expr, self._expr(expr))
@@ -162,7 +167,7 @@ class _Narrowing:
         return self.expr(index) if narrow is None else narrow
 
     def narrow(self, expr: Expr) -> Expr | None:
-        """`expr`, an i64, as an i32; None where it, or a part of it, might not fit."""
+        """Return `expr`, an i64, as an i32; None if it, or a part of it, may not fit."""
         if expr.dtype.element != I64 or not self._fits(expr):
             return None
         dtype = I32.with_lanes(expr.dtype.lanes)

@@ -1,4 +1,4 @@
-"""Turns parallel loops into parallel regions, whose tasks share the iterations out evenly.
+"""Turns parallel loops into parallel regions, whose tasks share the iterations evenly.
 
 Before::
 
@@ -22,12 +22,11 @@ After::
       }
     }
 
-Requires: nothing before it. Ensures: no parallel loop is left, and no region lies in another: a
-parallel loop inside one becomes serial. A loop's minimum and extent are evaluated once, outside.
-Captures are in order of first use. Level: flat, kept. It refuses nothing.
+Requires: nothing before it. Ensures: no parallel loop is left, and no region lies in
+another one: a parallel loop inside a region becomes serial. The minimum and the extent of
+a loop are evaluated once, outside. Captures are in order of first use. Level: flat, kept.
+It refuses nothing.
 """
-
-from typing import Any
 
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, Load
@@ -51,7 +50,7 @@ from refcomp.ir.stmt import (
 
 
 def outline_parallel(func: PrimFunc) -> PrimFunc:
-    """`func` with each outermost parallel loop as a ParallelRegion."""
+    """Return `func` with each outermost parallel loop as a ParallelRegion."""
     count = 0
 
     def visit(stmt: Stmt) -> Stmt:
@@ -59,7 +58,8 @@ def outline_parallel(func: PrimFunc) -> PrimFunc:
         if isinstance(stmt, ParallelRegion):
             return stmt
         if isinstance(stmt, For) and stmt.kind == PARALLEL:
-            name, count = f"{func.name}.parallel{count}", count + 1
+            name = f"{func.name}.parallel{count}"
+            count += 1
             return _outline(stmt, name)
         return map_children(stmt, visit, only=Stmt)
 
@@ -67,7 +67,8 @@ def outline_parallel(func: PrimFunc) -> PrimFunc:
 
 
 def _outline(loop: For, name: str) -> Stmt:
-    minimum, extent, lets = loop.minimum, loop.extent, []
+    minimum, extent = loop.minimum, loop.extent
+    lets: list[tuple[Var, Expr]] = []
     if not isinstance(minimum, IntImm | Var):
         var = Var(f"{loop.var.name}.minimum", minimum.dtype)
         lets.append((var, minimum))
@@ -83,52 +84,52 @@ def _outline(loop: For, name: str) -> Stmt:
 
 
 def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion:
-    task, tasks = Var("task", I64), Var("tasks", I64)
-    begin, end = Var("begin", I64), Var("end", I64)
-    count, dtype = cast(I64, extent), loop.var.dtype
+    task = Var("task", I64)
+    tasks = Var("tasks", I64)
+    begin = Var("begin", I64)
+    end = Var("end", I64)
+    count = cast(I64, extent)
+    dtype = loop.var.dtype
+    first = cast(dtype, begin)
     chunk = with_fields(
         loop,
-        minimum=_sum(minimum, cast(dtype, begin)),
+        minimum=first if as_int(minimum) == 0 else minimum + first,
         extent=cast(dtype, end - begin),
         kind=SERIAL,
         body=_make_serial(loop.body),
     )
     body: Stmt = LetStmt(end, FloorDiv(count * (task + 1), tasks), chunk, loop.origin)
     body = LetStmt(begin, FloorDiv(count * task, tasks), body, loop.origin)
-    return ParallelRegion(
-        name, _captures(body, {task, tasks}), task, tasks, body, loop.origin
-    )
-
-
-def _sum(minimum: Expr, begin: Expr) -> Expr:
-    return begin if as_int(minimum) == 0 else minimum + begin
+    captures = _captures(body, {task, tasks})
+    return ParallelRegion(name, captures, task, tasks, body, loop.origin)
 
 
 def _make_serial(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _make_serial, only=Stmt)
-    is_parallel = isinstance(stmt, For) and stmt.kind == PARALLEL
-    return with_fields(stmt, kind=SERIAL) if is_parallel else stmt
+    if isinstance(stmt, For) and stmt.kind == PARALLEL:
+        return with_fields(stmt, kind=SERIAL)
+    return stmt
 
 
 def _captures(body: Stmt, bound: set[Node]) -> tuple[Var | Buffer, ...]:
-    """What `body` uses and does not bind; each binding stands above its uses."""
+    """Return what `body` uses and does not bind. Each binding stands above its uses."""
     used: dict[Var | Buffer, None] = {}
-    inside, seen = set(bound), set[int]()
+    inside = set(bound)
+    seen: set[int] = set()
     stack: list[Node] = [body]
     while stack:
-        node: Any = stack.pop()
+        node = stack.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
-        inside.update(
-            bound_by(node) if isinstance(node, For | LetStmt | Let | Allocate) else ()
-        )
+        if isinstance(node, For | LetStmt | Let | Allocate):
+            inside.update(bound_by(node))
         if isinstance(node, Var):
             used[node] = None
         if isinstance(node, Load | Store | AddressOf | Prefetch):
             used[node.buffer] = None
         parts = list[Node](children(node))
-        if isinstance(node, Allocate | AddressOf):  # a callee is told the shape
+        if isinstance(node, Allocate | AddressOf):  # a callee is passed the shape
             parts = [*node.buffer.shape, *parts]
         stack.extend(reversed(parts))
     return tuple(item for item in used if item not in inside)

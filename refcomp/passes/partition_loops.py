@@ -1,4 +1,4 @@
-"""Divides loops by their guards, so that whole tiles are computed without.
+"""Divides loops by their guards, so that whole tiles are computed without guards.
 
 Before::
 
@@ -29,21 +29,26 @@ After::
       }
     }
 
-A guard is a conjunct of a condition that is linear in the loop's variable (see `loop_guards`). Over
-the main part of the loop, in which all guards surely hold, they are gone; before it and behind it
-stand loops over the rest, which keep them. Where a guard is the whole body, and holds in the main
-part and nowhere else, nothing is left to do in the rest, and the loop only becomes shorter. A
-parallel loop is not divided, as its threads would wait for each other twice: a branch around
-its body chooses. Vectorized loops get masks later, and unrolled ones decide in each copy.
+A guard is a conjunct of a condition that is linear in the loop's variable (see
+`loop_guards`). In the main part of the loop, all guards hold, and are removed. Loops over
+the rest stand before and behind the main part, and keep the guards. If a guard is the
+whole body, and holds exactly in the main part, the rest is empty: the loop only becomes
+shorter.
 
-Outer loops are divided first, then those within each part, so that the nest of a whole tile has no
-guard at all. Code grows by this, and so: a statement stands at most `MAX_COPIES` times, a function
-gains at most `MAX_NODES` nodes, unrolled loops written out, and a guard that surely holds in
-less than half of a constant number of iterations is left where it is.
+A parallel loop is not divided, as its threads would wait for each other twice. Instead, a
+branch around its body chooses. Vectorized loops get masks later, and unrolled loops
+decide in each copy.
 
-Requires: nothing before it. Ensures: order and number of all that is done; every copy binds names
-of its own. Level: nested, kept. What is in a kernel, or around one, is left as it is: there,
-threads of one group would run different loops. Refuses nothing.
+Outer loops are divided first, then the loops within each part. So the nest of a whole
+tile has no guards at all. Three limits bound the growth of the code:
+
+- A statement stands at most `MAX_COPIES` times.
+- A function gains at most `MAX_NODES` nodes, with unrolled loops written out.
+- A guard stays if it holds in less than half of a constant number of iterations.
+
+Requires: nothing before it. Ensures: the order and number of all operations; each copy
+binds names of its own. Level: nested, kept. Loops in a kernel, or around one, are not
+changed: threads of one group would run different loops. It refuses nothing.
 """
 
 from __future__ import annotations
@@ -108,11 +113,13 @@ MAX_NODES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The main part is [begin, end), without `guards`; what is done before and behind it."""
+    """A division of a loop."""
 
+    # The main part is [begin, end), without `guards`.
     begin: Expr
     end: Expr
     guards: Sequence[Guard]
+    # The parts before and behind it are not empty.
     has_before: bool
     has_behind: bool
 
@@ -122,21 +129,24 @@ class _Cut:
 
 
 def partition_loops(func: PrimFunc) -> PrimFunc:
-    """`func` with loops divided by their guards."""
+    """Return `func` with loops divided by their guards."""
     return func.with_body(_Partition().stmt(func.body, facts_of(func), MAX_COPIES))
 
 
 class _Partition:
-    """Divides loops, outer ones first; `copies` is how often a statement may still be copied."""
+    """Divides loops, outer ones first.
+
+    In its methods, `copies` is the number of copies that a statement may still get.
+    """
 
     def __init__(self) -> None:
-        self._room = MAX_NODES
+        self._budget = MAX_NODES
         self._weight = memoised(_weight)
         self._holds_choice = memoised(holds_choice)
         self._holds_kernel = memoised(_holds_kernel)
 
     def stmt(self, stmt: Stmt, facts: Facts, copies: int) -> Stmt:
-        """`stmt` with its loops divided, where `facts` hold around it."""
+        """Return `stmt` with its loops divided, where `facts` hold around it."""
         if not self._holds_choice(stmt):
             return stmt
         match stmt:
@@ -144,37 +154,29 @@ class _Partition:
                 return self._for(stmt, facts, copies)
             case LetStmt():
                 facts = facts.let(stmt.var, stmt.value)
-            case IfThenElse():
-                return self._if(stmt, facts, copies)
         return self._inside(stmt, facts, copies)
 
     def _inside(self, stmt: Stmt, facts: Facts, copies: int) -> Stmt:
-        return map_children(
-            stmt, lambda child: self.stmt(child, facts, copies), only=Stmt
-        )
-
-    def _if(self, stmt: IfThenElse, facts: Facts, copies: int) -> Stmt:
         def visit(child: Stmt) -> Stmt:
-            holds = child is stmt.then_case
-            known = facts.assume(stmt.condition if holds else Not(stmt.condition))
+            known = facts
+            if isinstance(stmt, IfThenElse):
+                holds = child is stmt.then_case
+                known = facts.assume(stmt.condition if holds else Not(stmt.condition))
             return self.stmt(child, known, copies)
 
         return map_children(stmt, visit, only=Stmt)
 
     def _for(self, loop: For, facts: Facts, copies: int) -> Stmt:
-        # An inner loop of a vectorized one keeps bounds that are the same for all lanes.
+        # Inside a vectorized loop, bounds of loops must be the same for all lanes.
         if loop.kind in (*THREAD_TAGS, VECTORIZED):
             return loop
         cut = self._cut(loop, facts, copies)
         if cut is None:
             inner = facts.bind(loop.var, loop.minimum, loop.extent)
             return self._inside(loop, inner, copies)
-        self._room -= (cut.num_bodies - 1) * self._weight(loop.body)
-        divide = (
-            self._branch
-            if loop.kind == PARALLEL and cut.num_bodies > 1
-            else self._divide
-        )
+        self._budget -= (cut.num_bodies - 1) * self._weight(loop.body)
+        has_branch = loop.kind == PARALLEL and cut.num_bodies > 1
+        divide = self._branch if has_branch else self._divide
         return divide(loop, cut, facts, copies // cut.num_bodies)
 
     # Where a loop is cut.
@@ -182,37 +184,28 @@ class _Partition:
     def _cut(self, loop: For, facts: Facts, copies: int) -> _Cut | None:
         if loop.kind not in (SERIAL, PARALLEL) or copies < 2:
             return None
-        if (
-            buffers_in(loop.minimum)
-            or buffers_in(loop.extent)
-            or self._holds_kernel(loop.body)
-        ):
+        reads_memory = buffers_in(loop.minimum) or buffers_in(loop.extent)
+        if reads_memory or self._holds_kernel(loop.body):
             return None
-        guards = guards_of(loop, facts, self._holds_choice)
-        guards = [g for g in guards if _is_worth_it(g, loop)]
+        found = guards_of(loop, facts, self._holds_choice)
+        guards = [guard for guard in found if _is_worth_it(guard, loop)]
         if not guards:
             return None
         cut = _cut_by(loop, guards, facts)
         growth = (cut.num_bodies - 1) * self._weight(loop.body)
-        if (
-            cut.num_bodies > copies
-            or growth > self._room
-            or _is_empty(cut.begin, cut.end, facts)
-        ):
+        if cut.num_bodies > copies or growth > self._budget:
             return None
-        return cut
+        return None if _is_empty(cut.begin, cut.end, facts) else cut
 
-    # What is made of it.
+    # How a loop is divided.
 
     def _divide(self, loop: For, cut: _Cut, facts: Facts, copies: int) -> Stmt:
         stop = simplify(Add(loop.minimum, loop.extent), facts)
-        parts = []
+        parts: list[Stmt] = []
         if cut.has_before:
             parts.append(self._rest(loop, loop.minimum, cut.begin, facts, copies))
-        main = _without(loop.body, cut.guards)
-        parts.append(
-            self._part(loop, loop.var, cut.begin, cut.end, main, facts, copies)
-        )
+        main = with_fields(loop, body=_without(loop.body, cut.guards))
+        parts.append(self._part(main, cut.begin, cut.end, facts, copies))
         if cut.has_behind:
             parts.append(self._rest(loop, cut.end, stop, facts, copies))
         return block(parts, loop.origin)
@@ -222,21 +215,16 @@ class _Partition:
     ) -> Stmt:
         var = Var(loop.var.name, loop.var.dtype)
         body = with_fresh_names(loop.body, {loop.var: var})
-        return self._part(loop, var, begin, end, body, facts, copies)
+        rest = with_fields(loop, var=var, body=body)
+        return self._part(rest, begin, end, facts, copies)
 
     def _part(
-        self,
-        loop: For,
-        var: Var,
-        begin: Expr,
-        end: Expr,
-        body: Stmt,
-        facts: Facts,
-        copies: int,
+        self, loop: For, begin: Expr, end: Expr, facts: Facts, copies: int
     ) -> Stmt:
+        """Return `loop` over [begin, end), with its inner loops divided."""
         extent = simplify(Sub(end, begin), facts)
-        body = self.stmt(body, facts.bind(var, begin, extent), copies)
-        return with_fields(loop, var=var, minimum=begin, extent=extent, body=body)
+        body = self.stmt(loop.body, facts.bind(loop.var, begin, extent), copies)
+        return with_fields(loop, minimum=begin, extent=extent, body=body)
 
     def _branch(self, loop: For, cut: _Cut, facts: Facts, copies: int) -> Stmt:
         known = facts.bind(loop.var, loop.minimum, loop.extent)
@@ -245,28 +233,32 @@ class _Partition:
         is_main = reduce(And, tests)
         main = self.stmt(_without(loop.body, cut.guards), known.assume(is_main), copies)
         stop = Add(loop.minimum, loop.extent)
-        is_single = not cut.has_before and prove(
-            LE(Sub(stop, cut.end), IntImm(1, stop.dtype)), facts
-        )
-        rest = with_fresh_names(loop.body, {loop.var: cut.end} if is_single else {})
+        names: dict[Var, Expr] = {}
+        is_single = LE(Sub(stop, cut.end), IntImm(1, stop.dtype))
+        if not cut.has_before and prove(is_single, facts):
+            names[loop.var] = cut.end
+        rest = with_fresh_names(loop.body, names)
         rest = self.stmt(rest, known.assume(Not(is_main)), copies)
         return with_fields(loop, body=IfThenElse(is_main, main, rest, loop.origin))
 
 
 def _cut_by(loop: For, guards: Sequence[Guard], facts: Facts) -> _Cut:
-    """The largest part of the loop in which all guards hold, between the loop's ends."""
+    """Return the largest part of the loop in which all guards hold."""
     stop: Expr = Add(loop.minimum, loop.extent)
-    lows = [g for g in guards if g.range.low is not None]
-    highs = [g for g in guards if g.range.high is not None]
-    bounds = [Min(stop, g.range.low) for g in lows if g.range.low is not None]
-    begin = simplify(reduce(Max, bounds, loop.minimum), facts)
-    if highs:
-        end = reduce(
-            Min, [g.range.high for g in highs if g.range.high is not None], stop
-        )
-        stop, end = simplify(stop, facts), simplify(Max(begin, end), facts)
-    else:
-        stop = end = simplify(stop, facts)
+    begin = loop.minimum
+    end = stop
+    lows: list[Guard] = []
+    highs: list[Guard] = []
+    for guard in guards:
+        if guard.range.low is not None:
+            lows.append(guard)
+            begin = Max(begin, Min(stop, guard.range.low))
+        if guard.range.high is not None:
+            highs.append(guard)
+            end = Min(end, guard.range.high)
+    begin = simplify(begin, facts)
+    stop = simplify(stop, facts)
+    end = simplify(Max(begin, end), facts) if highs else stop
     has_before = bool(lows) and not _is_only_under(loop.body, lows)
     has_behind = bool(highs) and not _is_only_under(loop.body, highs)
     return _Cut(
@@ -279,23 +271,26 @@ def _cut_by(loop: For, guards: Sequence[Guard], facts: Facts) -> _Cut:
 
 
 def _is_worth_it(guard: Guard, loop: For) -> bool:
-    """Whether the guard holds in half of the iterations at least, as far as can be told.
+    """Return True unless the guard is known to hold in less than half of the iterations.
 
-    In a parallel loop it must stand in an inner loop: the branch that replaces it stands outside.
+    In a parallel loop, the guard must also stand in an inner loop. Otherwise the branch
+    that replaces it would cost as much.
     """
     if loop.kind == PARALLEL and not guard.is_inside_loop:
         return False
-    begin, extent = as_int(loop.minimum), as_int(loop.extent)
+    begin = as_int(loop.minimum)
+    extent = as_int(loop.extent)
     if begin is None or extent is None:
         return True
-    low, high = as_int(guard.range.low), as_int(guard.range.high)
+    low = as_int(guard.range.low)
+    high = as_int(guard.range.high)
     first = begin if low is None else max(begin, low)
     last = begin + extent if high is None else min(begin + extent, high)
     return 2 * (last - first) >= extent
 
 
 def _is_only_under(body: Stmt, guards: Sequence[Guard]) -> bool:
-    """Whether nothing is done where one of the guards does not hold, which they do exactly."""
+    """Return True if `body` does nothing outside of the exact ranges of the guards."""
     if not isinstance(body, IfThenElse) or body.else_case is not None:
         return False
     around = {id(condition) for condition in conjuncts(body.condition)}
@@ -309,39 +304,32 @@ def _is_empty(begin: Expr, end: Expr, facts: Facts) -> bool:
 
 
 def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
-    """`body` where the guards are known to hold."""
+    """Return `body` without the guards, which are known to hold."""
     known = {id(guard.condition) for guard in guards}
 
     def visit(recurse: Rewrite, node: Node) -> Node:
         if not isinstance(node, IfThenElse | IfThenElseExpr):
             return map_children(node, recurse)
         left = [part for part in conjuncts(node.condition) if id(part) not in known]
-        if not left:
-            return recurse(
-                node.then_case if isinstance(node, IfThenElse) else node.true_value
-            )
-        return with_fields(
-            map_children(node, recurse), condition=recurse(reduce(And, left))
-        )
+        if left:
+            rebuilt = map_children(node, recurse)
+            return with_fields(rebuilt, condition=recurse(reduce(And, left)))
+        chosen = node.then_case if isinstance(node, IfThenElse) else node.true_value
+        return recurse(chosen)
 
     return rewriter(visit)(body)
 
 
 def _holds_kernel(recurse: Callable[[Stmt], bool], node: Stmt) -> bool:
-    if isinstance(node, LaunchKernel) or (
-        isinstance(node, For) and node.kind in THREAD_TAGS
-    ):
+    is_bound = isinstance(node, For) and node.kind in THREAD_TAGS
+    if is_bound or isinstance(node, LaunchKernel):
         return True
     return any(recurse(child) for child in children(node) if isinstance(child, Stmt))
 
 
 def _weight(recurse: Callable[[Node], int], node: Node) -> int:
-    """The number of nodes when unrolled loops are written out."""
-    weight = 1 + sum(recurse(child) for child in children(node))
-    if (
-        isinstance(node, For)
-        and node.kind == UNROLLED
-        and isinstance(node.extent, IntImm)
-    ):
-        weight *= max(1, node.extent.value)
+    """Return the number of nodes after unrolled loops are written out."""
+    weight = 1 + sum(map(recurse, children(node)))
+    if isinstance(node, For) and node.kind == UNROLLED:
+        weight *= max(1, as_int(node.extent) or 1)
     return weight

@@ -29,8 +29,11 @@ After::
       }
     }
 
-An allocation goes when nothing that stays reads it, and the stores to it go with it. Requires:
-nothing. Ensures: no empty statement is left inside another. Level: any, kept. Refuses nothing.
+An allocation is removed if no remaining statement reads it. The stores to it are removed,
+too.
+
+Requires: nothing. Ensures: no empty statement is left inside another. Level: any, kept.
+It refuses nothing.
 """
 
 from __future__ import annotations
@@ -61,11 +64,10 @@ from refcomp.ir.stmt import (
 
 
 def remove_no_ops(func: PrimFunc) -> PrimFunc:
-    """`func` without statements that do nothing."""
+    """Return `func` without statements that do nothing."""
     body = _Clearing(func.body).clear(func.body)
-    while (
-        body is not func.body
-    ):  # a let that went may have been the last to read an allocation
+    # A let that was removed may have been the last one to read an allocation.
+    while body is not func.body:
         func = func.with_body(body)
         body = _Clearing(body).clear(body)
     return func
@@ -80,21 +82,20 @@ def _own_exprs(stmt: Stmt) -> Iterator[Expr]:
 
 
 class _Clearing:
-    """Clears bodies before what binds their names, so that all uses are known by then."""
+    """Clears the body of a binding before the binding itself, so that all uses are known."""
 
     def __init__(self, body: Stmt) -> None:
         self._unread = _unread_buffers(body)
-        self._used: set[Var] = set()
+        self._used: set[Var] = set()  # variables that the statements so far use
 
     def clear(self, stmt: Stmt) -> Stmt:
-        """`stmt` without what does nothing; an empty block when that is all of it."""
+        """Return `stmt` without statements that do nothing, or an empty block."""
         cleared = self._cleared(stmt)
         for expr in _own_exprs(cleared):
             self._used.update(variables_in(expr))
         if isinstance(cleared, LaunchKernel):
-            self._used.update(
-                item for item in cleared.arguments if isinstance(item, Var)
-            )
+            scalars = (item for item in cleared.arguments if isinstance(item, Var))
+            self._used.update(scalars)
         return cleared
 
     def _cleared(self, stmt: Stmt) -> Stmt:
@@ -127,7 +128,9 @@ class _Clearing:
 
     def _clear_if(self, stmt: IfThenElse) -> Stmt:
         then_case = self.clear(stmt.then_case)
-        else_case = None if stmt.else_case is None else self.clear(stmt.else_case)
+        else_case = stmt.else_case
+        if else_case is not None:
+            else_case = self.clear(else_case)
         if _is_empty(else_case):
             else_case = None
         if not _is_empty(then_case):
@@ -146,9 +149,9 @@ class _Clearing:
 
     def _clear_binding(self, stmt: For | LetStmt | ParallelRegion) -> Stmt:
         body = self.clear(stmt.body)
-        if _is_empty(body) or (
-            isinstance(stmt, LetStmt) and stmt.var not in self._used
-        ):
+        if _is_empty(body):
+            return body
+        if isinstance(stmt, LetStmt) and stmt.var not in self._used:
             return body
         if not isinstance(stmt, ParallelRegion):
             return with_changes(stmt, body=body)
@@ -158,7 +161,7 @@ class _Clearing:
 
 
 def _captured(stmt: ParallelRegion, body: Stmt) -> tuple[Var | Buffer, ...]:
-    """The captures that the cleared body still uses."""
+    """Return the captures that the cleared body still uses."""
     used: set[Var | Buffer] = {*variables_in(body), *buffers_in(body)}
     for item in walk(body):
         if isinstance(item, Allocate | AddressOf):
@@ -167,7 +170,7 @@ def _captured(stmt: ParallelRegion, body: Stmt) -> tuple[Var | Buffer, ...]:
 
 
 def _unread_buffers(body: Stmt) -> set[Buffer]:
-    """The allocations that are read for nothing but stores to such allocations."""
+    """Return the allocations that only stores to such allocations read."""
     allocated: set[Buffer] = set()
     sources: dict[Buffer, set[Buffer]] = {}
     read: list[Buffer] = []
@@ -175,9 +178,7 @@ def _unread_buffers(body: Stmt) -> set[Buffer]:
         if isinstance(item, Allocate):
             allocated.add(item.buffer)
         elif isinstance(item, Stmt):
-            loaded = [
-                buffer for expr in _own_exprs(item) for buffer in buffers_in(expr)
-            ]
+            loaded = [b for expr in _own_exprs(item) for b in buffers_in(expr)]
             if isinstance(item, BufferStore | Store | AtomicUpdate):
                 sources.setdefault(item.buffer, set()).update(loaded)
             else:

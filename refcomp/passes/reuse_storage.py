@@ -1,4 +1,4 @@
-"""Gives buffers that are not in use at the same time one memory.
+"""Lets buffers that are not in use at the same time share memory.
 
 Before::
 
@@ -44,15 +44,17 @@ After::
       }
     }
 
-Of allocations directly inside each other, each is in use from the first to the last of the
-statements below that touch it. In order of first use, a buffer takes the memory of one of the same
-type that is in use no more: the smallest that is large enough, or else the largest, which grows.
-Of symbolic sizes only the same ones share.
+The pass examines allocations that are directly nested. A buffer is in use from the first
+to the last of the statements below that access it. In order of first use, a buffer takes
+the memory of a buffer of the same type that is no longer in use. It takes the smallest
+memory that is large enough. If there is none, the largest one grows. Buffers of symbolic
+sizes share only if their shapes are the same.
 
-Requires: nothing. Ensures: no two buffers in use at once share; each element is written before it
-is read as it was before. Level: flat, kept. Local and shared memory stay as they are: the former
-becomes registers, and in the latter other threads may still be reading. So do buffers whose
-addresses are given away. It refuses nothing.
+Requires: nothing. Ensures: buffers in use at once do not share, and each element is still
+written before it is read. Level: flat, kept. It refuses nothing.
+
+Three kinds of buffers are not changed: local ones, which become registers; shared ones,
+which other threads may still be reading; and those whose address is passed on.
 """
 
 from __future__ import annotations
@@ -86,16 +88,18 @@ class _LiveRange:
 
 @dataclass(slots=True)
 class _Memory:
-    """Memory for several buffers: as large as the largest, free after statement `last`."""
+    """Memory for several buffers."""
 
     first: Buffer
-    size: int | None  # None: that of its first buffer, which is symbolic
+    # In elements, that of the largest buffer. None: the size of `first`, which is symbolic.
+    size: int | None
+    # The number of the last statement that uses it.
     last: int
     buffers: list[Buffer] = field(default_factory=list)
 
 
 def reuse_storage(func: PrimFunc) -> PrimFunc:
-    """`func` with fewer allocations."""
+    """Return `func` with fewer allocations."""
     return func.with_body(_visit(func.body))
 
 
@@ -106,27 +110,23 @@ def _visit(stmt: Stmt) -> Stmt:
     body = _visit(body)
     stmts = body.stmts if isinstance(body, Block) else (body,)
     shared = _shared(allocations, stmts)
-    if not shared:
-        return _around(allocations, body, stmt)
-    return _rebuilt(allocations, body, shared)
+    if shared:
+        return _rebuilt(allocations, body, shared)
+    if body is allocations[-1].body:
+        return stmt
+    for allocation in reversed(allocations):
+        body = with_fields(allocation, body=body)
+    return body
 
 
 def _chain(node: Allocate) -> tuple[list[Allocate], Stmt]:
-    """Allocations directly inside each other, and what is inside them all."""
+    """Return directly nested allocations, and the body inside of them all."""
     found: list[Allocate] = []
     body: Stmt = node
     while isinstance(body, Allocate):
         found.append(body)
         body = body.body
     return found, body
-
-
-def _around(allocations: Sequence[Allocate], body: Stmt, unchanged: Allocate) -> Stmt:
-    if body is allocations[-1].body:
-        return unchanged
-    for allocation in reversed(allocations):
-        body = with_fields(allocation, body=body)
-    return body
 
 
 def _rebuilt(
@@ -146,31 +146,24 @@ def _rebuilt(
 
 
 def _place(memory: _Memory) -> Buffer:
-    """The buffer that all of `memory` becomes: the first, flat where it had to grow."""
+    """Return the buffer for all of `memory`: its first one, flat if it had to grow."""
     alignment = max(buffer.alignment for buffer in memory.buffers)
     shape = memory.first.shape
     if memory.size is not None and memory.size != element_count(memory.first.shape):
         shape = (IntImm(memory.size, I64),)
     if shape is memory.first.shape and alignment == memory.first.alignment:
         return memory.first
-    place: Buffer = with_fields(memory.first, shape=shape, alignment=alignment)
-    return place
+    return with_fields(memory.first, shape=shape, alignment=alignment)
 
 
 def _shared(allocations: Sequence[Allocate], stmts: Sequence[Stmt]) -> list[_Memory]:
-    """The memories that several buffers get."""
+    """Return the memories that several buffers share."""
     uses = _uses(stmts)
-    fixed = {
-        node.buffer
-        for stmt in stmts
-        for node in walk(stmt)
-        if isinstance(node, AddressOf)
-    }
-    candidates = [
-        a.buffer
-        for a in allocations
-        if a.buffer.scope == "global" and a.buffer in uses and a.buffer not in fixed
-    ]
+    nodes = (node for stmt in stmts for node in walk(stmt))
+    fixed = {node.buffer for node in nodes if isinstance(node, AddressOf)}
+    buffers = [allocation.buffer for allocation in allocations]
+    used = [buffer for buffer in buffers if buffer in uses and buffer not in fixed]
+    candidates = [buffer for buffer in used if buffer.scope == "global"]
     memories: list[_Memory] = []
     for buffer in sorted(candidates, key=lambda b: uses[b].first):
         _put(buffer, uses[buffer], memories)
@@ -199,7 +192,7 @@ def _put(buffer: Buffer, use: _LiveRange, memories: list[_Memory]) -> None:
 
 
 def _preference(size: int, wanted: int) -> tuple[bool, int]:
-    """The smallest that is large enough, or else the largest."""
+    """Return a key by which the smallest sufficient size is first, else the largest."""
     return size < wanted, size if size >= wanted else -size
 
 

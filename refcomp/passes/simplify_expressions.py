@@ -24,11 +24,13 @@ After::
       }
     }
 
-Facts are the ranges of the loops around, the conditions of the branches, values of lets, and that
-shape symbols are >= 0 (see `refcomp.arith.facts`). A loop of one iteration becomes its body, but a
-bound one stays, as it makes its nest a kernel; a let of a constant or a variable is written in its
-place. Requires: nothing. Ensures: each expression
-has its value, bit for bit, wherever it is evaluated. Level: any, kept. Refuses nothing.
+Four kinds of facts are used (see `refcomp.arith.facts`): the ranges of the loops around,
+the conditions of branches, the values of lets, and that shape symbols are >= 0. A loop of
+one iteration becomes its body. A bound loop stays, as it makes its nest a kernel. A let
+of a constant or a variable is replaced by its value.
+
+Requires: nothing. Ensures: each expression has its value, bit for bit, wherever it is
+evaluated. Level: any, kept. It refuses nothing.
 """
 
 from __future__ import annotations
@@ -72,12 +74,12 @@ from refcomp.ir.stmt import (
 
 
 def simplify_expressions(func: PrimFunc) -> PrimFunc:
-    """`func` with simpler expressions and without decided branches."""
+    """Return `func` with simpler expressions and without decided branches."""
     return func.with_body(_simplified(func.body, facts_of(func)))
 
 
 def facts_of(func: PrimFunc) -> Facts:
-    """What the header says: variables in the shapes of buffers are not negative."""
+    """Return what the header implies: variables in shapes are not negative."""
     facts = Facts()
     for buffer in func.buffers:
         for dim in buffer.shape:
@@ -96,7 +98,8 @@ def _simplified_all(exprs: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
 
 
 def _visit_for(stmt: For, facts: Facts) -> Stmt:
-    minimum, extent = simplify(stmt.minimum, facts), simplify(stmt.extent, facts)
+    minimum = simplify(stmt.minimum, facts)
+    extent = simplify(stmt.extent, facts)
     count = as_int(extent)
     if count is not None and count <= 0:
         return Block((), stmt.origin)
@@ -109,7 +112,8 @@ def _visit_for(stmt: For, facts: Facts) -> Stmt:
 
 def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
     condition = simplify(stmt.condition, facts)
-    if (holds := as_int(condition)) is not None:
+    holds = as_int(condition)
+    if holds is not None:
         chosen = stmt.then_case if holds else stmt.else_case
         return Block((), stmt.origin) if chosen is None else _simplified(chosen, facts)
     then_case = _simplified(stmt.then_case, facts.assume(condition))
@@ -144,7 +148,7 @@ def _visit_block(stmt: Block, facts: Facts) -> Stmt:
     return block(stmts, stmt.origin)
 
 
-def _visit_buffer_store(stmt: BufferStore, facts: Facts) -> Stmt:
+def _visit_write(stmt: BufferStore | AtomicUpdate, facts: Facts) -> Stmt:
     indices = _simplified_all(stmt.indices, facts)
     return with_changes(stmt, indices=indices, value=simplify(stmt.value, facts))
 
@@ -156,7 +160,8 @@ def _visit_store(stmt: Store, facts: Facts) -> Stmt:
         if not holds:
             return Block((), stmt.origin)
         predicate = None
-    index, value = simplify(stmt.index, facts), simplify(stmt.value, facts)
+    index = simplify(stmt.index, facts)
+    value = simplify(stmt.value, facts)
     return with_changes(stmt, index=index, value=value, predicate=predicate)
 
 
@@ -164,18 +169,13 @@ def _visit_barrier(stmt: Barrier, _: Facts) -> Stmt:
     return stmt
 
 
-def _visit_update(stmt: AtomicUpdate, facts: Facts) -> Stmt:
-    indices = _simplified_all(stmt.indices, facts)
-    return with_changes(stmt, indices=indices, value=simplify(stmt.value, facts))
-
-
 def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
-    """Arguments have names: one that has become a value is named again."""
-    lets = []
+    """Simplify a launch. An argument that becomes a value is named by a let again."""
+    lets: list[tuple[Var, Expr]] = []
     arguments: list[Var | Buffer] = []
     for item in stmt.arguments:
         value = simplify(item, facts) if isinstance(item, Var) else item
-        if not isinstance(value, Var | Buffer):
+        if isinstance(item, Var) and not isinstance(value, Var | Buffer):
             lets.append((item, value))
         arguments.append(value if isinstance(value, Var) else item)
     is_same = all(a is b for a, b in zip(arguments, stmt.arguments, strict=True))
@@ -187,7 +187,6 @@ def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
         shared_bytes=_simplified_all(stmt.shared_bytes, facts),
     )
     for var, value in reversed(lets):
-        assert isinstance(var, Var)
         result = LetStmt(var, value, result, stmt.origin)
     return result
 
@@ -233,10 +232,10 @@ _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     LetStmt: _visit_let,
     Allocate: _visit_allocate,
     Block: _visit_block,
-    BufferStore: _visit_buffer_store,
+    BufferStore: _visit_write,
     Store: _visit_store,
     Barrier: _visit_barrier,
-    AtomicUpdate: _visit_update,
+    AtomicUpdate: _visit_write,
     LaunchKernel: _visit_launch,
     ParallelRegion: _visit_region,
     Prefetch: _visit_prefetch,

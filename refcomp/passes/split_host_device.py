@@ -1,4 +1,4 @@
-"""Splits a function into what the host runs and the kernels that it launches.
+"""Splits a function into a host function and the kernels that it launches.
 
 Before::
 
@@ -42,13 +42,15 @@ After::
       }
     }
 
-A kernel takes all that it uses: buffers, then scalars, in order of first use. Loops, lets,
-conditions and workspaces around kernels stay the host's; its loops become serial.
+The arguments of a kernel are all buffers that it uses, then all scalars, in order of first
+use. Loops, lets, conditions and workspaces around kernels stay in the host function. Its
+loops become serial.
 
-Requires: kernels in canonical form. Ensures: `launch` level for the host's function, `device` level
-for the kernels, but for what later passes change. Level: flat, to a Program. It refuses (UserError)
-what touches memory outside of a kernel, as the host cannot, and (Unsupported) calls of functions
-and shared memory whose size is not known before the launch.
+Requires: kernels in canonical form. Ensures: the host function is at the `launch` level,
+and the kernels at the `device` level, except for what later passes change. Level: flat, to
+a Program. It refuses (UserError) accesses of memory outside of a kernel, since the host
+cannot do them. It refuses (Unsupported) calls of functions, and shared memory whose size is
+not known before the launch.
 """
 
 from __future__ import annotations
@@ -94,21 +96,21 @@ from refcomp.ir.stmt import (
 
 
 def split_host_device(func: PrimFunc) -> Program:
-    """The Program that does what `func` does."""
+    """Return the Program that does what `func` does."""
     splitting = _Splitting(func.name)
     host = func.with_body(splitting.visit(func.body, ()))
     return Program(host, tuple(splitting.kernels))
 
 
 class _Splitting:
-    """Visits the host's statements, and takes out the kernels as it meets them."""
+    """Visits the statements of the host, and moves kernels to functions of their own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.kernels: list[PrimFunc] = []
 
     def visit(self, stmt: Stmt, around: tuple[For, ...]) -> Stmt:
-        """`stmt`, inside the loops `around`, with a launch for each kernel."""
+        """Return `stmt`, inside the loops `around`, with a launch for each kernel."""
         if isinstance(stmt, For) and is_bound(stmt):
             return self._launch(stmt)
         if isinstance(stmt, Prefetch):  # a hint: the host reads nothing there
@@ -120,17 +122,14 @@ class _Splitting:
         return map_children(stmt, lambda child: self.visit(child, around), only=Stmt)
 
     def _check(self, stmt: Stmt, around: tuple[For, ...]) -> None:
-        if isinstance(stmt, Store | AtomicUpdate) or any(
-            map(_reads_memory, _own_exprs(stmt))
-        ):
+        """Refuse a statement that the host cannot run."""
+        writes = isinstance(stmt, Store | AtomicUpdate)
+        if writes or any(map(_reads_memory, _own_exprs(stmt))):
             _refuse_unbound(stmt, around)
         if not isinstance(stmt, For | LetStmt | IfThenElse | Block | Allocate):
-            name = getattr(stmt, "name", "")
-            what = (
-                f"calls {name}"
-                if isinstance(stmt, CALLS)
-                else f"holds a {type(stmt).__name__}"
-            )
+            what = f"holds a {type(stmt).__name__}"
+            if isinstance(stmt, CALLS):
+                what = f"calls {stmt.name}"
             raise Unsupported(
                 f"the host function {self._name} {what} between kernels",
                 where=str(stmt.origin) if stmt.origin else None,
@@ -152,64 +151,63 @@ class _Splitting:
 
 
 def _kernel(name: str, arguments: tuple[Var | Buffer, ...], loop: For) -> PrimFunc:
-    """The function of the kernel `loop`. Of arguments of one name, only the first keeps it."""
+    """Return the function of the kernel `loop`.
+
+    If several arguments have one name, only the first keeps it.
+    """
     unique = UniqueNames()
-    vars_: dict[Var, Var] = {}
+    scalars: dict[Var, Var] = {}
     buffers: dict[Buffer, Buffer] = {}
     for item in arguments:
         label = unique.take(item.name)
         if isinstance(item, Var):
-            vars_[item] = item if label == item.name else Var(label, item.dtype)
+            scalars[item] = item if label == item.name else Var(label, item.dtype)
         elif label != item.name:
             buffers[item] = with_fields(item, name=label)
-    if any(var is not other for var, other in vars_.items()):
-        allocated = (node.buffer for node in walk(loop) if isinstance(node, Allocate))
-        for item in (
-            *(item for item in arguments if isinstance(item, Buffer)),
-            *allocated,
-        ):
+    if any(var is not other for var, other in scalars.items()):
+        used = [item for item in arguments if isinstance(item, Buffer)]
+        used += [node.buffer for node in walk(loop) if isinstance(node, Allocate)]
+        for item in used:
             buffer = buffers.get(item, item)
-            shape = tuple(substitute(dim, vars_) for dim in buffer.shape)
+            shape = tuple(substitute(dim, scalars) for dim in buffer.shape)
             buffers[item] = with_fields(buffer, shape=shape)
-        loop = substitute(loop, vars_)
+        loop = substitute(loop, scalars)
     params = tuple(
-        vars_[p] if isinstance(p, Var) else buffers.get(p, p) for p in arguments
+        scalars[p] if isinstance(p, Var) else buffers.get(p, p) for p in arguments
     )
     body = replace_buffers(loop, buffers)
-    return PrimFunc(name, params, body, _outputs(body, params))
-
-
-def _outputs(body: Stmt, params: tuple[Node, ...]) -> tuple[str, ...]:
-    written = {
-        node.buffer for node in walk(body) if isinstance(node, Store | AtomicUpdate)
-    }
-    return tuple(p.name for p in params if isinstance(p, Buffer) and p in written)
+    stores = (node for node in walk(body) if isinstance(node, Store | AtomicUpdate))
+    written = {store.buffer for store in stores}
+    outputs = [p.name for p in params if isinstance(p, Buffer) and p in written]
+    return PrimFunc(name, params, body, tuple(outputs))
 
 
 def _captures(loop: For) -> tuple[Var | Buffer, ...]:
-    """What the kernel uses and does not bind: buffers, then variables, those in shapes last."""
+    """Return the buffers, then the variables, that a kernel uses and does not bind.
+
+    Variables that occur only in shapes are last.
+    """
     bound: set[Node] = set()
     buffers: dict[Buffer, None] = {}
     variables: dict[Var, None] = {}
     for node in walk(loop):
-        bound.update(bound_by(node) if type(node).binds else ())
+        if type(node).binds:
+            bound.update(bound_by(node))
         if isinstance(node, Var):
             variables[node] = None
         if isinstance(node, Load | Store | AtomicUpdate | Prefetch):
             buffers[node.buffer] = None
         if isinstance(node, Allocate):
-            variables.update(
-                (var, None) for dim in node.buffer.shape for var in variables_in(dim)
-            )
+            for dim in node.buffer.shape:
+                variables.update(dict.fromkeys(variables_in(dim)))
     free = [buffer for buffer in buffers if buffer not in bound]
-    variables.update(
-        (v, None) for buffer in free for dim in buffer.shape for v in variables_in(dim)
-    )
+    for dim in (dim for buffer in free for dim in buffer.shape):
+        variables.update(dict.fromkeys(variables_in(dim)))
     return (*free, *(var for var in variables if var not in bound))
 
 
 def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
-    """The bytes of each shared buffer whose size is no constant."""
+    """Yield the bytes of each shared buffer whose size is not a constant."""
     for node in walk(loop):
         if not isinstance(node, Allocate) or node.buffer.scope != "shared":
             continue
@@ -218,10 +216,12 @@ def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
             continue
         if not all(var in known for dim in shape for var in variables_in(dim)):
             raise Unsupported(
-                f"the size of the shared buffer {node.buffer.name} differs within a kernel",
+                f"the size of the shared buffer {node.buffer.name} differs "
+                "within a kernel",
                 where=str(node.origin) if node.origin else None,
                 why="shared memory is set apart when a kernel is launched",
-                remedy="split by constant factors, so that what a group needs has a constant size",
+                remedy="split by constant factors, "
+                "so that what a group needs has a constant size",
             )
         size: Expr = IntImm(node.buffer.dtype.bytes, I64)
         for dim in shape:
@@ -241,7 +241,7 @@ def _reads_memory(expr: Expr) -> bool:
 
 
 def _check_calls(loop: For) -> None:
-    """Refuses functions of the host in a kernel."""
+    """Refuse functions of the host in a kernel."""
     for stmt in walk(loop):
         if not isinstance(stmt, Stmt):
             continue
@@ -258,45 +258,48 @@ def _check_calls(loop: For) -> None:
 def _check_extent(loop: For) -> None:
     if _reads_memory(loop.extent):
         raise UserError(
-            f"the extent of the loop {loop.var.name}, bound to {loop.kind}, is read from memory",
+            f"the extent of the loop {loop.var.name}, bound to {loop.kind}, "
+            "is read from memory",
             where=str(loop.origin) if loop.origin else None,
-            why="the host must know it to launch the kernel, and has no access to the memory",
+            why="the host must know it to launch the kernel, "
+            "and has no access to the memory",
             remedy="pass the extent as an argument",
         )
 
 
 def _refuse_unbound(stmt: Stmt, around: tuple[For, ...]) -> NoReturn:
-    stage = stmt.origin.stage if stmt.origin else ""
-    # A loop with a kernel in it is the host's on purpose.
-    loop = next((loop for loop in around if not any(kernels_in(loop))), None)
+    # A loop with a kernel in it is a loop of the host on purpose.
+    unbound = [loop for loop in around if not any(kernels_in(loop))]
+    loop = unbound[0] if unbound else None
     origin = stmt.origin if loop is None else loop.origin
+    subject = "a value that is read from memory"
+    if stmt.origin and stmt.origin.stage:
+        subject = f"stage {stmt.origin.stage}"
+    elif isinstance(stmt, Store | AtomicUpdate):
+        subject = f"what is written to {stmt.buffer.name}"
+    cause = "it has no loop"
+    if loop is not None:
+        cause = f"its loop {loop.var.name} is not bound"
     raise UserError(
-        f"{_subject(stmt, stage)} is computed outside of a kernel, which a GPU cannot do: "
-        f"{'it has no loop' if loop is None else f'its loop {loop.var.name} is not bound'}",
+        f"{subject} is computed outside of a kernel, which a GPU cannot do: {cause}",
         where=str(origin) if origin else None,
-        why="what stands outside of bound loops is run by the host, which has no access to the "
-        "memory of the device",
+        why="what stands outside of bound loops is run by the host, "
+        "which has no access to the memory of the device",
         remedy=_remedy(loop),
     )
 
 
-def _subject(stmt: Stmt, stage: str) -> str:
-    if stage:
-        return f"stage {stage}"
-    if isinstance(stmt, Store | AtomicUpdate):
-        return f"what is written to {stmt.buffer.name}"
-    return "a value that is read from memory"
-
-
 def _remedy(loop: For | None) -> str:
     if loop is None:
-        return "give the tensor an axis, of one element if need be, and bind it to blockIdx.x"
+        return (
+            "give the tensor an axis, of one element if need be, "
+            "and bind it to blockIdx.x"
+        )
     origin = loop.origin
     if origin is None:
         return f"bind the loop {loop.var.name} to blockIdx.x"
     axis = f"{origin.stage}.op.axis[0]"
-    if (
-        origin.primitive
-    ):  # an axis that a primitive made: what the user has called it is not known
+    # A primitive made the axis. The user's name for it is not known.
+    if origin.primitive:
         axis = origin.axis.replace(".", "_")
     return f's[{origin.stage}].bind({axis}, refcomp.thread_axis("blockIdx.x"))'

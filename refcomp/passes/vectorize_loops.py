@@ -27,24 +27,27 @@ After::
 Requires: constant extents of vectorized loops. Ensures: no vectorized loop is left; the meaning
 is that of the serial loop. Level: flat.
 
-What does not depend on the loop variable stays scalar and is broadcast where it meets a vector.
-A condition that depends on it becomes a mask on the loads and stores it guards; where the mask
-can only lose lanes from its end, a scalar test of its first lane stands around them, so that
-reads that are the same for all lanes stay scalar. A lazy choice becomes a Select whose loads
-are masked. Memory allocated in the loop gets one copy per lane. Inner loops are kept.
+An expression that does not depend on the loop variable stays scalar. It is broadcast
+where it meets a vector. A condition that depends on the variable becomes a mask on the
+loads and stores it guards. If the mask can only lose lanes from its end, a scalar test of
+its first lane stands around them. Then reads that are the same for all lanes stay scalar.
+A lazy choice becomes a Select whose loads are masked. Memory allocated in the loop gets
+one copy per lane. Inner loops are kept.
 
-A loop stays serial, as a whole, when it has fewer than two or more than 256 lanes, holds vectors
-already (of two nested vectorized loops the inner becomes vectors), when bounds of an inner loop or
-the shape of an allocation depend on its variable, when iterations may touch one element that one of
-them writes (see `refcomp.passes.analysis.lane_conflicts`), or when a mask would stand around a
-kernel: what launches kernels has no vectors. It refuses (UserError) an extent that is negative or
-no constant: how many lanes to use must be known.
+A loop becomes serial as a whole if
+
+- it has fewer than two or more than 256 lanes;
+- it holds vectors already (of two nested vectorized loops, the inner one is vectorized);
+- bounds of an inner loop, or the shape of an allocation, depend on its variable;
+- iterations may touch one element that one of them writes (see `analysis.lane_conflicts`);
+- a mask would stand around a kernel, since the code that launches kernels has no vectors.
+
+It refuses (UserError) an extent that is negative or not a constant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from refcomp.foundation.dtype import BOOL, I64
 from refcomp.ir import expr as ir
@@ -85,7 +88,7 @@ class _StaysSerial(Exception):
 
 
 def vectorize_loops(func: PrimFunc) -> PrimFunc:
-    """`func` with each vectorized loop replaced by vector statements, or by a serial loop."""
+    """Return `func` with vector statements, or a serial loop, for each vectorized loop."""
     return func.with_body(_visit(func.body, in_kernel=False))
 
 
@@ -114,7 +117,7 @@ def _vectorize(loop: For, in_kernel: bool) -> Stmt:
 
 
 def _has_mask_around_kernel(body: Stmt) -> bool:
-    """Return True if a vector is bound to a variable around a kernel, which would take it."""
+    """Return True if a let binds a vector around a kernel, which would be its argument."""
     if is_bound(body):
         return False
     if isinstance(body, LetStmt) and body.var.dtype.lanes > 1 and any(kernels_in(body)):
@@ -124,11 +127,14 @@ def _has_mask_around_kernel(body: Stmt) -> bool:
 
 
 class _Widening:
-    """Rewrites what one iteration does into what all `lanes` iterations do.
+    """Rewrites the statements of one iteration into statements of all iterations.
 
-    `values` holds the vector that each variable that differs by lane has become, `private` the
-    copy per lane of each buffer allocated inside. Only the lanes of `mask` are to be run (None
-    for all); `certain` says that the first lane is among them wherever this code runs.
+    Attributes:
+        lanes: the number of iterations.
+        values: variable that differs by lane -> its vector.
+        private: buffer allocated inside -> the buffer with a copy for each lane.
+        mask: the lanes to run, None for all.
+        certain: True if the first lane is among them wherever this code runs.
     """
 
     def __init__(
@@ -139,28 +145,32 @@ class _Widening:
         mask: Expr | None = None,
         certain: bool = True,
     ) -> None:
-        self.lanes, self.values, self.private = lanes, values, private
-        self.mask, self.certain = mask, certain
+        self.lanes = lanes
+        self.values = values
+        self.private = private
+        self.mask = mask
+        self.certain = certain
         self.expr: Callable[[Expr], Expr] = memoised(self._expr)
 
     def under(self, condition: Expr, certain: bool = False) -> _Widening:
-        """The same, for code that runs only in the lanes where `condition` holds too."""
+        """Return a rewriter of code that runs only in lanes where `condition` holds, too."""
         mask = self.with_mask(condition)
         return _Widening(self.lanes, self.values, self.private, mask, certain)
 
     def with_mask(self, condition: Expr | None) -> Expr | None:
-        """The mask and `condition`, either of which may be None for all lanes."""
+        """Return the conjunction of the mask and `condition`; None is all lanes."""
         if condition is None or self.mask is None:
             return self.mask if condition is None else self.spread(condition)
         return ir.And(self.mask, self.spread(condition))
 
     def spread(self, expr: Expr) -> Expr:
-        """`expr` as a vector: a scalar is broadcast."""
+        """Return `expr` as a vector: a scalar is broadcast."""
         return expr if expr.dtype.lanes == self.lanes else Broadcast(expr, self.lanes)
 
     # Statements.
 
     def stmt(self, stmt: Stmt) -> Stmt:
+        """Return what `stmt` becomes, or raise _StaysSerial."""
         match stmt:
             case Block():
                 return Block(tuple(map(self.stmt, stmt.stmts)), stmt.origin)
@@ -186,22 +196,23 @@ class _Widening:
         predicate = None if store.predicate is None else self.expr(store.predicate)
         if self.certain and _all_scalar(index, value, predicate):
             return with_fields(store, index=index, value=value, predicate=predicate)
-        parts = (
+        return Store(
             buffer,
             self.spread(index),
             self.spread(value),
             self.with_mask(predicate),
+            store.origin,
         )
-        return Store(*parts, store.origin)
 
     def _if_then_else(self, branch: IfThenElse) -> Stmt:
         condition = self.expr(branch.condition)
         if condition.dtype.lanes > 1:
             return self._guard(branch, condition)
-        else_case = None if branch.else_case is None else self.stmt(branch.else_case)
-        return IfThenElse(
-            condition, self.stmt(branch.then_case), else_case, branch.origin
-        )
+        else_case = branch.else_case
+        if else_case is not None:
+            else_case = self.stmt(else_case)
+        then_case = self.stmt(branch.then_case)
+        return IfThenElse(condition, then_case, else_case, branch.origin)
 
     def _guard(self, branch: IfThenElse, condition: Expr) -> Stmt:
         # The condition is evaluated once: the branch may change what it reads.
@@ -217,7 +228,10 @@ class _Widening:
         return LetStmt(mask, condition, block(stmts), branch.origin)
 
     def _prefetch(self, hint: Prefetch) -> Stmt:
-        """For the first lane; the others lie beside it, or are not worth a hint each."""
+        """Return a prefetch for the first lane.
+
+        The others lie beside it, or are not worth a hint each.
+        """
         (flat,) = hint.indices
         buffer, index = self._access(hint.buffer, flat)
         if isinstance(index, Ramp):
@@ -227,15 +241,15 @@ class _Widening:
         return with_fields(hint, buffer=buffer, indices=(index,))
 
     def _for(self, loop: For) -> Stmt:
-        minimum, extent = self.expr(loop.minimum), self.expr(loop.extent)
+        minimum = self.expr(loop.minimum)
+        extent = self.expr(loop.extent)
         if not _all_scalar(minimum, extent):
             raise _StaysSerial
-        return with_fields(
-            loop, minimum=minimum, extent=extent, body=self.stmt(loop.body)
-        )
+        body = self.stmt(loop.body)
+        return with_fields(loop, minimum=minimum, extent=extent, body=body)
 
     def _allocate(self, allocate: Allocate) -> Stmt:
-        """One copy per lane: the lanes of an element lie side by side."""
+        """Allocate one copy per lane: the lanes of an element lie side by side."""
         buffer = allocate.buffer
         shape = tuple(self.expr(dim) for dim in buffer.shape)
         if not _all_scalar(*shape):
@@ -266,11 +280,10 @@ class _Widening:
         return self._combine(node, operands)
 
     def _combine(self, node: Expr, operands: list[Expr]) -> Expr:
-        """`node` of operands some of which have become vectors."""
+        """Return `node` with new operands, some of which are vectors."""
         ramp = self._affine(node, operands)
-        return self._lanewise(node, operands) if ramp is None else ramp
-
-    def _lanewise(self, node: Expr, operands: list[Expr]) -> Expr:
+        if ramp is not None:
+            return ramp
         wide = iter([self.spread(operand) for operand in operands])
         node = map_children(node, lambda _: next(wide), only=Expr)
         if isinstance(node, ir.Cast | ir.Call):
@@ -278,13 +291,14 @@ class _Widening:
         return node
 
     def _affine(self, node: Expr, operands: list[Expr]) -> Expr | None:
-        """A sum or product of integers as a Ramp, where it is one."""
+        """Return a sum or product of integers as a Ramp, None if it is not one."""
         if not (isinstance(node, ir.Add | ir.Sub | ir.Mul) and node.dtype.is_int):
             return None
         parts = [affine(operand) for operand in operands]
         if parts[0] is None or parts[1] is None:
             return None
-        (a, a_stride), (b, b_stride) = parts[0], parts[1]
+        a, a_stride = parts[0]
+        b, b_stride = parts[1]
         cls = type(node)
         if cls is not ir.Mul:
             return self._ramp(_fold(cls, a, b), _fold(cls, a_stride, b_stride))
@@ -295,9 +309,9 @@ class _Widening:
         return None
 
     def _ramp(self, base: Expr, stride: Expr) -> Expr:
-        return (
-            self.spread(base) if as_int(stride) == 0 else Ramp(base, stride, self.lanes)
-        )
+        if as_int(stride) == 0:
+            return self.spread(base)
+        return Ramp(base, stride, self.lanes)
 
     def _load(self, load: Load) -> Expr:
         buffer, index = self._access(load.buffer, load.index)
@@ -320,9 +334,11 @@ class _Widening:
         condition = self.expr(node.condition)
         if condition.dtype.lanes > 1:
             return self._masked_choice(node, condition)
-        yes, no = self.expr(node.true_value), self.expr(node.false_value)
+        yes = self.expr(node.true_value)
+        no = self.expr(node.false_value)
         if not _all_scalar(yes, no):
-            yes, no = self.spread(yes), self.spread(no)
+            yes = self.spread(yes)
+            no = self.spread(no)
         return ir.IfThenElseExpr(condition, yes, no)
 
     def _masked_choice(self, node: ir.IfThenElseExpr, condition: Expr) -> Expr:
@@ -334,11 +350,10 @@ class _Widening:
         return ir.Select(condition, yes, no)
 
     def _bind(self, let: ir.Let | LetStmt) -> tuple[Var, Expr]:
-        """Variable and value of a let; a variable that differs by lane becomes a vector."""
+        """Return the new variable and value of a let: a vector if it differs by lane."""
         value = self.expr(let.value)
-        if (
-            let.var in self.values
-        ):  # bound at two places, where it may differ by lane in one
+        # A variable that is bound at two places may differ by lane at one of them only.
+        if let.var in self.values:
             raise _StaysSerial
         var = let.var if _all_scalar(value) else Var(let.var.name, value.dtype)
         self.values[let.var] = var
@@ -349,34 +364,36 @@ def _all_scalar(*exprs: Expr | None) -> bool:
     return all(expr is None or expr.dtype.lanes == 1 for expr in exprs)
 
 
-def _fold(cls: type[Any], a: Expr, b: Expr) -> Expr:
-    """`cls(a, b)` for Add, Sub or Mul, done at once where an operand is a constant that allows."""
+def _fold(cls: type[ir.Add | ir.Sub | ir.Mul], a: Expr, b: Expr) -> Expr:
+    """Return `cls(a, b)` for Add, Sub or Mul, folded if constant operands permit it."""
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         x, y = a.value, b.value
         return IntImm({ir.Add: x + y, ir.Sub: x - y, ir.Mul: x * y}[cls], a.dtype)
     if cls is ir.Mul:
         for factor, other in ((a, b), (b, a)):
-            if (value := as_int(factor)) in (0, 1):
+            value = as_int(factor)
+            if value in (0, 1):
                 return other if value else factor
     elif as_int(b) == 0:
         return a
     elif as_int(a) == 0 and cls is ir.Add:
         return b
-    result: Expr = cls(a, b)
-    return result
+    return cls(a, b)
 
 
 def _first_lane(condition: Expr) -> Expr | None:
-    """The scalar condition of the first lane, where it holds whenever any lane's does, else None.
+    """Return the condition of the first lane, if it holds whenever that of any lane does.
 
-    Known of comparisons whose sides drift apart at a constant pace. i64 sides are taken not to
-    wrap within the vector: they are indices or are compared with indices.
+    Else return None. The result is known for comparisons whose sides drift apart at a
+    constant rate. i64 sides are assumed not to wrap within the vector: they are indices
+    or are compared with indices.
     """
     match condition:
         case Broadcast():
             return condition.value
         case ir.And() | ir.Or():
-            a, b = _first_lane(condition.a), _first_lane(condition.b)
+            a = _first_lane(condition.a)
+            b = _first_lane(condition.b)
             return None if a is None or b is None else type(condition)(a, b)
         case ir.LT() | ir.LE() | ir.GT() | ir.GE():
             return _first_comparison(condition)
@@ -384,7 +401,8 @@ def _first_lane(condition: Expr) -> Expr | None:
 
 
 def _first_comparison(condition: ir.LT | ir.LE | ir.GT | ir.GE) -> Expr | None:
-    left, right = affine(condition.a), affine(condition.b)
+    left = affine(condition.a)
+    right = affine(condition.b)
     if left is None or right is None or condition.a.dtype.element != I64:
         return None
     drift = as_int(_fold(ir.Sub, left[1], right[1]))

@@ -79,6 +79,8 @@ def test_pragmas_of_other_keys_go():
 
 @pytest.mark.parametrize("key", ["auto_unroll_max_step", "unroll_explicit"])
 def test_a_value_that_is_no_constant_is_refused(key):
-    with pytest.raises(UserError, match=f"pragma {key} has the value n, which is no cons") as told:
+    with pytest.raises(
+        UserError, match=f"pragma {key} has the value n, which is not a cons"
+    ) as told:
         applied(f"pragma {key} n {{ B@[0] = 1f32 }}")
     assert key in told.value.remedy

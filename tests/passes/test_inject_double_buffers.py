@@ -72,7 +72,10 @@ def test_two_buffers_of_one_loop_are_both_doubled():
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("pragma double_buffer 1 { alloc T: f32[1] { T[0] = A[0, 0] } }", "in no serial loop"),
+        (
+            "pragma double_buffer 1 { alloc T: f32[1] { T[0] = A[0, 0] } }",
+            "not allocated in a serial loop",
+        ),
         (
             "for k in range(n) { pragma double_buffer 1 { alloc T: f32[1] {"
             " B[k, 0] = T[0] T[0] = A[k, 0] } } }",
