@@ -48,7 +48,8 @@ def call_extern(frame: Frame, call: st.CallExtern) -> tuple[()]:
     for arg in call.args:
         if isinstance(arg, AddressOf):
             offset = _offset(frame, arg) if arg.indices else None
-            args.append(_array(frame, arg, offset).reshape(-1)[offset or 0 :])
+            elements = _array(frame, arg, offset).reshape(-1)
+            args.append(elements[offset:])
         else:
             args.append((frame.evaluate(arg), arg.dtype))
     call_c_function(function, args, call.result)

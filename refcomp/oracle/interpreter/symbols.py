@@ -26,11 +26,9 @@ def solve_symbols(
     `shapes` has the shape of an array for each tensor or buffer, of the same rank.
     """
     sizes = dict(known)
-    dims = [
-        (dim, int(size))
-        for tensor, given in shapes
-        for dim, size in zip(tensor.shape, given, strict=True)
-    ]
+    dims: list[tuple[Expr, int]] = []
+    for tensor, given in shapes:
+        dims += zip(tensor.shape, map(int, given), strict=True)
     for dim, size in dims:
         symbol = symbol_of(dim)
         if symbol is not None:
