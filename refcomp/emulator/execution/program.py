@@ -53,7 +53,7 @@ from refcomp.emulator.instructions.vector.pairs import (
     half_of_pair,
     in_parallel,
 )
-from refcomp.emulator.machine.observation import tell_of
+from refcomp.emulator.machine.observation import show_instruction
 from refcomp.emulator.machine.registers import RegisterCounts
 from refcomp.emulator.machine.waves import Waves
 from refcomp.foundation.errors import Unsupported
@@ -291,7 +291,7 @@ class DecodedProgram:
             }
             registers = _registers_of(instruction, registers)
             if key.is_observed:
-                runs.append(tell_of(instruction))
+                runs.append(show_instruction(instruction))
             indexed = positions_after(instruction, indexed)
             ends_block = instruction.mnemonic in ENDS or writes_mode(instruction)
             if indexed and (ends_block or number + 1 in self._starts):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _TINY_F32 = 2 << 24  # the bits of 2**-125, twice: without a sign
 _UNDERFLOW = {2: -26, 4: -150, 8: -1075}
 
 
-def add_to_odd(a: Any, b: Any) -> Array:
+def add_to_odd(a: Array, b: Array) -> Array:
     """a + b in f64, rounded to odd: an inexact sum ends in a 1, so that rounding again is safe."""
     total = np.asarray(a + b)
     part = total - a
@@ -34,7 +34,7 @@ def add_to_odd(a: Any, b: Any) -> Array:
     return np.where(moved, bits + step, bits).view(np.float64)
 
 
-def quiet(value: Any) -> Array:
+def quiet(value: Array) -> Array:
     """Return the value with its signalling NaNs made quiet.
 
     A product with 1 changes nothing else: denormals and the sign of a zero stay, payloads too.
@@ -44,7 +44,7 @@ def quiet(value: Any) -> Array:
     return found
 
 
-def fma_f32(a: Any, b: Any, c: Any) -> Array:
+def fma_f32(a: Array, b: Array, c: Array) -> Array:
     """a * b + c, rounded once.
 
     Rounded to f64 and then to f32 it is wrong only where f64 ends in the middle between two f32, or
@@ -66,13 +66,13 @@ def fma_f32(a: Any, b: Any, c: Any) -> Array:
     return result
 
 
-def fma_f16(a: Any, b: Any, c: Any) -> Array:
+def fma_f16(a: Array, b: Array, c: Array) -> Array:
     """a * b + c, rounded once."""
     product = np.multiply(a, b, dtype=np.float64)
     return add_to_odd(product, np.asarray(c, np.float64)).astype(np.float16)
 
 
-def fma_f64(a: Any, b: Any, c: Any) -> Array:
+def fma_f64(a: Array, b: Array, c: Array) -> Array:
     """a * b + c, rounded once."""
     a, b, c = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
     high, low = _two_product(a, b)
@@ -150,7 +150,7 @@ def _is_subnormal(value: Array) -> Array:
     return (_exponent(value) == 0) & (value != 0)
 
 
-def div_scale(s0: Any, s1: Any, s2: Any) -> tuple[Array, Array]:
+def div_scale(s0: Array, s1: Array, s2: Array) -> tuple[Array, Array]:
     """s0, which is the denominator s1 or the numerator s2, scaled so that no step of a division
     overflows or underflows; and whether the quotient must be scaled back."""
     s0, s1, s2 = (np.array(x) for x in np.broadcast_arrays(s0, s1, s2))
@@ -183,7 +183,7 @@ def div_scale(s0: Any, s1: Any, s2: Any) -> tuple[Array, Array]:
     )
 
 
-def div_fmas_f32(a: Any, b: Any, c: Any, is_scaled: Array) -> Array:
+def div_fmas_f32(a: Array, b: Array, c: Array, is_scaled: Array) -> Array:
     """a * b + c, scaled back where `is_scaled`."""
     a, b, c, is_scaled = np.broadcast_arrays(a, b, c, is_scaled)
     if not is_scaled.any():
@@ -193,7 +193,7 @@ def div_fmas_f32(a: Any, b: Any, c: Any, is_scaled: Array) -> Array:
     return np.where(is_scaled, (odd * factor).astype(np.float32), fma_f32(a, b, c))
 
 
-def div_fmas_f64(a: Any, b: Any, c: Any, is_scaled: Array) -> Array:
+def div_fmas_f64(a: Array, b: Array, c: Array, is_scaled: Array) -> Array:
     """a * b + c, scaled back where `is_scaled`."""
     a, b, c, is_scaled = np.broadcast_arrays(a, b, c, is_scaled)
     result = fma_f64(a, b, c)
@@ -204,7 +204,7 @@ def div_fmas_f64(a: Any, b: Any, c: Any, is_scaled: Array) -> Array:
     return result
 
 
-def div_fixup(quotient: Any, s1: Any, s2: Any) -> Array:
+def div_fixup(quotient: Array, s1: Array, s2: Array) -> Array:
     """The quotient of s2 by s1 with what an iteration cannot give: NaN, infinities, zeros."""
     quotient, s1, s2 = (np.array(x) for x in np.broadcast_arrays(quotient, s1, s2))
     kind = quotient.dtype.type

@@ -15,15 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import NAMED, Instruction
+from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.sources import scalar_source
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported, UserError
 
-Run = Callable[[Any], None]
 Bind = Callable[[Instruction], Run | None]
 
 _POSITIONS = {"DST": 0, "SRC0": 1, "SRC1": 2, "SRC2": 3}
@@ -63,7 +63,7 @@ def bind_index(instruction: Instruction) -> Run | None:
     kept = {"s_set_gpr_idx_idx": 0xFFFFFF00, "s_set_gpr_idx_mode": 0xFFFF0FFF}
     mask = np.uint32(kept.get(name, 0xFFFF0F00))
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         old = waves.values.scalar(M0, "u32", waves.rows)
         new = old & mask | flags
         if value is not None:
@@ -96,7 +96,7 @@ def _parts(instruction: Instruction) -> list[str]:
     ]
 
 
-def _check(waves: Any, source: Any, instruction: Instruction) -> None:
+def _check(waves: Waves, source: Array, instruction: Instruction) -> None:
     if waves.dirty and not waves.dirty.isdisjoint(source.numbers):
         undefined = np.broadcast_to(source.shadow(waves) != 0, (waves.count(),))
         if undefined.any():
@@ -114,7 +114,7 @@ def _by_index(
             bound[index] = bind(_moved(instruction, positions, file, index, limit))
         return bound[index]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         rows = waves.rows
         indices = waves.values.scalar(M0, "u32", rows) & mask
         limit = waves.registers.vectors if file == "v" else M0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from refcomp.emulator.code.assembly import EXEC
 from refcomp.emulator.machine.arrays import Array, bits_of_mask
+from refcomp.emulator.machine.waves import Run, Waves
 
 
-def in_lanes(waves: Any, mask: Array, run: Callable[[Any], None]) -> None:
+def in_lanes(waves: Waves, mask: Array, run: Run) -> None:
     """Runs something with `mask`, bool [wave, lane], for EXEC."""
     saved = np.array(waves.values.scalar(EXEC, waves.mask_bits, waves.rows))
     waves.write_scalar(EXEC, waves.mask_bits, bits_of_mask(mask))

@@ -11,16 +11,15 @@ denormals nor the treatment of NaNs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, Instruction
+from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.sources import scalar_source
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 _REGISTER = re.compile(r"hwreg\((\w+)(?:, ?(\d+), ?(\d+))?\)$")
 # Instructions that write a part of it: where its four bits begin.
@@ -63,14 +62,14 @@ def _bind_read(instruction: Instruction) -> Run:
     result, register = instruction.operands
     start, ones = _field(instruction, register.text)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         waves.write_scalar(result.index, "u32", _modes(waves) >> start & ones)
         waves.define((result.index,))
 
     return run
 
 
-def _modes(waves: Any) -> Any:
+def _modes(waves: Waves) -> Array:
     if waves.modes is None:
         return np.full(waves.count(), IEEE_MODE, np.uint32)
     return waves.modes[waves.rows]
@@ -83,7 +82,7 @@ def _bind_write(instruction: Instruction) -> Run:
         start, ones = _field(instruction, instruction.operands[0].text)
     source = scalar_source(instruction.operands[-1], "u32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         old = _modes(waves)
         new = old & ~(ones << start) | (source.value(waves) & ones) << start
         if ((new ^ old) & ~_KNOWN).any():

@@ -14,19 +14,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, IEEE_NANS, Instruction
 from refcomp.emulator.instructions.exact import add_to_odd
-from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.operation import Function, Semantics
 from refcomp.emulator.instructions.signalling import keep_signalling
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
 from refcomp.foundation.errors import Unsupported
-
-Function = Callable[..., Any]
 
 _NEAREST, _UP, _DOWN, _TO_ZERO = range(4)
 _FLOATS = ("f16", "f32", "f64")
@@ -63,7 +60,7 @@ def in_mode(instruction: Instruction, row: Semantics) -> Semantics:
     flushes = [_is_flushed(mode, kind, of_results=False) for kind in kinds]
     flushes_result = _is_flushed(mode, result, of_results=True)
 
-    def computed(*values: Any) -> Any:
+    def computed(*values: Array) -> Array:
         pairs = zip(values, flushes, strict=True)
         found = rounded(
             *(flushed(value) if is_flushed else value for value, is_flushed in pairs)
@@ -111,20 +108,20 @@ _FRACTIONS: dict[str, Callable[..., Fraction]] = {
 }
 
 
-def _up_or_down(number: Any, power: int) -> int:
+def _up_or_down(number: Array, power: int) -> int:
     """How the last step of a division is scaled, if it is."""
     return power if abs(number) >= 2 else -power
 
 
-def _wide(value: Any) -> Array:
+def _wide(value: Array) -> Array:
     return np.asarray(value, np.float64)
 
 
-def _product_and(a: Any, b: Any, c: Any) -> Array:
+def _product_and(a: Array, b: Array, c: Array) -> Array:
     return add_to_odd(_wide(a) * _wide(b), _wide(c))
 
 
-def _scaled_back(a: Any, b: Any, c: Any, is_scaled: Any) -> Array:
+def _scaled_back(a: Array, b: Array, c: Array, is_scaled: Array) -> Array:
     factor = np.where(np.abs(c) >= 2, 2.0**64, 2.0**-64)
     return _product_and(a, b, c) * np.where(is_scaled, factor, 1.0)
 
@@ -169,7 +166,7 @@ def _with_signed_zeros(usual: Function, part: str, rounding: int) -> Function:
     if part not in _SUMS or rounding != _DOWN:
         return usual
 
-    def computed(first: Any, *middle: Any) -> Array:
+    def computed(first: Array, *middle: Array) -> Array:
         near = np.asarray(usual(first, *middle))
         mirrored = np.negative(
             usual(np.negative(first), *middle[:-1], np.negative(middle[-1]))
@@ -201,7 +198,7 @@ def towards(exact: Array, near: Array, kind: str, rounding: int) -> Array:
 def _by_fractions(nearest: Function, part: str, kind: str, rounding: int) -> Function:
     exact = _FRACTIONS[part]
 
-    def computed(*values: Any) -> Array:
+    def computed(*values: Array) -> Array:
         near = np.array(nearest(*values))
         given = np.broadcast_arrays(near, *values)[1:]
         finite = np.logical_and.reduce([np.isfinite(value) for value in given])
@@ -213,11 +210,11 @@ def _by_fractions(nearest: Function, part: str, kind: str, rounding: int) -> Fun
     return computed
 
 
-def _fraction(value: Any) -> Any:
+def _fraction(value: Array) -> Array:
     return Fraction(float(value)) if isinstance(value, np.floating) else int(value)
 
 
-def _stepped(exact: Fraction, near: Any, rounding: int) -> Any:
+def _stepped(exact: Fraction, near: Array, rounding: int) -> Array:
     """The same of one f64."""
     is_over = near > 0 if np.isinf(near) else Fraction(float(near)) > exact
     is_under = near < 0 if np.isinf(near) else Fraction(float(near)) < exact

@@ -1,53 +1,54 @@
-"""One row of the table of instructions: what it takes, what it gives, and the function between.
+"""Rows of the tables of instructions: types of operands, types of results, and a function.
 
-`function` takes an array for each source, broadcast to [wave, lane] (of scalar instructions,
-[wave]), and gives one for each result, in the types of `refcomp.emulator.machine.arrays`. It knows
-nothing of registers, so that a translator could use the same table.
+The function takes an array for each source, broadcast to [wave, lane] (of scalar instructions,
+[wave]). It returns an array for each result. All have the types of
+`refcomp.emulator.machine.arrays`. It knows nothing of registers, so that a translator could use the
+same tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-# Shadows of the sources, then the sources' values -> shadow of each result.
-Spread = Callable[..., Any]
+# Takes an array for each source; returns an array, or a tuple of them for several results.
+Function: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """`implicit` are sources that stand in no operand: `vcc`, `scc`, or `result`, what the first
-    result was. `spread` says which bits of the results are undefined where bits of the sources are;
-    without it, one undefined bit makes all of the lane's result undefined. `is_approximate` where
-    a real GPU may differ by 1 ulp. `keeps_high` where 16 bits leave the register's other half.
-    `wide` does with 64-bit integers what `function` does with narrower ones: for `clamp`, by which
-    what does not fit becomes the nearest that does."""
+    """A row of a table: what an instruction computes."""
 
-    results: tuple[str, ...]
-    sources: tuple[str, ...]
-    function: Callable[..., Any]
+    results: tuple[str, ...]  # types
+    sources: tuple[str, ...]  # types
+    function: Function
+    # Sources that are not operands: "vcc", "scc", or "result", the old value of the first result.
     implicit: tuple[str, ...] = ()
-    spread: Spread | None = None
-    is_approximate: bool = False
-    keeps_high: bool = False
-    wide: Callable[..., Any] | None = None
+    # Takes the shadows of the sources, then their values; returns the shadow of each result. None:
+    # one undefined bit makes all of the lane's result undefined.
+    spread: Function | None = None
+    is_approximate: bool = False  # a real GPU may differ by 1 ulp
+    keeps_high: bool = (
+        False  # a result of 16 bits leaves the upper half of the register
+    )
+    # The function on 64-bit integers, for instructions that saturate under `clamp`.
+    wide: Function | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSemantics:
-    """What a packed instruction does: the same with both halves of its operands."""
+    """What a packed instruction computes: the same of both halves of its operands."""
 
-    # Type of a half.
-    kind: str
-    # What it does with each half.
+    kind: str  # type of a half
     half: Semantics
 
 
-def operation(
-    signature: str, function: Callable[..., Any], **details: Any
-) -> Semantics:
-    """`operation("f32 = f32 f32", np.add)`; what follows `;` is implicit: `f64 = f64 f64; vcc`."""
+def operation(signature: str, function: Function, **details: Any) -> Semantics:
+    """Return a row: `operation("f32 = f32 f32", np.add)`.
+
+    Implicit sources follow a `;`: `f64 = f64 f64; vcc`. `details` are further fields of the row.
+    """
     results, _, rest = signature.partition("=")
     sources, _, implicit = rest.partition(";")
     return Semantics(

@@ -11,19 +11,14 @@ Manuals: "Output Modifiers" in the GCN3 and CDNA3 ISA manuals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from refcomp.emulator.code.assembly import DX10_CLAMP, IEEE_NANS, Instruction
 from refcomp.emulator.instructions.modes import keeps_denormals
-from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.operation import Function, Semantics
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
 from refcomp.foundation.errors import Unsupported
-
-Function = Callable[..., Any]
 
 _FACTORS = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
 
@@ -55,7 +50,7 @@ def _scaled(instruction: Instruction, function: Function, kind: str) -> Function
         return function
     factor = NUMPY[kind](_FACTORS[given.pop()])
 
-    def compute(*values: Any) -> Array:
+    def compute(*values: Array) -> Array:
         found = np.asarray(function(*values))
         # A sum with +0 has no -0.
         return np.where(
@@ -69,7 +64,7 @@ def _clamped(function: Function, *, is_zero_for_nan: bool) -> Function:
     if is_zero_for_nan:
         return lambda *values: np.clip(np.nan_to_num(function(*values), nan=0.0), 0, 1)
 
-    def compute(*values: Any) -> Array:
+    def compute(*values: Array) -> Array:
         found = np.asarray(function(*values))
         return np.where(np.isnan(found), found, np.clip(found, 0, 1))
 
@@ -79,7 +74,7 @@ def _clamped(function: Function, *, is_zero_for_nan: bool) -> Function:
 def _saturated(function: Function, kind: str) -> Function:
     limits = np.iinfo(NUMPY[kind])
 
-    def compute(*values: Any) -> Any:
+    def compute(*values: Array) -> Array:
         total = function(*(np.asarray(value).astype(np.int64) for value in values))
         return np.clip(total, limits.min, limits.max).astype(NUMPY[kind])
 

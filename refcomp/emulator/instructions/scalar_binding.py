@@ -15,9 +15,8 @@ from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.machine.arrays import Array, bits_of, split
 from refcomp.emulator.machine.registers import SCC, Registers
 from refcomp.emulator.machine.sources import OperandSource, numbers_of, scalar_source
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 _SCC = Operand("scc", "c")
 _EXEC = Operand("exec", "s", EXEC)
@@ -34,7 +33,7 @@ def bind_scalar(instruction: Instruction, row: Semantics) -> Run:
     is_single = len(row.results) == 1
     operands = [*results, *([_SCC] if "scc" in row.results else [])]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         values = [source.value(waves) for source in sources]
         result = row.function(*values)
         is_clean = not waves.dirty or waves.dirty.isdisjoint(watched)
@@ -83,7 +82,7 @@ def _sixteen_bits(operand: Operand, *, is_signed: bool) -> Operand:
     return Operand(str(signed), "c")
 
 
-def write_scalar(waves: Registers, operand: Operand, kind: str, value: Any) -> None:
+def write_scalar(waves: Registers, operand: Operand, kind: str, value: Array) -> None:
     """Write what an operand names: SCC, or one or two scalar registers."""
     if kind == "scc":
         waves.write_scc(value)
@@ -93,7 +92,7 @@ def write_scalar(waves: Registers, operand: Operand, kind: str, value: Any) -> N
 
 
 def write_scalar_shadow(
-    waves: Any, operand: Operand, kind: str, shadow: Any, instruction: Instruction
+    waves: Waves, operand: Operand, kind: str, shadow: Array, instruction: Instruction
 ) -> None:
     """Which bits of what was just written are undefined."""
     shadow = np.broadcast_to(shadow, (waves.count(),))
@@ -110,7 +109,7 @@ def write_scalar_shadow(
 
 
 def _spread(
-    row: Semantics, sources: Sequence[OperandSource], waves: Any
+    row: Semantics, sources: Sequence[OperandSource], waves: Waves
 ) -> list[Array]:
     shadows = [source.shadow(waves) for source in sources]
     if row.spread is not None:
@@ -131,7 +130,7 @@ def _filled(kind: str, undefined: Array) -> Array:
 
 
 def bind_save_exec(
-    instruction: Instruction, function: Callable[[Any, Any], Any]
+    instruction: Instruction, function: Callable[[Array, Array], Array]
 ) -> Run:
     """EXEC goes to the first operand, and becomes what `function` makes of it and the second."""
     kind = "u64" if instruction.mnemonic.endswith("64") else "u32"
@@ -139,7 +138,7 @@ def bind_save_exec(
     source, saved = scalar_source(operand, kind), scalar_source(_EXEC, kind)
     defined = numbers_of(result, kind) | numbers_of(_EXEC, kind) | {SCC}
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         old = np.array(saved.value(waves))
         mask = function(old, source.value(waves))
         is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)

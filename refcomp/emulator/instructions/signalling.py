@@ -11,13 +11,13 @@ Sources: the manuals' pseudocode of v_min and v_max; LLVM's `isCanonicalized` (S
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.instructions.exact import quiet
-from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.operation import Function, Semantics
 from refcomp.emulator.instructions.tables.floats import (
     is_signalling,
     maximum,
@@ -26,8 +26,6 @@ from refcomp.emulator.instructions.tables.floats import (
     quiet_bit,
 )
 from refcomp.emulator.machine.arrays import NUMPY, Array
-
-Function = Callable[..., Any]
 
 _FLOATS = ("f16", "f32", "f64")
 _ALWAYS_QUIET = re.compile(
@@ -39,7 +37,7 @@ _CHOICE = re.compile(r"v_(min|max|min3|max3|med3|minmax|maxmin)_f(?:16|32|64)$")
 def _passing_over(chosen: Function) -> Function:
     """Return the choice of two that gives the other operand where one is a NaN."""
 
-    def choose(a: Any, b: Any) -> Array:
+    def choose(a: Array, b: Array) -> Array:
         return np.where(np.isnan(a), b, np.where(np.isnan(b), a, chosen(a, b)))
 
     return choose
@@ -65,7 +63,7 @@ def keep_signalling(name: str, row: Semantics, function: Function) -> Function:
         return function
     kind = row.results[0]
 
-    def compute(*values: Any) -> Any:
+    def compute(*values: Array) -> Array:
         found = function(*values)
         if len(row.results) > 1:
             return (_as_they_came(found[0], values, kind), *found[1:])
@@ -74,7 +72,7 @@ def keep_signalling(name: str, row: Semantics, function: Function) -> Function:
     return compute
 
 
-def _as_they_came(found: Any, values: Sequence[Any], kind: str) -> Array:
+def _as_they_came(found: Array, values: Sequence[Any], kind: str) -> Array:
     """Clear the quiet bit of each NaN that was made of a signalling one."""
     found = np.asarray(found)
     if not np.isnan(found).any():

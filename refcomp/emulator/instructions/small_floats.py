@@ -35,24 +35,24 @@ def values_of(kind: str) -> Array:
     return np.where(octet == _NAN, np.float32(np.nan), signed).astype(np.float32)
 
 
-def from_bytes(octets: Any, kind: str) -> Array:
+def from_bytes(octets: Array, kind: str) -> Array:
     """f32 of bytes."""
     return values_of(kind)[np.asarray(octets).astype(np.intp)]
 
 
-def to_bytes(value: Any, kind: str) -> Array:
+def to_bytes(value: Array, kind: str) -> Array:
     """f32 -> bytes, to nearest even."""
     return _encoded(value, kind, lambda units: np.rint(units))
 
 
-def to_bytes_by_chance(value: Any, noise: Any, kind: str) -> Array:
+def to_bytes_by_chance(value: Array, noise: Array, kind: str) -> Array:
     """f32 -> bytes, up where the upper bits of `noise`, taken as a fraction, and what is cut off
     come to 1: stochastic rounding."""
     chance = np.asarray(noise, np.uint32).astype(np.float64) / 2.0**32
     return _encoded(value, kind, lambda units: np.floor(units + chance))
 
 
-def _encoded(value: Any, kind: str, rounded: Any) -> Array:
+def _encoded(value: Array, kind: str, rounded: Any) -> Array:
     mantissa_bits, bias = _FORMATS[kind]
     value = np.asarray(value, np.float32)
     size = np.where(np.isfinite(value), np.abs(value), np.float32(0)).astype(np.float64)
@@ -65,7 +65,7 @@ def _encoded(value: Any, kind: str, rounded: Any) -> Array:
     return np.where(is_beyond, _NAN, octet).astype(np.uint32)
 
 
-def to_xf32(value: Any) -> Array:
+def to_xf32(value: Array) -> Array:
     """f32 with the mantissa rounded to 10 bits, to nearest even."""
     bits = np.asarray(value, np.float32).view(np.uint32)
     rest = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))

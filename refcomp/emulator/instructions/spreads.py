@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refcomp.emulator.instructions.operation import Function
 from refcomp.emulator.machine.arrays import Array
 
 
@@ -67,7 +68,7 @@ def of_choice(s: Array, t: Array, c: Array, a: Array, b: Array, chosen: Array) -
     return np.where(c, either, np.where(chosen, t, s))
 
 
-def by_shift(function: Callable[..., Any], amount: int) -> Callable[..., Array]:
+def by_shift(function: Function, amount: int) -> Callable[..., Array]:
     """Of a shift whose amount is source number `amount` of two."""
 
     def spread(*both: Array) -> Array:
@@ -80,7 +81,7 @@ def by_shift(function: Callable[..., Any], amount: int) -> Callable[..., Array]:
     return spread
 
 
-def by_signed_shift(function: Callable[..., Any], amount: int) -> Callable[..., Array]:
+def by_signed_shift(function: Function, amount: int) -> Callable[..., Array]:
     """Of one that brings in the sign, which is undefined where that is."""
 
     def moved(*given: Array) -> Array:
@@ -93,12 +94,12 @@ def by_signed_shift(function: Callable[..., Any], amount: int) -> Callable[..., 
     return by_shift(moved, amount)
 
 
-def by_extension(function: Callable[[Any], Any]) -> Callable[..., Array]:
+def by_extension(function: Callable[[Array], Array]) -> Callable[..., Array]:
     """Of an instruction that widens a part of its source by its sign."""
     return lambda s, a: np.asarray(function(s)).view(f"u{np.asarray(s).itemsize}")
 
 
-def by_field(function: Callable[..., Any], sources: int) -> Callable[..., Array]:
+def by_field(function: Function, sources: int) -> Callable[..., Array]:
     """Of an instruction that only moves bits of its first source, as the others tell."""
 
     def spread(*both: Array) -> Array:
@@ -115,12 +116,12 @@ def by_field(function: Callable[..., Any], sources: int) -> Callable[..., Array]
 class Tracked(NamedTuple):
     """A function of two integers, with how undefined bits spread through it."""
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[[Array, Array], Array]
     # Shadows of the sources, then their values -> shadow of the result.
-    spread: Callable[[Any, Any, Any, Any], Any]
+    spread: Callable[[Array, Array, Array, Array], Array]
 
 
-def chained(first: Tracked, second: Tracked) -> Callable[..., Any]:
+def chained(first: Tracked, second: Tracked) -> Function:
     """Of `second(first(a, b), c)`."""
 
     def both(s: Array, t: Array, u: Array, a: Array, b: Array, c: Array) -> Array:

@@ -1,48 +1,68 @@
-"""The types that instructions compute with, as numpy arrays, and what joins and splits them.
+"""The types that instructions compute with, as numpy arrays, and how registers hold them.
 
-A register holds 32 bits. `b32 u32 i32 f32` are those bits, `u16 i16 f16` the low 16 of them,
-`b64 u64 i64 f64` two registers, the lower first. `mask32` and `mask64` are one bit for each lane of
-a wave: a bool array [wave, lane], from or to one or two scalar registers; tables say `mask`, since
-only the wave knows how many lanes it has. `p16` are two 16-bit numbers in a register, and `p32` two
-32-bit ones in two registers: [..., 2].
+A register holds 32 bits. A type is named by a string:
+
+b32 u32 i32 f32     the bits of one register
+u16 i16 f16         the low 16 bits of a register
+b64 u64 i64 f64     two registers, the lower half first
+p16, p32            a pair: two 16-bit numbers in one register, two 32-bit numbers in two
+mask32, mask64      one bit for each lane of a wave, in one or two scalar registers; as an array,
+                    bool [wave, lane]
+
+Tables of instructions say `mask`, since only the wave knows how many lanes it has.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-# A numpy array. Its type follows from a name in `NUMPY`, which numpy's annotations cannot say.
-Array = Any
+# An array whose dtype follows from the name of a type, which annotations cannot express. Operands
+# that are constants are numpy scalars, which have the same operators and methods.
+Array: TypeAlias = npt.NDArray[Any]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Words: TypeAlias = npt.NDArray[np.uint32]
+Offsets: TypeAlias = npt.NDArray[np.int64]  # offsets in a memory, in bytes
 
+# Name of a type -> the numpy type of its elements: called with a number, or given as a dtype.
 NUMPY: dict[str, Any] = {
-    **{"b32": np.uint32, "u32": np.uint32, "i32": np.int32, "f32": np.float32},
-    **{"b64": np.uint64, "u64": np.uint64, "i64": np.int64, "f64": np.float64},
-    **{"u16": np.uint16, "i16": np.int16, "f16": np.float16},
-    **{"p16": np.uint32, "p32": np.uint64},
+    "b32": np.uint32,
+    "u32": np.uint32,
+    "i32": np.int32,
+    "f32": np.float32,
+    "b64": np.uint64,
+    "u64": np.uint64,
+    "i64": np.int64,
+    "f64": np.float64,
+    "u16": np.uint16,
+    "i16": np.int16,
+    "f16": np.float16,
+    "p16": np.uint32,
+    "p32": np.uint64,
 }
 MASKS = {"mask32": 32, "mask64": 64}
-_BITS: dict[str, int] = MASKS | {
-    kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()
-}
+# Bits of a number -> the numpy type of that width.
+UNSIGNED: dict[int, Any] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
+_BITS = MASKS | {kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()}
 
 
 def mask_kind(lanes: int) -> str:
-    """The type of a mask of that many lanes."""
+    """Return the name of the type of a mask of so many lanes."""
     return f"mask{lanes}"
 
 
 def bits_of(kind: str) -> int:
-    """16, 32 or 64."""
+    """Return the width of a type: 16, 32 or 64."""
     return _BITS[kind]
 
 
 def registers_of(kind: str) -> int:
-    """How many registers a value of that type takes."""
+    """Return how many registers a value of a type takes."""
     return max(1, bits_of(kind) // 32)
 
 
-def join(low: Array, high: Array) -> Array:
-    """Two arrays of 32 bits as one of 64."""
+def join(low: Array, high: Array) -> npt.NDArray[np.uint64]:
+    """Return two arrays of 32 bits as one of 64."""
     both = np.empty((*low.shape, 2), np.uint32)
     both[..., 0] = low
     both[..., 1] = high
@@ -52,31 +72,28 @@ def join(low: Array, high: Array) -> Array:
 class DwordPair(NamedTuple):
     """64 bits as two registers hold them. A tuple, since results are split while kernels run."""
 
-    # Bits 0 to 31, u32.
-    low: Array
-    # Bits 32 to 63, u32.
-    high: Array
+    low: Words  # bits 0 to 31
+    high: Words  # bits 32 to 63
 
 
 def split(value: Array) -> DwordPair:
-    """The lower and the upper half of an array of 64 bits."""
+    """Return the lower and the upper half of an array of 64 bits."""
     both = np.ascontiguousarray(value).view(np.uint32).reshape(*value.shape, 2)
     return DwordPair(both[..., 0], both[..., 1])
 
 
-def mask_of(bits: Array) -> Array:
-    """[wave] of as many bits as there are lanes -> bool [wave, lane]."""
+def mask_of(bits: Array) -> Mask:
+    """Return integers [wave], of one bit for each lane, as bool [wave, lane]."""
     octets = np.ascontiguousarray(bits).view(np.uint8).reshape(-1, bits.itemsize)
     return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
 
 
-def bits_of_mask(mask: Array) -> Array:
-    """bool [wave, lane] -> [wave] of as many bits as there are lanes."""
-    unsigned = np.uint64 if mask.shape[1] == 64 else np.uint32
+def bits_of_mask(mask: Mask) -> Array:
+    """Return bool [wave, lane] as integers [wave] of one bit for each lane."""
+    unsigned = UNSIGNED[mask.shape[1]]
     return np.packbits(mask, axis=1, bitorder="little").view(unsigned)[:, 0]
 
 
-def as_bits(value: Array, kind: str) -> Array:
-    """The same bits as an unsigned integer."""
-    unsigned = {16: np.uint16, 32: np.uint32, 64: np.uint64}[bits_of(kind)]
-    return np.asarray(value, NUMPY[kind]).view(unsigned)
+def as_bits(value: npt.ArrayLike, kind: str) -> Array:
+    """Return the bits of a value of type `kind` as an unsigned integer."""
+    return np.asarray(value, NUMPY[kind]).view(UNSIGNED[bits_of(kind)])

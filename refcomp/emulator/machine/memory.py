@@ -1,73 +1,72 @@
-"""Memory: bytes, for each of them which bits were written, and who they belong to.
+"""Memory: bytes, the bits of them that were written, and the allocations they belong to.
 
-`Bytes` is any memory; the LDS of all groups and the scratch memory of all lanes lie in one each.
-`Arena` is the memory of the device: each allocation is followed by a red zone, so that an index a
-little too large meets nobody else's bytes, and a freed one is not given out again while there is
-other room.
+`Bytes` is any memory; the LDS of all groups and the scratch memory of all lanes are one each.
+`Arena` is the memory of the device. Each allocation is followed by a red zone, so that an index
+that is a little too large hits no other allocation. The addresses of a freed allocation are kept
+in quarantine until the arena runs out of others.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.foundation.errors import Unsupported
 
-BASE = 0x1000_0000_0000
+BASE = 0x1000_0000_0000  # address of the first byte
 _ALIGNMENT = 256
 _RED_ZONE = 4096
-# So many freed bytes are kept from use, that what uses them wrongly is found.
-_QUARANTINE = 64 << 20
+# Bytes that are kept in quarantine, to find their use after they were freed.
+_MAX_QUARANTINE = 64 << 20
 _ONES = np.uint32(0xFFFFFFFF)
-# numpy has no integers of 16 bytes; items of that type are only copied.
-BY_WIDTH: dict[int, Any] = {
+# Bytes of an item -> its numpy type. numpy has no integers of 16 bytes; such items are only copied.
+BY_WIDTH: dict[int, type[np.number]] = {
     1: np.uint8,
     2: np.uint16,
     4: np.uint32,
     8: np.uint64,
     16: np.complex128,
 }
-ALL_ONES = {
+ALL_ONES: dict[int, Array] = {
     width: np.full(width, 0xFF, np.uint8).view(t) for width, t in BY_WIDTH.items()
 }
 
 
 class LoadedBits(NamedTuple):
-    """What lay in memory or comes of it. A tuple, since each load makes some."""
+    """What a load reads, or what becomes of it. A tuple, since each load makes some."""
 
-    # Unsigned integers.
-    values: Array
-    # Their bits that nobody wrote, of the same shape; None: all were written.
-    undefined: Array | None
+    values: Array  # unsigned integers
+    undefined: Array | None  # bits of them that nothing wrote; None: all were written
 
 
 class Bytes:
-    """`known` has a 1 for each bit that was written; None where that is not watched."""
+    """A memory of `size` bytes, which tracks undefined bits if it `is_watched`."""
 
     def __init__(self, size: int, *, is_watched: bool) -> None:
-        # Never none at all: what is read out of bounds is read of the first bytes, and dropped.
+        # Not empty: a read that is out of bounds reads the first bytes, and drops them.
         self.data = np.zeros(-(-max(size, 1) // 16) * 16, np.uint8)
-        # Not zeros_like, which writes the zeros: pages that nobody uses shall cost nothing.
+        # A 1 for each bit that was written; None: not watched. Not by zeros_like, which writes the
+        # zeros: pages that nothing uses shall cost no memory.
         self.known = np.zeros(self.data.shape, np.uint8) if is_watched else None
 
     def load(self, index: Array, width: int) -> Array:
-        """What lies at each index, as unsigned integers of `width` bytes."""
+        """Return the unsigned integers of `width` bytes at each index."""
         return gather(self.data, index, width)
 
     def load_undefined(self, index: Array, width: int) -> Array | None:
-        """Which bits there nobody wrote; None when all are written."""
+        """Return which bits there nothing wrote; None when all were written."""
         if self.known is None:
             return None
-        known = gather(self.known, index, width)
-        undefined: Array = ~known
+        undefined = ~gather(self.known, index, width)
         return undefined if undefined.any() else None
 
     def load_words(self, index: Array, count: int) -> LoadedBits:
-        """1, 2 or 4 words of 32 bits at each index: [index, word]."""
+        """Return 1, 2 or 4 words of 32 bits at each index: [index, word]."""
         words = gather(self.data, index, 4 * count).view(np.uint32).reshape(-1, count)
         if self.known is None:
             return LoadedBits(words, None)
@@ -77,7 +76,7 @@ class Bytes:
     def store(
         self, index: Array, width: int, values: Array, undefined: Array | None
     ) -> None:
-        """Write items of `width` bytes; of equal indices one wins."""
+        """Write items of `width` bytes. If indices are equal, any one of their values is kept."""
         scatter(self.data, index, width, values)
         if self.known is not None:
             scatter(
@@ -93,7 +92,7 @@ def _are_aligned(index: Array, width: int) -> bool:
 
 
 def gather(data: Array, index: Array, width: int) -> Array:
-    """Items of `width` bytes at byte offsets, which need not be aligned."""
+    """Return the items of `width` bytes at byte offsets, which need not be aligned."""
     if width == 1:
         return data.take(index)
     if _are_aligned(index, width):
@@ -102,8 +101,8 @@ def gather(data: Array, index: Array, width: int) -> Array:
     return octets.view(BY_WIDTH[width])[..., 0]
 
 
-def scatter(data: Array, index: Array, width: int, values: Array) -> None:
-    """The reverse of `gather`: an item for each offset, or one for all."""
+def scatter(data: Array, index: Array, width: int, values: npt.ArrayLike) -> None:
+    """Write an item for each byte offset, or one item to all: the reverse of `gather`."""
     typed = np.asarray(values, BY_WIDTH[width])
     if width == 1:
         data[index] = typed
@@ -114,31 +113,36 @@ def scatter(data: Array, index: Array, width: int, values: Array) -> None:
         data[index[..., None] + np.arange(width)] = octets
 
 
-def may_reach(address: Array, end: Any, size: int) -> Array:
-    """Whether a load of `size` bytes is right in memory that ends at `end`: Note [Loads]."""
+def may_reach(address: Array, end: Array | np.integer | int, size: int) -> Mask:
+    """Return where a load of `size` bytes is legal in memory that ends at `end`.
+
+    LLVM widens a load where that cannot fault: five bytes, aligned by eight, to eight bytes; three
+    words, aligned by eight, to four. So a load may begin in memory and end beyond it if it is
+    aligned by its size, or ends in the same eight aligned bytes as the memory. The bytes beyond
+    are undefined, so that any use of them is reported.
+    """
     is_aligned = size & (size - 1) == 0 and address % address.dtype.type(size) == 0
     eight = address.dtype.type(8)
     reach = address + address.dtype.type(
         size
-    )  # which wraps only of addresses beyond the end
-    found: Array = (address < end) & (
+    )  # wraps only for addresses beyond the end
+    return (address < end) & (
         is_aligned | (reach <= (end + eight - 1) // eight * eight)
     )
-    return found
 
 
-def _with_zone(size: int) -> int:
+def _with_red_zone(size: int) -> int:
     return -(-(size + _RED_ZONE) // _ALIGNMENT) * _ALIGNMENT
 
 
 @dataclass(slots=True)
 class Allocation:
-    """Bytes of the arena that belong together; `is_free` once they were given back."""
+    """Bytes of the arena that belong together."""
 
     address: int
     size: int
     label: str
-    is_free: bool = False
+    is_free: bool = False  # whether they were given back
 
     @property
     def end(self) -> int:
@@ -165,18 +169,20 @@ class Arena:
     def __init__(self, size: int, *, is_watched: bool) -> None:
         self.bytes = _reserve(size, is_watched)
         self.size = size
-        self._starts: list[int] = []
-        self._allocations: dict[int, Allocation] = {}
-        self._next = BASE
-        self._freed_bytes = 0
+        self._starts: list[int] = []  # addresses of the allocations, sorted
+        self._allocations: dict[int, Allocation] = {}  # by address
+        self._next = BASE  # nothing was allocated from here on
+        self._freed_bytes = 0  # in quarantine
 
     def allocate(self, size: int, label: str) -> Allocation | None:
-        """`size` bytes with a red zone behind them, or None when there is no room."""
-        whole = _with_zone(size)
-        if self._freed_bytes > _QUARANTINE:
+        """Return `size` bytes, followed by a red zone, or None when memory is exhausted."""
+        whole = _with_red_zone(size)
+        if self._freed_bytes > _MAX_QUARANTINE:
             self._forget_freed()
         address = (
-            self._next if self._next + whole <= BASE + self.size else self._gap(whole)
+            self._next
+            if self._next + whole <= BASE + self.size
+            else self._find_gap(whole)
         )
         if address is None:
             return None
@@ -190,7 +196,7 @@ class Arena:
         return found
 
     def free(self, address: int) -> bool:
-        """Whether there was such an allocation; its bytes may be used no more."""
+        """Free the allocation at `address`; return whether there was one."""
         found = self._allocations.get(address)
         if found is None or found.is_free:
             return False
@@ -199,67 +205,69 @@ class Arena:
         return True
 
     def _forget_freed(self) -> None:
-        """Room behind the last allocation that lives is given out anew, lest memory only grow."""
+        """End the quarantine. Addresses after the last live allocation are then given out anew."""
         for address in [a for a, found in self._allocations.items() if found.is_free]:
             del self._allocations[address]
         self._starts = sorted(self._allocations)
-        last = self._starts[-1] if self._starts else None
-        size = 0 if last is None else _with_zone(self._allocations[last].size)
-        self._next, self._freed_bytes = (last or BASE) + size, 0
+        self._next = BASE
+        if self._starts:
+            last = self._starts[-1]
+            self._next = last + _with_red_zone(self._allocations[last].size)
+        self._freed_bytes = 0
 
-    def _gap(self, whole: int) -> int | None:
-        """Where freed allocations, now forgotten, leave room."""
+    def _find_gap(self, whole: int) -> int | None:
+        """Return the address of a gap between allocations, after the end of the quarantine."""
         self._forget_freed()
         end = BASE
         for start in [*self._starts, BASE + self.size]:
             if start - end >= whole:
                 return end
             if start < BASE + self.size:
-                end = start + _with_zone(self._allocations[start].size)
+                end = start + _with_red_zone(self._allocations[start].size)
         return None
 
     def extent(self) -> int:
-        """Behind so many bytes nothing was ever allocated."""
+        """Return the offset from which on nothing was ever allocated."""
         return self._next - BASE
 
     def free_bytes(self) -> int:
-        """How many bytes belong to nobody."""
+        """Return how many bytes belong to no allocation."""
         return self.size - sum(
             a.size for a in self._allocations.values() if not a.is_free
         )
 
     def allocation_at(self, address: int) -> Allocation | None:
-        """The allocation that begins at or below an address, the nearest one."""
+        """Return the nearest allocation that begins at or below an address."""
         place = bisect_right(self._starts, address)
         return self._allocations[self._starts[place - 1]] if place else None
 
     def holds(self, address: int, size: int) -> bool:
-        """Whether the bytes belong to one living allocation."""
+        """Return whether these bytes belong to one live allocation."""
         found = self.allocation_at(address)
         return found is not None and not found.is_free and address + size <= found.end
 
     def write(self, address: int, data: bytes | Array) -> None:
-        """Bytes from the host."""
+        """Write bytes of the host."""
         piece = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
         start = address - BASE
         self.bytes.data[start : start + len(piece)] = piece
         if self.bytes.known is not None:
             self.bytes.known[start : start + len(piece)] = 0xFF
 
-    def read(self, address: int, size: int) -> Array:
-        """Bytes for the host; a view."""
+    def read(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        """Return a view of the bytes, for the host."""
         return self.bytes.data[address - BASE : address - BASE + size]
 
     def copy(self, target: int, source: int, size: int) -> None:
-        """Bytes from one place to another, and whether they are written."""
+        """Copy bytes, and whether they were written, to the address `target`."""
+        to = slice(target - BASE, target - BASE + size)
+        origin = slice(source - BASE, source - BASE + size)
         for part in (self.bytes.data, self.bytes.known):
             if part is not None:
-                part[target - BASE : target - BASE + size] = part[
-                    source - BASE : source - BASE + size
-                ].copy()
+                part[to] = part[origin].copy()  # they may overlap
 
     def is_known(self, address: int, size: int) -> bool:
-        """Whether all these bytes were written."""
+        """Return whether all these bytes were written."""
         known = self.bytes.known
         return known is None or bool(
             (known[address - BASE : address - BASE + size] == 0xFF).all()
@@ -267,26 +275,34 @@ class Arena:
 
     def outside(
         self, addresses: Array, size: int, *, is_load: bool = False
-    ) -> Array | None:
-        """Where `size` bytes at an address belong to nobody, or not to one; None: nowhere. A load
-        may reach a little further."""
+    ) -> Mask | None:
+        """Return where `size` bytes do not belong to one live allocation; None: they all do.
+
+        A load may reach beyond the end, as `may_reach` says.
+        """
         if not addresses.size:
             return None
-        low, high = int(addresses.min()), int(addresses.max())
+        low = int(addresses.min())
+        high = int(addresses.max())
         if self.holds(low, high - low + size):
             return None
-        living = [self._allocations[start] for start in self._starts]
-        starts = np.array([0, *(a.address for a in living)], np.uint64)
-        ends = np.array([0, *(0 if a.is_free else a.end for a in living)], np.uint64)
+        allocations = [self._allocations[start] for start in self._starts]
+        # An allocation at 0 that ends at 0 stands for the addresses below all others.
+        starts = np.array([0, *(a.address for a in allocations)], np.uint64)
+        ends = np.array(
+            [0, *(0 if a.is_free else a.end for a in allocations)], np.uint64
+        )
         place = np.searchsorted(starts, addresses, "right") - 1
-        # The sum of address and size might wrap.
-        wrong = (addresses > ends[place]) | (ends[place] - addresses < np.uint64(size))
+        # Not by the sum of address and size, which might wrap.
+        wrong: Mask = (addresses > ends[place]) | (
+            ends[place] - addresses < np.uint64(size)
+        )
         if is_load and wrong.any():
             wrong = ~may_reach(addresses, ends[place], size)
         return wrong if wrong.any() else None
 
     def describe(self, address: int, size: int) -> str:
-        """What is told of an access that is out of bounds."""
+        """Describe an access that is out of bounds by the allocation that it misses."""
         below = self.allocation_at(address)
         place = bisect_right(self._starts, address)
         if below is not None and below.is_free and address < below.end:
@@ -298,11 +314,3 @@ class Arena:
             above = self._allocations[self._starts[place]]
             return f"{size} bytes, {above.address - address} bytes before {above.label}"
         return f"{size} bytes at {address:#x}, far from all memory"
-
-
-# Note [Loads]
-# ~~~~~~~~~~~~
-# LLVM loads more than a kernel asked for where that cannot fail: five bytes that are aligned by
-# eight as eight bytes, three words that are aligned by eight as four. So a load may begin in memory
-# and end beyond it, as long as it is aligned by its size, or ends in the same eight aligned bytes
-# as the memory does. What lies there counts as written by nobody: whoever uses it is told of.

@@ -1,22 +1,26 @@
 """The registers of waves that run together: vector [register, wave, lane], scalar [register, wave].
 
-`Registers` holds them twice where definedness is watched: values, and for each bit whether nothing
-wrote it (1: undefined). `dirty` are the registers that may have undefined bits; where none is among
-the sources of an instruction, shadows need not be looked at.
+Where undefined bits are tracked, `Registers` holds all registers twice: their values, and their
+shadows, which have a 1 for each bit that nothing wrote. `dirty` holds the registers that may have
+undefined bits. An instruction none of whose sources is dirty need not look at shadows.
+
 An instruction runs for `rows`: all waves (a slice) or some (an index array).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import EXEC
 from refcomp.emulator.machine.arrays import (
     MASKS,
     NUMPY,
     Array,
+    Mask,
     as_bits,
     bits_of,
     join,
@@ -25,34 +29,41 @@ from refcomp.emulator.machine.arrays import (
     split,
 )
 
-SCALARS, SCC = (
-    128,
-    128,
-)  # a scalar register's number in `dirty` is its own; SCC's is 128
+# Waves: an index of the axis [wave].
+Rows: TypeAlias = slice | npt.NDArray[np.intp]
+
+# The number of a register in `dirty`: of a scalar register its own, then SCC's, then vector ones.
+SCALARS = 128
+SCC = 128
 FIRST_VECTOR = 129
+# Accumulators follow the vector registers, from this vector register on.
 FIRST_ACCUMULATOR = 256
-_ALL, _NONE = slice(None), slice(0, 0)
-_WIDE, _NARROW = (
-    {k: t for k, t in NUMPY.items() if bits_of(k) == bits} for bits in (32, 16)
-)
+_ALL = slice(None)
+_NONE = slice(0, 0)
+_WIDE = {kind: dtype for kind, dtype in NUMPY.items() if bits_of(kind) == 32}
+_NARROW = {kind: dtype for kind, dtype in NUMPY.items() if bits_of(kind) == 16}
 
 
 class RegisterCounts(NamedTuple):
-    """How many registers of a lane there are, or an instruction needs. A tuple, since each block
-    of a program is compared with it before it runs."""
+    """Numbers of registers that a lane has, or that instructions need.
 
-    # Vector registers, v0 and so on.
-    vectors: int
-    # Accumulators, a0 and so on.
-    accumulators: int
+    A tuple, since each block of a program is compared with it before it runs.
+    """
+
+    vectors: int  # v0 and so on
+    accumulators: int  # a0 and so on
 
 
 class File:
-    """Vector and scalar registers and SCC, as values or as shadows. Vector registers `unused` are
-    numbers that the kernel does not have, whose memory is not touched."""
+    """Vector and scalar registers and SCC, as values or as shadows."""
 
     def __init__(
-        self, vectors: int, waves: int, lanes: int, fill: int, unused: slice = _NONE
+        self,
+        vectors: int,
+        waves: int,
+        lanes: int,
+        fill: int,
+        unused: slice = _NONE,  # vector registers that the kernel lacks, never touched
     ) -> None:
         self.v = np.empty((vectors, waves, lanes), np.uint32)
         self.v[: unused.start] = fill
@@ -60,24 +71,25 @@ class File:
         self.s = np.full((SCALARS, waves), fill, np.uint32)
         self.scc = np.full(waves, bool(fill))
         # The same memory, by type.
-        wide = {k: self.v.view(t) for k, t in _WIDE.items()}
-        halves = {k: self.v.view(t)[..., ::2] for k, t in _NARROW.items()}
-        self.typed: dict[str, Array] = wide | halves
-        wide = {k: self.s.view(t) for k, t in _WIDE.items()}
-        narrow = {
-            k: self.s.view(t).reshape(SCALARS, waves, 2)[..., 0]
-            for k, t in _NARROW.items()
-        }
-        self.typed_scalars: dict[str, Array] = wide | narrow
+        self.typed: dict[str, Array] = {}
+        self.typed_scalars: dict[str, Array] = {}
+        for kind, dtype in _WIDE.items():
+            self.typed[kind] = self.v.view(dtype)
+            self.typed_scalars[kind] = self.s.view(dtype)
+        for kind, dtype in _NARROW.items():
+            self.typed[kind] = self.v.view(dtype)[..., ::2]
+            self.typed_scalars[kind] = self.s.view(dtype).reshape(SCALARS, waves, 2)[
+                ..., 0
+            ]
 
-    def vector(self, index: int, kind: str, rows: Any) -> Array:
-        """[wave, lane] of a type."""
+    def vector(self, index: int, kind: str, rows: Rows) -> Array:
+        """Return a vector register, or two, as [wave, lane] of a type."""
         if kind in self.typed:
             return self.typed[kind][index, rows]
         return join(self.v[index, rows], self.v[index + 1, rows]).view(NUMPY[kind])
 
-    def scalar(self, index: int, kind: str, rows: Any) -> Array:
-        """[wave] of a type; a mask is bool [wave, lane]."""
+    def scalar(self, index: int, kind: str, rows: Rows) -> Array:
+        """Return a scalar register, or two, as [wave] of a type; a mask as bool [wave, lane]."""
         if kind in self.typed_scalars:
             return self.typed_scalars[kind][index, rows]
         if kind == "mask32":
@@ -87,37 +99,45 @@ class File:
 
 
 class Registers:
-    """`existing` tells of each wave's lanes which have a work item: [wave, lane], 32 or 64 lanes.
-    `shadow` is None where definedness is not watched. `mask_kind` is the type of a mask of these
-    waves, `mask_bits` that of its bits as a number."""
+    """The registers of some waves of 32 or 64 lanes."""
 
     def __init__(
-        self, vectors: int, existing: Array, *, is_watched: bool, unused: slice = _NONE
+        self,
+        vectors: int,
+        existing: Mask,  # [wave, lane]: lanes that have a work item
+        *,
+        is_watched: bool,
+        unused: slice = _NONE,
     ) -> None:
         self.waves, self.lanes = existing.shape
-        self.mask_kind, self.mask_bits = mask_kind(self.lanes), f"u{self.lanes}"
+        self.mask_kind = mask_kind(self.lanes)  # type of a mask of these waves
+        self.mask_bits = f"u{self.lanes}"  # type of its bits as a number
         self.existing = existing
         own = unused.start or min(vectors, FIRST_ACCUMULATOR)
         self.registers = RegisterCounts(own, max(0, vectors - FIRST_ACCUMULATOR))
         shape = vectors, self.waves, self.lanes
         self.values = File(*shape, 0, unused)
+        # None: undefined bits are not tracked.
         self.shadow = File(*shape, 0xFFFFFFFF, unused) if is_watched else None
         self.dirty: set[int] = (
             set(range(FIRST_VECTOR + vectors)) if is_watched else set()
         )
-        self.rows: Any = _ALL
-        self._mask: Array | None = None
-        self._covers = self._is_full = False
+        self.rows: Rows = _ALL
+        # EXEC of the running waves and what follows from it; None: not computed yet.
+        self._mask: Mask | None = None
+        self._covers = False
+        self._is_full = False
 
-    # Which waves and lanes run.
+    # The waves and lanes that run.
 
-    def select(self, rows: Any) -> None:
-        """Have the following instructions run for these waves."""
-        self.rows, self._mask = rows, None
+    def select(self, rows: Rows) -> None:
+        """Let the following instructions run for these waves."""
+        self.rows = rows
+        self._mask = None
 
     @property
-    def mask(self) -> Array:
-        """EXEC: bool [wave, lane] of the waves that run."""
+    def mask(self) -> Mask:
+        """EXEC: bool [wave, lane] of the running waves."""
         if self._mask is None:
             self._mask = self.values.scalar(EXEC, self.mask_kind, self.rows)
             self._covers = bool((self._mask == self.existing[self.rows]).all())
@@ -126,43 +146,40 @@ class Registers:
 
     @property
     def covers(self) -> bool:
-        """Whether EXEC has all lanes that exist: then the others may be written, too."""
+        """Whether EXEC has all lanes that exist. Then the other lanes may be written, too."""
         _ = self.mask
         return self._covers
 
     @property
     def writes_all(self) -> bool:
-        """Whether a result may go to the whole of a register, of all waves."""
+        """Whether a result may be written to the whole of a register, of all waves."""
         return self.covers and isinstance(self.rows, slice)
 
     @property
     def is_full(self) -> bool:
-        """Whether all lanes of all waves that run are active."""
+        """Whether all lanes of all running waves are active."""
         _ = self.mask
         return self._is_full
 
     def count(self) -> int:
-        """How many waves run."""
+        """Return how many waves run."""
         return self.waves if isinstance(self.rows, slice) else len(self.rows)
 
-    # Writing values. Whoever writes tells of definedness by `define` or `taint`.
+    # Values. Each write must be followed by `define` or `set_shadow`.
 
-    def write_vector(
-        self, index: int, kind: str, value: Any, file: File | None = None
-    ) -> None:
-        """Active lanes of one register, or of two for 64 bits; 16 bits clear the upper half."""
-        file = self.values if file is None else file
+    def write_vector(self, index: int, kind: str, value: npt.ArrayLike) -> None:
+        """Write the active lanes of a register, or of two; 16 bits clear the upper half."""
+        file = self.values
         bits = bits_of(kind)
         if bits == 64:
-            halves = split(as_bits(value, kind))
-            for offset, half in enumerate(halves):
+            for offset, half in enumerate(split(as_bits(value, kind))):
                 self._put(file, index + offset, "u32", half)
         elif bits == 16:
             self._put(file, index, "u32", as_bits(value, kind))
         else:
             self._put(file, index, kind, value)
 
-    def _put(self, file: File, index: int, kind: str, value: Any) -> None:
+    def _put(self, file: File, index: int, kind: str, value: npt.ArrayLike) -> None:
         target = file.typed[kind][index]
         if self.covers:
             target[self.rows] = value
@@ -173,34 +190,32 @@ class Registers:
             np.copyto(old, value, where=self.mask)
             target[self.rows] = old
 
-    def write_scalar(
-        self, index: int, kind: str, value: Any, file: File | None = None
-    ) -> None:
-        """One scalar register of each wave, or two for 64 bits."""
-        file = self.values if file is None else file
+    def write_scalar(self, index: int, kind: str, value: npt.ArrayLike) -> None:
+        """Write a scalar register of each wave, or two for 64 bits."""
+        scalars = self.values.s
         if bits_of(kind) == 64:
             low, high = split(as_bits(value, kind))
-            file.s[index, self.rows] = low
-            file.s[index + 1, self.rows] = high
+            scalars[index, self.rows] = low
+            scalars[index + 1, self.rows] = high
         else:
-            file.s[index, self.rows] = as_bits(value, kind)
+            scalars[index, self.rows] = as_bits(value, kind)
         if EXEC - 1 <= index <= EXEC + 1:
             self._mask = None
 
-    def write_scc(self, value: Any) -> None:
-        """The scalar condition code: bool [wave]."""
+    def write_scc(self, value: npt.ArrayLike) -> None:
+        """Write the scalar condition code: bool [wave]."""
         self.values.scc[self.rows] = value
 
-    # Definedness. Numbers are those of `dirty`.
+    # Shadows. Numbers of registers are those of `dirty`.
 
-    def define(self, numbers: Any) -> None:
-        """What was just written is defined in all its bits."""
+    def define(self, numbers: Collection[int]) -> None:
+        """Mark all bits of registers that were just written as defined."""
         if self.dirty and not self.dirty.isdisjoint(numbers):
             for number in numbers:
                 self.set_shadow(number, np.uint32(0))
 
-    def set_shadow(self, number: int, undefined: Any) -> None:
-        """Which bits of what was just written are undefined: u32 [wave, lane] or [wave]."""
+    def set_shadow(self, number: int, undefined: npt.ArrayLike) -> None:
+        """Mark bits of what was just written as undefined: u32 [wave, lane] or [wave]."""
         if self.shadow is None:
             return
         is_defined = not np.any(undefined)
@@ -215,23 +230,25 @@ class Registers:
         elif isinstance(self.rows, slice) and (number <= SCC or self.covers):
             self.dirty.discard(number)
 
-    def initialise_vector(self, index: int, value: Array) -> None:
-        """A register with a value when waves begin; lanes that do not exist count as written."""
+    # The state when waves begin.
+
+    def initialise_vector(self, index: int, value: npt.ArrayLike) -> None:
+        """Set a vector register; lanes that do not exist count as written."""
         self.values.v[index] = value
         if self.shadow is not None:
             self.shadow.v[index] = 0
             self.dirty.discard(FIRST_VECTOR + index)
 
-    def initialise_scalar(self, index: int, value: Any) -> None:
-        """A scalar register that has a value when waves begin."""
+    def initialise_scalar(self, index: int, value: npt.ArrayLike) -> None:
+        """Set a scalar register."""
         self.values.s[index] = value
         if self.shadow is not None:
             self.shadow.s[index] = 0
             self.dirty.discard(index)
         self._mask = None
 
-    def initialise_mask(self, mask: Array) -> None:
-        """EXEC when waves begin: bool [wave, lane]."""
+    def initialise_mask(self, mask: Mask) -> None:
+        """Set EXEC: bool [wave, lane]."""
         words = np.packbits(mask, axis=1, bitorder="little").view(np.uint32)
         for number in range(words.shape[1]):
             self.initialise_scalar(EXEC + number, words[:, number])

@@ -29,11 +29,10 @@ from refcomp.emulator.instructions.matrix.layouts import (
 from refcomp.emulator.instructions.small_floats import from_bytes, to_xf32
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
-from refcomp.emulator.machine.registers import FIRST_VECTOR
+from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
 from refcomp.emulator.machine.sources import constant, vector_index
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 _READ: dict[str, Callable[[Array], Array]] = {
     "f32": lambda words: words.view(np.float32),
@@ -80,7 +79,7 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
     index = vector_index(instruction.operands[0])
     order = _order(product)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         a, b = (_read(product, waves.values, factor, waves.rows) for factor in factors)
         sums = _sums(product, waves.values, c, waves, order)
         total = _multiply(product, a, b, np.negative(sums) if is_negative else sums)
@@ -130,12 +129,12 @@ def _order(product: Product) -> _SumOrder:
     return _SumOrder(to_lanes, np.argsort(to_lanes))
 
 
-def _words(file: Any, index: int, count: int, rows: Any) -> Array:
+def _words(file: File, index: int, count: int, rows: Rows) -> Array:
     """[wave, lane, register]."""
     return np.stack([file.v[index + n, rows] for n in range(count)], axis=-1)
 
 
-def _read(product: Product, file: Any, factor: Factor, rows: Any) -> Array:
+def _read(product: Product, file: File, factor: Factor, rows: Rows) -> Array:
     """[wave, block, row, depth]: a matrix, or the transpose of one."""
     words = _words(file, factor.index, product.factor_words, rows)
     if factor.lanes is not None:
@@ -148,7 +147,7 @@ def _read(product: Product, file: Any, factor: Factor, rows: Any) -> Array:
 
 
 def _sums(
-    product: Product, file: Any, operand: Operand, waves: Any, order: _SumOrder
+    product: Product, file: File, operand: Operand, waves: Waves, order: _SumOrder
 ) -> Array:
     """[wave, block, row, column]."""
     numpy, shape = NUMPY[product.sum], (product.blocks, product.rows, product.rows)
@@ -179,7 +178,7 @@ def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
 
 
 def _undefined(
-    product: Product, waves: Any, factors: Any, c: Operand, order: _SumOrder
+    product: Product, waves: Waves, factors: Any, c: Operand, order: _SumOrder
 ) -> Array:
     """All bits of an element whose row, column or old value has undefined bits."""
     shadow = waves.shadow
@@ -192,7 +191,9 @@ def _undefined(
     return np.where(total, ones, 0).astype(ones.dtype)
 
 
-def _undefined_rows(product: Product, shadow: Any, factor: Factor, rows: Any) -> Array:
+def _undefined_rows(
+    product: Product, shadow: Array, factor: Factor, rows: Rows
+) -> Array:
     words = _words(shadow, factor.index, product.factor_words, rows)
     if factor.lanes is not None:
         words = words[:, factor.lanes]
@@ -202,7 +203,12 @@ def _undefined_rows(product: Product, shadow: Any, factor: Factor, rows: Any) ->
 
 
 def _write(
-    product: Product, waves: Any, index: int, matrix: Array, file: Any, order: _SumOrder
+    product: Product,
+    waves: Waves,
+    index: int,
+    matrix: Array,
+    file: File,
+    order: _SumOrder,
 ) -> None:
     flat = (
         np.ascontiguousarray(matrix)
@@ -215,7 +221,7 @@ def _write(
         file.v[index + number, waves.rows] = words[:, :, number]
 
 
-def _mark(product: Product, waves: Any, index: int, shadow: Array) -> None:
+def _mark(product: Product, waves: Waves, index: int, shadow: Array) -> None:
     count = product.sums * product.sum_words
     numbers = range(FIRST_VECTOR + index, FIRST_VECTOR + index + count)
     if shadow.any():

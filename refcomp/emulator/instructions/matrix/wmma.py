@@ -16,9 +16,7 @@ Matrix Instruction Calculator.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,11 +24,10 @@ from refcomp.emulator.code.assembly import Instruction, Operand
 from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.instructions.memory.atomics import rounded_to_bf16
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.registers import FIRST_VECTOR
+from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
 from refcomp.emulator.machine.sources import constant, vector_index
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 SIDE = 16
 WAVE_MATRIX = (
@@ -94,7 +91,7 @@ def bind_wave_matrix(instruction: Instruction) -> Run:
 
 
 def _runner(plan: _Plan, index: int, operands: list[Operand]) -> Run:
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         a, b = (
             _factor(plan, waves, operand, n) for n, operand in enumerate(operands[:2])
         )
@@ -110,13 +107,13 @@ def _runner(plan: _Plan, index: int, operands: list[Operand]) -> Run:
     return run
 
 
-def _words(file: Any, operand: Operand, count: int, rows: Any) -> Array:
+def _words(file: File, operand: Operand, count: int, rows: Rows) -> Array:
     """[wave, lane, register]."""
     start = vector_index(operand)
     return np.stack([file.v[start + n, rows] for n in range(count)], axis=-1)
 
 
-def _factor(plan: _Plan, waves: Any, operand: Operand, number: int) -> Array:
+def _factor(plan: _Plan, waves: Waves, operand: Operand, number: int) -> Array:
     """[wave, row, depth]: a matrix, or the transpose of one."""
     words = _words(waves.values, operand, plan.factor_words, waves.rows)[:, :SIDE]
     found = _elements(
@@ -153,7 +150,7 @@ def _lanes(plan: _Plan, matrix: Array) -> Array:
     return parts.transpose(0, 2, 3, 1).reshape(-1, plan.lanes, plan.sums)
 
 
-def _sums(plan: _Plan, waves: Any, operand: Operand, file: Any) -> Array:
+def _sums(plan: _Plan, waves: Waves, operand: Operand, file: File) -> Array:
     """[wave, row, column] of the bits of C, in the low half those of 16."""
     if operand.file == "c":
         kind = "f16" if plan.sum == "bf16" else plan.sum
@@ -188,7 +185,7 @@ def _total(plan: _Plan, a: Array, b: Array, bits: Array) -> Array:
     return total.astype(np.float32).view(np.uint32)
 
 
-def _write(plan: _Plan, waves: Any, index: int, matrix: Array, file: Any) -> None:
+def _write(plan: _Plan, waves: Waves, index: int, matrix: Array, file: File) -> None:
     words = _lanes(plan, matrix)
     for number in range(plan.sums):
         new = words[..., number]
@@ -202,7 +199,7 @@ def _write(plan: _Plan, waves: Any, index: int, matrix: Array, file: Any) -> Non
 # Definedness.
 
 
-def _undefined(plan: _Plan, waves: Any, operands: list[Operand]) -> Array:
+def _undefined(plan: _Plan, waves: Waves, operands: list[Operand]) -> Array:
     """All bits of an element whose row, column or old value has undefined bits."""
     a, b = (_undefined_rows(plan, waves, operand) for operand in operands[:2])
     total = a[:, :, None] | b[:, None, :]
@@ -211,7 +208,7 @@ def _undefined(plan: _Plan, waves: Any, operands: list[Operand]) -> Array:
     return np.where(total, np.uint32(0xFFFFFFFF), np.uint32(0))
 
 
-def _undefined_rows(plan: _Plan, waves: Any, operand: Operand) -> Array:
+def _undefined_rows(plan: _Plan, waves: Waves, operand: Operand) -> Array:
     """[wave, row]: whether bits are undefined, or not the same wherever the row stands."""
     files = (waves.values, waves.shadow)
     values, shadow = (_words(f, operand, plan.factor_words, waves.rows) for f in files)
@@ -222,7 +219,7 @@ def _undefined_rows(plan: _Plan, waves: Any, operand: Operand) -> Array:
     return found
 
 
-def _mark(plan: _Plan, waves: Any, index: int) -> None:
+def _mark(plan: _Plan, waves: Waves, index: int) -> None:
     for number in range(index, index + plan.sums):
         if waves.shadow.v[number, waves.rows].any():
             waves.dirty.add(FIRST_VECTOR + number)

@@ -8,10 +8,9 @@ Where `flat_atomic_...` and `buffer_atomic_...` lie is for `flat` and `buffers` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,40 +26,40 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     put,
     shared_address,
 )
+from refcomp.emulator.instructions.operation import Function
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.machine.arrays import NUMPY, Array, bits_of, registers_of, split
 from refcomp.emulator.machine.memory import gather, scatter
 from refcomp.emulator.machine.sources import numbers_of, vector_index
+from refcomp.emulator.machine.waves import Waves
 
-Update = Callable[..., Any]
 
-
-def _increment(old: Any, most: Any) -> Any:
+def _increment(old: Array, most: Array) -> Array:
     return np.where(old >= most, old.dtype.type(0), old + old.dtype.type(1))
 
 
-def _decrement(old: Any, most: Any) -> Any:
+def _decrement(old: Array, most: Array) -> Array:
     return np.where((old == 0) | (old > most), most, old - old.dtype.type(1))
 
 
-def _exchange_if(old: Any, wanted: Any, compared: Any) -> Any:
+def _exchange_if(old: Array, wanted: Array, compared: Array) -> Array:
     return np.where(old == compared, wanted, old)
 
 
-def _mask_or(old: Any, cleared: Any, added: Any) -> Any:
+def _mask_or(old: Array, cleared: Array, added: Array) -> Array:
     return (old & ~cleared) | added
 
 
-def _wrap(old: Any, size: Any, step: Any) -> Any:
+def _wrap(old: Array, size: Array, step: Array) -> Array:
     return np.where(old >= size, old - size, old + step)
 
 
-def _add_halves(old: Any, added: Any) -> Any:
+def _add_halves(old: Array, added: Array) -> Array:
     halves = [np.ascontiguousarray(x).view(np.float16) for x in (old, added)]
     return np.add(*halves).view(np.uint32)
 
 
-def _add_upper_halves_of_f32(old: Any, added: Any) -> Any:
+def _add_upper_halves_of_f32(old: Array, added: Array) -> Array:
     """Both halves are bf16."""
     low, high = (
         rounded_to_bf16(
@@ -72,7 +71,7 @@ def _add_upper_halves_of_f32(old: Any, added: Any) -> Any:
     return low >> np.uint32(16) | high
 
 
-def rounded_to_bf16(value: Any) -> Array:
+def rounded_to_bf16(value: Array) -> Array:
     """f32 -> the bits of the nearest bf16, in the upper half of 32 bits."""
     bits = np.asarray(value, np.float32).view(np.uint32)
     rest = np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
@@ -81,8 +80,8 @@ def rounded_to_bf16(value: Any) -> Array:
 
 _HIGH = np.uint32(0xFFFF0000)
 # Name -> what becomes of the old value: of signed integers, and of unsigned ones.
-_SIGNED_UPDATES: dict[str, Update] = {"smin": np.minimum, "smax": np.maximum}
-_UNSIGNED_UPDATES: dict[str, Update] = {
+_SIGNED_UPDATES: dict[str, Function] = {"smin": np.minimum, "smax": np.maximum}
+_UNSIGNED_UPDATES: dict[str, Function] = {
     **{"add": np.add, "sub": np.subtract, "rsub": lambda old, a: a - old},
     **{"inc": _increment, "dec": _decrement, "wrap": _wrap},
     **{"umin": np.minimum, "umax": np.maximum},
@@ -200,7 +199,7 @@ class _TypedUpdate:
     """What becomes of the old value, and of which type."""
 
     # Old value, then the values of the instruction -> new value.
-    function: Update
+    function: Function
     # Type of all of them.
     kind: str
 
@@ -234,7 +233,7 @@ def _bind(
         *(numbers_of(one.operand, f"u{8 * width}") for one in data)
     )
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         index, wrong = space.index(waves, address(waves), width, instruction)
         active = waves.active()
         values = [
@@ -262,7 +261,7 @@ def _bind(
 
 
 def _check_data(
-    waves: Any, ins: Instruction, data: list[_UpdateData], kind: str, active: Any
+    waves: Waves, ins: Instruction, data: list[_UpdateData], kind: str, active: Array
 ) -> None:
     for index, _ in data:
         shadow = waves.shadow.vector(
@@ -273,7 +272,7 @@ def _check_data(
             waves.report_undefined(ins, "an update of memory", undefined)
 
 
-def _put_old(waves: Any, index: int, old: Array) -> None:
+def _put_old(waves: Waves, index: int, old: Array) -> None:
     if old.itemsize == 4:
         put(waves, index, old.view(np.uint32), None)
         return
@@ -282,7 +281,7 @@ def _put_old(waves: Any, index: int, old: Array) -> None:
 
 
 def update_in_order(
-    memory: Array, index: Array, function: Update, values: list[Array]
+    memory: Array, index: Array, function: Function, values: list[Array]
 ) -> Array:
     """Has each lane update the number at its index, the lanes in order; the old values."""
     width, kind = values[0].itemsize, values[0].dtype

@@ -42,7 +42,7 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
 from refcomp.emulator.instructions.memory.scalar_loads import load_scalars
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.sources import OperandSource, vector_source
-from refcomp.emulator.machine.waves import CheckedOffsets
+from refcomp.emulator.machine.waves import CheckedOffsets, Waves
 from refcomp.foundation.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
@@ -124,7 +124,7 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
         _within_range(word, held, _PIECE * number) for number, word in enumerate(words)
     ]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         held.place = found = find(waves)
         if access.size > _PIECE and found.is_swizzled.any():
             raise Unsupported(
@@ -164,7 +164,7 @@ def _within_range(
     address = held.address(offset)
     usual, private = access.make(GLOBAL, address), access.make(_SCRATCH_SPACE, address)
 
-    def run(waves: Any, lanes: Array) -> None:
+    def run(waves: Waves, lanes: Array) -> None:
         inside = lanes & held.place.holds(offset + access.size)
         outside, is_private = lanes & ~inside, held.place.is_private()
         if access.written is not None and outside.any():
@@ -180,7 +180,7 @@ def _within_range(
     return run
 
 
-def _clear(waves: Any, registers: RegisterRange) -> None:
+def _clear(waves: Waves, registers: RegisterRange) -> None:
     for number in range(registers.count):
         put(
             waves,
@@ -197,7 +197,7 @@ class _BufferPlace:
     # All operands that it depends on.
     sources: list[OperandSource]
     # Waves -> addresses of their lanes.
-    find: Callable[[Any], BufferAddresses]
+    find: Callable[[Array], BufferAddresses]
 
 
 def _place(instruction: Instruction, is_plain: bool) -> _BufferPlace:
@@ -210,7 +210,7 @@ def _place(instruction: Instruction, is_plain: bool) -> _BufferPlace:
     parts = _vector_parts(instruction, vector)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
 
-    def find(waves: Any) -> BufferAddresses:
+    def find(waves: Waves) -> BufferAddresses:
         low, high = words.low.value(waves), words.high.value(waves)
         if is_plain:
             _refuse_fields(instruction, low, high)
@@ -265,7 +265,7 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
     )
     ends = np.arange(_PIECE, _PIECE * (count + 1), _PIECE, dtype=np.uint64)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         low, high, within = (
             _wide(source, waves) for source in (words.low, words.high, more)
         )
@@ -288,7 +288,7 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
 
 
 def _load_word(
-    waves: Any, ins: Instruction, result: int, address: Array, inside: Array
+    waves: Waves, ins: Instruction, result: int, address: Array, inside: Array
 ) -> None:
     """One scalar register of each wave, 0 where that is out of range."""
     rows = waves.rows
@@ -315,11 +315,11 @@ def _descriptor(operand: Operand) -> _DescriptorWords:
     return _DescriptorWords(*(vector_source(place, "u64", {}, 0) for place in places))
 
 
-def _stride(low: Any) -> Any:
+def _stride(low: Array) -> Array:
     return low >> np.uint64(48) & np.uint64(0x3FFF)
 
 
-def _refuse_fields(instruction: Instruction, low: Any, high: Any) -> None:
+def _refuse_fields(instruction: Instruction, low: Array, high: Array) -> None:
     """RDNA3 has other fields for swizzling, strides and bounds: nothing but an address and how
     many bytes there are (OOB_SELECT 3, a raw buffer) means the same there."""
     odd = low >> np.uint64(48) | high >> np.uint64(55) & np.uint64(1)
@@ -330,7 +330,7 @@ def _refuse_fields(instruction: Instruction, low: Any, high: Any) -> None:
         )
 
 
-def _wide(source: OperandSource | None, waves: Any) -> Any:
+def _wide(source: OperandSource | None, waves: Waves) -> Array:
     return (
         np.uint64(0)
         if source is None
@@ -339,7 +339,7 @@ def _wide(source: OperandSource | None, waves: Any) -> Any:
 
 
 def _located(
-    low: Any, high: Any, number: Any, within: Any, scalar: Any
+    low: Array, high: Array, number: Array, within: Array, scalar: Array
 ) -> BufferAddresses:
     """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
     by_lane = high >> np.uint64(55) & np.uint64(1)
@@ -362,7 +362,7 @@ def _located(
 
 
 def _private_index(
-    waves: Any, address: Any, size: int, ins: Instruction
+    waves: Waves, address: Array, size: int, ins: Instruction
 ) -> CheckedOffsets:
     """Of addresses behind `SCRATCH`: where in its own memory each lane accesses."""
     each = wave_bytes(waves.around.private_bytes, waves.lanes)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     transfer_of,
 )
 from refcomp.emulator.machine.sources import vector_source
+from refcomp.emulator.machine.waves import Waves
 from refcomp.foundation.errors import Unsupported
 
 _NAME = re.compile(r"(global|scratch)_load_(lds_)?\w+$")
@@ -72,7 +72,7 @@ def bind_into_shared(instruction: Instruction, space: Space, address: Address) -
     # Who looks on is told of a store, too.
     store = replace(instruction, mnemonic="ds_write_b32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         index, wrong = space.index(waves, address(waves), transfer.width, instruction)
         (piece,) = loaded_pieces(space.bytes_of(waves), index, wrong, transfer)
         words, unknown = as_words(transfer, piece)

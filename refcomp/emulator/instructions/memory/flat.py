@@ -8,7 +8,6 @@ those of the private aperture a lane's own, all others the device's memory. The 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import kind_of_access
 from refcomp.emulator.machine.sources import APERTURES, vector_source
+from refcomp.emulator.machine.waves import Waves
 
 _SPACES = {"src_shared_base": SHARED, "src_private_base": PRIVATE}
 _LOW = np.uint64(0xFFFFFFFF)
@@ -45,7 +45,7 @@ def bind_flat(instruction: Instruction) -> Run | None:
         np.uint64(offset_of(instruction)),
     )
 
-    def address(waves: Any) -> Array:
+    def address(waves: Waves) -> Array:
         return np.asarray(source.value(waves) + offset)
 
     usual = access.make(GLOBAL, checked(instruction, [source], address))
@@ -56,7 +56,7 @@ def bind_flat(instruction: Instruction) -> Run | None:
         (_upper(name), access.make(space, within)) for name, space in _SPACES.items()
     ]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         upper, rest = address(waves) >> np.uint64(32), waves.mask.copy()
         for aperture, one in others:
             inside = rest & (upper == aperture)
@@ -89,5 +89,5 @@ def _operands(instruction: Instruction) -> _FlatOperands:
     )
 
 
-def _upper(aperture: str) -> Any:
+def _upper(aperture: str) -> Array:
     return np.uint64(APERTURES[aperture] >> 32)

@@ -8,9 +8,8 @@ is not of this kind goes the general way of `refcomp.emulator.instructions.memor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from refcomp.emulator.machine.arrays import Array, join
 from refcomp.emulator.machine.memory import BASE, BY_WIDTH
 from refcomp.emulator.machine.registers import FIRST_VECTOR
 from refcomp.emulator.machine.sources import vector_index
+from refcomp.emulator.machine.waves import Run, Waves
 
-Run = Callable[[Any], None]
 # A stretch of memory of at most so many bytes for each that is loaded is looked at as a whole.
 _SHORT = 4
 _ALL_KNOWN = 0xFF
@@ -53,7 +52,7 @@ class Address:
             return frozenset({first, first + 1})
         return frozenset({first, self.base, self.base + 1})
 
-    def held(self, waves: Any) -> HeldAddress:
+    def held(self, waves: Waves) -> HeldAddress:
         """What the registers hold."""
         file, first = waves.values, self.register
         if self.base is None:
@@ -73,13 +72,13 @@ class GlobalWords:
     bits: int
 
 
-def places_of(waves: Any, address: Address) -> GlobalWords | None:
+def places_of(waves: Waves, address: Address) -> GlobalWords | None:
     """What follows from an address; None where not all lanes run or some are observed."""
     if not waves.is_full or waves.around.observers or not isinstance(waves.rows, slice):
         return None
     held = address.held(waves)
-    found: GlobalWords | None = waves.places.get(address)
-    if found is None or not _are_same(found.values, held):
+    found = waves.places.get(address)
+    if not isinstance(found, GlobalWords) or not _are_same(found.values, held):
         found = waves.places[address] = _worked_out(held)
     return found
 
@@ -112,7 +111,7 @@ def bind_words(
     watched, size = address.numbers, 4 * count
     moved = range(FIRST_VECTOR + register, FIRST_VECTOR + register + count)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         places = (
             None if not waves.dirty.isdisjoint(watched) else places_of(waves, address)
         )
@@ -134,7 +133,7 @@ def bind_words(
     return run
 
 
-def _put(waves: Any, moved: range, words: Array, unknown: Array | None) -> None:
+def _put(waves: Waves, moved: range, words: Array, unknown: Array | None) -> None:
     shape = waves.existing.shape
     for number, lanes in zip(moved, words, strict=True):
         waves.values.v[number - FIRST_VECTOR] = lanes.reshape(shape)

@@ -17,12 +17,11 @@ from refcomp.emulator.instructions.memory import global_words
 from refcomp.emulator.instructions.memory.shared_words import WordSpan, bind_words
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import BY_WIDTH, Bytes, LoadedBits
-from refcomp.emulator.machine.registers import FIRST_VECTOR
+from refcomp.emulator.machine.registers import FIRST_VECTOR, File
 from refcomp.emulator.machine.sources import vector_index, vector_source
-from refcomp.emulator.machine.waves import CheckedOffsets
+from refcomp.emulator.machine.waves import CheckedOffsets, Run, Waves
 
-Run = Callable[[Any], None]
-Address = Callable[[Any], Any]
+Address = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def offset_of(instruction: Instruction, name: str = "offset") -> int:
     return int(instruction.modifiers.get(name, "0"), 0)
 
 
-def signed_offset(instruction: Instruction) -> Any:
+def signed_offset(instruction: Instruction) -> Array:
     """The same, which may be negative, for addresses of 64 bits."""
     return np.int64(offset_of(instruction)).view(np.uint64)
 
@@ -88,7 +87,7 @@ def global_address(
         vector_source(operand, "u32", {}, 0),
     )
 
-    def sum_up(waves: Any) -> Any:
+    def sum_up(waves: Waves) -> Array:
         return narrow.value(waves).astype(np.uint64) + (start.value(waves) + offset)
 
     return checked(instruction, [start, narrow], sum_up)
@@ -108,7 +107,7 @@ def private_address(
     offset = np.int64(offset_of(instruction))
     parts = [vector_source(o, "i32", {}, 0) for o in (operand, base) if o.text != "off"]
 
-    def sum_up(waves: Any) -> Any:
+    def sum_up(waves: Waves) -> Array:
         total: Any = np.full((1, 1), offset)
         for part in parts:
             total = total + part.value(waves)
@@ -125,7 +124,7 @@ def checked(instruction: Instruction, sources: list[Any], address: Address) -> A
         else frozenset()
     )
 
-    def check(waves: Any) -> Any:
+    def check(waves: Waves) -> Array:
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             wrong = waves.mask
             undefined = np.zeros((1, 1), np.bool_)
@@ -143,7 +142,7 @@ class Space:
     """A kind of memory: its bytes, and where in them an address lies. Undefined bits that reach
     `is_global` memory are told of."""
 
-    bytes_of: Callable[[Any], Bytes]
+    bytes_of: Callable[[Array], Bytes]
     index: Callable[[Any, Any, int, Instruction], CheckedOffsets]
     is_global: bool = False
 
@@ -162,7 +161,7 @@ PRIVATE = Space(
 # Moving.
 
 
-def put(waves: Any, index: int, values: Array, undefined: Array | None) -> None:
+def put(waves: Waves, index: int, values: Array, undefined: Array | None) -> None:
     """Write a value for each active lane, flat, to a vector register."""
     active = waves.active()
     waves.write_vector(index, "u32", _spread_out(waves, values, active))
@@ -173,7 +172,7 @@ def put(waves: Any, index: int, values: Array, undefined: Array | None) -> None:
         waves.set_shadow(FIRST_VECTOR + index, shadow)
 
 
-def _spread_out(waves: Any, values: Array, active: Array | None) -> Array:
+def _spread_out(waves: Waves, values: Array, active: Array | None) -> Array:
     if active is None:
         return values.reshape(-1, waves.lanes)
     whole = np.zeros((waves.count(), waves.lanes), values.dtype)
@@ -191,7 +190,7 @@ def bind_load(
     """Loads into the registers from number `result` on."""
     size = transfer.width * transfer.count
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         index, wrong = space.index(waves, address(waves), size, instruction)
         loaded = loaded_pieces(space.bytes_of(waves), index, wrong, transfer)
         for number, piece in enumerate(loaded):
@@ -222,7 +221,7 @@ def loaded_pieces(
     return pieces
 
 
-def _put_piece(waves: Any, index: int, transfer: Transfer, piece: LoadedBits) -> None:
+def _put_piece(waves: Waves, index: int, transfer: Transfer, piece: LoadedBits) -> None:
     words = as_words(transfer, piece)
     if transfer.place:
         words = _into_half(waves, index, transfer.place, words)
@@ -240,7 +239,7 @@ def as_words(transfer: Transfer, piece: LoadedBits) -> LoadedBits:
     return LoadedBits(values.astype(np.uint32), unknown)
 
 
-def _into_half(waves: Any, index: int, place: str, words: LoadedBits) -> LoadedBits:
+def _into_half(waves: Waves, index: int, place: str, words: LoadedBits) -> LoadedBits:
     """The register's other half stays."""
     values, shadow = words
     shift = np.uint32(16 if place == "high" else 0)
@@ -269,7 +268,7 @@ def bind_store(
     registers = range(first, first + transfer.count)
     numbers = frozenset(FIRST_VECTOR + number for number in registers)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         index, wrong = space.index(waves, address(waves), size, instruction)
         bytes_, active = space.bytes_of(waves), waves.active()
         is_clean = not waves.dirty or waves.dirty.isdisjoint(numbers)
@@ -306,14 +305,14 @@ def bind_store(
 
 
 def _piece(
-    waves: Any, file: Any, index: int, active: Array | None, shift: Any, width: int
+    waves: Waves, file: File, index: int, active: Array | None, shift: Array, width: int
 ) -> Array:
     whole = waves.pick(file.vector(index, "u32", waves.rows), active)
     return (whole >> shift).astype(f"u{width}")
 
 
 def _told(
-    waves: Any, instruction: Instruction, undefined: Array, active: Array | None
+    waves: Waves, instruction: Instruction, undefined: Array, active: Array | None
 ) -> Array | None:
     """Undefined bits that reach memory are told of, and count as written from then on."""
     if not undefined.any():
@@ -400,7 +399,7 @@ def _both(runs: list[Run], instruction: Instruction) -> Run:
         last = address.index >= result.index + result.count // 2
         runs = runs if last else runs[::-1]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         for one in runs:
             one(waves)
 

@@ -6,7 +6,6 @@ s_load_dwordx4 s[4:7], s[0:1], 0x10
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.instructions.memory.loads_and_stores import Run, signed_offset
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import BASE
-from refcomp.emulator.machine.observation import tell_scalar_access
 from refcomp.emulator.machine.sources import scalar_source
+from refcomp.emulator.machine.waves import Waves
 from refcomp.foundation.errors import Unsupported
 
 _SCALAR_LOAD = re.compile(r"s_load_dword(?:x(\d+))?$")
@@ -37,7 +36,7 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
             "this result of a scalar load is not known", where=str(instruction)
         )
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         address = (
             start.value(waves)
             + np.asarray(more.value(waves)).astype(np.uint64)
@@ -53,7 +52,7 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
 
 
 def load_scalars(
-    waves: Any, ins: Instruction, result: int, asked: Array, count: int
+    waves: Waves, ins: Instruction, result: int, asked: Array, count: int
 ) -> None:
     """Loads `count` scalar registers of each wave from its address, [wave]."""
     arena, address = waves.around.arena, asked & ~np.uint64(3)
@@ -64,8 +63,8 @@ def load_scalars(
         waves.report("out of bounds", ins, arena.describe(first, 4 * count), wrong)
         index = np.where(wrong, 0, index)
     if waves.around.observers:
-        tell_scalar_access(
-            waves, ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong
+        waves.show_scalar_access(
+            ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong
         )
     for number in range(count):
         values = arena.bytes.load(index + 4 * number, 4)

@@ -10,9 +10,8 @@ aligned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import ALL_ONES, BY_WIDTH
 from refcomp.emulator.machine.registers import FIRST_VECTOR
 from refcomp.emulator.machine.sources import vector_index
-
-Run = Callable[[Any], None]
+from refcomp.emulator.machine.waves import Run, Waves
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +50,13 @@ class SharedWords:
         return self._items[size]
 
 
-def places_of(waves: Any, register: int) -> SharedWords | None:
+def places_of(waves: Waves, register: int) -> SharedWords | None:
     """What follows from an address register; None where not all lanes run or some are observed."""
     if not isinstance(waves.rows, slice) or waves.around.observers or not waves.is_full:
         return None
     held: Array = waves.values.v[register]
-    found: SharedWords | None = waves.places.get(register)
-    if found is None or not (found.values == held).all():
+    found = waves.places.get(register)
+    if not isinstance(found, SharedWords) or not (found.values == held).all():
         index = (waves.shared_base + held).reshape(-1)
         bits = int(np.bitwise_or.reduce(index))
         found = waves.places[register] = SharedWords(
@@ -85,7 +83,7 @@ def bind_words(
     # Items of so many bytes are moved, whose address must be a multiple of it.
     aligned = [(piece, 4 * piece.count - 1) for piece in pieces]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         places = (
             None if not waves.dirty.isdisjoint(watched) else places_of(waves, register)
         )
@@ -107,7 +105,7 @@ def _items(piece: WordSpan) -> list[WordSpan]:
 
 
 def _load(
-    waves: Any, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
+    waves: Waves, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
 ) -> None:
     memory = waves.shared
     loaded = [_taken(memory.data, places, piece) for piece in pieces]
@@ -128,7 +126,7 @@ def _load(
 
 
 def _store(
-    waves: Any, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
+    waves: Waves, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
 ) -> None:
     memory = waves.shared
     for piece in pieces:

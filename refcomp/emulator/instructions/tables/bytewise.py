@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from refcomp.emulator.instructions.operation import Semantics, operation
@@ -12,11 +10,11 @@ from refcomp.emulator.machine.arrays import Array
 _BYTE = np.uint32(255)
 
 
-def _byte(value: Any, number: int) -> Array:
+def _byte(value: Array, number: int) -> Array:
     return (np.asarray(value) >> np.uint32(8 * number) & _BYTE).astype(np.int64)
 
 
-def _differences(a: Any, b: Any, *, is_masked: bool = False) -> Array:
+def _differences(a: Array, b: Array, *, is_masked: bool = False) -> Array:
     """The sum of |a - b| of four bytes; masked, less those where b is 0."""
     total = np.zeros(np.broadcast(a, b).shape, np.int64)
     for number in range(4):
@@ -26,7 +24,7 @@ def _differences(a: Any, b: Any, *, is_masked: bool = False) -> Array:
     return total.astype(np.uint32)
 
 
-def _halves(a: Any, b: Any, c: Any) -> Array:
+def _halves(a: Array, b: Array, c: Array) -> Array:
     parts = [
         (np.asarray(x) >> s & np.uint32(0xFFFF)).astype(np.int64)
         for x in (a, b)
@@ -39,11 +37,11 @@ def _halves(a: Any, b: Any, c: Any) -> Array:
 _S = (np.uint32(0), np.uint32(16))
 
 
-def _distance(a: Any, b: Any, c: Any) -> Array:
+def _distance(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(a, b) - np.minimum(a, b) + c
 
 
-def _four_at_once(a: Any, b: Any, c: Any, *, is_masked: bool) -> Array:
+def _four_at_once(a: Array, b: Array, c: Array, *, is_masked: bool) -> Array:
     """Of four bytes each of the lower eight of `a`, beginning with the first to the fourth."""
     result = np.zeros(np.broadcast(a, b, c).shape, np.uint64)
     for number in range(4):
@@ -54,7 +52,7 @@ def _four_at_once(a: Any, b: Any, c: Any, *, is_masked: bool) -> Array:
     return result
 
 
-def _averages(a: Any, b: Any, c: Any) -> Array:
+def _averages(a: Array, b: Array, c: Array) -> Array:
     """Of each byte, rounded up where the lowest bit of `c`'s byte is set."""
     result = np.zeros(np.broadcast(a, b, c).shape, np.uint32)
     for number in range(4):

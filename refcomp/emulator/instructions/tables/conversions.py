@@ -4,7 +4,6 @@ becomes the nearest that does, NaN becomes 0."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from refcomp.emulator.instructions.small_floats import from_bytes, to_bytes
 from refcomp.emulator.machine.arrays import NUMPY, Array, join
 
 
-def to_integer(value: Any, kind: str) -> Array:
+def to_integer(value: Array, kind: str) -> Array:
     """A float as an integer of type `kind`."""
     limits = np.iinfo(NUMPY[kind])
     wide = np.trunc(
@@ -26,7 +25,7 @@ def to_integer(value: Any, kind: str) -> Array:
     return clipped.astype(np.int64).astype(NUMPY[kind])
 
 
-def _to(kind: str) -> Callable[[Any], Array]:
+def _to(kind: str) -> Callable[[Array], Array]:
     if kind == "f16":
         return to_half
     if kind[0] == "f":
@@ -35,36 +34,36 @@ def _to(kind: str) -> Callable[[Any], Array]:
     return lambda a: to_integer(a, kind)
 
 
-def _octet(number: int) -> Callable[[Any], Array]:
+def _octet(number: int) -> Callable[[Array], Array]:
     shift = np.uint32(8 * number)
     return lambda a: ((np.asarray(a) >> shift) & np.uint32(255)).astype(np.float32)
 
 
-def _octet_spread(number: int) -> Callable[[Any, Any], Array]:
+def _octet_spread(number: int) -> Callable[[Array, Array], Array]:
     """Only that byte matters."""
     field = np.uint32(255 << 8 * number)
     return lambda s, a: np.where(s & field != 0, np.uint32(0xFFFFFFFF), np.uint32(0))
 
 
-def pack(low: Any, high: Any) -> Array:
+def pack(low: Array, high: Array) -> Array:
     """Two numbers of 16 bits in one register."""
     parts = [np.asarray(part).view(np.uint16).astype(np.uint32) for part in (low, high)]
     return parts[0] | parts[1] << np.uint32(16)
 
 
-def to_half(value: Any) -> Array:
+def to_half(value: Array) -> Array:
     """Return a number as f16, to nearest even; signalling NaNs become quiet ones."""
     value = np.asarray(value)
     # The quiet bit must be set before most of the payload is cut off.
     return (quiet(value) if value.dtype.kind == "f" else value).astype(np.float16)
 
 
-def pack_halves(low: Any, high: Any) -> Array:
+def pack_halves(low: Array, high: Array) -> Array:
     """Return two f16 in one register, quiet: LLVM does not use v_pack_b32_f16 to move bits."""
     return pack(quiet(low), quiet(high))
 
 
-def to_half_towards_zero(value: Any) -> Array:
+def to_half_towards_zero(value: Array) -> Array:
     """f32 -> f16 without rounding up; what is too large becomes the largest."""
     value = np.asarray(value)
     near = to_half(value)
@@ -72,18 +71,18 @@ def to_half_towards_zero(value: Any) -> Array:
     return np.where(beyond, np.nextafter(near, np.float16(0)), near)
 
 
-def _normal(kind: str, low: float) -> Callable[[Any], Array]:
+def _normal(kind: str, low: float) -> Callable[[Array], Array]:
     """Numbers up to 1 as integers up to the largest."""
     most = float(np.iinfo(NUMPY[kind]).max)
 
-    def one(value: Any) -> Array:
+    def one(value: Array) -> Array:
         clipped = np.clip(np.nan_to_num(np.asarray(value, np.float64)), low, 1.0)
         return np.rint(clipped * most).astype(NUMPY[kind])
 
     return one
 
 
-def _normalised(kind: str, low: float) -> Callable[[Any, Any], Array]:
+def _normalised(kind: str, low: float) -> Callable[[Array, Array], Array]:
     one = _normal(kind, low)
     return lambda a, b: pack(one(a), one(b))
 
@@ -150,13 +149,13 @@ def _conversions() -> dict[str, Semantics]:
     }
 
 
-def _sixteenths(value: Any) -> Array:
+def _sixteenths(value: Array) -> Array:
     """Four bits with a sign, in sixteenths."""
     low = (np.asarray(value) & np.uint32(15)).astype(np.int32)
     return ((low ^ 8) - 8).astype(np.float32) / np.float32(16)
 
 
-def _saturated_bytes(value: Any) -> Array:
+def _saturated_bytes(value: Array) -> Array:
     """Two 16-bit numbers as two bytes."""
     halves = [
         (np.asarray(value) >> s).astype(np.uint16).view(np.int16) for s in _HALVES
@@ -179,36 +178,36 @@ def _small_conversions() -> dict[str, Semantics]:
     return rows
 
 
-def _from_byte(kind: str) -> Callable[[Any], Array]:
+def _from_byte(kind: str) -> Callable[[Array], Array]:
     return lambda a: from_bytes(np.asarray(a) & np.uint32(255), kind)
 
 
-def _from_two_bytes(kind: str) -> Callable[[Any], Array]:
+def _from_two_bytes(kind: str) -> Callable[[Array], Array]:
     one = _from_byte(kind)
     return lambda a: join(
         *(one(np.asarray(a) >> np.uint32(s)).view(np.uint32) for s in (0, 8))
     )
 
 
-def _to_two(kind: str) -> Callable[[Any, Any], Array]:
-    def packed(a: Any, b: Any) -> Array:
+def _to_two(kind: str) -> Callable[[Array, Array], Array]:
+    def packed(a: Array, b: Array) -> Array:
         low, high = np.broadcast_arrays(to_bytes(a, kind), to_bytes(b, kind))
         return (low | high << np.uint32(8)).astype(np.uint16)
 
     return packed
 
 
-def _packed_by(kind: str) -> Callable[[Any, Any], Array]:
+def _packed_by(kind: str) -> Callable[[Array, Array], Array]:
     limits = np.iinfo(NUMPY[kind])
 
-    def narrow(value: Any) -> Array:
+    def narrow(value: Array) -> Array:
         return np.clip(np.asarray(value), limits.min, limits.max).astype(NUMPY[kind])
 
     return lambda a, b: pack(narrow(a), narrow(b))
 
 
 # Comparisons: `o` ordered (no NaN), `u` unordered; `n..` the negation, true for NaN.
-_INTEGER_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+_INTEGER_COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "lt": np.less,
     "eq": np.equal,
     "le": np.less_equal,
@@ -216,22 +215,24 @@ _INTEGER_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "ne": np.not_equal,
     "ge": np.greater_equal,
 }
-_FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+_FLOAT_COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     **{name: f for name, f in _INTEGER_COMPARISONS.items() if name != "ne"},
     "lg": lambda a, b: (a < b) | (a > b),
     "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
 }
 
 
-def _never(a: Any, b: Any) -> Array:
+def _never(a: Array, b: Array) -> Array:
     return np.zeros(np.broadcast(a, b).shape, np.bool_)
 
 
-def _always(a: Any, b: Any) -> Array:
+def _always(a: Array, b: Array) -> Array:
     return ~_never(a, b)
 
 
-def _negated(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _negated(
+    function: Callable[[Array, Array], Array],
+) -> Callable[[Array, Array], Array]:
     return lambda a, b: ~function(a, b)
 
 

@@ -22,7 +22,7 @@ _FMA: dict[str, Callable[..., Array]] = {
 _UNSIGNED = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 
 
-def minimum(a: Any, b: Any) -> Array:
+def minimum(a: Array, b: Array) -> Array:
     """Return the smaller one: the number where the other is a quiet NaN; -0 is less than +0."""
     bits = _UNSIGNED[_name(a)]
     low = np.fmin(a, b)
@@ -30,7 +30,7 @@ def minimum(a: Any, b: Any) -> Array:
     return _or_signalling(low, a, b)
 
 
-def maximum(a: Any, b: Any) -> Array:
+def maximum(a: Array, b: Array) -> Array:
     """Return the greater one: the number where the other is a quiet NaN; +0 is greater than -0."""
     bits = _UNSIGNED[_name(a)]
     high = np.fmax(a, b)
@@ -38,7 +38,7 @@ def maximum(a: Any, b: Any) -> Array:
     return _or_signalling(high, a, b)
 
 
-def _or_signalling(found: Array, first: Any, second: Any) -> Array:
+def _or_signalling(found: Array, first: Array, second: Array) -> Array:
     """`found`, or a signalling NaN of the two, the first one's first, made quiet: what numpy makes
     of those goes by how long an array is."""
     for value in (second, first):
@@ -49,23 +49,23 @@ def _or_signalling(found: Array, first: Any, second: Any) -> Array:
     return found
 
 
-def quiet_bit(a: Any) -> int:
+def quiet_bit(a: Array) -> int:
     """Return the number of the bit that a NaN of that type has unless it is signalling."""
     return {2: 9, 4: 22, 8: 51}[np.asarray(a).dtype.itemsize]
 
 
-def is_signalling(a: Any) -> Array:
+def is_signalling(a: Array) -> Array:
     """Return a bool for each element: True of a signalling NaN."""
     bits = _bits(a, _UNSIGNED[_name(a)])
     is_quiet: Array = bits >> bits.dtype.type(quiet_bit(a)) & bits.dtype.type(1) == 1
     return np.isnan(a) & ~is_quiet
 
 
-def _name(a: Any) -> str:
+def _name(a: Array) -> str:
     return f"f{8 * np.asarray(a).dtype.itemsize}"
 
 
-def _bits(a: Any, unsigned: Any) -> Array:
+def _bits(a: Array, unsigned: Any) -> Array:
     return np.asarray(a).view(unsigned)
 
 
@@ -75,7 +75,7 @@ def median_by(
     """Return the middle one of three, by the smaller and the greater of two; the least of all where
     one is NaN."""
 
-    def median(a: Any, b: Any, c: Any) -> Array:
+    def median(a: Array, b: Array, c: Array) -> Array:
         highest = high(high(a, b), c)
         is_a, is_b = highest == a, highest == b
         middle = np.where(is_a, high(b, c), np.where(is_b, high(a, c), high(a, b)))
@@ -85,7 +85,7 @@ def median_by(
     return median
 
 
-def _fraction(a: Any) -> Array:
+def _fraction(a: Array) -> Array:
     """a - floor(a), less than 1."""
     a = np.asarray(a)
     below_one = np.nextafter(a.dtype.type(1), a.dtype.type(0))
@@ -93,38 +93,38 @@ def _fraction(a: Any) -> Array:
     return np.where(np.isinf(a), a.dtype.type(np.nan), result)
 
 
-def _mantissa(a: Any) -> Array:
+def _mantissa(a: Array) -> Array:
     return np.where(np.isfinite(a), np.frexp(a)[0], exact.quiet(a))
 
 
-def _exponent(a: Any) -> Array:
+def _exponent(a: Array) -> Array:
     return np.where(np.isfinite(a), np.frexp(a)[1], 0).astype(np.int32)
 
 
-def _scaled(a: Any, exponent: Any) -> Array:
+def _scaled(a: Array, exponent: Array) -> Array:
     wide = np.clip(exponent, -5000, 5000).astype(np.int32)
     if np.asarray(a).dtype == np.float16:
         return np.ldexp(np.asarray(a, np.float64), wide).astype(np.float16)
     return np.ldexp(a, wide)
 
 
-def _legacy_product(a: Any, b: Any) -> Array:
+def _legacy_product(a: Array, b: Array) -> Array:
     """0 times anything is 0."""
     return np.where((a == 0) | (b == 0), np.float32(0), a * b)
 
 
-def _by_f64(function: Callable[[Any], Any]) -> Callable[[Any], Array]:
-    def computed(a: Any) -> Array:
+def _by_f64(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    def computed(a: Array) -> Array:
         result: Array = function(np.asarray(a, np.float64))
         return result.astype(np.asarray(a).dtype)
 
     return computed
 
 
-def _turns(function: Callable[[Any], Any]) -> Callable[[Any], Array]:
+def _turns(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """Sine or cosine of a number of turns; exact at quarters of one."""
 
-    def computed(a: Any) -> Array:
+    def computed(a: Array) -> Array:
         part = np.remainder(np.asarray(a, np.float64), 1.0)
         result: Array = np.round(function(2 * np.pi * part), 15)
         return result.astype(np.asarray(a).dtype)
@@ -132,11 +132,11 @@ def _turns(function: Callable[[Any], Any]) -> Callable[[Any], Array]:
     return computed
 
 
-def _reciprocal(a: Any) -> Any:
+def _reciprocal(a: Array) -> Array:
     return 1.0 / a
 
 
-def _reciprocal_root(a: Any) -> Any:
+def _reciprocal_root(a: Array) -> Array:
     # The root and its inverse would round twice, by more than a unit in the last place together.
     return 1.0 / np.sqrt(np.asarray(a, np.longdouble))
 
@@ -157,7 +157,7 @@ def _two_over_pi() -> int:
     return (2 << (1400 + 1201)) // pi
 
 
-def _two_over_pi_at(a: Any, segment: Any) -> Array:
+def _two_over_pi_at(a: Array, segment: Array) -> Array:
     """53 bits of 2/pi, those that a product with `a` needs, `segment` * 53 bits further on."""
     a, segment = np.broadcast_arrays(a, segment)
     result = np.empty(a.shape)
@@ -172,7 +172,7 @@ def _two_over_pi_at(a: Any, segment: Any) -> Array:
     return result
 
 
-def _class_of(a: Any, wanted: Any) -> Array:
+def _class_of(a: Array, wanted: Array) -> Array:
     """Whether `a` is of one of the ten classes whose bits are set."""
     a = np.asarray(a)
     kind, signals = NUMPY[_name(a)], is_signalling(a)

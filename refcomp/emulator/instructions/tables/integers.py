@@ -9,66 +9,68 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions import spreads
-from refcomp.emulator.instructions.operation import Semantics, operation
+from refcomp.emulator.instructions.operation import Function, Semantics, operation
 from refcomp.emulator.instructions.tables.bytewise import VECTOR_BYTES
 from refcomp.emulator.machine.arrays import NUMPY, Array, bits_of
 
 _ONE, _ALL_BITS = np.uint32(1), np.uint32(0xFFFFFFFF)
 
 
-def u64(value: Any) -> Array:
+def u64(value: Array) -> Array:
     """As 64 bits without a sign."""
     return np.asarray(value).astype(np.uint64)
 
 
-def i64(value: Any) -> Array:
+def i64(value: Array) -> Array:
     """As 64 bits with a sign."""
     return np.asarray(value).astype(np.int64)
 
 
-def u32(value: Any) -> Array:
+def u32(value: Array) -> Array:
     """The low 32 bits."""
     return np.asarray(value).astype(np.uint32)
 
 
-def shift_left(value: Any, amount: Any) -> Array:
+def shift_left(value: Array, amount: Array) -> Array:
     """value << amount, where `amount` counts modulo the width of `value`."""
     return np.left_shift(value, _modulo(value, amount))
 
 
-def shift_right(value: Any, amount: Any) -> Array:
+def shift_right(value: Array, amount: Array) -> Array:
     """value >> amount: zeros come in, or the sign where `value` has one."""
     return np.right_shift(value, _modulo(value, amount))
 
 
-def _modulo(value: Any, amount: Any) -> Array:
+def _modulo(value: Array, amount: Array) -> Array:
     dtype = np.asarray(value).dtype
     return np.bitwise_and(amount, 8 * dtype.itemsize - 1).astype(dtype)
 
 
-def _reversed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reversed(
+    function: Callable[[Array, Array], Array],
+) -> Callable[[Array, Array], Array]:
     return lambda a, b: function(b, a)
 
 
-def _sign_extended_24(value: Any) -> Array:
+def _sign_extended_24(value: Array) -> Array:
     return (np.asarray(value) << np.int32(8)) >> np.int32(8)
 
 
-def _low_24(value: Any) -> Array:
+def _low_24(value: Array) -> Array:
     return np.asarray(value) & np.uint32(0xFFFFFF)
 
 
-def high_product_u32(a: Any, b: Any) -> Array:
+def high_product_u32(a: Array, b: Array) -> Array:
     """The upper half of a * b."""
     return u32((u64(a) * u64(b)) >> np.uint64(32))
 
 
-def high_product_i32(a: Any, b: Any) -> Array:
+def high_product_i32(a: Array, b: Array) -> Array:
     """The upper half of a * b."""
     return ((i64(a) * i64(b)) >> np.int64(32)).astype(np.int32)
 
 
-def _add_with_carry(a: Any, b: Any, carry: Any = None) -> tuple[Array, Array]:
+def _add_with_carry(a: Array, b: Array, carry: Any = None) -> tuple[Array, Array]:
     total = np.add(a, b)
     overflows = total < a
     if carry is None:
@@ -77,18 +79,18 @@ def _add_with_carry(a: Any, b: Any, carry: Any = None) -> tuple[Array, Array]:
     return whole, overflows | (whole < total)
 
 
-def _subtract_with_borrow(a: Any, b: Any, borrow: Any = 0) -> tuple[Array, Array]:
+def _subtract_with_borrow(a: Array, b: Array, borrow: Any = 0) -> tuple[Array, Array]:
     taken = u64(b) + u64(borrow)
     return u32(u64(a) - taken), u64(a) < taken
 
 
-def _multiply_add_u64(a: Any, b: Any, c: Any) -> tuple[Array, Array]:
+def _multiply_add_u64(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     product = u64(a) * u64(b)
     total = product + u64(c)
     return total, total < product
 
 
-def _multiply_add_i64(a: Any, b: Any, c: Any) -> tuple[Array, Array]:
+def _multiply_add_i64(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     """The sum of 65 bits: the uppermost is its sign, whether or not it fits into 64."""
     product = i64(a) * i64(b)
     total = product + c
@@ -96,17 +98,17 @@ def _multiply_add_i64(a: Any, b: Any, c: Any) -> tuple[Array, Array]:
     return total, overflows ^ (total < 0)
 
 
-def _choose(a: Any, b: Any, chosen: Any) -> Array:
+def _choose(a: Array, b: Array, chosen: Array) -> Array:
     return np.where(chosen, b, a)
 
 
-def field_u32(value: Any, start: Any, width: Any) -> Array:
+def field_u32(value: Array, start: Array, width: Array) -> Array:
     """`width` bits of `value` from bit `start` on."""
     start, width = start & np.uint32(31), width & np.uint32(31)
     return (value >> start) & ((_ONE << width) - _ONE)
 
 
-def field_i32(value: Any, start: Any, width: Any) -> Array:
+def field_i32(value: Array, start: Array, width: Array) -> Array:
     """The same, with the sign of its highest bit; the value's own sign follows its last bit."""
     start, width = start & np.uint32(31), width & np.uint32(31)
     moved = np.right_shift(np.asarray(value).view(np.int32), start.astype(np.int32))
@@ -114,7 +116,7 @@ def field_i32(value: Any, start: Any, width: Any) -> Array:
     return np.where(width == 0, np.int32(0), (moved << above) >> above)
 
 
-def _insert(mask: Any, a: Any, b: Any) -> Array:
+def _insert(mask: Array, a: Array, b: Array) -> Array:
     return (mask & a) | (~mask & b)
 
 
@@ -123,19 +125,19 @@ def _inserted_spread(*both: Array) -> Array:
     return np.bitwise_or(_insert(mask, s, t), m & ((a ^ b) | s | t))
 
 
-def _field_mask(width: Any, start: Any) -> Array:
+def _field_mask(width: Array, start: Array) -> Array:
     return ((_ONE << (width & np.uint32(31))) - _ONE) << (start & np.uint32(31))
 
 
-def _align_bits(high: Any, low: Any, amount: Any) -> Array:
+def _align_bits(high: Array, low: Array, amount: Array) -> Array:
     return u32(((u64(high) << np.uint64(32)) | u64(low)) >> u64(amount & np.uint32(31)))
 
 
-def _align_bytes(high: Any, low: Any, amount: Any) -> Array:
+def _align_bytes(high: Array, low: Array, amount: Array) -> Array:
     return _align_bits(high, low, (amount & np.uint32(3)) * np.uint32(8))
 
 
-def permute_bytes(high: Any, low: Any, selector: Any) -> Array:
+def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
     """Four bytes, each chosen of eight by a byte of `selector`; from 8 on signs and constants."""
     eight = (u64(high) << np.uint64(32)) | u64(low)
     result = u32(np.zeros(np.broadcast(high, low, selector).shape))
@@ -156,19 +158,19 @@ def permute_bytes(high: Any, low: Any, selector: Any) -> Array:
     return result
 
 
-def bit_count(value: Any) -> Array:
+def bit_count(value: Array) -> Array:
     """How many bits are set."""
     return np.bitwise_count(np.asarray(value)).astype(np.uint32)
 
 
-def first_set_from_below(value: Any) -> Array:
+def first_set_from_below(value: Array) -> Array:
     """The number of the lowest set bit; -1 when none is."""
     value = np.asarray(value)
     lowest = value & (~value + value.dtype.type(1))
     return np.where(value == 0, _ALL_BITS, bit_count(lowest - value.dtype.type(1)))
 
 
-def first_set_from_above(value: Any) -> Array:
+def first_set_from_above(value: Array) -> Array:
     """How many zeros stand above the highest set bit; -1 when none is set."""
     value = np.asarray(value)
     spread = value.copy()
@@ -179,14 +181,14 @@ def first_set_from_above(value: Any) -> Array:
     return np.where(value == 0, _ALL_BITS, np.uint32(width) - bit_count(spread))
 
 
-def first_unlike_sign(value: Any) -> Array:
+def first_unlike_sign(value: Array) -> Array:
     """How many bits from above are equal to the sign; -1 when all are."""
     value = np.asarray(value)
     flipped = np.where(value < 0, ~value, value)
     return first_set_from_above(flipped.view(f"u{value.dtype.itemsize}"))
 
 
-def reverse_bits(value: Any) -> Array:
+def reverse_bits(value: Array) -> Array:
     """The lowest bit becomes the highest."""
     octets = (
         np.ascontiguousarray(value)
@@ -198,7 +200,7 @@ def reverse_bits(value: Any) -> Array:
     return flipped.reshape(-1).view(value.dtype).reshape(np.shape(value))
 
 
-def _median(a: Any, b: Any, c: Any) -> Array:
+def _median(a: Array, b: Array, c: Array) -> Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
@@ -287,7 +289,7 @@ def _shifts() -> dict[str, Semantics]:
     return rows
 
 
-_SUMS: dict[str, Callable[[Any, Any], Any]] = {
+_SUMS: dict[str, Callable[[Array, Array], Array]] = {
     **{"add": np.add, "sub": np.subtract, "subrev": _reversed(np.subtract)}
 }
 
@@ -315,15 +317,15 @@ def _sums() -> dict[str, Semantics]:
     return rows
 
 
-def _chained(function: Any) -> Callable[..., Any]:
+def _chained(function: Any) -> Function:
     return lambda a, b, c: function(function(a, b), c)
 
 
-def _multiply_add(a: Any, b: Any, c: Any) -> Any:
+def _multiply_add(a: Array, b: Array, c: Array) -> Array:
     return a * b + c
 
 
-def _shift_a_little(value: Any, amount: Any) -> Array:
+def _shift_a_little(value: Array, amount: Array) -> Array:
     if np.ndim(amount) == 0 and amount == 0:
         return np.asarray(value)
     return value << u64(amount & np.uint32(7))
@@ -359,10 +361,10 @@ def _product_of_24(s: Array, t: Array, a: Array, b: Array) -> Array:
 
 
 def _products() -> dict[str, Semantics]:
-    def mul_u24(a: Any, b: Any) -> Any:
+    def mul_u24(a: Array, b: Array) -> Array:
         return u32(u64(_low_24(a)) * u64(_low_24(b)))
 
-    def mul_i24(a: Any, b: Any) -> Any:
+    def mul_i24(a: Array, b: Array) -> Array:
         product = i64(_sign_extended_24(a)) * i64(_sign_extended_24(b))
         return product.astype(np.int32)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.instructions import spreads
-from refcomp.emulator.instructions.operation import Semantics, operation
+from refcomp.emulator.instructions.operation import Function, Semantics, operation
 from refcomp.emulator.instructions.tables.integers import (
     bit_count,
     first_set_from_above,
@@ -29,30 +29,30 @@ from refcomp.emulator.instructions.tables.integers import (
 from refcomp.emulator.machine.arrays import NUMPY, Array
 
 
-def _with_nonzero(function: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
-    def computed(*values: Any) -> tuple[Any, Any]:
+def _with_nonzero(function: Function) -> Callable[..., tuple[Any, Any]]:
+    def computed(*values: Array) -> tuple[Any, Any]:
         result = function(*values)
         return result, result != 0
 
     return computed
 
 
-def _add(a: Any, b: Any, carry: Any = 0) -> tuple[Array, Array]:
+def _add(a: Array, b: Array, carry: Any = 0) -> tuple[Array, Array]:
     total = u64(a) + u64(b) + u64(carry)
     return u32(total), total >> np.uint64(32) != 0
 
 
-def _subtract(a: Any, b: Any, borrow: Any = 0) -> tuple[Array, Array]:
+def _subtract(a: Array, b: Array, borrow: Any = 0) -> tuple[Array, Array]:
     taken = u64(b) + u64(borrow)
     return u32(u64(a) - taken), u64(a) < taken
 
 
 def _signed(
-    function: Callable[[Any, Any], Any],
-) -> Callable[[Any, Any], tuple[Any, Any]]:
+    function: Callable[[Array, Array], Array],
+) -> Callable[[Array, Array], tuple[Any, Any]]:
     """SCC tells of an overflow."""
 
-    def computed(a: Any, b: Any) -> tuple[Any, Any]:
+    def computed(a: Array, b: Array) -> tuple[Any, Any]:
         total = function(i64(a), i64(b))
         result = total.astype(np.int32)
         return result, result != total
@@ -60,25 +60,25 @@ def _signed(
     return computed
 
 
-def _extreme(function: Any) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _extreme(function: Any) -> Callable[[Array, Array], tuple[Any, Any]]:
     """SCC tells whether the first operand was taken."""
 
-    def computed(a: Any, b: Any) -> tuple[Any, Any]:
+    def computed(a: Array, b: Array) -> tuple[Any, Any]:
         result = function(a, b)
         return result, (result == a) & (a != b)
 
     return computed
 
 
-def _shifted_sum(amount: int) -> Callable[[Any, Any], tuple[Any, Any]]:
-    def computed(a: Any, b: Any) -> tuple[Any, Any]:
+def _shifted_sum(amount: int) -> Callable[[Array, Array], tuple[Any, Any]]:
+    def computed(a: Array, b: Array) -> tuple[Any, Any]:
         total = (u64(a) << np.uint64(amount)) + u64(b)
         return u32(total), total >> np.uint64(32) != 0
 
     return computed
 
 
-def _field(value: Any, place: Any) -> Array:
+def _field(value: Array, place: Array) -> Array:
     """Bits of `value`: where they begin stands in the low bits of `place`, how many from bit 16 on;
     the sign is extended where the type has one, and follows the value's last bit."""
     value = np.asarray(value)
@@ -107,25 +107,25 @@ def _field_spread(kind: str) -> Callable[..., Array]:
     return spread
 
 
-def _ones(width: int, dtype: Any) -> Callable[[Any, Any], Array]:
+def _ones(width: int, dtype: Any) -> Callable[[Array, Array], Array]:
     """As many ones as the first operand says, moved up by the second."""
     mask = np.uint32(width - 1)
 
-    def computed(count: Any, start: Any) -> Array:
+    def computed(count: Array, start: Array) -> Array:
         ones = (dtype(1) << dtype(count & mask)) - dtype(1)
         return np.asarray(ones << dtype(start & mask))
 
     return computed
 
 
-def _bit(value: Any, number: Any) -> Array:
+def _bit(value: Array, number: Array) -> Array:
     width = 8 * np.asarray(value).dtype.itemsize
     amount = (number & np.uint32(width - 1)).astype(np.asarray(value).dtype)
     return (value >> amount) & np.asarray(value).dtype.type(1) == 1
 
 
-def _set_bit(to: int) -> Callable[[Any, Any], Array]:
-    def computed(number: Any, old: Any) -> Array:
+def _set_bit(to: int) -> Callable[[Array, Array], Array]:
+    def computed(number: Array, old: Array) -> Array:
         width = 8 * old.dtype.itemsize
         bit = old.dtype.type(1) << (number & np.uint32(width - 1)).astype(old.dtype)
         changed: Array = old | bit if to else old & ~bit
@@ -134,11 +134,11 @@ def _set_bit(to: int) -> Callable[[Any, Any], Array]:
     return computed
 
 
-def _or_inverted(a: Any, b: Any) -> Array:
+def _or_inverted(a: Array, b: Array) -> Array:
     return np.bitwise_or(a, ~b)
 
 
-def _and_inverted(a: Any, b: Any) -> Array:
+def _and_inverted(a: Array, b: Array) -> Array:
     return np.bitwise_and(a, ~b)
 
 
@@ -188,7 +188,7 @@ def _logic() -> dict[str, Semantics]:
     return rows
 
 
-def _bit_is(to: int) -> Callable[[Any, Any], Array]:
+def _bit_is(to: int) -> Callable[[Array, Array], Array]:
     return lambda value, number: _bit(value, number) == bool(to)
 
 
@@ -218,7 +218,7 @@ def _shifts() -> dict[str, Semantics]:
 
 
 def _extension(narrow: Any) -> Semantics:
-    def extended(a: Any) -> Array:
+    def extended(a: Array) -> Array:
         return a.astype(narrow).astype(np.int32)
 
     return operation("i32 = u32", extended, spread=spreads.by_extension(extended))
@@ -279,7 +279,7 @@ def _counts() -> dict[str, Semantics]:
     return rows
 
 
-def _quads(value: Any) -> Array:
+def _quads(value: Array) -> Array:
     """A one at the lowest of every four bits of which any is set."""
     value = np.asarray(value)
     one = value.dtype.type(1)
@@ -288,7 +288,7 @@ def _quads(value: Any) -> Array:
     return either & value.dtype.type(0x1111111111111111 & (1 << 8 * value.itemsize) - 1)
 
 
-def _gathered(value: Any) -> Array:
+def _gathered(value: Array) -> Array:
     """The quads as bits that stand together."""
     quads = _quads(value)
     kind, result = quads.dtype.type, np.zeros_like(quads)
@@ -297,7 +297,7 @@ def _gathered(value: Any) -> Array:
     return result
 
 
-def _doubled(value: Any) -> Array:
+def _doubled(value: Array) -> Array:
     """Each bit twice."""
     value, result = u64(value), np.zeros(np.shape(value), np.uint64)
     for number in range(32):
@@ -329,7 +329,7 @@ def _packs() -> dict[str, Semantics]:
     }
 
 
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARED: dict[str, Callable[[Array, Array], Array]] = {
     **{"eq": np.equal, "lg": np.not_equal, "gt": np.greater, "ge": np.greater_equal},
     **{"lt": np.less, "le": np.less_equal},
 }
@@ -354,7 +354,7 @@ SCALAR: dict[str, Semantics] = {
     **_comparisons(),
 }
 # Before EXEC changes, its old value goes to the result: mnemonic -> function of EXEC and source.
-SAVE_EXEC: dict[str, Callable[[Any, Any], Any]] = {
+SAVE_EXEC: dict[str, Callable[[Array, Array], Array]] = {
     "s_and_saveexec_b64": lambda mask, a: a & mask,
     "s_or_saveexec_b64": lambda mask, a: a | mask,
     "s_xor_saveexec_b64": lambda mask, a: a ^ mask,

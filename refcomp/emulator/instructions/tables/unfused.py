@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from refcomp.emulator.instructions.operation import Semantics, operation
 from refcomp.emulator.machine.arrays import Array
 
 
-def flushed(value: Any) -> Array:
+def flushed(value: Array) -> Array:
     """Denormals become zeros of their sign."""
     value = np.asarray(value)
     is_denormal = np.abs(value) < np.finfo(value.dtype).tiny
     return np.where(is_denormal, np.copysign(value.dtype.type(0), value), value)
 
 
-def multiply_add(a: Any, b: Any, c: Any) -> Array:
+def multiply_add(a: Array, b: Array, c: Array) -> Array:
     """a * b, rounded, + c, rounded."""
     product = flushed(np.multiply(flushed(a), flushed(b)))
     return flushed(product + flushed(c))
 
 
-def legacy_multiply_add(a: Any, b: Any, c: Any) -> Array:
+def legacy_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """The same, where 0 times anything is 0."""
     is_zero = (flushed(a) == 0) | (flushed(b) == 0)
     zero = np.asarray(a).dtype.type(0)

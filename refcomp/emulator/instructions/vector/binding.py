@@ -33,7 +33,7 @@ from refcomp.emulator.machine.arrays import (
     mask_kind,
     split,
 )
-from refcomp.emulator.machine.registers import FIRST_VECTOR, Registers
+from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Registers
 from refcomp.emulator.machine.sources import (
     SDWA_SELECTIONS,
     BitField,
@@ -43,9 +43,8 @@ from refcomp.emulator.machine.sources import (
     vector_index,
     vector_source,
 )
+from refcomp.emulator.machine.waves import Run
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 _VCC = Operand("vcc", "s", VCC, 2)
 
@@ -207,7 +206,7 @@ def _writer(
 def whole_writer(index: int, kind: str) -> _Write:
     """Writes a vector register, or two, and what is undefined of them."""
 
-    def write(waves: Registers, value: Any, shadow: Any) -> None:
+    def write(waves: Registers, value: Array, shadow: Array) -> None:
         waves.write_vector(index, kind, value)
         if shadow is not None:
             write_vector_shadow(waves, index, kind, shadow)
@@ -215,7 +214,7 @@ def whole_writer(index: int, kind: str) -> _Write:
     return write
 
 
-def write_vector_shadow(waves: Registers, index: int, kind: str, shadow: Any) -> None:
+def write_vector_shadow(waves: Registers, index: int, kind: str, shadow: Array) -> None:
     """Which bits of what was just written are undefined."""
     number = FIRST_VECTOR + index
     if bits_of(kind) == 64:
@@ -230,7 +229,7 @@ def _part_writer(index: int, kind: str, place: BitField, unused: str) -> _Write:
     start, width = map(np.uint32, place)
     field = np.uint32(((1 << place.width) - 1) << place.start)
 
-    def placed(waves: Registers, bits: Any, file: Any) -> Any:
+    def placed(waves: Registers, bits: Array, file: File) -> Array:
         moved = (np.asarray(bits).astype(np.uint32) << start) & field
         if unused == "UNUSED_PRESERVE":
             return moved | (file.vector(index, "u32", waves.rows) & ~field)
@@ -242,7 +241,7 @@ def _part_writer(index: int, kind: str, place: BitField, unused: str) -> _Write:
             return filled & ~np.uint32((1 << int(start)) - 1)
         return moved
 
-    def write(waves: Registers, value: Any, shadow: Any) -> None:
+    def write(waves: Registers, value: Array, shadow: Array) -> None:
         old = waves.shadow and placed(
             waves, 0 if shadow is None else shadow, waves.shadow
         )
@@ -259,7 +258,7 @@ def mask_writer(operand: Operand) -> _Write:
     """Writes a bit for each lane to one or two scalar registers; 0 of lanes that are not active."""
     index = operand.index
 
-    def write(waves: Registers, value: Any, shadow: Any) -> None:
+    def write(waves: Registers, value: Array, shadow: Array) -> None:
         waves.write_scalar(index, waves.mask_bits, _packed(waves, value))
         if shadow is not None:
             bits = _packed(waves, shadow)
@@ -271,7 +270,7 @@ def mask_writer(operand: Operand) -> _Write:
     return write
 
 
-def _packed(waves: Registers, value: Any) -> Array:
+def _packed(waves: Registers, value: Array) -> Array:
     wanted = np.broadcast_to(np.asarray(value, np.bool_), (waves.count(), waves.lanes))
     return bits_of_mask(wanted & waves.mask)
 

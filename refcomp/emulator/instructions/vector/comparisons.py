@@ -9,9 +9,8 @@ instructions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,8 @@ from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.vector.binding import bind_vector
 from refcomp.emulator.instructions.vector.dpp import is_dpp
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 _EXEC = Operand("exec_lo", "s", EXEC)
 
@@ -36,7 +34,7 @@ def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run 
     compare = bind_vector(replace(instruction, mnemonic=name), rows[name])
     result = instruction.operands[0]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         compare(waves)
         words = range(waves.lanes // 32)
         if waves.shadow is not None and not waves.dirty.isdisjoint(
@@ -63,7 +61,7 @@ def bind_compare_exec(instruction: Instruction) -> Run:
     compare = bind_vector(replace(instruction, mnemonic=name, operands=operands), row)
     words = range(EXEC, EXEC + instruction.lanes // 32)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         compare(waves)
         if not waves.dirty.isdisjoint(words):
             _report(waves, instruction)
@@ -71,7 +69,7 @@ def bind_compare_exec(instruction: Instruction) -> Run:
     return run
 
 
-def _report(waves: Any, instruction: Instruction) -> None:
+def _report(waves: Waves, instruction: Instruction) -> None:
     undefined = waves.shadow.scalar(EXEC, waves.mask_kind, waves.rows)
     if undefined.any():
         waves.report_undefined(instruction, "which lanes run", np.array(undefined))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,8 @@ from refcomp.emulator.machine.sources import (
     vector_index,
     vector_source,
 )
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 # Single lanes.
 
@@ -30,7 +28,7 @@ def bind_readlane(instruction: Instruction) -> Run:
     result, operand, lane = instruction.operands
     source, number = vector_source(operand, "u32", {}, 0), scalar_source(lane, "u32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         chosen = np.broadcast_to(
             number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
         )
@@ -48,7 +46,7 @@ def bind_readfirstlane(instruction: Instruction) -> Run:
     )
 
 
-def _read_lane(waves: Any, result: int, source: OperandSource, lane: Array) -> None:
+def _read_lane(waves: Waves, result: int, source: OperandSource, lane: Array) -> None:
     place = np.arange(waves.count()), lane
     shape = waves.count(), waves.lanes
     is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)
@@ -69,7 +67,7 @@ def bind_writelane(instruction: Instruction) -> Run:
         scalar_source(operand, "u32") for operand in instruction.operands[1:3]
     )
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         lane = np.broadcast_to(
             number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
         )
@@ -100,7 +98,7 @@ def bind_count_below(instruction: Instruction) -> Run:
     index = vector_index(instruction.operands[0])
     write = whole_writer(index, "u32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         counted = bit_count(first.value(waves) & below) + second.value(waves)
         is_clean = not waves.dirty or waves.dirty.isdisjoint(
             first.numbers | second.numbers
@@ -117,7 +115,7 @@ def bind_count_below(instruction: Instruction) -> Run:
     return run
 
 
-def _any(*shadows: Any) -> Array:
+def _any(*shadows: Array) -> Array:
     total = np.zeros((1, 1), np.bool_)
     for shadow in shadows:
         total = total | (shadow != 0)
@@ -137,7 +135,7 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
     )
     write = whole_writer(index, "u32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         lane = start + operands.chosen(waves)
         is_on = np.take_along_axis(waves.mask, lane, 1)
         found = np.take_along_axis(operands.values(waves), lane, 1)
@@ -163,7 +161,7 @@ def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
     )
     write = whole_writer(index, "u32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         wave, lane = np.nonzero(waves.mask)  # the highest lanes last
         goal = wave, lane // reach * reach + operands.chosen(waves)[wave, lane]
         sent = [operands.values(waves)]
@@ -190,24 +188,24 @@ class _Exchanged:
         self._last = np.uint32(reach - 1)
         self._numbers = self._source.numbers | self._chooser.numbers
 
-    def chosen(self, waves: Any) -> Array:
+    def chosen(self, waves: Waves) -> Array:
         wanted = _by_lane(waves, self._chooser.value(waves) + self._offset)
         return ((wanted >> np.uint32(2)) & self._last).astype(np.intp)
 
-    def values(self, waves: Any) -> Array:
+    def values(self, waves: Waves) -> Array:
         return _by_lane(waves, self._source.value(waves))
 
-    def may_be_undefined(self, waves: Any) -> bool:
+    def may_be_undefined(self, waves: Waves) -> bool:
         return bool(waves.dirty) and not waves.dirty.isdisjoint(self._numbers)
 
-    def shadow(self, waves: Any) -> Array:
+    def shadow(self, waves: Waves) -> Array:
         return _by_lane(waves, self._source.shadow(waves))
 
-    def chooser_shadow(self, waves: Any) -> Array:
+    def chooser_shadow(self, waves: Waves) -> Array:
         return _any(self._chooser.shadow(waves))
 
 
-def _by_lane(waves: Any, values: Array) -> Array:
+def _by_lane(waves: Waves, values: Array) -> Array:
     return np.broadcast_to(values, (waves.count(), waves.lanes))
 
 
@@ -221,7 +219,7 @@ def bind_swizzle(instruction: Instruction) -> Run:
     origin = _swizzled(int(instruction.encoding.split()[0], 16) & 0xFFFF, instruction)
     write = whole_writer(index, "u32")
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         shape = waves.count(), waves.lanes
         is_on, shadow = waves.mask[:, origin], None
         found = np.broadcast_to(source.value(waves), shape)[:, origin]
@@ -252,7 +250,7 @@ def bind_swap(instruction: Instruction) -> Run:
     """v_swap_b32 v0, v1."""
     pair = [vector_index(operand) for operand in instruction.operands]
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         values = [np.array(waves.values.vector(n, "u32", waves.rows)) for n in pair]
         shadows: Any = (None, None)
         if waves.shadow is not None:

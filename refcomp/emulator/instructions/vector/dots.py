@@ -14,7 +14,6 @@ denormals.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -28,8 +27,7 @@ from refcomp.emulator.instructions.vector.binding import bind_vector
 from refcomp.emulator.instructions.vector.mixed import without
 from refcomp.emulator.machine.arrays import NUMPY, Array
 from refcomp.emulator.machine.sources import constant
-
-Run = Callable[[Any], None]
+from refcomp.emulator.machine.waves import Run
 
 _NAME = re.compile(r"v_dot(2|4|8)(c?)_(f32|i32|u32)_(f|bf|i|u|iu)(\d+)(_flushed)?$")
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
@@ -48,7 +46,7 @@ def bind_dot(instruction: Instruction) -> Run | None:
     sign = np.float32(-1 if low[2] else 1)
     kinds = ["ui"[low[n]] if element == "iu" else element for n in range(2)]
 
-    def exact(a: Any, b: Any, c: Any) -> Any:
+    def exact(a: Array, b: Array, c: Array) -> Array:
         pairs = zip((a, b), kinds, strict=True)
         factors = [_parts(x, kind, int(bits)) for x, kind in pairs]
         if is_flushed:
@@ -76,16 +74,16 @@ def bind_dot(instruction: Instruction) -> Run | None:
     )
 
 
-def _kept(value: Any, kind: Any = np.float16) -> Array:
+def _kept(value: Array, kind: Any = np.float16) -> Array:
     """Numbers of a type, less its denormals, in f64."""
     return flushed(np.asarray(value).astype(kind)).astype(np.float64)
 
 
-def _wide(value: Any, kind: str) -> Array:
+def _wide(value: Array, kind: str) -> Array:
     return np.asarray(value).astype(np.float64 if kind == "f32" else np.int64)
 
 
-def _parts(value: Any, element: str, bits: int) -> list[Array]:
+def _parts(value: Array, element: str, bits: int) -> list[Array]:
     """The numbers in a register, the lowest first, wide enough for sums of their products."""
     word = np.asarray(value).astype(np.uint32)
     if element == "bf":

@@ -7,19 +7,17 @@ that are not active are read, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.instructions.lanes import in_lanes
 from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.registers import File, Rows
 from refcomp.emulator.machine.sources import OperandSource
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 _QUAD = re.compile(r"\[(\d),(\d),(\d),(\d)\]")
 _EIGHT = re.compile(r"\[(\d(?:,\d){7})\]")
@@ -87,7 +85,7 @@ def moved_source(source: OperandSource, instruction: Instruction) -> OperandSour
 def zero_source(source: OperandSource, instruction: Instruction) -> OperandSource:
     """The first source in lanes that have no active lane to read."""
 
-    def read(file: Any, rows: Any) -> Any:
+    def read(file: File, rows: Rows) -> Array:
         return np.zeros_like(np.asarray(source.read(file, rows)))
 
     return replace(source, read=read, numbers=frozenset())
@@ -109,7 +107,7 @@ def with_dpp(
     reads_inactive = instruction.modifiers.get("fi") == "1"
     place = np.maximum(origin, 0)
 
-    def restricted(waves: Any) -> None:
+    def restricted(waves: Waves) -> None:
         full = waves.mask
         can_read = (origin >= 0) & (full[:, place] | reads_inactive)
         others = full & allowed & ~can_read

@@ -12,9 +12,7 @@ They are bound as what a row of a table says for the types found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -25,8 +23,7 @@ from refcomp.emulator.instructions.operation import operation
 from refcomp.emulator.instructions.small_floats import to_bytes_by_chance
 from refcomp.emulator.instructions.vector.binding import bind_vector
 from refcomp.emulator.machine.arrays import Array, join
-
-Run = Callable[[Any], None]
+from refcomp.emulator.machine.waves import Run
 
 _MIX = re.compile(r"v_fma_mix(lo|hi)?_f(?:16|32)$")
 _BY_CHANCE = re.compile(r"v_cvt_sr_(fp8|bf8)_f32$")
@@ -57,7 +54,7 @@ def _bind_mix(instruction: Instruction, half: str | None) -> Run:
     ]
     result = "f16" if half else "f32"
 
-    def computed(*values: Any) -> Array:
+    def computed(*values: Array) -> Array:
         total = fma_f32(*(np.asarray(value, np.float32) for value in values))
         return total.astype(np.float16) if half else total
 
@@ -92,7 +89,7 @@ def _bind_pair(instruction: Instruction) -> Run:
     return bind_vector(changed, _PAIR)
 
 
-def _joined(low: Any, high: Any) -> Array:
+def _joined(low: Array, high: Array) -> Array:
     return join(*np.broadcast_arrays(low, high))
 
 

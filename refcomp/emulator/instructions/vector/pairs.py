@@ -5,7 +5,6 @@ v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v1, v0        swaps v0 and v1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +12,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import VCC, Instruction, Operand
 from refcomp.emulator.machine.registers import FIRST_VECTOR
-
-Run = Callable[[Any], None]
-
+from refcomp.emulator.machine.waves import Run, Waves
 
 _VCC = Operand("vcc_lo", "s", VCC)
 
@@ -52,7 +49,7 @@ def _reads_result(reader: Instruction, writer: Instruction) -> bool:
 
 
 def _in_turn(first: Run, second: Run) -> Run:
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         first(waves)
         second(waves)
 
@@ -62,7 +59,7 @@ def _in_turn(first: Run, second: Run) -> Run:
 def _crossed(index: int, first: Run, second: Run) -> Run:
     """What the first wrote to register `index` is put there when the second has read it."""
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         old = _saved(waves, index)
         first(waves)
         new = _saved(waves, index)
@@ -73,12 +70,12 @@ def _crossed(index: int, first: Run, second: Run) -> Run:
     return run
 
 
-def _saved(waves: Any, index: int) -> list[Any]:
+def _saved(waves: Waves, index: int) -> list[Any]:
     files = [waves.values] if waves.shadow is None else [waves.values, waves.shadow]
     return [np.array(file.vector(index, "u32", waves.rows)) for file in files]
 
 
-def _put_back(waves: Any, index: int, saved: list[Any]) -> None:
+def _put_back(waves: Waves, index: int, saved: list[Any]) -> None:
     waves.write_vector(index, "u32", saved[0])
     if waves.shadow is not None:
         waves.set_shadow(FIRST_VECTOR + index, saved[1])

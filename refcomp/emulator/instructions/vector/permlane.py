@@ -16,16 +16,15 @@ import numpy as np
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.registers import FIRST_VECTOR
+from refcomp.emulator.machine.registers import FIRST_VECTOR, File
 from refcomp.emulator.machine.sources import (
     numbers_of,
     scalar_source,
     vector_index,
     vector_source,
 )
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
-
-Run = Callable[[Any], None]
 
 
 class _LaneChoice(NamedTuple):
@@ -46,7 +45,7 @@ def bind_permlane(instruction: Instruction) -> Run:
     base, shift = (lane & ~15) ^ row, np.uint32(4) * (lane & 7).astype(np.uint32)
     is_high = (lane & 8) != 0
 
-    def choose(waves: Any) -> _LaneChoice:
+    def choose(waves: Waves) -> _LaneChoice:
         if waves.dirty and not waves.dirty.isdisjoint(
             chosen[0].numbers | chosen[1].numbers
         ):
@@ -62,7 +61,7 @@ def bind_permlane(instruction: Instruction) -> Run:
     return _exchange(instruction, choose, writes_zero=writes_zero)
 
 
-def _check_choice(waves: Any, instruction: Instruction, chosen: list[Any]) -> None:
+def _check_choice(waves: Waves, instruction: Instruction, chosen: list[Any]) -> None:
     undefined = np.zeros(waves.count(), np.bool_)
     for source in chosen:
         undefined = undefined | (source.shadow(waves) != 0)
@@ -75,7 +74,7 @@ def bind_permlane64(instruction: Instruction) -> Run:
     lane = np.arange(instruction.lanes)
     origin = (lane + 32) % 64 if instruction.lanes == 64 else lane
 
-    def choose(waves: Any) -> _LaneChoice:
+    def choose(waves: Waves) -> _LaneChoice:
         shape = waves.count(), waves.lanes
         return _LaneChoice(np.broadcast_to(origin, shape), np.ones(shape, np.bool_))
 
@@ -83,7 +82,10 @@ def bind_permlane64(instruction: Instruction) -> Run:
 
 
 def _exchange(
-    instruction: Instruction, choose: Callable[[Any], _LaneChoice], *, writes_zero: bool
+    instruction: Instruction,
+    choose: Callable[[Array], _LaneChoice],
+    *,
+    writes_zero: bool,
 ) -> Run:
     index = vector_index(instruction.operands[0])
     source = vector_source(instruction.operands[1], "u32", {}, 0)
@@ -93,12 +95,12 @@ def _exchange(
         )
     watched = source.numbers | numbers_of(instruction.operands[0], "u32")
 
-    def moved(file: Any, waves: Any, place: Array, is_on: Array) -> Array:
+    def moved(file: File, waves: Waves, place: Array, is_on: Array) -> Array:
         found = np.take_along_axis(source.read(file, waves.rows), place, 1)
         other = np.uint32(0) if writes_zero else file.vector(index, "u32", waves.rows)
         return np.where(is_on, found, other)
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         place, is_on = choose(waves)
         value = moved(waves.values, waves, place, is_on)
         is_clean = not waves.dirty or waves.dirty.isdisjoint(watched)
