@@ -1,11 +1,11 @@
-"""What each instruction does: rows of tables, and what binds a row to operands.
+"""What each instruction does: rows of tables, and the functions that bind a row to operands.
 
-operation.py       one row of a table: operand types, result types, and the function between them
+operation.py       a row of a table: operand types, result types, and the function between them
 tables/            the rows, by kind
-vector/            rows bound to vector registers
+vector/            rows bound to vector registers, and exchange among lanes
 scalar_binding.py  rows bound to scalar registers
 memory/            loads, stores, atomics
 matrix/            products of matrices
 modes.py           rounding, denormals and NaNs, as the MODE register asks for them
-spreads.py         how undefined bits spread
+spreads.py         how undefined bits spread from sources to results
 """

@@ -4,8 +4,8 @@
     s_getreg_b32 s0, hwreg(HW_REG_MODE, 0, 4)
     s_denorm_mode 15                                    keep denormals of all types
 
-Refuses, by Unsupported, other registers, and to change what is neither rounding,
-denormals nor the treatment of NaNs.
+Refuses, by Unsupported, other registers, and changes of anything but rounding, denormals and the
+treatment of NaNs.
 """
 
 from __future__ import annotations
@@ -16,46 +16,44 @@ from typing import NamedTuple
 import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, Instruction
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Words
 from refcomp.emulator.machine.sources import scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
 
 _REGISTER = re.compile(r"hwreg\((\w+)(?:, ?(\d+), ?(\d+))?\)$")
-# Instructions that write a part of it: where its four bits begin.
+# Instruction that writes four bits of MODE -> the lowest of them.
 _PARTS = {"s_round_mode": 0, "s_denorm_mode": 4}
-# Rounding, denormals, DX10_CLAMP and IEEE_MODE: what can be changed.
+# The bits that can be changed: rounding, denormals, DX10_CLAMP and IEEE_MODE.
 _KNOWN = np.uint32(0x3FF)
 
 
 def writes_mode(instruction: Instruction) -> bool:
-    """Whether the instructions that follow may run in another mode."""
+    """Return whether the instructions that follow may run in another mode."""
     return instruction.mnemonic.startswith("s_setreg") or instruction.mnemonic in _PARTS
 
 
 def bind_mode(instruction: Instruction) -> Run | None:
-    """The instruction, ready to run; None when it is another one."""
+    """Bind an instruction that reads or writes MODE; None for any other."""
     if instruction.mnemonic == "s_getreg_b32":
         return _bind_read(instruction)
     return _bind_write(instruction) if writes_mode(instruction) else None
 
 
 class _ModeField(NamedTuple):
-    """Bits of MODE that follow each other."""
+    """Consecutive bits of MODE."""
 
-    # Number of the lowest bit.
-    start: np.uint32
-    # As many ones as there are bits, from bit 0 on.
-    ones: np.uint32
+    start: np.uint32  # number of the lowest bit
+    ones: np.uint32  # as many ones as there are bits, from bit 0 on
 
 
 def _field(instruction: Instruction, text: str) -> _ModeField:
-    """The bits that an operand `hwreg(...)` means."""
+    """Return the bits that an operand `hwreg(...)` names."""
     match = _REGISTER.match(text)
     if match is None or match[1] != "HW_REG_MODE":
         raise Unsupported(f"the register {text} is not known", where=str(instruction))
-    start, width = int(match[2] or 0), int(match[3] or 32)
-    return _ModeField(np.uint32(start), np.uint32((1 << width) - 1))
+    width = int(match[3] or 32)
+    return _ModeField(np.uint32(int(match[2] or 0)), np.uint32((1 << width) - 1))
 
 
 def _bind_read(instruction: Instruction) -> Run:
@@ -69,17 +67,18 @@ def _bind_read(instruction: Instruction) -> Run:
     return run
 
 
-def _modes(waves: Waves) -> Array:
+def _modes(waves: Waves) -> Words:
     if waves.modes is None:
         return np.full(waves.count(), IEEE_MODE, np.uint32)
     return waves.modes[waves.rows]
 
 
 def _bind_write(instruction: Instruction) -> Run:
-    if (part := _PARTS.get(instruction.mnemonic)) is not None:
-        start, ones = _ModeField(np.uint32(part), np.uint32(15))
-    else:
+    part = _PARTS.get(instruction.mnemonic)
+    if part is None:
         start, ones = _field(instruction, instruction.operands[0].text)
+    else:
+        start, ones = np.uint32(part), np.uint32(15)
     source = scalar_source(instruction.operands[-1], "u32")
 
     def run(waves: Waves) -> None:
@@ -89,10 +88,12 @@ def _bind_write(instruction: Instruction) -> Run:
             raise Unsupported(
                 "this part of MODE cannot be changed", where=str(instruction)
             )
-        if not waves.dirty.isdisjoint(source.numbers) and source.shadow(waves).any():
-            waves.report_undefined(
-                instruction, "how numbers are rounded", source.shadow(waves) != 0
-            )
+        if not waves.dirty.isdisjoint(source.numbers):
+            undefined = source.shadow(waves) != 0
+            if undefined.any():
+                waves.report_undefined(
+                    instruction, "how numbers are rounded", undefined
+                )
         waves.set_modes(new & _KNOWN)
 
     return run

@@ -4,8 +4,8 @@
     v_add_f32_e64 v0, v1, v2 clamp          the sum, no less than 0 and no more than 1
     v_add_i32 v0, v1, v2 clamp              the nearest integer that fits
 
-A clamp makes NaN 0 where DX10_CLAMP of the MODE register is set, as it usually is. Factors are
-ignored unless IEEE_MODE is cleared and denormals of the result are flushed.
+A clamp makes NaN 0 if DX10_CLAMP of the MODE register is set, as it usually is. Factors are ignored
+unless IEEE_MODE is cleared and denormals of the result are flushed.
 Manuals: "Output Modifiers" in the GCN3 and CDNA3 ISA manuals.
 """
 
@@ -24,7 +24,10 @@ _FACTORS = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
 
 
 def with_modifiers(instruction: Instruction, row: Semantics) -> Function:
-    """Return the row's function followed by the instruction's output modifiers. Unsupported."""
+    """Return the row's function followed by the instruction's output modifiers.
+
+    Raise Unsupported for a clamp of integers that have no wider form.
+    """
     kind = row.results[0]
     function = _scaled(instruction, row.function, kind)
     if "clamp" not in instruction.modifiers:
@@ -39,23 +42,19 @@ def with_modifiers(instruction: Instruction, row: Semantics) -> Function:
 
 
 def _scaled(instruction: Instruction, function: Function, kind: str) -> Function:
-    """Apply `mul:2`, `mul:4` or `div:2` where the mode has them."""
+    """Return the function with `mul:2`, `mul:4` or `div:2`, if the mode does not ignore it."""
     given = _FACTORS.keys() & instruction.modifiers.items()
-    is_ignored = bool(instruction.mode & IEEE_NANS) or not kind.startswith("f")
-    if (
-        not given
-        or is_ignored
-        or keeps_denormals(instruction.mode, kind, of_results=True)
-    ):
+    if not given or instruction.mode & IEEE_NANS or not kind.startswith("f"):
+        return function
+    if keeps_denormals(instruction.mode, kind, of_results=True):
         return function
     factor = NUMPY[kind](_FACTORS[given.pop()])
+    zero = NUMPY[kind](0)
 
     def compute(*values: Array) -> Array:
         found = np.asarray(function(*values))
-        # A sum with +0 has no -0.
-        return np.where(
-            np.isnan(found), found, flushed(found * factor) + NUMPY[kind](0)
-        )
+        scaled = flushed(found * factor) + zero  # the sum with +0 makes +0 of -0
+        return np.where(np.isnan(found), found, scaled)
 
     return compute
 
@@ -75,7 +74,8 @@ def _saturated(function: Function, kind: str) -> Function:
     limits = np.iinfo(NUMPY[kind])
 
     def compute(*values: Array) -> Array:
-        total = function(*(np.asarray(value).astype(np.int64) for value in values))
-        return np.clip(total, limits.min, limits.max).astype(NUMPY[kind])
+        wide = [np.asarray(value).astype(np.int64) for value in values]
+        total: Array = np.clip(function(*wide), limits.min, limits.max)
+        return total.astype(NUMPY[kind])
 
     return compute

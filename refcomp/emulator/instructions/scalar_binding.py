@@ -1,17 +1,18 @@
-"""Scalar instructions as something to run: a row of the table bound to an instruction's operands.
+"""Binding of scalar instructions: from a row of the table and operands to a function of waves.
 
-An EXEC of which bits are undefined is told of at once: it is what branches are made of.
+An EXEC with undefined bits is reported at once, since branches are made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import EXEC, Instruction, Operand
-from refcomp.emulator.instructions.operation import Semantics
+from refcomp.emulator.instructions.operation import Function, Semantics
+from refcomp.emulator.instructions.spreads import all_bits, any_undefined
 from refcomp.emulator.machine.arrays import Array, bits_of, split
 from refcomp.emulator.machine.registers import SCC, Registers
 from refcomp.emulator.machine.sources import OperandSource, numbers_of, scalar_source
@@ -20,27 +21,29 @@ from refcomp.foundation.errors import Unsupported
 
 _SCC = Operand("scc", "c")
 _EXEC = Operand("exec", "s", EXEC)
+# Their constant is printed as 16 bits in hexadecimal, whatever its sign.
+_WITH_16_BITS = ("s_cmpk", "s_addk", "s_mulk", "s_movk", "s_cmovk")
 
 
 def bind_scalar(instruction: Instruction, row: Semantics) -> Run:
-    """The instruction, ready to run."""
+    """Bind the row to the operands of a scalar instruction."""
     written = [kind for kind in row.results if kind != "scc"]
-    results = instruction.operands[: len(written)]
+    operands = list(instruction.operands[: len(written)])
     sources = _sources(instruction, row, len(written))
-    watched = frozenset().union(*(source.numbers for source in sources))
-    defined = frozenset().union(*map(numbers_of, results, written))
-    defined |= {SCC} if "scc" in row.results else set()
+    watched = frozenset[int]().union(*(source.numbers for source in sources))
+    defined = frozenset[int]().union(*map(numbers_of, operands, written))
+    if "scc" in row.results:
+        operands.append(_SCC)
+        defined |= {SCC}
     is_single = len(row.results) == 1
-    operands = [*results, *([_SCC] if "scc" in row.results else [])]
 
     def run(waves: Waves) -> None:
         values = [source.value(waves) for source in sources]
         result = row.function(*values)
         is_clean = not waves.dirty or waves.dirty.isdisjoint(watched)
         shadows = None if is_clean else _spread(row, sources, waves)
-        for operand, kind, value in zip(
-            operands, row.results, [result] if is_single else result, strict=True
-        ):
+        results = (result,) if is_single else result
+        for operand, kind, value in zip(operands, row.results, results, strict=True):
             write_scalar(waves, operand, kind, value)
         if shadows is None:
             waves.define(defined)
@@ -54,10 +57,9 @@ def bind_scalar(instruction: Instruction, row: Semantics) -> Run:
 def _sources(
     instruction: Instruction, row: Semantics, results: int
 ) -> list[OperandSource]:
-    operands, kinds = list(instruction.operands[results:]), list(row.sources)
-    if instruction.mnemonic.startswith(
-        ("s_cmpk", "s_addk", "s_mulk", "s_movk", "s_cmovk")
-    ):
+    operands = list(instruction.operands[results:])
+    kinds = list(row.sources)
+    if instruction.mnemonic.startswith(_WITH_16_BITS):
         operands[-1] = _sixteen_bits(
             operands[-1], is_signed=not kinds[-1].startswith("u")
         )
@@ -76,25 +78,28 @@ def _sources(
 
 
 def _sixteen_bits(operand: Operand, *, is_signed: bool) -> Operand:
-    """The constant is printed as 16 bits in hexadecimal, whatever its sign."""
     number = int(operand.text, 0) & 0xFFFF
-    signed = number - 0x10000 if is_signed and number & 0x8000 else number
-    return Operand(str(signed), "c")
+    if is_signed and number & 0x8000:
+        number -= 0x10000
+    return Operand(str(number), "c")
 
 
-def write_scalar(waves: Registers, operand: Operand, kind: str, value: Array) -> None:
-    """Write what an operand names: SCC, or one or two scalar registers."""
+def write_scalar(
+    waves: Registers, operand: Operand, kind: str, value: npt.ArrayLike
+) -> None:
+    """Write the register that an operand names: SCC, or one or two scalar registers."""
     if kind == "scc":
         waves.write_scc(value)
     else:
-        shape = np.broadcast_to(value, (waves.count(),))
-        waves.write_scalar(operand.index, kind, shape)
+        waves.write_scalar(
+            operand.index, kind, np.broadcast_to(value, (waves.count(),))
+        )
 
 
 def write_scalar_shadow(
     waves: Waves, operand: Operand, kind: str, shadow: Array, instruction: Instruction
 ) -> None:
-    """Which bits of what was just written are undefined."""
+    """Mark bits of what `write_scalar` just wrote as undefined."""
     shadow = np.broadcast_to(shadow, (waves.count(),))
     if kind == "scc":
         waves.set_shadow(SCC, shadow)
@@ -104,38 +109,35 @@ def write_scalar_shadow(
         waves.set_shadow(operand.index + offset, half)
     if operand.index == EXEC and np.any(shadow):
         waves.report_undefined(instruction, "which lanes run", shadow != 0)
-        for offset in range(len(halves)):  # told once
+        for offset in range(len(halves)):  # so that it is reported once
             waves.set_shadow(EXEC + offset, np.uint32(0))
 
 
 def _spread(
-    row: Semantics, sources: Sequence[OperandSource], waves: Waves
+    row: Semantics, sources: Sequence[OperandSource], waves: Registers
 ) -> list[Array]:
+    """Return the shadow of each result."""
     shadows = [source.shadow(waves) for source in sources]
     if row.spread is not None:
         bits = [source.bits(waves) for source in sources]
         first = row.spread(*shadows, *bits)
         return [first, *(first != 0 for _ in row.results[1:])]
-    undefined = np.zeros(1, np.bool_)
-    for shadow in shadows:
-        undefined = undefined | (shadow != 0)
-    return [_filled(kind, undefined) for kind in row.results]
+    undefined = any_undefined(shadows)
+    return [
+        undefined if kind == "scc" else all_bits(kind, undefined)
+        for kind in row.results
+    ]
 
 
-def _filled(kind: str, undefined: Array) -> Array:
-    if kind == "scc":
-        return undefined
-    unsigned: Any = {32: np.uint32, 64: np.uint64}[bits_of(kind)]
-    return np.where(undefined, ~unsigned(0), unsigned(0))
+def bind_save_exec(instruction: Instruction, function: Function) -> Run:
+    """Bind an instruction that saves EXEC to its first operand and then changes EXEC.
 
-
-def bind_save_exec(
-    instruction: Instruction, function: Callable[[Array, Array], Array]
-) -> Run:
-    """EXEC goes to the first operand, and becomes what `function` makes of it and the second."""
+    `function` takes the old EXEC and the second operand, and returns the new EXEC.
+    """
     kind = "u64" if instruction.mnemonic.endswith("64") else "u32"
     result, operand = instruction.operands
-    source, saved = scalar_source(operand, kind), scalar_source(_EXEC, kind)
+    source = scalar_source(operand, kind)
+    saved = scalar_source(_EXEC, kind)
     defined = numbers_of(result, kind) | numbers_of(_EXEC, kind) | {SCC}
 
     def run(waves: Waves) -> None:

@@ -1,10 +1,9 @@
 """Signalling NaNs of waves whose MODE register has IEEE_MODE cleared.
 
-With the bit set, which is what compilers have unless asked otherwise, every instruction that
-computes with floats makes the signalling NaNs that it meets quiet: the tables of instructions say
-that. With the bit cleared a NaN goes through as it is, and the smaller and the greater of two are
-the number where one is a NaN of either kind. Conversions to f16 and dot products quiet NaNs in both
-modes. `v_div_scale` never does.
+Compilers set the bit unless asked otherwise. Then every instruction that computes with floats makes
+signalling NaNs quiet, as the tables of instructions do. With the bit cleared, a NaN keeps its bits;
+and a minimum or maximum of a number and a NaN of either kind is the number. Conversions to f16 and
+dot products quiet NaNs in both modes; `v_div_scale` never does.
 Sources: the manuals' pseudocode of v_min and v_max; LLVM's `isCanonicalized` (SIISelLowering.cpp).
 """
 
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +33,7 @@ _CHOICE = re.compile(r"v_(min|max|min3|max3|med3|minmax|maxmin)_f(?:16|32|64)$")
 
 
 def _passing_over(chosen: Function) -> Function:
-    """Return the choice of two that gives the other operand where one is a NaN."""
+    """Return the choice of two which, where one operand is a NaN, takes the other one."""
 
     def choose(a: Array, b: Array) -> Array:
         return np.where(np.isnan(a), b, np.where(np.isnan(b), a, chosen(a, b)))
@@ -43,7 +41,8 @@ def _passing_over(chosen: Function) -> Function:
     return choose
 
 
-_least, _greatest = _passing_over(minimum), _passing_over(maximum)
+_least = _passing_over(minimum)
+_greatest = _passing_over(maximum)
 _CHOICES: dict[str, Function] = {
     "min": _least,
     "max": _greatest,
@@ -56,24 +55,24 @@ _CHOICES: dict[str, Function] = {
 
 
 def keep_signalling(name: str, row: Semantics, function: Function) -> Function:
-    """Return `function`, which computes the row of that name, as it is with IEEE_MODE cleared."""
+    """Return `function`, which computes the row of that name, as it is without IEEE_MODE."""
     if match := _CHOICE.match(name):
         return _CHOICES[match[1]]
     if _ALWAYS_QUIET.match(name) or row.results[0] not in _FLOATS:
         return function
     kind = row.results[0]
 
-    def compute(*values: Array) -> Array:
+    def compute(*values: Array) -> Array | tuple[Array, ...]:
         found = function(*values)
         if len(row.results) > 1:
-            return (_as_they_came(found[0], values, kind), *found[1:])
-        return _as_they_came(found, values, kind)
+            return (_with_signalling(found[0], values, kind), *found[1:])
+        return _with_signalling(found, values, kind)
 
     return compute
 
 
-def _as_they_came(found: Array, values: Sequence[Any], kind: str) -> Array:
-    """Clear the quiet bit of each NaN that was made of a signalling one."""
+def _with_signalling(found: Array, values: Sequence[Array], kind: str) -> Array:
+    """Return the result with the quiet bit cleared in each NaN that was a signalling operand."""
     found = np.asarray(found)
     if not np.isnan(found).any():
         return found
@@ -83,9 +82,9 @@ def _as_they_came(found: Array, values: Sequence[Any], kind: str) -> Array:
     for value in map(np.asarray, values):
         if value.dtype.kind != "f":
             continue
+        # The bits of the NaN that the instruction made of this operand.
         made = quiet(quiet(value).astype(NUMPY[kind])).view(unsigned)
         loud = (bits & ~mark).view(found.dtype)
-        bits = np.where(
-            is_signalling(value) & (bits == made) & np.isnan(loud), bits & ~mark, bits
-        )
+        came = is_signalling(value) & (bits == made) & np.isnan(loud)
+        bits = np.where(came, bits & ~mark, bits)
     return bits.view(found.dtype)

@@ -1,28 +1,37 @@
-"""Floats of eight bits as gfx942 has them, and the 19 bits that its xf32 products use.
+"""Floats of eight bits as gfx942 has them, and the 19-bit format of its xf32 products.
 
-`fp8` has 4 bits of exponent and 3 of mantissa, `bf8` 5 and 2; the exponents' bias is 8 and 16.
-There are no infinities, no negative zero, and one NaN, 0x80 ("FNUZ"), which is also what a number
-that is too large becomes.
+`fp8` has 4 bits of exponent and 3 of mantissa, `bf8` 5 and 2; the biases are 8 and 16. There are no
+infinities and no negative zero. The one NaN is 0x80 ("FNUZ"), which is also what a number that is
+too large becomes.
 Format: the CDNA3 ISA manual, section on data types; the fnuz types of the ONNX standard.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.instructions.operation import Function
+from refcomp.emulator.machine.arrays import Words
+
+Floats = npt.NDArray[np.float32]
+
+
+class _Format(NamedTuple):
+    mantissa_bits: int
+    bias: int  # of the exponent
+
 
 _NAN = 0x80
-# Type: bits of the mantissa, bias of the exponent.
-_FORMATS = {"fp8": (3, 8), "bf8": (2, 16)}
+_FORMATS = {"fp8": _Format(3, 8), "bf8": _Format(2, 16)}
 
 
 @cache
-def values_of(kind: str) -> Array:
-    """The f32 that each of the 256 bytes means."""
+def values_of(kind: str) -> Floats:
+    """Return the f32 that each of the 256 bytes means."""
     mantissa_bits, bias = _FORMATS[kind]
     octet = np.arange(256)
     exponent = (octet & 0x7F) >> mantissa_bits
@@ -35,24 +44,26 @@ def values_of(kind: str) -> Array:
     return np.where(octet == _NAN, np.float32(np.nan), signed).astype(np.float32)
 
 
-def from_bytes(octets: Array, kind: str) -> Array:
-    """f32 of bytes."""
+def from_bytes(octets: npt.ArrayLike, kind: str) -> Floats:
+    """Return bytes as f32."""
     return values_of(kind)[np.asarray(octets).astype(np.intp)]
 
 
-def to_bytes(value: Array, kind: str) -> Array:
-    """f32 -> bytes, to nearest even."""
-    return _encoded(value, kind, lambda units: np.rint(units))
+def to_bytes(value: npt.ArrayLike, kind: str) -> Words:
+    """Return f32 as bytes, rounded to nearest even."""
+    return _encoded(value, kind, np.rint)
 
 
-def to_bytes_by_chance(value: Array, noise: Array, kind: str) -> Array:
-    """f32 -> bytes, up where the upper bits of `noise`, taken as a fraction, and what is cut off
-    come to 1: stochastic rounding."""
+def to_bytes_by_chance(value: npt.ArrayLike, noise: npt.ArrayLike, kind: str) -> Words:
+    """Return f32 as bytes by stochastic rounding.
+
+    A number is rounded up where `noise`, 32 bits as a fraction, and what is cut off come to 1.
+    """
     chance = np.asarray(noise, np.uint32).astype(np.float64) / 2.0**32
     return _encoded(value, kind, lambda units: np.floor(units + chance))
 
 
-def _encoded(value: Array, kind: str, rounded: Any) -> Array:
+def _encoded(value: npt.ArrayLike, kind: str, rounded: Function) -> Words:
     mantissa_bits, bias = _FORMATS[kind]
     value = np.asarray(value, np.float32)
     size = np.where(np.isfinite(value), np.abs(value), np.float32(0)).astype(np.float64)
@@ -65,9 +76,10 @@ def _encoded(value: Array, kind: str, rounded: Any) -> Array:
     return np.where(is_beyond, _NAN, octet).astype(np.uint32)
 
 
-def to_xf32(value: Array) -> Array:
-    """f32 with the mantissa rounded to 10 bits, to nearest even."""
-    bits = np.asarray(value, np.float32).view(np.uint32)
+def to_xf32(value: npt.ArrayLike) -> Floats:
+    """Return f32 with the mantissa rounded to 10 bits, to nearest even."""
+    value = np.asarray(value, np.float32)
+    bits = value.view(np.uint32)
     rest = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     rounded = ((bits + rest) & ~np.uint32(0x1FFF)).view(np.float32)
     return np.where(np.isfinite(value), rounded, value).astype(np.float32)

@@ -1,25 +1,40 @@
-"""How undefined bits spread: for bitwise instructions bit by bit, so that padding does no harm.
+"""How undefined bits spread from sources to results.
 
-Each function takes the shadows of the sources, then their values, all as unsigned integers, and
-gives the shadow of the result: 1 for a bit that nothing wrote.
+Bitwise instructions spread them bit by bit, so that undefined padding beside a field does not
+make the field undefined. Each function takes the shadows of the sources, then their values, all as
+unsigned integers. It returns the shadow of the result: 1 for an undefined bit.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from refcomp.emulator.instructions.operation import Function
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import UNSIGNED, Array, Mask, bits_of
+
+
+def any_undefined(shadows: Iterable[Array]) -> Mask:
+    """Return where any of the shadows has undefined bits."""
+    found = np.zeros((), np.bool_)
+    for shadow in shadows:
+        found = found | (shadow != 0)
+    return found
+
+
+def all_bits(kind: str, where: Mask) -> Array:
+    """Return, as unsigned integers, all bits of a value of type `kind` set `where`, else 0."""
+    unsigned = UNSIGNED[bits_of(kind)]
+    return np.where(where, ~unsigned(0), unsigned(0))
 
 
 def of_and(s: Array, t: Array, a: Array, b: Array) -> Array:
-    """A defined 0 makes 0."""
+    """Spread through `a & b`: a defined 0 makes a defined 0."""
     return (s & t) | (s & b) | (t & a)
 
 
 def of_or(s: Array, t: Array, a: Array, b: Array) -> Array:
-    """A defined 1 makes 1."""
+    """Spread through `a | b`: a defined 1 makes a defined 1."""
     return (s & t) | (s & ~b) | (t & ~a)
 
 
@@ -32,24 +47,26 @@ def of_copy(s: Array, a: Array) -> Array:
 
 
 def of_sum(s: Array, t: Array, a: Array, b: Array) -> Array:
-    """Carries lead upwards only."""
+    """Spread through `a + b`: carries lead upwards only."""
     both = s | t
     return both | (~both + np.asarray(1, both.dtype))
 
 
 def of_low_bits(*both: Array) -> Array:
-    """Each bit depends on the bits of the sources up to it: sums, differences, products. A source
-    of one bit (a carry) counts as the lowest."""
-    shadows = both[: len(both) // 2]
-    widest = max((np.asarray(s) for s in shadows), key=lambda s: s.dtype.itemsize)
-    total = np.zeros((), widest.dtype)
+    """Spread from each bit to all higher ones, as in sums, differences and products.
+
+    A source of one bit (a carry) counts as the lowest bit.
+    """
+    shadows = [np.asarray(shadow) for shadow in both[: len(both) // 2]]
+    widest = max((shadow.dtype for shadow in shadows), key=lambda dtype: dtype.itemsize)
+    total = np.zeros((), widest)
     for shadow in shadows:
-        total = total | np.asarray(shadow).astype(widest.dtype)
-    return total | (~total + np.asarray(1, total.dtype))
+        total = total | shadow.astype(widest)
+    return total | (~total + np.asarray(1, widest))
 
 
-def of_low_bits_and_carry(*both: Array) -> tuple[Array, Array]:
-    """The same, of an instruction that also gives a carry."""
+def of_low_bits_and_carry(*both: Array) -> tuple[Array, Mask]:
+    """Spread as `of_low_bits`, for an instruction that also returns a carry."""
     total = of_low_bits(*both)
     return total, total != 0
 
@@ -63,17 +80,20 @@ def of_or_inverted(s: Array, t: Array, a: Array, b: Array) -> Array:
 
 
 def of_choice(s: Array, t: Array, c: Array, a: Array, b: Array, chosen: Array) -> Array:
-    """`b` where `chosen`, else `a`; where that is undefined, what both have in common is not."""
+    """Spread through the choice of `b` where `chosen`, else `a`.
+
+    Where `chosen` is undefined, the bits that `a` and `b` have in common are still defined.
+    """
     either = s | t | (a ^ b)
     return np.where(c, either, np.where(chosen, t, s))
 
 
-def by_shift(function: Function, amount: int) -> Callable[..., Array]:
-    """Of a shift whose amount is source number `amount` of two."""
+def by_shift(function: Function, amount: int) -> Function:
+    """Return the spread of a shift whose amount is source number `amount` of two."""
 
     def spread(*both: Array) -> Array:
         shadows, values = both[:2], both[2:]
-        moved: Any = [shadows[0], shadows[1]]
+        moved = list(shadows)
         moved[amount] = values[amount]
         wide = function(*moved)
         return np.where(shadows[amount] != 0, np.asarray(~np.zeros_like(wide)), wide)
@@ -81,53 +101,52 @@ def by_shift(function: Function, amount: int) -> Callable[..., Array]:
     return spread
 
 
-def by_signed_shift(function: Function, amount: int) -> Callable[..., Array]:
-    """Of one that brings in the sign, which is undefined where that is."""
+def by_signed_shift(function: Function, amount: int) -> Function:
+    """Return the spread of a shift that brings in the sign, which may be undefined."""
 
-    def moved(*given: Array) -> Array:
-        pair: Any = list(given)
+    def moved(first: Array, second: Array) -> Array:
+        pair = [first, second]
         shadow = np.asarray(pair[1 - amount])
         pair[1 - amount] = shadow.view(f"i{shadow.itemsize}")
-        found: Array = np.asarray(function(*pair)).view(shadow.dtype)
-        return found
+        return np.asarray(function(*pair)).view(shadow.dtype)
 
     return by_shift(moved, amount)
 
 
-def by_extension(function: Callable[[Array], Array]) -> Callable[..., Array]:
-    """Of an instruction that widens a part of its source by its sign."""
+def by_extension(function: Function) -> Function:
+    """Return the spread of an instruction that sign-extends a part of its source."""
     return lambda s, a: np.asarray(function(s)).view(f"u{np.asarray(s).itemsize}")
 
 
-def by_field(function: Function, sources: int) -> Callable[..., Array]:
-    """Of an instruction that only moves bits of its first source, as the others tell."""
+def by_field(function: Function, sources: int) -> Function:
+    """Return the spread of an instruction that moves bits of its first source.
+
+    The other sources say where to. Where they are undefined, so is the whole result.
+    """
 
     def spread(*both: Array) -> Array:
         shadows, values = both[:sources], both[sources:]
         moved = function(shadows[0], *values[1:])
-        unknown = np.zeros(np.shape(moved), np.bool_)
-        for shadow in shadows[1:]:
-            unknown = unknown | (shadow != 0)
-        return np.where(unknown, ~np.zeros_like(moved), moved)
+        return np.where(any_undefined(shadows[1:]), ~np.zeros_like(moved), moved)
 
     return spread
 
 
 class Tracked(NamedTuple):
-    """A function of two integers, with how undefined bits spread through it."""
+    """A function of two integers, with the spread of undefined bits through it."""
 
-    function: Callable[[Array, Array], Array]
-    # Shadows of the sources, then their values -> shadow of the result.
-    spread: Callable[[Array, Array, Array, Array], Array]
+    function: Function
+    spread: (
+        Function  # shadows of the sources, then their values -> shadow of the result
+    )
 
 
 def chained(first: Tracked, second: Tracked) -> Function:
-    """Of `second(first(a, b), c)`."""
+    """Return the spread of `second(first(a, b), c)`."""
 
-    def both(s: Array, t: Array, u: Array, a: Array, b: Array, c: Array) -> Array:
-        result: Array = second.spread(
-            first.spread(s, t, a, b), u, first.function(a, b), c
-        )
+    def spread(s: Array, t: Array, u: Array, a: Array, b: Array, c: Array) -> Array:
+        inner = first.spread(s, t, a, b)
+        result: Array = second.spread(inner, u, first.function(a, b), c)
         return result
 
-    return both
+    return spread

@@ -79,7 +79,7 @@ def test_an_index_must_be_defined_and_within():
         (UNDEFINED, "which register is meant depends on bits that nothing wrote")
     ]
     lines = ("s_set_gpr_idx_on 12, gpr_idx(SRC0)", "v_mov_b32_e32 v0, v4", "s_set_gpr_idx_off")
-    with pytest.raises(UserError, match="the index 12 leads beyond the registers that there are"):
+    with pytest.raises(UserError, match="the index 12 leads beyond the registers of the kernel"):
         _run(_waves(), *lines)
 
 

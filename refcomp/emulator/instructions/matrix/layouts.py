@@ -1,13 +1,13 @@
-"""Where the elements of the matrices of an MFMA lie: in which lane, and there at which place.
+"""The layouts of the matrices of an MFMA: the lane of each element, and its place in the lane.
 
     v_mfma_f32_16x16x1_4b_f32        four products of [16, 1] by [1, 16] at once
-    v_mfma_f32_16x16x1f32            the same, as gfx90a's instructions are named
+    v_mfma_f32_16x16x1f32            the same, as gfx90a names it
 
 A is [block, row, depth], B [block, depth, column], C and D [block, row, column], all with `rows`
-rows and columns. A lane holds `each` elements of a factor that follow each other in the depth:
-element k % each of lane rows * block + rows * blocks * (k // each) + row. Of the sums, four rows
-stand in four registers of a lane (of 64-bit sums: one), then come the lanes of other rows or
-blocks, then further registers.
+rows and columns. A lane holds `each` consecutive elements of a factor along the depth: element
+k % each of lane rows * block + rows * blocks * (k // each) + row. Of the sums, four rows stand in
+four registers of a lane (of 64-bit sums: one), then come the lanes of other rows or blocks, then
+further registers.
 Layouts: AMD's Matrix Instruction Calculator; the CDNA3 ISA manual, section on matrix arithmetic.
 """
 
@@ -26,7 +26,7 @@ _NAME = re.compile(
     r"v_mfma_(f32|i32|f64)_(4|16|32)x(?:4|16|32)x(\d+)(?:_(\d+)b)?(_?)"
     r"(xf32|f32|bf16|f16|i8|f64|(?:fp8|bf8)_(?:fp8|bf8))(_1k)?$"
 )
-# Bytes that a lane holds of a factor, as the instructions without the number of blocks are named.
+# Type -> bytes of a factor that a lane holds, of instructions whose names lack the blocks.
 _HELD = {"f32": 4, "f16": 8, "bf16": 4, "i8": 4, "f64": 8, "xf32": 8}
 _BYTES = {
     "f32": 4,
@@ -41,55 +41,53 @@ _BYTES = {
 
 
 class FactorTypes(NamedTuple):
-    """Types of the elements of both factors."""
+    """The types of the elements of both factors."""
 
     a: str
     b: str
 
 
 class SumPlaces(NamedTuple):
-    """Where the sums of a product lie in a wave: [block, row, column]."""
+    """The places of the sums of a product in a wave: int [block, row, column]."""
 
     lane: Array
-    # Number of the sum among those of its lane.
-    number: Array
+    number: Array  # of the sum among those of its lane
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`blocks` products of matrices with so many `rows` (and columns) and that `depth`; the types
-    of sums and of the elements of A and B. `has_denormals`: those of f16, bf16 and of their sums
-    are kept, which gfx90a does not."""
+    """The shape and the types of the products that an instruction computes."""
 
-    sum: str
-    rows: int
+    sum: str  # type of the sums
+    rows: int  # and columns
     depth: int
-    blocks: int
+    blocks: int  # number of products
     elements: FactorTypes
+    # Whether denormals of f16, bf16 and of their sums are kept; gfx90a flushes them.
     has_denormals: bool = True
 
     @property
     def each(self) -> int:
-        """How many elements of a factor a lane holds."""
+        """Number of elements of a factor that a lane holds."""
         return self.rows * self.depth * self.blocks // _WAVE
 
     @property
     def factor_words(self) -> int:
-        """How many registers of a factor a lane holds."""
+        """Number of registers of a factor that a lane holds."""
         return self.each * _BYTES[self.elements.a] // 4
 
     @property
     def sums(self) -> int:
-        """How many sums a lane holds."""
+        """Number of sums that a lane holds."""
         return self.rows * self.rows * self.blocks // _WAVE
 
     @property
     def sum_words(self) -> int:
-        """How many registers a sum takes."""
+        """Number of registers of a sum."""
         return 2 if self.sum == "f64" else 1
 
     def factor_lanes(self, file: Array) -> Array:
-        """[wave, lane, element] -> [wave, block, row, depth]."""
+        """Return [wave, lane, element] as [wave, block, row, depth]."""
         groups = self.depth // self.each
         parts = file.reshape(-1, groups, self.blocks, self.rows, self.each)
         return parts.transpose(0, 2, 3, 1, 4).reshape(
@@ -97,13 +95,12 @@ class Product:
         )
 
     def sum_places(self) -> SumPlaces:
-        """Where each sum lies."""
+        """Return where each sum lies."""
         block, row, column = np.ogrid[: self.blocks, : self.rows, : self.rows]
         height = 1 if self.sum == "f64" else 4
-        stripes = _WAVE // self.rows  # of `height` rows, side by side in the lanes
-        together = max(
-            1, _WAVE * height // (self.rows * self.rows)
-        )  # blocks side by side
+        # Stripes of `height` rows, and whole blocks, that stand side by side in the lanes.
+        stripes = _WAVE // self.rows
+        together = max(1, _WAVE * height // (self.rows * self.rows))
         stripe = row // height
         lane = column + self.rows * (block % together)
         lane = lane + self.rows * together * (stripe % (stripes // together))
@@ -114,8 +111,10 @@ class Product:
 
 
 def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
-    """What an instruction multiplies; None when it is no such product. `has_denormals` where the
-    GPU keeps them."""
+    """Return what an instruction multiplies; None for any other instruction.
+
+    `has_denormals`: whether the GPU keeps them.
+    """
     match = _NAME.match(mnemonic)
     if match is None:
         return None
@@ -132,20 +131,22 @@ def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
 
 
 def _is_whole(product: Product) -> bool:
-    """Whether each lane holds one or two registers of each factor, and all lanes hold sums."""
+    """Return whether each lane holds one or two registers of each factor, and all lanes sums."""
     held = product.rows * product.depth * product.blocks * _BYTES[product.elements.a]
     return held in (4 * _WAVE, 8 * _WAVE) and product.depth % product.each == 0
 
 
 def broadcast_blocks(blocks: int, size: int, chosen: int) -> Array:
-    """Modifiers cbsz and abid: of each block of A, the block that is read. Of every 2**size blocks
-    in a row it is number `chosen`."""
+    """Return the block of A that each product reads, by the modifiers cbsz and abid.
+
+    Of every 2**size consecutive blocks it is number `chosen`.
+    """
     number = np.arange(blocks)
     return (number >> size << size) + chosen
 
 
 def moved_lanes(pattern: int) -> Array:
-    """Modifier blgp: of each lane of B, the lane that is read."""
+    """Return the lane of B that each lane reads, by the modifier blgp."""
     lane = np.arange(_WAVE)
     if pattern in (1, 2):
         return lane % 32 + 32 * (pattern - 1)

@@ -1,10 +1,10 @@
-"""Products of matrices that lie spread over the lanes of a wave (MFMA).
+"""Products of matrices that are spread over the lanes of a wave (MFMA).
 
     v_mfma_f32_16x16x4_f32 a[0:3], v0, v1, a[0:3]        D = A . B + C
 
-`matrix_layouts` says where elements lie. All lanes take part, whatever EXEC says. f32 and f64 add
-one product after the other, rounding each time; narrower floats are summed up in f64, which may
-round, and rounded to f32 at the end, which a real GPU may do otherwise. Refuses, by Unsupported,
+`layouts` says where elements lie. All lanes take part, whatever EXEC holds. f32 and f64 add one
+product after the other, rounding each time. Products of narrower floats are summed in f64, which
+may round, and rounded to f32 at the end; a real GPU may round elsewhere. Refuses, by Unsupported,
 products of sparse matrices.
 Modifiers: the CDNA3 ISA manual, section on matrix arithmetic; AMD's Matrix Instruction Calculator.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from refcomp.emulator.instructions.matrix.layouts import (
 )
 from refcomp.emulator.instructions.small_floats import from_bytes, to_xf32
 from refcomp.emulator.instructions.tables.unfused import flushed
-from refcomp.emulator.machine.arrays import NUMPY, Array
+from refcomp.emulator.machine.arrays import NUMPY, Array, Mask, Words
 from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
 from refcomp.emulator.machine.sources import constant, vector_index
 from refcomp.emulator.machine.waves import Run, Waves
@@ -51,117 +50,149 @@ _MODIFIERS = {"cbsz", "abid", "blgp", "neg"}
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Where a matrix comes from: its first register, the lanes and then the blocks that are read
-    instead of the own ones (None: the own), and whether its elements are negated."""
+    """A matrix that is a factor of a product, and how it is read."""
 
-    index: int
-    element: str
-    lanes: Array | None
-    blocks: Array | None
+    index: int  # its first vector register
+    element: str  # type of its elements
+    lanes: Array | None  # the lane that each lane reads; None: itself
+    blocks: Array | None  # the block that each block reads; None: itself
     is_negative: bool
 
 
 def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run | None:
-    """The instruction, ready to run; None when it is no such product."""
+    """Bind a product of matrices; None for any other instruction."""
     product = product_of(instruction.mnemonic, has_denormals=has_denormals)
     if product is None:
         return None
-    if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
-        told = ", ".join(unknown)
-        raise Unsupported(
-            f"{told} of a matrix product is not known", where=str(instruction)
-        )
-    factors = _factors(product, instruction)
-    c, is_negative = (
-        instruction.operands[3],
-        flags_of(instruction.modifiers, "neg", 3)[2],
-    )
-    index = vector_index(instruction.operands[0])
-    order = _order(product)
-
-    def run(waves: Waves) -> None:
-        a, b = (_read(product, waves.values, factor, waves.rows) for factor in factors)
-        sums = _sums(product, waves.values, c, waves, order)
-        total = _multiply(product, a, b, np.negative(sums) if is_negative else sums)
-        shadow = (
-            None
-            if waves.shadow is None
-            else _undefined(product, waves, factors, c, order)
-        )
-        _write(product, waves, index, total, waves.values, order)
-        if waves.shadow is not None:
-            _write(product, waves, index, shadow, waves.shadow, order)
-            _mark(product, waves, index, shadow)
-
-    return run
-
-
-def _factors(product: Product, instruction: Instruction) -> tuple[Factor, Factor]:
-    _, a, b, _ = instruction.operands
     modifiers = instruction.modifiers
+    if unknown := sorted(set(modifiers) - _MODIFIERS):
+        names = ", ".join(unknown)
+        raise Unsupported(
+            f"{names} of a matrix product is not known", where=str(instruction)
+        )
+    result, a, b, c = instruction.operands
     negated = flags_of(modifiers, "neg", 3)
-    size, chosen, pattern = (
-        int(modifiers.get(name, "0")) for name in ("cbsz", "abid", "blgp")
-    )
-    blocks = broadcast_blocks(product.blocks, size, chosen) if size else None
-    if blocks is not None and blocks.max() >= product.blocks:
-        raise Unsupported("this cbsz and abid name no block", where=str(instruction))
+    size = int(modifiers.get("cbsz", "0"))
+    blocks = None
+    if size:
+        blocks = broadcast_blocks(product.blocks, size, int(modifiers.get("abid", "0")))
+        if blocks.max() >= product.blocks:
+            raise Unsupported(
+                "this cbsz and abid name no block", where=str(instruction)
+            )
+    pattern = int(modifiers.get("blgp", "0"))
     lanes = moved_lanes(pattern) if pattern else None
-    return (
-        Factor(vector_index(a), product.elements.a, None, blocks, negated[0]),
-        Factor(vector_index(b), product.elements.b, lanes, None, negated[1]),
-    )
-
-
-class _SumOrder(NamedTuple):
-    """Permutations between the sums of a product, [block, row, column], and as lanes hold them,
-    [lane, sum]: both flat."""
-
-    # Of each sum of the product, its place in the lanes.
-    to_lanes: Array
-    # Of each place in the lanes, its sum of the product.
-    from_lanes: Array
-
-
-def _order(product: Product) -> _SumOrder:
     places = product.sum_places()
     to_lanes = (places.lane * product.sums + places.number).reshape(-1)
-    return _SumOrder(to_lanes, np.argsort(to_lanes))
+    bound = _BoundProduct(
+        product,
+        a=Factor(vector_index(a), product.elements.a, None, blocks, negated[0]),
+        b=Factor(vector_index(b), product.elements.b, lanes, None, negated[1]),
+        c=c,
+        is_negative=negated[2],
+        index=vector_index(result),
+        to_lanes=to_lanes,
+        from_lanes=np.argsort(to_lanes),
+    )
+    return bound.run
 
 
-def _words(file: File, index: int, count: int, rows: Rows) -> Array:
-    """[wave, lane, register]."""
+@dataclass(frozen=True, slots=True)
+class _BoundProduct:
+    """A product that is bound to its operands."""
+
+    product: Product
+    a: Factor
+    b: Factor
+    c: Operand
+    is_negative: bool  # whether C is negated
+    index: int  # the first vector register of D
+    # Permutations of the sums: as the product has them, [block, row, column], and as the lanes hold
+    # them, [lane, sum]. Both are flat.
+    to_lanes: Array  # of each sum of the product, its place in the lanes
+    from_lanes: Array  # of each place in the lanes, its sum of the product
+
+    def run(self, waves: Waves) -> None:
+        a = self._read(waves.values, self.a, waves.rows)
+        b = self._read(waves.values, self.b, waves.rows)
+        c = self._sums(waves, waves.values)
+        total = _multiply(self.product, a, b, np.negative(c) if self.is_negative else c)
+        if waves.shadow is None:
+            self._write(waves.values, waves.rows, total)
+            return
+        # Shadows are read before D is written, which may be A, B or C, too.
+        shadow = self._undefined(waves, waves.shadow)
+        self._write(waves.values, waves.rows, total)
+        self._write(waves.shadow, waves.rows, shadow)
+        count = self.product.sums * self.product.sum_words
+        numbers = range(FIRST_VECTOR + self.index, FIRST_VECTOR + self.index + count)
+        if shadow.any():
+            waves.dirty.update(numbers)
+        elif isinstance(waves.rows, slice):
+            waves.dirty.difference_update(numbers)
+
+    def _read(self, file: File, factor: Factor, rows: Rows) -> Array:
+        """Return A, or the transpose of B: [wave, block, row, depth]."""
+        product = self.product
+        words = read_words(file, factor.index, product.factor_words, rows)
+        if factor.lanes is not None:
+            words = np.ascontiguousarray(words[:, factor.lanes])
+        matrix = product.factor_lanes(_READ[factor.element](words))
+        matrix = matrix if product.has_denormals else flushed(matrix)
+        if factor.blocks is not None:
+            matrix = matrix[:, factor.blocks]
+        return np.negative(matrix) if factor.is_negative else matrix
+
+    def _sums(self, waves: Waves, file: File) -> Array:
+        """Return C: [wave, block, row, column]."""
+        product = self.product
+        shape = waves.count(), product.blocks, product.rows, product.rows
+        dtype = NUMPY[product.sum]
+        if self.c.file == "c":
+            return np.full(shape, constant(self.c.text, product.sum), dtype)
+        count = product.sums * product.sum_words
+        words = read_words(file, vector_index(self.c), count, waves.rows)
+        flat = words.view(dtype).reshape(waves.count(), -1)
+        return flat.take(self.to_lanes, axis=1).reshape(shape)
+
+    def _undefined(self, waves: Waves, shadow: File) -> Array:
+        """Return all bits of the elements whose row, column or old value has undefined bits."""
+        a = self._undefined_rows(shadow, self.a, waves.rows)
+        b = self._undefined_rows(shadow, self.b, waves.rows)
+        total = a[..., :, None] | b[..., None, :]
+        width = 4 * self.product.sum_words
+        if self.c.file != "c":
+            total = total | (self._sums(waves, shadow).view(f"u{width}") != 0)
+        ones = np.array(-1, f"i{width}")
+        return np.where(total, ones, 0).astype(ones.dtype)
+
+    def _undefined_rows(self, shadow: File, factor: Factor, rows: Rows) -> Mask:
+        """Return which rows, [wave, block, row], have undefined bits."""
+        words = read_words(shadow, factor.index, self.product.factor_words, rows)
+        if factor.lanes is not None:
+            words = words[:, factor.lanes]
+        lanes = np.repeat(words.any(axis=-1)[..., None], self.product.each, axis=-1)
+        found = self.product.factor_lanes(lanes).any(axis=-1)
+        return found if factor.blocks is None else found[:, factor.blocks]
+
+    def _write(self, file: File, rows: Rows, matrix: Array) -> None:
+        """Write [wave, block, row, column] to the registers of D."""
+        waves = len(matrix)
+        sums = np.ascontiguousarray(matrix).reshape(waves, -1)
+        flat = sums.take(self.from_lanes, axis=1)
+        count = self.product.sums * self.product.sum_words
+        words = flat.view(np.uint32).reshape(waves, -1, count)
+        for number in range(count):
+            file.v[self.index + number, rows] = words[:, :, number]
+
+
+def read_words(file: File, index: int, count: int, rows: Rows) -> Words:
+    """Return `count` vector registers: [wave, lane, register]."""
     return np.stack([file.v[index + n, rows] for n in range(count)], axis=-1)
 
 
-def _read(product: Product, file: File, factor: Factor, rows: Rows) -> Array:
-    """[wave, block, row, depth]: a matrix, or the transpose of one."""
-    words = _words(file, factor.index, product.factor_words, rows)
-    if factor.lanes is not None:
-        words = np.ascontiguousarray(words[:, factor.lanes])
-    matrix = product.factor_lanes(_READ[factor.element](words))
-    matrix = matrix if product.has_denormals else flushed(matrix)
-    if factor.blocks is not None:
-        matrix = matrix[:, factor.blocks]
-    return np.negative(matrix) if factor.is_negative else matrix
-
-
-def _sums(
-    product: Product, file: File, operand: Operand, waves: Waves, order: _SumOrder
-) -> Array:
-    """[wave, block, row, column]."""
-    numpy, shape = NUMPY[product.sum], (product.blocks, product.rows, product.rows)
-    if operand.file == "c":
-        return np.full(
-            (waves.count(), *shape), constant(operand.text, product.sum), numpy
-        )
-    count = product.sums * product.sum_words
-    words = _words(file, vector_index(operand), count, waves.rows)
-    flat = words.view(numpy).reshape(waves.count(), -1)
-    return flat.take(order.to_lanes, axis=1).reshape(-1, *shape)
-
-
 def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
+    """Return A . B + C, where `b` is the transpose of B."""
     if product.sum in product.elements:
         fma = fma_f32 if product.sum == "f32" else fma_f64
         for k in range(product.depth):
@@ -175,56 +206,3 @@ def _multiply(product: Product, a: Array, b: Array, sums: Array) -> Array:
         sums = flushed(sums)
     total = (a.astype(np.float64) @ b.astype(np.float64) + sums).astype(np.float32)
     return total if product.has_denormals else flushed(total)
-
-
-def _undefined(
-    product: Product, waves: Waves, factors: Any, c: Operand, order: _SumOrder
-) -> Array:
-    """All bits of an element whose row, column or old value has undefined bits."""
-    shadow = waves.shadow
-    a, b = (_undefined_rows(product, shadow, factor, waves.rows) for factor in factors)
-    total = a[..., :, None] | b[..., None, :]
-    if c.file != "c":
-        unsigned = f"u{4 * product.sum_words}"
-        total = total | (_sums(product, shadow, c, waves, order).view(unsigned) != 0)
-    ones = np.array(-1, f"i{4 * product.sum_words}")
-    return np.where(total, ones, 0).astype(ones.dtype)
-
-
-def _undefined_rows(
-    product: Product, shadow: Array, factor: Factor, rows: Rows
-) -> Array:
-    words = _words(shadow, factor.index, product.factor_words, rows)
-    if factor.lanes is not None:
-        words = words[:, factor.lanes]
-    lanes = np.repeat(words.any(axis=-1)[..., None], product.each, axis=-1)
-    found = product.factor_lanes(lanes).any(axis=-1)
-    return found if factor.blocks is None else found[:, factor.blocks]
-
-
-def _write(
-    product: Product,
-    waves: Waves,
-    index: int,
-    matrix: Array,
-    file: File,
-    order: _SumOrder,
-) -> None:
-    flat = (
-        np.ascontiguousarray(matrix)
-        .reshape(len(matrix), -1)
-        .take(order.from_lanes, axis=1)
-    )
-    count = product.sums * product.sum_words
-    words = flat.view(np.uint32).reshape(len(matrix), -1, count)
-    for number in range(count):
-        file.v[index + number, waves.rows] = words[:, :, number]
-
-
-def _mark(product: Product, waves: Waves, index: int, shadow: Array) -> None:
-    count = product.sums * product.sum_words
-    numbers = range(FIRST_VECTOR + index, FIRST_VECTOR + index + count)
-    if shadow.any():
-        waves.dirty.update(numbers)
-    elif isinstance(waves.rows, slice):
-        waves.dirty.difference_update(numbers)

@@ -1,7 +1,8 @@
 """Accesses whose memory is known only when they run: flat_... and buffer_...
 
-What an instruction moves or updates stands in its name; which memory, and where in it, is given to
-`make`, so that an instruction whose lanes are in several memories is made once for each.
+The name of an instruction says what it moves or updates. The memory and the addresses in it are
+arguments of `make`, so that an instruction whose lanes are in several memories is made once for
+each.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from refcomp.emulator.instructions.memory.atomics import bind_update, operands_o
 from refcomp.emulator.instructions.memory.loads_and_stores import (
     GLOBAL,
     Address,
-    Run,
     Space,
     Transfer,
     bind_load,
@@ -22,35 +22,36 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     transfer_of,
 )
 from refcomp.emulator.machine.sources import vector_index
+from refcomp.emulator.machine.waves import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Anywhere:
-    """`make` has the access go to a memory, at an address in it. It is of `size` bytes a lane, and
-    fills the vector registers `written`, if it fills any whole. `words` are accesses that do the
-    same word by word, where it is of several."""
+    """An access that is not bound to a memory yet."""
 
     make: Callable[[Space, Address], Run]
-    size: int
-    written: RegisterRange | None
+    size: int  # bytes a lane
+    written: RegisterRange | None  # vector registers that it fills whole
+    # Accesses that do the same word by word, of an access of several words.
     words: tuple[Anywhere, ...] = ()
 
 
 def bind_anywhere(instruction: Instruction, data: Operand) -> Anywhere | None:
-    """A load to `data`, a store or an update by it; None for any other instruction."""
+    """Return a load to `data`, a store or an update by it; None for any other instruction."""
     if "_atomic_" in instruction.mnemonic:
         return _update(instruction, data)
     transfer = transfer_of(instruction.mnemonic)
     if transfer is None:
         return None
-    words = range(transfer.count if transfer.count > 1 else 0)
+    whole = _transfer(instruction, transfer, data)
+    if transfer.count == 1:
+        return whole
     one = replace(transfer, count=1)
+    words = [
+        replace(data, index=data.index + n, count=1) for n in range(transfer.count)
+    ]
     return replace(
-        _transfer(instruction, transfer, data),
-        words=tuple(
-            _transfer(instruction, one, replace(data, index=data.index + n, count=1))
-            for n in words
-        ),
+        whole, words=tuple(_transfer(instruction, one, word) for word in words)
     )
 
 
@@ -58,11 +59,15 @@ def _transfer(instruction: Instruction, transfer: Transfer, data: Operand) -> An
     size = transfer.width * transfer.count
     if transfer.is_store:
         return Anywhere(
-            lambda s, a: bind_store(instruction, s, a, transfer, data), size, None
+            lambda space, address: bind_store(
+                instruction, space, address, transfer, data
+            ),
+            size,
+            None,
         )
     result = vector_index(data)
     return Anywhere(
-        lambda s, a: bind_load(instruction, s, a, transfer, result),
+        lambda space, address: bind_load(instruction, space, address, transfer, result),
         size,
         None if transfer.place else RegisterRange(result, transfer.count),
     )
@@ -70,11 +75,11 @@ def _transfer(instruction: Instruction, transfer: Transfer, data: Operand) -> An
 
 def _update(instruction: Instruction, data: Operand) -> Anywhere | None:
     result = operands_of_update(instruction).result
-    if bind_update(instruction, GLOBAL, lambda waves: 0, data, result) is None:
+    if bind_update(instruction, GLOBAL, lambda waves: waves.mask, data, result) is None:
         return None
 
-    def make(space: Space, place: Address) -> Run:
-        found = bind_update(instruction, space, place, data, result)
+    def make(space: Space, address: Address) -> Run:
+        found = bind_update(instruction, space, address, data, result)
         assert found is not None
         return found
 

@@ -1,16 +1,18 @@
-"""Accesses through a descriptor of a buffer: buffer_load..., buffer_store..., buffer_atomic...
+"""Accesses through the descriptor of a buffer: buffer_load..., buffer_store..., buffer_atomic...
 
     buffer_load_dword v0, v1, s[0:3], s4 offen offset:16
 
-The descriptor, four scalar registers, has an address, a stride, how many records there are, and how
-elements are interleaved. What lies behind the records reads 0 and is not written: that is what it
-is for, and nothing is told of it. Of several words each is looked at by itself, but for RDNA3's
-vector accesses, which are whole in range or not at all. Linear, an element lies at stride * index +
-offset; swizzled, `index_stride` indices stand side by side, four bytes of each at a time. Where
-private memory is reached through such a descriptor (gfx90a), each wave has the bytes of all its
-lanes behind the address `SCRATCH`, swizzled.
-Refuses, by Unsupported, elements of formats, swizzled ones of more than four bytes, and where GPUs
-have other fields (gfx1100), all but buffers of bytes side by side.
+The descriptor, four scalar registers, holds an address, a stride, the number of records, and how
+elements are interleaved. An access beyond the records reads 0 and writes nothing; that is the
+purpose of descriptors, so it is not reported. Each of several words is checked by itself, but a
+vector access of RDNA3 is in range as a whole or not at all.
+
+In a linear buffer, an element lies at stride * index + offset. In a swizzled one, `index_stride`
+indices stand side by side, four bytes of each at a time. gfx90a reaches private memory by a
+swizzled buffer at the address `SCRATCH`, where each wave has the bytes of all its lanes.
+
+Refuses, by Unsupported, elements of formats, and swizzled elements of more than four bytes. On GPUs
+with other fields of the descriptor (gfx1100), refuses all but buffers of bytes side by side.
 Manuals: MI200 and CDNA3 ISA, section on vector memory buffer instructions; RDNA3 ISA, section on
 buffer resources; for RDNA3's check of a whole access, OOB_SELECT as Mesa's drivers have it.
 """
@@ -20,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     GLOBAL,
     PRIVATE,
     Address,
-    Run,
     Space,
     checked,
     offset_of,
@@ -40,84 +40,77 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     transfer_of,
 )
 from refcomp.emulator.instructions.memory.scalar_loads import load_scalars
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.machine.sources import OperandSource, vector_source
-from refcomp.emulator.machine.waves import CheckedOffsets, Waves
+from refcomp.emulator.machine.waves import CheckedOffsets, Run, Waves
 from refcomp.foundation.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
+# fmt: off
 _MODIFIERS = {
-    "idxen",
-    "offen",
-    "offset",
-    "sc0",
-    "sc1",
-    "nt",
-    "glc",
-    "slc",
-    "dlc",
-    "scc",
-    "lds",
+    "idxen", "offen", "offset", "sc0", "sc1", "nt", "glc", "slc", "dlc", "scc", "lds",
 }
-# Where the private memory of all waves lies for those who reach it through a descriptor.
+# fmt: on
+# The address of the private memory of all waves, for accesses through a descriptor.
 SCRATCH = 1 << 46
-# Swizzled; so many bytes as there may be; the lane is added to the index; 64 lanes side by side.
-SCRATCH_DESCRIPTOR = (0, SCRATCH >> 32 | 1 << 31, 0xFFFFFFFF, 1 << 23 | 3 << 21)
 _SCRATCH_END = SCRATCH << 1
+# Swizzled, of the greatest size; the lane is added to the index; 64 lanes side by side.
+SCRATCH_DESCRIPTOR = (0, SCRATCH >> 32 | 1 << 31, 0xFFFFFFFF, 1 << 23 | 3 << 21)
 
 
 def wave_bytes(private_bytes: int, lanes: int) -> int:
-    """How many bytes of private memory a wave has."""
+    """Return how many bytes of private memory a wave has."""
     return -(-private_bytes // _PIECE) * _PIECE * lanes
 
 
 @dataclass(frozen=True, slots=True)
 class BufferAddresses:
-    """Where each lane accesses, and whether that is private memory: `address`, `reach`, from which
-    the records are counted, and `number`, that of the record: [wave, lane]; of each wave how many
-    `records` there are, and whether its buffer is swizzled: [wave, 1]."""
+    """The addresses of an access. All fields are u64 but `is_swizzled`."""
 
-    address: Array
-    reach: Array
-    number: Array
-    records: Array
-    is_swizzled: Array
+    address: Array  # [wave, lane]
+    reach: Array  # [wave, lane]: the address less that of the first record
+    number: Array  # [wave, lane]: number of the record
+    records: Array  # [wave, 1]: how many records there are; of a linear buffer, bytes
+    is_swizzled: Mask  # [wave, 1]
 
-    def holds(self, size: int) -> Array:
-        """Where so many bytes are in range."""
+    def holds(self, size: int) -> Mask:
+        """Return where so many bytes are in range."""
         linear = self.reach + np.uint64(size) <= self.records
         return np.where(self.is_swizzled, self.number < self.records, linear)
 
-    def is_private(self) -> Array:
-        """Which addresses are those of private memory."""
+    def is_private(self) -> Mask:
+        """Return which addresses are those of private memory."""
         return (self.address >= SCRATCH) & (self.address < _SCRATCH_END)
 
 
-class _Held:
-    """The place of an access, for the time that it takes: it may overwrite its own addresses."""
+class _HeldAddresses:
+    """The addresses of an access while it runs, since it may overwrite the registers of them."""
 
     place: BufferAddresses
 
     def address(self, offset: int) -> Address:
-        """Its addresses, and some bytes more."""
+        """Return the addresses, `offset` bytes further on."""
         return lambda waves: self.place.address + np.uint64(offset)
 
 
 def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | None:
-    """The instruction, ready to run; None when it is no such access. `is_plain` has it refuse
-    descriptors as `_refuse_fields` does, and look at all words together."""
+    """Bind an access through a descriptor; None for any other instruction.
+
+    `is_plain` (RDNA3): refuse descriptors as `_refuse_fields` does, and check all words together.
+    """
     if not instruction.mnemonic.startswith("buffer_"):
         return None
+    where = str(instruction)
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
-        told = ", ".join(unknown)
-        raise Unsupported(
-            f"{told} of an access to a buffer is not known", where=str(instruction)
-        )
-    access, is_direct = _access(instruction), "lds" in instruction.modifiers
+        names = ", ".join(unknown)
+        raise Unsupported(f"{names} of an access to a buffer is not known", where=where)
+    access = _access(instruction)
     if access is None:
         return None
+    is_direct = "lds" in instruction.modifiers
     place = _place(instruction, is_plain)
-    find, held = checked(instruction, place.sources, place.find), _Held()
+    find = checked(instruction, place.sources, place.find)
+    held = _HeldAddresses()
     whole = _within_range(access, held, 0)
     words = () if is_plain else access.words
     parts = [
@@ -125,22 +118,19 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
     ]
 
     def run(waves: Waves) -> None:
-        held.place = found = find(waves)
+        found = find(waves)
+        held.place = found
         if access.size > _PIECE and found.is_swizzled.any():
-            raise Unsupported(
-                "a swizzled access of more than 4 bytes", where=str(instruction)
-            )
+            raise Unsupported("a swizzled access of more than 4 bytes", where=where)
         rest = waves.mask
         if is_direct and (rest & ~found.holds(access.size)).any():
-            raise Unsupported(
-                "a load to shared memory out of range", where=str(instruction)
-            )
+            raise Unsupported("a load to shared memory out of range", where=where)
         if parts:
-            split = rest & found.holds(_PIECE) & ~found.holds(access.size)
-            if split.any():
+            partial = rest & found.holds(_PIECE) & ~found.holds(access.size)
+            if partial.any():
                 for part in parts:
-                    part(waves, split)
-                rest = rest & ~split
+                    part(waves, partial)
+                rest = rest & ~partial
         whole(waves, rest)
 
     return run
@@ -152,124 +142,104 @@ def _access(instruction: Instruction) -> Anywhere | None:
     transfer = transfer_of(instruction.mnemonic)
     size = _PIECE if transfer is None else transfer.width
     return Anywhere(
-        lambda space, place: bind_into_shared(instruction, space, place), size, None
+        lambda space, address: bind_into_shared(instruction, space, address), size, None
     )
 
 
 def _within_range(
-    access: Anywhere, held: _Held, offset: int
-) -> Callable[[Any, Array], None]:
-    """An access so far behind the place, in those lanes of some where all of it is in range; what
-    it fills becomes 0 in the others."""
-    address = held.address(offset)
-    usual, private = access.make(GLOBAL, address), access.make(_SCRATCH_SPACE, address)
+    access: Anywhere, held: _HeldAddresses, offset: int
+) -> Callable[[Waves, Mask], None]:
+    """Return what makes an access, `offset` bytes after the held addresses, in some lanes.
 
-    def run(waves: Waves, lanes: Array) -> None:
+    Lanes of which a part of the access is out of range access nothing; registers that it would
+    fill become 0.
+    """
+    address = held.address(offset)
+    usual = access.make(GLOBAL, address)
+    private = access.make(_SCRATCH_SPACE, address)
+    written = access.written
+
+    def run(waves: Waves, lanes: Mask) -> None:
         inside = lanes & held.place.holds(offset + access.size)
-        outside, is_private = lanes & ~inside, held.place.is_private()
-        if access.written is not None and outside.any():
-            registers = access.written
-            in_lanes(waves, outside, lambda some: _clear(some, registers))
-        for mask, one in (
-            (inside & is_private, private),
-            (inside & ~is_private, usual),
-        ):
-            if mask.any():
-                in_lanes(waves, mask, one)
+        outside = lanes & ~inside
+        is_private = held.place.is_private()
+        if written is not None and outside.any():
+            in_lanes(waves, outside, lambda waves: _clear(waves, written))
+        if (inside & is_private).any():
+            in_lanes(waves, inside & is_private, private)
+        if (inside & ~is_private).any():
+            in_lanes(waves, inside & ~is_private, usual)
 
     return run
 
 
 def _clear(waves: Waves, registers: RegisterRange) -> None:
+    zeros = np.zeros(int(waves.mask.sum()), np.uint32)
     for number in range(registers.count):
-        put(
-            waves,
-            registers.first + number,
-            np.zeros(int(waves.mask.sum()), np.uint32),
-            None,
-        )
+        put(waves, registers.first + number, zeros, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _BufferPlace:
-    """How an access finds its place."""
+    """How an access finds its addresses."""
 
-    # All operands that it depends on.
-    sources: list[OperandSource]
-    # Waves -> addresses of their lanes.
-    find: Callable[[Array], BufferAddresses]
+    sources: list[OperandSource]  # all operands that they depend on
+    find: Callable[[Waves], BufferAddresses]
 
 
 def _place(instruction: Instruction, is_plain: bool) -> _BufferPlace:
     vector, descriptor, more = instruction.operands[-3:]
     words = _descriptor(descriptor)
-    scalar, constant = (
-        vector_source(more, "u32", {}, 0),
-        np.uint64(offset_of(instruction)),
-    )
-    parts = _vector_parts(instruction, vector)
+    scalar = vector_source(more, "u32", {}, 0)
+    constant = np.uint64(offset_of(instruction))
+    # The index comes first where both are in vector registers.
+    index = offset = None
+    if "idxen" in instruction.modifiers:
+        index = _vector_word(vector, 0)
+    if "offen" in instruction.modifiers:
+        offset = _vector_word(vector, 0 if index is None else 1)
     lane = np.arange(instruction.lanes, dtype=np.uint64)
 
     def find(waves: Waves) -> BufferAddresses:
-        low, high = words.low.value(waves), words.high.value(waves)
+        low = words.low.value(waves)
+        high = words.high.value(waves)
         if is_plain:
             _refuse_fields(instruction, low, high)
-        by_lane = np.where(
-            high >> np.uint64(55) & np.uint64(1) == 1, lane, np.uint64(0)
+        adds_lane = high >> np.uint64(55) & np.uint64(1) == 1
+        number = _wide(index, waves) + np.where(adds_lane, lane, np.uint64(0))
+        within = _wide(offset, waves) + constant
+        return _located(
+            low, high, number=number, within=within, scalar=_wide(scalar, waves)
         )
-        number = _wide(parts.index, waves) + by_lane
-        within = _wide(parts.offset, waves) + constant
-        return _located(low, high, number, within, _wide(scalar, waves))
 
-    vectors = [part for part in (parts.index, parts.offset) if part is not None]
+    vectors = [source for source in (index, offset) if source is not None]
     return _BufferPlace([words.low, words.high, scalar, *vectors], find)
 
 
-@dataclass(frozen=True, slots=True)
-class _VectorParts:
-    """What of an address stands in vector registers; None: that part is 0."""
-
-    # Number of the record, by `idxen`.
-    index: OperandSource | None
-    # Bytes, by `offen`.
-    offset: OperandSource | None
-
-
-def _vector_parts(instruction: Instruction, vector: Operand) -> _VectorParts:
-    """The index comes first where both stand in registers."""
-    found: list[OperandSource | None] = []
-    for name in ("idxen", "offen"):
-        if name in instruction.modifiers:
-            place = vector.index + sum(part is not None for part in found)
-            found.append(
-                vector_source(replace(vector, index=place, count=1), "u32", {}, 0)
-            )
-        else:
-            found.append(None)
-    return _VectorParts(*found)
+def _vector_word(operand: Operand, number: int) -> OperandSource:
+    one = replace(operand, index=operand.index + number, count=1)
+    return vector_source(one, "u32", {}, 0)
 
 
 _SCALARS = re.compile(r"s_buffer_load_dword(?:x(\d+))?$")
 
 
 def bind_buffer_scalars(instruction: Instruction) -> Run | None:
-    """Loads of scalar registers, ready to run; None for anything else."""
+    """Bind a load of scalar registers through a descriptor; None for any other instruction."""
     match = _SCALARS.match(instruction.mnemonic)
     if match is None:
         return None
-    count, (result, descriptor, offset) = int(match[1] or 1), instruction.operands
+    count = int(match[1] or 1)
+    result, descriptor, offset = instruction.operands
     words = _descriptor(descriptor)
-    more, constant = (
-        vector_source(offset, "u32", {}, 0),
-        np.uint64(offset_of(instruction)),
-    )
+    more = vector_source(offset, "u32", {}, 0)
+    constant = np.uint64(offset_of(instruction))
     ends = np.arange(_PIECE, _PIECE * (count + 1), _PIECE, dtype=np.uint64)
 
     def run(waves: Waves) -> None:
-        low, high, within = (
-            _wide(source, waves) for source in (words.low, words.high, more)
-        )
-        within = (within + constant) & ~np.uint64(3)
+        low = _wide(words.low, waves)
+        high = _wide(words.high, waves)
+        within = (_wide(more, waves) + constant) & ~np.uint64(3)
         # Records, of a scalar load, are as long as the stride says.
         limit = (high & np.uint64(0xFFFFFFFF)) * np.maximum(_stride(low), np.uint64(1))
         address = (low & np.uint64((1 << 48) - 1)) + within
@@ -288,9 +258,9 @@ def bind_buffer_scalars(instruction: Instruction) -> Run | None:
 
 
 def _load_word(
-    waves: Waves, ins: Instruction, result: int, address: Array, inside: Array
+    waves: Waves, ins: Instruction, result: int, address: Array, inside: Mask
 ) -> None:
-    """One scalar register of each wave, 0 where that is out of range."""
+    """Load one scalar register of each wave, or 0 where that is out of range."""
     rows = waves.rows
     waves.write_scalar(result, "u32", np.zeros(len(inside), np.uint32))
     waves.define((result,))
@@ -304,10 +274,8 @@ def _load_word(
 class _DescriptorWords:
     """The four scalar registers of a descriptor, as two numbers of 64 bits."""
 
-    # Bits 0 to 63: address, stride, and whether the buffer is swizzled.
-    low: OperandSource
-    # Bits 64 to 127: number of records, and how they are laid out.
-    high: OperandSource
+    low: OperandSource  # bits 0 to 63: address, stride, and whether the buffer is swizzled
+    high: OperandSource  # bits 64 to 127: number of records, and how they are laid out
 
 
 def _descriptor(operand: Operand) -> _DescriptorWords:
@@ -320,8 +288,11 @@ def _stride(low: Array) -> Array:
 
 
 def _refuse_fields(instruction: Instruction, low: Array, high: Array) -> None:
-    """RDNA3 has other fields for swizzling, strides and bounds: nothing but an address and how
-    many bytes there are (OOB_SELECT 3, a raw buffer) means the same there."""
+    """Raise Unsupported for fields that mean something else on RDNA3.
+
+    Those are swizzling, strides and bounds. An address with a number of bytes (OOB_SELECT 3, a raw
+    buffer) means the same.
+    """
     odd = low >> np.uint64(48) | high >> np.uint64(55) & np.uint64(1)
     if np.any(odd) or np.any(high >> np.uint64(60) & np.uint64(3) != 3):
         raise Unsupported(
@@ -331,27 +302,32 @@ def _refuse_fields(instruction: Instruction, low: Array, high: Array) -> None:
 
 
 def _wide(source: OperandSource | None, waves: Waves) -> Array:
-    return (
-        np.uint64(0)
-        if source is None
-        else np.asarray(source.value(waves)).astype(np.uint64)
-    )
+    """Return the value as u64; None: 0."""
+    if source is None:
+        return np.zeros((), np.uint64)
+    return np.asarray(source.value(waves)).astype(np.uint64)
 
 
 def _located(
-    low: Array, high: Array, number: Array, within: Array, scalar: Array
+    low: Array,
+    high: Array,
+    *,
+    number: Array,  # of the record
+    within: Array,  # offset in bytes
+    scalar: Array,  # bytes that are added to all addresses
 ) -> BufferAddresses:
-    """By the fields of the descriptor: an index, an offset, and what is added to all addresses."""
-    by_lane = high >> np.uint64(55) & np.uint64(1)
-    base, stride = low & np.uint64((1 << 48) - 1), _stride(low)
-    stride = stride | (by_lane * (high >> np.uint64(47) & np.uint64(15))) << np.uint64(
-        14
-    )
+    """Return the addresses by the fields of the descriptor, bits `low` and `high`."""
+    adds_lane = high >> np.uint64(55) & np.uint64(1)
+    base = low & np.uint64((1 << 48) - 1)
+    # With the lane added, the stride has four more bits.
+    stride = _stride(low) | (
+        adds_lane * (high >> np.uint64(47) & np.uint64(15))
+    ) << np.uint64(14)
     is_swizzled = low >> np.uint64(63) == 1
     together = np.uint64(8) << (high >> np.uint64(53) & np.uint64(3))
     piece = np.uint64(_PIECE)
     linear = within + stride * number
-    # The address comes out right, as LLVM counts on, where the sum of offsets does not fit.
+    # LLVM relies on offsets that are added modulo 2**32.
     offset = within & np.uint64(0xFFFFFFFF)
     swizzled = (number // together * stride + offset // piece * piece) * together
     swizzled = swizzled + number % together * piece + offset % piece
@@ -364,7 +340,7 @@ def _located(
 def _private_index(
     waves: Waves, address: Array, size: int, ins: Instruction
 ) -> CheckedOffsets:
-    """Of addresses behind `SCRATCH`: where in its own memory each lane accesses."""
+    """Check addresses from `SCRATCH` on, and return offsets in each lane's own memory."""
     each = wave_bytes(waves.around.private_bytes, waves.lanes)
     wave = np.arange(waves.waves)[waves.rows][:, None]
     within = (address - np.uint64(SCRATCH)).view(np.int64) - wave * each
@@ -372,8 +348,7 @@ def _private_index(
     offset = within // (_PIECE * waves.lanes) * _PIECE + within % _PIECE
     # A lane that reaches another's memory is as wrong as one that reaches none.
     mine = np.where(lane == np.arange(waves.lanes), offset, -1)
-    found: CheckedOffsets = waves.private_index(mine, size, ins)
-    return found
+    return waves.private_index(mine, size, ins)
 
 
 _SCRATCH_SPACE = Space(PRIVATE.bytes_of, _private_index)

@@ -2,11 +2,11 @@
 
     s_mov_b32 m0, s4
     global_load_lds_dword v[0:1], off offset:16
-    global_load_dword v[0:1], off offset:16 lds         the same, as gfx90a's are named
+    global_load_dword v[0:1], off offset:16 lds         the same, as gfx90a names it
     buffer_load_dword v0, s[0:3], 0 offen offset:16 lds
 
-Each lane that runs writes a word, whatever it loaded, to (M0 & 0x3FFFC) + offset + 4 * lane of its
-group's memory: the offset counts for both addresses.
+Each active lane writes a word, whatever the size of its load, to (M0 & 0x3FFFC) + offset + 4 * lane
+of its group's memory: the offset is added to both addresses.
 Manual: the CDNA3 ISA, section on reading memory directly into LDS.
 """
 
@@ -22,7 +22,6 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     GLOBAL,
     PRIVATE,
     Address,
-    Run,
     Space,
     as_words,
     checked,
@@ -33,31 +32,31 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     transfer_of,
 )
 from refcomp.emulator.machine.sources import vector_source
-from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
 
 _NAME = re.compile(r"(global|scratch)_load_(lds_)?\w+$")
 _M0 = Operand("m0", "s", NAMED["m0"].first)
-_WORD, _FIELD = 4, np.uint32(0x3FFFC)
+_WORD = 4  # bytes
+_FIELD = np.uint32(0x3FFFC)  # the bits of M0 that count
 
 
 def bind_direct_load(instruction: Instruction) -> Run | None:
-    """The instruction, ready to run; None when it is no such load, or one of a buffer."""
+    """Bind such a load of global or private memory; None for any other instruction."""
     match = _NAME.match(instruction.mnemonic)
     if match is None or not (match[2] or "lds" in instruction.modifiers):
         return None
     operand, base = instruction.operands[:2]
     if match[1] == "global":
-        return bind_into_shared(
-            instruction, GLOBAL, global_address(instruction, operand, base)
-        )
+        address = global_address(instruction, operand, base)
+        return bind_into_shared(instruction, GLOBAL, address)
     return bind_into_shared(
         instruction, PRIVATE, private_address(instruction, operand, base)
     )
 
 
 def bind_into_shared(instruction: Instruction, space: Space, address: Address) -> Run:
-    """A load from a memory that lanes address. Unsupported of several words."""
+    """Bind a load to shared memory. Raise Unsupported for several words."""
     transfer = transfer_of(instruction.mnemonic.replace("_lds_", "_"))
     if transfer is None or transfer.count > 1 or transfer.place:
         raise Unsupported(
@@ -65,11 +64,11 @@ def bind_into_shared(instruction: Instruction, space: Space, address: Address) -
         )
     start = vector_source(_M0, "u32", {}, 0)
     lane = np.arange(instruction.lanes, dtype=np.uint32)
-    behind = np.uint32(offset_of(instruction) & 0xFFFFFFFF) + np.uint32(_WORD) * lane
+    constant = np.uint32(offset_of(instruction) & 0xFFFFFFFF) + np.uint32(_WORD) * lane
     target = checked(
-        instruction, [start], lambda waves: (start.value(waves) & _FIELD) + behind
+        instruction, [start], lambda waves: (start.value(waves) & _FIELD) + constant
     )
-    # Who looks on is told of a store, too.
+    # Observers see a store, too.
     store = replace(instruction, mnemonic="ds_write_b32")
 
     def run(waves: Waves) -> None:

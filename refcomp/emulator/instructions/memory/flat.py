@@ -1,8 +1,8 @@
-"""Addresses that do not say which memory they are in: flat_load..., flat_store..., flat_atomic...
+"""Addresses that do not name a memory: flat_load..., flat_store..., flat_atomic...
 
-The upper 32 bits of an address tell: those of the shared aperture mean a group's shared memory,
-those of the private aperture a lane's own, all others the device's memory. The apertures are where
-`src_shared_base` and `src_private_base` begin; the lower 32 bits then count from there.
+The upper 32 bits of an address select the memory: the shared aperture a group's shared memory, the
+private aperture a lane's own, all others the device's memory. The apertures begin at
+`src_shared_base` and `src_private_base`; the lower 32 bits count from there.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
     GLOBAL,
     PRIVATE,
     SHARED,
-    Run,
     checked,
     offset_of,
 )
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import kind_of_access
 from refcomp.emulator.machine.sources import APERTURES, vector_source
-from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.machine.waves import Run, Waves
 
 _SPACES = {"src_shared_base": SHARED, "src_private_base": PRIVATE}
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 def bind_flat(instruction: Instruction) -> Run | None:
-    """The instruction, ready to run; None when it is no such access."""
+    """Bind an access by flat addresses; None for any other instruction."""
     if not instruction.mnemonic.startswith("flat_"):
         return None
     operands = _operands(instruction)
     access = bind_anywhere(instruction, operands.data)
     if access is None:
         return None
-    source, offset = (
-        vector_source(operands.address, "u64", {}, 0),
-        np.uint64(offset_of(instruction)),
-    )
+    source = vector_source(operands.address, "u64", {}, 0)
+    offset = np.uint64(offset_of(instruction))
 
     def address(waves: Waves) -> Array:
         return np.asarray(source.value(waves) + offset)
 
+    def address_in_aperture(waves: Waves) -> Array:
+        return (address(waves) & _LOW).astype(np.uint32)
+
     usual = access.make(GLOBAL, checked(instruction, [source], address))
-    within = checked(
-        instruction, [source], lambda waves: (address(waves) & _LOW).astype(np.uint32)
-    )
+    within = checked(instruction, [source], address_in_aperture)
     others = [
-        (_upper(name), access.make(space, within)) for name, space in _SPACES.items()
+        (np.uint64(APERTURES[name] >> 32), access.make(space, within))
+        for name, space in _SPACES.items()
     ]
 
     def run(waves: Waves) -> None:
-        upper, rest = address(waves) >> np.uint64(32), waves.mask.copy()
+        upper = address(waves) >> np.uint64(32)
+        rest = waves.mask.copy()
         for aperture, one in others:
             inside = rest & (upper == aperture)
             if inside.any():
@@ -74,8 +74,7 @@ class _FlatOperands:
     """The operands of an access, whatever their order."""
 
     address: Operand
-    # What is moved to or from there.
-    data: Operand
+    data: Operand  # what is moved to or from there
 
 
 def _operands(instruction: Instruction) -> _FlatOperands:
@@ -87,7 +86,3 @@ def _operands(instruction: Instruction) -> _FlatOperands:
     return (
         _FlatOperands(first, second) if kind.is_store else _FlatOperands(second, first)
     )
-
-
-def _upper(aperture: str) -> Array:
-    return np.uint64(APERTURES[aperture] >> 32)

@@ -10,25 +10,27 @@ import re
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
-from refcomp.emulator.instructions.memory.loads_and_stores import Run, signed_offset
+from refcomp.emulator.code.findings import OUT_OF_BOUNDS
+from refcomp.emulator.instructions.memory.loads_and_stores import signed_offset
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import BASE
 from refcomp.emulator.machine.sources import scalar_source
-from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
 
 _SCALAR_LOAD = re.compile(r"s_load_dword(?:x(\d+))?$")
 
 
 def bind_scalar_load(instruction: Instruction) -> Run | None:
-    """Loads the same for all lanes into scalar registers; None for anything else."""
+    """Bind a load of scalar registers; None for any other instruction."""
     match = _SCALAR_LOAD.match(instruction.mnemonic)
     if match is None:
         return None
-    count, (result, base, offset) = int(match[1] or 1), instruction.operands
+    count = int(match[1] or 1)
+    result, base, offset = instruction.operands
+    start = scalar_source(base, "u64")
     # A constant has a sign, a register has none.
-    kind = "i64" if offset.file == "c" else "u32"
-    start, more = scalar_source(base, "u64"), scalar_source(offset, kind)
+    more = scalar_source(offset, "i64" if offset.file == "c" else "u32")
     constant = signed_offset(instruction)
     watched = start.numbers | more.numbers
     if result.file != "s":
@@ -52,20 +54,20 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
 
 
 def load_scalars(
-    waves: Waves, ins: Instruction, result: int, asked: Array, count: int
+    waves: Waves, ins: Instruction, result: int, address: Array, count: int
 ) -> None:
-    """Loads `count` scalar registers of each wave from its address, [wave]."""
-    arena, address = waves.around.arena, asked & ~np.uint64(3)
-    wrong = arena.outside(address, 4 * count, is_load=True)
-    index = (address - np.uint64(BASE)).view(np.int64)
+    """Load `count` scalar registers of each wave from its address, u64 [wave]."""
+    arena = waves.around.arena
+    aligned = address & ~np.uint64(3)
+    wrong = arena.outside(aligned, 4 * count, is_load=True)
+    index = (aligned - np.uint64(BASE)).view(np.int64)
     if wrong is not None:
-        first = int(address[np.flatnonzero(wrong)[0]])
-        waves.report("out of bounds", ins, arena.describe(first, 4 * count), wrong)
+        first = int(aligned[np.flatnonzero(wrong)[0]])
+        waves.report(OUT_OF_BOUNDS, ins, arena.describe(first, 4 * count), wrong)
         index = np.where(wrong, 0, index)
     if waves.around.observers:
-        waves.show_scalar_access(
-            ins, 4 * count, (asked - np.uint64(BASE)).view(np.int64), wrong
-        )
+        asked = (address - np.uint64(BASE)).view(np.int64)
+        waves.show_scalar_access(ins, 4 * count, asked, wrong)
     for number in range(count):
         values = arena.bytes.load(index + 4 * number, 4)
         if wrong is not None:

@@ -1,11 +1,11 @@
-"""Whole words of shared memory, read and written by all lanes of all waves that there are.
+"""Whole words of shared memory, read and written by all lanes of all waves: a fast way.
 
-Loops go through shared memory by a few registers, with constants added. So what follows from such a
-register is worked out once and used for as long as the register holds the same: where the lanes'
-words lie, how far they reach, how they are aligned. All words of a lane are moved at once. What is
-not of this kind goes the general way of `refcomp.emulator.instructions.memory.loads_and_stores`:
-lanes that do not run, observers, addresses of which bits are undefined, out of bounds or not
-aligned.
+Loops access shared memory through a few registers, with constants added. So what follows from such
+a register is computed once, and used while the register holds the same values: the places of the
+lanes' words, how far they reach, how they are aligned. All words of a lane are moved at once.
+All other accesses go the general way of `refcomp.emulator.instructions.memory.loads_and_stores`:
+those with inactive lanes or observers, and those whose addresses have undefined bits, are out of
+bounds or not aligned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from refcomp.emulator.code.assembly import Operand
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Array, Offsets, Words
 from refcomp.emulator.machine.memory import ALL_ONES, BY_WIDTH
 from refcomp.emulator.machine.registers import FIRST_VECTOR
 from refcomp.emulator.machine.sources import vector_index
@@ -25,79 +25,78 @@ from refcomp.emulator.machine.waves import Run, Waves
 
 @dataclass(frozen=True, slots=True)
 class WordSpan:
-    """`count` words of each lane, `offset` bytes behind its address, and their first register."""
+    """Consecutive words of each lane, and the registers that they are moved from or to."""
 
-    offset: int
-    count: int
-    register: int
+    offset: int  # bytes, added to the lane's address
+    count: int  # words
+    register: int  # the first vector register
 
 
 @dataclass(frozen=True, slots=True)
 class SharedWords:
-    """Where in the memory of all groups lanes' words lie while a register holds `values`:
-    byte offsets, flat. `highest` of the values, and all of the offsets' `bits` in one number."""
+    """The places of the words of all lanes, while an address register holds `values`."""
 
-    values: Array
-    index: Array
-    highest: int
-    bits: int
-    _items: dict[int, Array] = field(default_factory=dict)
+    values: Words
+    index: Offsets  # flat, in the memory of all groups
+    highest: int  # the greatest of `values`
+    bits: int  # the bits of all of `index` in one number
+    _items: dict[int, Offsets] = field(default_factory=dict)
 
-    def items(self, size: int) -> Array:
-        """The offsets as numbers of items of `size` bytes."""
+    def items(self, size: int) -> Offsets:
+        """Return `index` in items of `size` bytes."""
         if size not in self._items:
             self._items[size] = self.index // size
         return self._items[size]
 
 
 def places_of(waves: Waves, register: int) -> SharedWords | None:
-    """What follows from an address register; None where not all lanes run or some are observed."""
+    """Return the places that a register gives; None if lanes are inactive or waves observed."""
     if not isinstance(waves.rows, slice) or waves.around.observers or not waves.is_full:
         return None
-    held: Array = waves.values.v[register]
+    held = waves.values.v[register]
     found = waves.places.get(register)
     if not isinstance(found, SharedWords) or not (found.values == held).all():
         index = (waves.shared_base + held).reshape(-1)
         bits = int(np.bitwise_or.reduce(index))
-        found = waves.places[register] = SharedWords(
-            held.copy(), index, int(held.max()), bits
-        )
+        found = SharedWords(held.copy(), index, int(held.max()), bits)
+        waves.places[register] = found
     return found
 
 
 def bind_words(
     operand: Operand, pieces: Sequence[WordSpan], is_store: bool, general: Run
 ) -> Run:
-    """A load or store of `pieces` by the addresses in `operand`; `general` does all other cases."""
+    """Bind a load or store of `pieces` by the addresses in `operand`.
+
+    `general` does what cannot be done the fast way.
+    """
     if operand.file != "v" or any(piece.offset < 0 for piece in pieces):
         return general
-    register, pieces = (
-        vector_index(operand),
-        [one for piece in pieces for one in _items(piece)],
+    register = vector_index(operand)
+    items = [item for piece in pieces for item in _items_of(piece)]
+    reach = max(item.offset + 4 * item.count for item in items)
+    moved = frozenset(
+        FIRST_VECTOR + item.register + n for item in items for n in range(item.count)
     )
-    reach = max(piece.offset + 4 * piece.count for piece in pieces)
-    registers = [n for p in pieces for n in range(p.register, p.register + p.count)]
-    moved = frozenset(FIRST_VECTOR + number for number in registers)
     watched = frozenset({FIRST_VECTOR + register, *(moved if is_store else ())})
-    move = _store if is_store else _load
-    # Items of so many bytes are moved, whose address must be a multiple of it.
-    aligned = [(piece, 4 * piece.count - 1) for piece in pieces]
+    # The address of an item must be a multiple of its size: these bits of it are 0.
+    low_bits = [(item.offset, 4 * item.count - 1) for item in items]
 
     def run(waves: Waves) -> None:
-        places = (
-            None if not waves.dirty.isdisjoint(watched) else places_of(waves, register)
-        )
+        places = places_of(waves, register) if waves.dirty.isdisjoint(watched) else None
         if places is None or places.highest + reach > waves.around.shared_bytes:
             return general(waves)
-        if any((places.bits | piece.offset) & below for piece, below in aligned):
+        if any((places.bits | offset) & below for offset, below in low_bits):
             return general(waves)
-        return move(waves, places, pieces, moved)
+        if is_store:
+            return _store(waves, places, items)
+        return _load(waves, places, items, moved)
 
     return run
 
 
-def _items(piece: WordSpan) -> list[WordSpan]:
-    """Three words are no item that numpy could move: they are moved one by one."""
+def _items_of(piece: WordSpan) -> list[WordSpan]:
+    """Return the items that numpy can move: 1, 2 or 4 words; three are moved one by one."""
     if piece.count in (1, 2, 4):
         return [piece]
     numbers = range(piece.count)
@@ -105,58 +104,54 @@ def _items(piece: WordSpan) -> list[WordSpan]:
 
 
 def _load(
-    waves: Waves, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
+    waves: Waves, places: SharedWords, items: Sequence[WordSpan], moved: frozenset[int]
 ) -> None:
     memory = waves.shared
-    loaded = [_taken(memory.data, places, piece) for piece in pieces]
-    known = (
-        None
-        if memory.known is None
-        else [_taken(memory.known, places, p) for p in pieces]
-    )
-    for piece, words in zip(pieces, loaded, strict=True):
-        _put(waves.values.v, piece, words)
-    if known is None or all(int(words.min()) == 0xFFFFFFFF for words in known):
+    # All are loaded before any is written, which may overwrite the address.
+    loaded = [_take_words(memory.data, places, item) for item in items]
+    known = []
+    if memory.known is not None:
+        known = [_take_words(memory.known, places, item) for item in items]
+    for item, words in zip(items, loaded, strict=True):
+        _put(waves.values.v, item, words)
+    if all(int(words.min()) == 0xFFFFFFFF for words in known):
         waves.define(moved)
         return
-    for piece, words in zip(pieces, known, strict=True):
-        for number in range(piece.count):
+    for item, words in zip(items, known, strict=True):
+        for number in range(item.count):
             undefined = ~words[:, number].reshape(waves.existing.shape)
-            waves.set_shadow(FIRST_VECTOR + piece.register + number, undefined)
+            waves.set_shadow(FIRST_VECTOR + item.register + number, undefined)
 
 
-def _store(
-    waves: Waves, places: SharedWords, pieces: Sequence[WordSpan], moved: frozenset[int]
-) -> None:
+def _store(waves: Waves, places: SharedWords, items: Sequence[WordSpan]) -> None:
     memory = waves.shared
-    for piece in pieces:
-        numbers = range(piece.register, piece.register + piece.count)
+    for item in items:
+        numbers = range(item.register, item.register + item.count)
         flat = [waves.values.v[number].reshape(-1) for number in numbers]
         words = flat[0] if len(flat) == 1 else np.stack(flat, axis=-1).reshape(-1)
-        where = places.items(4 * piece.count)
-        _items_of(memory.data, piece)[where] = words.view(BY_WIDTH[4 * piece.count])
+        size = 4 * item.count
+        index = places.items(size)
+        _memory_in_items(memory.data, item)[index] = words.view(BY_WIDTH[size])
         if memory.known is not None:
-            _items_of(memory.known, piece)[where] = ALL_ONES[4 * piece.count]
+            _memory_in_items(memory.known, item)[index] = ALL_ONES[size]
 
 
-def _items_of(data: Array, piece: WordSpan) -> Array:
-    """The memory from a piece's offset on, in items as large as the piece."""
-    size = 4 * piece.count
-    return data[piece.offset : len(data) - (len(data) - piece.offset) % size].view(
-        BY_WIDTH[size]
-    )
+def _memory_in_items(data: Array, item: WordSpan) -> Array:
+    """Return the memory from the item's offset on, in items of its size."""
+    size = 4 * item.count
+    end = len(data) - (len(data) - item.offset) % size
+    return data[item.offset : end].view(BY_WIDTH[size])
 
 
-def _taken(data: Array, places: SharedWords, piece: WordSpan) -> Array:
-    """[lane of all waves, word]."""
-    items = _items_of(data, piece).take(places.items(4 * piece.count))
-    return items.view(np.uint32).reshape(-1, piece.count)
+def _take_words(data: Array, places: SharedWords, item: WordSpan) -> Words:
+    """Return words, [lane of all waves, word]."""
+    taken = _memory_in_items(data, item).take(places.items(4 * item.count))
+    return taken.view(np.uint32).reshape(-1, item.count)
 
 
-def _put(vectors: Array, piece: WordSpan, words: Array) -> None:
-    count, shape = piece.count, vectors.shape[1:]
-    if count == 1:
-        vectors[piece.register] = words.reshape(shape)
+def _put(vectors: Words, item: WordSpan, words: Words) -> None:
+    if item.count == 1:
+        vectors[item.register] = words.reshape(vectors.shape[1:])
     else:
-        there = vectors[piece.register : piece.register + count].reshape(count, -1)
-        there[:] = words.T
+        target = vectors[item.register : item.register + item.count]
+        target.reshape(item.count, -1)[:] = words.T

@@ -3,7 +3,7 @@
 v_cmpx_lt_f32_e32 vcc, v0, v1       EXEC and vcc are the lanes where v0 < v1 (GFX9)
 v_cmpx_gt_i32_e64 v0, v1            EXEC is the lanes where v0 > v1 (GFX11)
 
-Lanes that were off stay off. An EXEC of which bits are undefined is reported at once, as for scalar
+Lanes that were off stay off. An EXEC with undefined bits is reported at once, as for scalar
 instructions.
 """
 
@@ -27,30 +27,24 @@ _EXEC = Operand("exec_lo", "s", EXEC)
 
 
 def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run | None:
-    """Return the comparison that also writes a scalar register; None for anything else."""
+    """Bind a comparison that also writes a scalar register; None for any other instruction."""
     name = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
     if name == instruction.mnemonic or name not in rows:
         return None
     compare = bind_vector(replace(instruction, mnemonic=name), rows[name])
-    result = instruction.operands[0]
+    result = instruction.operands[0].index
 
     def run(waves: Waves) -> None:
         compare(waves)
-        words = range(waves.lanes // 32)
-        if waves.shadow is not None and not waves.dirty.isdisjoint(
-            result.index + n for n in words
-        ):
-            undefined = waves.shadow.scalar(result.index, waves.mask_kind, waves.rows)
-            if undefined.any():
-                waves.report_undefined(instruction, "which lanes run", undefined)
-        chosen = waves.values.scalar(result.index, waves.mask_bits, waves.rows).copy()
+        _report_undefined(waves, instruction, result)
+        chosen = waves.values.scalar(result, waves.mask_bits, waves.rows).copy()
         waves.write_scalar(EXEC, waves.mask_bits, chosen)
 
     return run
 
 
 def bind_compare_exec(instruction: Instruction) -> Run:
-    """Return the comparison that writes EXEC alone. Unsupported for operands of another lane."""
+    """Bind a comparison that writes EXEC alone. Raise Unsupported for DPP."""
     if is_dpp(instruction):
         raise Unsupported(
             "this exchange among lanes is not known", where=str(instruction)
@@ -63,15 +57,19 @@ def bind_compare_exec(instruction: Instruction) -> Run:
 
     def run(waves: Waves) -> None:
         compare(waves)
-        if not waves.dirty.isdisjoint(words):
-            _report(waves, instruction)
+        if _report_undefined(waves, instruction, EXEC):
+            for number in words:
+                waves.set_shadow(number, np.uint32(0))  # so that it is reported once
 
     return run
 
 
-def _report(waves: Waves, instruction: Instruction) -> None:
-    undefined = waves.shadow.scalar(EXEC, waves.mask_kind, waves.rows)
+def _report_undefined(waves: Waves, instruction: Instruction, result: int) -> bool:
+    """Report undefined bits of the mask in `result`; return whether its registers are dirty."""
+    words = range(result, result + waves.lanes // 32)
+    if waves.shadow is None or waves.dirty.isdisjoint(words):
+        return False
+    undefined = waves.shadow.scalar(result, waves.mask_kind, waves.rows)
     if undefined.any():
         waves.report_undefined(instruction, "which lanes run", np.array(undefined))
-    for number in range(EXEC, EXEC + waves.lanes // 32):
-        waves.set_shadow(number, np.uint32(0))  # told once
+    return True

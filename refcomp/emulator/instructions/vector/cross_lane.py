@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.instructions.spreads import all_bits, any_undefined
 from refcomp.emulator.instructions.tables.integers import bit_count
-from refcomp.emulator.instructions.vector.binding import whole_writer
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import FIRST_VECTOR
 from refcomp.emulator.machine.sources import (
@@ -20,25 +19,30 @@ from refcomp.emulator.machine.sources import (
 from refcomp.emulator.machine.waves import Run, Waves
 from refcomp.foundation.errors import Unsupported
 
+Lanes = npt.NDArray[np.intp]  # numbers of lanes
+
 # Single lanes.
 
 
 def bind_readlane(instruction: Instruction) -> Run:
-    """v_readlane_b32 s0, v1, lane: of any lane, active or not."""
+    """Bind v_readlane_b32 s0, v1, lane: read any lane, active or not."""
     result, operand, lane = instruction.operands
-    source, number = vector_source(operand, "u32", {}, 0), scalar_source(lane, "u32")
+    source = vector_source(operand, "u32", {}, 0)
+    number = scalar_source(lane, "u32")
+    return lambda waves: _read_lane(
+        waves, result.index, source, _lane_of(waves, number)
+    )
 
-    def run(waves: Waves) -> None:
-        chosen = np.broadcast_to(
-            number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
-        )
-        _read_lane(waves, result.index, source, chosen)
 
-    return run
+def _lane_of(waves: Waves, number: OperandSource) -> Array:
+    """Return the lane, [wave], that a scalar operand names."""
+    return np.broadcast_to(
+        number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
+    )
 
 
 def bind_readfirstlane(instruction: Instruction) -> Run:
-    """v_readfirstlane_b32 s0, v1: of the first active lane; of lane 0 where none is."""
+    """Bind v_readfirstlane_b32 s0, v1: read the first active lane; lane 0 if none is active."""
     result, operand = instruction.operands
     source = vector_source(operand, "u32", {}, 0)
     return lambda waves: _read_lane(
@@ -48,12 +52,10 @@ def bind_readfirstlane(instruction: Instruction) -> Run:
 
 def _read_lane(waves: Waves, result: int, source: OperandSource, lane: Array) -> None:
     place = np.arange(waves.count()), lane
-    shape = waves.count(), waves.lanes
-    is_clean = not waves.dirty or waves.dirty.isdisjoint(source.numbers)
-    shadow = None if is_clean else np.broadcast_to(source.shadow(waves), shape)[place]
-    waves.write_scalar(
-        result, "u32", np.broadcast_to(source.value(waves), shape)[place]
-    )
+    shadow = None
+    if waves.dirty and not waves.dirty.isdisjoint(source.numbers):
+        shadow = _by_lane(waves, source.shadow(waves))[place]
+    waves.write_scalar(result, "u32", _by_lane(waves, source.value(waves))[place])
     if shadow is None:
         waves.define((result,))
     else:
@@ -61,21 +63,19 @@ def _read_lane(waves: Waves, result: int, source: OperandSource, lane: Array) ->
 
 
 def bind_writelane(instruction: Instruction) -> Run:
-    """v_writelane_b32 v0, s1, lane: of any lane, active or not."""
-    index = vector_index(instruction.operands[0])
-    source, number = (
-        scalar_source(operand, "u32") for operand in instruction.operands[1:3]
-    )
+    """Bind v_writelane_b32 v0, s1, lane: write any lane, active or not."""
+    result, value, lane = instruction.operands[:3]
+    index = vector_index(result)
+    source = scalar_source(value, "u32")
+    number = scalar_source(lane, "u32")
 
     def run(waves: Waves) -> None:
-        lane = np.broadcast_to(
-            number.value(waves) & np.uint32(waves.lanes - 1), (waves.count(),)
-        )
-        place = index, np.arange(waves.waves)[waves.rows], lane
+        place = index, np.arange(waves.waves)[waves.rows], _lane_of(waves, number)
         waves.values.v[place] = source.value(waves)
         if waves.shadow is not None:
-            waves.shadow.v[place] = source.shadow(waves)
-            if source.shadow(waves).any():
+            shadow = source.shadow(waves)
+            waves.shadow.v[place] = shadow
+            if shadow.any():
                 waves.dirty.add(FIRST_VECTOR + index)
 
     return run
@@ -85,55 +85,46 @@ def bind_writelane(instruction: Instruction) -> Run:
 
 
 def bind_count_below(instruction: Instruction) -> Run:
-    """v_mbcnt_lo_u32_b32 (lanes 0 to 31) and v_mbcnt_hi_u32_b32 (the rest)."""
+    """Bind v_mbcnt_lo_u32_b32 (lanes 0 to 31) or v_mbcnt_hi_u32_b32 (the rest)."""
     is_high = "_hi_" in instruction.mnemonic
-    first, second = (
-        vector_source(operand, "u32", {}, position)
-        for position, operand in enumerate(instruction.operands[1:])
-    )
-    reach = np.clip(
-        np.arange(instruction.lanes) - (32 if is_high else 0), 0, 32
-    ).astype(np.uint64)
-    below = ((np.uint64(1) << reach) - np.uint64(1)).astype(np.uint32)
-    index = vector_index(instruction.operands[0])
-    write = whole_writer(index, "u32")
+    result, operand, addend = instruction.operands
+    first = vector_source(operand, "u32", {}, 0)
+    second = vector_source(addend, "u32", {}, 1)
+    reach = np.clip(np.arange(instruction.lanes) - (32 if is_high else 0), 0, 32)
+    below = ((np.uint64(1) << reach.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+    index = vector_index(result)
 
     def run(waves: Waves) -> None:
         counted = bit_count(first.value(waves) & below) + second.value(waves)
-        is_clean = not waves.dirty or waves.dirty.isdisjoint(
-            first.numbers | second.numbers
-        )
-        undefined = (
-            None
-            if is_clean
-            else _any(first.shadow(waves) & below, second.shadow(waves))
-        )
-        write(waves, counted, undefined)
-        if undefined is None:
-            waves.define((FIRST_VECTOR + index,))
+        undefined = None
+        if waves.dirty and not waves.dirty.isdisjoint(first.numbers | second.numbers):
+            shadows = [first.shadow(waves) & below, second.shadow(waves)]
+            undefined = all_bits("u32", any_undefined(shadows))
+        _write(waves, index, counted, undefined)
 
     return run
 
 
-def _any(*shadows: Array) -> Array:
-    total = np.zeros((1, 1), np.bool_)
-    for shadow in shadows:
-        total = total | (shadow != 0)
-    return np.where(total, np.uint32(0xFFFFFFFF), np.uint32(0))
+def _write(waves: Waves, index: int, values: Array, shadow: Array | None) -> None:
+    """Write the active lanes of a vector register; None: all bits are defined."""
+    waves.write_vector(index, "u32", values)
+    if shadow is None:
+        waves.define((FIRST_VECTOR + index,))
+    else:
+        waves.set_shadow(FIRST_VECTOR + index, shadow)
 
 
 # Exchange through the hardware of shared memory.
 
 
 def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
-    """ds_bpermute_b32 v0, v1, v2: of the lane that v1 says (times 4), its v2; 0 if it is off.
-    Lanes are counted among `reach` of them."""
+    """Bind ds_bpermute_b32 v0, v1, v2: read v2 of the lane that v1 (times 4) names.
+
+    It reads 0 from an inactive lane. Lanes are counted within groups of `reach` lanes.
+    """
     start = np.arange(instruction.lanes) // reach * reach
-    operands, index = (
-        _Exchanged(instruction, reach),
-        vector_index(instruction.operands[0]),
-    )
-    write = whole_writer(index, "u32")
+    operands = _Exchange(instruction, reach)
+    index = vector_index(instruction.operands[0])
 
     def run(waves: Waves) -> None:
         lane = start + operands.chosen(waves)
@@ -145,40 +136,42 @@ def bind_bpermute(instruction: Instruction, reach: int = 64) -> Run:
             shadow = np.where(is_on, moved, np.uint32(0)) | operands.chooser_shadow(
                 waves
             )
-        write(waves, np.where(is_on, found, np.uint32(0)), shadow)
-        if shadow is None:
-            waves.define((FIRST_VECTOR + index,))
+        _write(waves, index, np.where(is_on, found, np.uint32(0)), shadow)
 
     return run
 
 
 def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
-    """ds_permute_b32 v0, v1, v2: to the lane that v1 says (times 4) goes v2; of several the one of
-    the highest lane, and 0 where none goes. Lanes are counted among `reach` of them."""
-    operands, index = (
-        _Exchanged(instruction, reach),
-        vector_index(instruction.operands[0]),
-    )
-    write = whole_writer(index, "u32")
+    """Bind ds_permute_b32 v0, v1, v2: write v2 to the lane that v1 (times 4) names.
+
+    Of several writers of a lane the highest one counts; lanes without one become 0. Lanes are
+    counted within groups of `reach` lanes.
+    """
+    operands = _Exchange(instruction, reach)
+    index = vector_index(instruction.operands[0])
 
     def run(waves: Waves) -> None:
-        wave, lane = np.nonzero(waves.mask)  # the highest lanes last
-        goal = wave, lane // reach * reach + operands.chosen(waves)[wave, lane]
-        sent = [operands.values(waves)]
+        wave, lane = np.nonzero(
+            waves.mask
+        )  # in ascending order: the highest lane is last
+        target = wave, lane // reach * reach + operands.chosen(waves)[wave, lane]
+        found = np.zeros(waves.mask.shape, np.uint32)
+        found[target] = operands.values(waves)[wave, lane]
+        shadow = None
         if operands.may_be_undefined(waves):
-            sent.append(operands.shadow(waves) | operands.chooser_shadow(waves))
-        found = [np.zeros(waves.mask.shape, np.uint32) for _ in sent]
-        for there, here in zip(found, sent, strict=True):
-            there[goal] = here[wave, lane]
-        write(waves, found[0], found[1] if len(found) > 1 else None)
-        if len(found) == 1:
-            waves.define((FIRST_VECTOR + index,))
+            sent = operands.shadow(waves) | operands.chooser_shadow(waves)
+            shadow = np.zeros(waves.mask.shape, np.uint32)
+            shadow[target] = sent[wave, lane]
+        _write(waves, index, found, shadow)
 
     return run
 
 
-class _Exchanged:
-    """What each lane gives away, and which lane of `reach` it names: all are [wave, lane]."""
+class _Exchange:
+    """The operands of an exchange: what each lane gives, and the lane that it names.
+
+    All its results are [wave, lane].
+    """
 
     def __init__(self, instruction: Instruction, reach: int) -> None:
         _, address, data = instruction.operands
@@ -188,7 +181,7 @@ class _Exchanged:
         self._last = np.uint32(reach - 1)
         self._numbers = self._source.numbers | self._chooser.numbers
 
-    def chosen(self, waves: Waves) -> Array:
+    def chosen(self, waves: Waves) -> Lanes:
         wanted = _by_lane(waves, self._chooser.value(waves) + self._offset)
         return ((wanted >> np.uint32(2)) & self._last).astype(np.intp)
 
@@ -202,7 +195,7 @@ class _Exchanged:
         return _by_lane(waves, self._source.shadow(waves))
 
     def chooser_shadow(self, waves: Waves) -> Array:
-        return _any(self._chooser.shadow(waves))
+        return all_bits("u32", self._chooser.shadow(waves) != 0)
 
 
 def _by_lane(waves: Waves, values: Array) -> Array:
@@ -210,31 +203,29 @@ def _by_lane(waves: Waves, values: Array) -> Array:
 
 
 def bind_swizzle(instruction: Instruction) -> Run:
-    """ds_swizzle_b32 v0, v1 offset:...: of a lane that follows from the offset; 0 if it is off.
+    """Bind ds_swizzle_b32 v0, v1 offset:...: read a lane that the offset gives; 0 if inactive.
 
-    The offset is read off the encoding, since it is printed in words.
+    The offset is taken from the encoding, since it is printed in words.
     """
-    result, data = instruction.operands[0], instruction.operands[1]
-    index, source = vector_index(result), vector_source(data, "u32", {}, 0)
+    result, data = instruction.operands[:2]
+    index = vector_index(result)
+    source = vector_source(data, "u32", {}, 0)
     origin = _swizzled(int(instruction.encoding.split()[0], 16) & 0xFFFF, instruction)
-    write = whole_writer(index, "u32")
 
     def run(waves: Waves) -> None:
-        shape = waves.count(), waves.lanes
-        is_on, shadow = waves.mask[:, origin], None
-        found = np.broadcast_to(source.value(waves), shape)[:, origin]
+        is_on = waves.mask[:, origin]
+        found = _by_lane(waves, source.value(waves))[:, origin]
+        shadow = None
         if waves.dirty and not waves.dirty.isdisjoint(source.numbers):
-            moved = np.broadcast_to(source.shadow(waves), shape)[:, origin]
+            moved = _by_lane(waves, source.shadow(waves))[:, origin]
             shadow = np.where(is_on, moved, np.uint32(0))
-        write(waves, np.where(is_on, found, np.uint32(0)), shadow)
-        if shadow is None:
-            waves.define((FIRST_VECTOR + index,))
+        _write(waves, index, np.where(is_on, found, np.uint32(0)), shadow)
 
     return run
 
 
-def _swizzled(offset: int, instruction: Instruction) -> Array:
-    """Of each lane, the lane that it reads: of four, or of 32 by masks (and, or, xor)."""
+def _swizzled(offset: int, instruction: Instruction) -> Lanes:
+    """Return the lane that each lane reads: one of four, or of 32 by masks (and, or, xor)."""
     lane = np.arange(instruction.lanes)
     if offset & 0xE000 == 0x8000:
         return (lane & ~3) + (offset >> 2 * (lane & 3) & 3)
@@ -247,19 +238,18 @@ def _swizzled(offset: int, instruction: Instruction) -> Array:
 
 
 def bind_swap(instruction: Instruction) -> Run:
-    """v_swap_b32 v0, v1."""
+    """Bind v_swap_b32 v0, v1."""
     pair = [vector_index(operand) for operand in instruction.operands]
 
     def run(waves: Waves) -> None:
         values = [np.array(waves.values.vector(n, "u32", waves.rows)) for n in pair]
-        shadows: Any = (None, None)
+        for index, value in zip(pair, reversed(values), strict=True):
+            waves.write_vector(index, "u32", value)
         if waves.shadow is not None:
             shadows = [
                 np.array(waves.shadow.vector(n, "u32", waves.rows)) for n in pair
             ]
-        for n, value, shadow in zip(pair, values[::-1], shadows[::-1], strict=True):
-            waves.write_vector(n, "u32", value)
-            if shadow is not None:
-                waves.set_shadow(FIRST_VECTOR + n, shadow)
+            for index, shadow in zip(pair, reversed(shadows), strict=True):
+                waves.set_shadow(FIRST_VECTOR + index, shadow)
 
     return run

@@ -5,17 +5,17 @@
     v_dot4c_i32_i8_e32 v0, v1, v2               v0 = v1 . v2 + v0
     v_dot4_i32_iu8 v0, v1, v2, v3 neg_lo:[1,0,0]        v1 has signs, v2 has none
 
-Those of two numbers may choose halves and negate them. Sums of integers wrap, or stop at the ends
-of their type under `clamp`; those of floats are computed in f64 and rounded at the end, which a GPU
-may do otherwise. `_flushed`, which no assembler knows, is what gfx90a does: it takes and gives no
-denormals.
+Sums of two products may choose halves of the operands and negate them. Sums of integers wrap, or
+saturate under `clamp`. Sums of floats are computed in f64 and rounded at the end; a GPU may round
+elsewhere. `_flushed`, which no assembler knows, marks what gfx90a does: it flushes denormals of
+operands and results.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi")
 
 
 def bind_dot(instruction: Instruction) -> Run | None:
-    """The instruction, ready to run; None when it is no such sum."""
+    """Bind a sum of products; None for any other instruction."""
     match = _NAME.match(instruction.mnemonic)
     if match is None:
         return None
@@ -50,64 +50,59 @@ def bind_dot(instruction: Instruction) -> Run | None:
         pairs = zip((a, b), kinds, strict=True)
         factors = [_parts(x, kind, int(bits)) for x, kind in pairs]
         if is_flushed:
-            factors, c = (
-                [[_kept(x) for x in parts] for parts in factors],
-                _kept(c, np.float32),
-            )
+            factors = [[_flushed_f64(x, "f16") for x in parts] for parts in factors]
+            c = _flushed_f64(c, "f32")
         if halves:
             factors = [_chosen(f, *h) for f, h in zip(factors, halves, strict=True)]
-        products: Any = sum(x * y for x, y in zip(*factors, strict=True))
+        products: Array = np.zeros((), np.int64)  # so that products of -0 add up to +0
+        for x, y in zip(*factors, strict=True):
+            products = products + x * y
         return products + np.asarray(c) * sign if total == "f32" else products + c
 
-    ending = flushed if is_flushed else np.asarray
+    def rounded(a: Array, b: Array, c: Array) -> Array:
+        wide = np.asarray(c).astype(np.float64 if total == "f32" else np.int64)
+        result = np.asarray(exact(a, b, wide)).astype(NUMPY[total])
+        return flushed(result) if is_flushed else result
+
     signature = f"{total} = u32 u32" + ("; result" if accumulates else f" {total}")
-    row = operation(
-        signature,
-        lambda a, b, c: ending(
-            np.asarray(exact(a, b, _wide(c, total))).astype(NUMPY[total])
-        ),
-        wide=lambda a, b, c: exact(a, b, c),
-        is_approximate=total == "f32",
-    )
-    return bind_vector(
-        _with_constants(without(instruction, *_CHOICES), element, bits), row
-    )
+    row = operation(signature, rounded, wide=exact, is_approximate=total == "f32")
+    plain = _with_constants(without(instruction, *_CHOICES), element)
+    return bind_vector(plain, row)
 
 
-def _kept(value: Array, kind: Any = np.float16) -> Array:
-    """Numbers of a type, less its denormals, in f64."""
-    return flushed(np.asarray(value).astype(kind)).astype(np.float64)
-
-
-def _wide(value: Array, kind: str) -> Array:
-    return np.asarray(value).astype(np.float64 if kind == "f32" else np.int64)
+def _flushed_f64(value: Array, kind: str) -> Array:
+    """Return numbers of type `kind` in f64, with denormals of that type made 0."""
+    return flushed(np.asarray(value).astype(NUMPY[kind])).astype(np.float64)
 
 
 def _parts(value: Array, element: str, bits: int) -> list[Array]:
-    """The numbers in a register, the lowest first, wide enough for sums of their products."""
+    """Return the numbers in a register, the lowest first, in f64 or int64."""
     word = np.asarray(value).astype(np.uint32)
     if element == "bf":
-        pairs = ((word << np.uint32(16)), word & np.uint32(0xFFFF0000))
+        upper = [word << np.uint32(16), word & np.uint32(0xFFFF0000)]
         return [
-            np.ascontiguousarray(p).view(np.float32).astype(np.float64) for p in pairs
+            np.ascontiguousarray(x).view(np.float32).astype(np.float64) for x in upper
         ]
     if element == "f":
-        pieces = ((word >> np.uint32(16 * n) & np.uint32(0xFFFF)) for n in range(2))
-        return [p.astype(np.uint16).view(np.float16).astype(np.float64) for p in pieces]
+        halves = [(word >> np.uint32(16 * n)).astype(np.uint16) for n in range(2)]
+        return [half.view(np.float16).astype(np.float64) for half in halves]
     left = [np.uint32(32 - bits - start) for start in range(0, 32, bits)]
     kind = NUMPY[f"{element}32"]
     return [((word << n).view(kind) >> kind(32 - bits)).astype(np.int64) for n in left]
 
 
 class _FactorHalf(NamedTuple):
-    """Which half of a register a product takes as a factor. A tuple, since each sum reads four."""
+    """The half of a register that a product takes as a factor.
+
+    A tuple, since each sum reads four.
+    """
 
     is_high: bool
     is_negative: bool
 
 
 def _halves(instruction: Instruction, position: int) -> tuple[_FactorHalf, _FactorHalf]:
-    """A factor of the lower and of the upper product."""
+    """Return the factors that one operand gives to the lower and the upper product."""
     low, negative, negative_high = (
         flags_of(instruction.modifiers, name, 3)[position]
         for name in ("op_sel", "neg_lo", "neg_hi")
@@ -124,8 +119,8 @@ def _chosen(parts: list[Array], *halves: _FactorHalf) -> list[Array]:
     ]
 
 
-def _with_constants(instruction: Instruction, element: str, bits: str) -> Instruction:
-    """Of floats in halves a constant has 16 bits, too."""
+def _with_constants(instruction: Instruction, element: str) -> Instruction:
+    """Return the instruction with the constants of 16-bit floats as their bits."""
     if element not in ("f", "bf"):
         return instruction
     result, *factors = instruction.operands

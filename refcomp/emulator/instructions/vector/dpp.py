@@ -1,7 +1,7 @@
 """DPP, a modifier of many vector instructions: the first source comes from another lane.
 
-Lanes that have no lane to read keep their result, or read 0 under `bound_ctrl`; under `fi` lanes
-that are not active are read, too.
+Lanes without a lane to read keep their result, or read 0 under `bound_ctrl`. Inactive lanes are
+read only under `fi`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.instructions.lanes import in_lanes
@@ -24,14 +25,16 @@ _EIGHT = re.compile(r"\[(\d(?:,\d){7})\]")
 
 
 def is_dpp(instruction: Instruction) -> bool:
-    """Whether the first source comes from another lane."""
+    """Return whether the first source comes from another lane."""
     return "row_mask" in instruction.modifiers or "dpp8" in instruction.modifiers
 
 
-def _origin(instruction: Instruction) -> Array:
-    """Of each lane, the lane that it reads; -1 for none."""
-    modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
-    row, place = lane & ~15, lane & 15
+def _origin(instruction: Instruction) -> npt.NDArray[np.intp]:
+    """Return, for each lane, the lane that it reads; -1 for none."""
+    modifiers = instruction.modifiers
+    lane = np.arange(instruction.lanes)
+    place = lane & 15
+    row = lane & ~15
     if match := _QUAD.match(modifiers.get("quad_perm", "")):
         return (lane & ~3) + np.array([int(n) for n in match.groups()])[lane & 3]
     if match := _EIGHT.match(modifiers.get("dpp8", "")):
@@ -56,15 +59,13 @@ def _origin(instruction: Instruction) -> Array:
     return _origin_in_wave(instruction)
 
 
-def _origin_in_wave(instruction: Instruction) -> Array:
-    modifiers, lane = instruction.modifiers, np.arange(instruction.lanes)
+def _origin_in_wave(instruction: Instruction) -> npt.NDArray[np.intp]:
+    modifiers = instruction.modifiers
+    lane = np.arange(instruction.lanes)
     if "row_bcast" in modifiers:
-        width = (
-            int(modifiers["row_bcast"]) + 1
-        )  # 16 or 32: the last lane of what stands before
-        return (lane // width) * width - 1
-    moves = {"wave_shl": 1, "wave_shr": -1}
-    for name, step in moves.items():
+        width = int(modifiers["row_bcast"]) + 1  # 16 or 32
+        return (lane // width) * width - 1  # the last lane of the rows before
+    for name, step in {"wave_shl": 1, "wave_shr": -1}.items():
         if name in modifiers:
             moved = lane + step
             return np.where((moved >= 0) & (moved < len(lane)), moved, -1)
@@ -75,7 +76,7 @@ def _origin_in_wave(instruction: Instruction) -> Array:
 
 
 def moved_source(source: OperandSource, instruction: Instruction) -> OperandSource:
-    """The first source of a DPP instruction, as the lanes read it that have a lane to read."""
+    """Return the first source as lanes read it that have a lane to read."""
     place = np.maximum(_origin(instruction), 0)
     return replace(
         source, read=lambda file, rows: np.asarray(source.read(file, rows))[:, place]
@@ -83,7 +84,7 @@ def moved_source(source: OperandSource, instruction: Instruction) -> OperandSour
 
 
 def zero_source(source: OperandSource, instruction: Instruction) -> OperandSource:
-    """The first source in lanes that have no active lane to read."""
+    """Return the first source as lanes read it that have no active lane to read: 0."""
 
     def read(file: File, rows: Rows) -> Array:
         return np.zeros_like(np.asarray(source.read(file, rows)))
@@ -92,19 +93,23 @@ def zero_source(source: OperandSource, instruction: Instruction) -> OperandSourc
 
 
 def with_dpp(
-    run: Run, on_zero: Run, instruction: Instruction, masks: tuple[int, ...]
+    run: Run,
+    on_zero: Run,
+    instruction: Instruction,
+    masks: tuple[int, ...],  # scalar registers that get a bit from each lane
 ) -> Run:
-    """Runs in the lanes that have an active lane to read; under `bound_ctrl` the others take 0.
-    `masks` are the scalar registers to which bits of lanes go."""
+    """Return what runs `run` in lanes with an active lane to read, `on_zero` in the others.
+
+    The others run only under `bound_ctrl`.
+    """
     origin = _origin(instruction)
-    given = (
-        instruction.modifiers.get(name, "0xf") for name in ("row_mask", "bank_mask")
-    )
-    rows, banks = (int(mask, 0) for mask in given)
+    modifiers = instruction.modifiers
+    rows = int(modifiers.get("row_mask", "0xf"), 0)
+    banks = int(modifiers.get("bank_mask", "0xf"), 0)
     lane = np.arange(instruction.lanes)
     allowed = (rows >> (lane // 16) & 1 == 1) & (banks >> (lane // 4 % 4) & 1 == 1)
-    reads_zero = "bound_ctrl" in instruction.modifiers
-    reads_inactive = instruction.modifiers.get("fi") == "1"
+    reads_zero = "bound_ctrl" in modifiers
+    reads_inactive = modifiers.get("fi") == "1"
     place = np.maximum(origin, 0)
 
     def restricted(waves: Waves) -> None:
@@ -118,6 +123,7 @@ def with_dpp(
                 for n in masks
             ]
             in_lanes(waves, others, on_zero)
+            # The second run cleared the bits of the first.
             for number, bits in zip(masks, first, strict=True):
                 both = bits | waves.values.scalar(number, waves.mask_bits, waves.rows)
                 waves.write_scalar(number, waves.mask_bits, both)

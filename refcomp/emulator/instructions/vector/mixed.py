@@ -1,4 +1,4 @@
-"""Instructions whose operands' types or places stand in their modifiers.
+"""Instructions whose modifiers give the types or places of their operands.
 
     v_fma_mix_f32 v0, v1, -v2, |v3| op_sel:[1,0,0] op_sel_hi:[1,1,0]
         f32 of v1's upper half times that of v2's lower half, plus v3, which is an f32
@@ -6,7 +6,7 @@
     v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,1]     to byte 3 of v0
     v_pk_mov_b32 v[0:1], v[2:3], v[4:5] op_sel:[1,0]    v3 and v4
 
-They are bound as what a row of a table says for the types found.
+Each is bound to a row that is made for the types found.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HALVES = {"lo": "WORD_0", "hi": "WORD_1"}
 
 
 def without(instruction: Instruction, *names: str, **others: str) -> Instruction:
-    """The instruction with fewer modifiers, and others instead."""
+    """Return the instruction without the modifiers `names`, and with `others`."""
     kept = {
         name: text for name, text in instruction.modifiers.items() if name not in names
     }
@@ -39,7 +39,7 @@ def without(instruction: Instruction, *names: str, **others: str) -> Instruction
 
 
 def bind_mixed(instruction: Instruction) -> Run | None:
-    """The instruction, ready to run; None when it is none of these."""
+    """Bind one of these instructions; None for any other."""
     if match := _MIX.match(instruction.mnemonic):
         return _bind_mix(instruction, match[1])
     if match := _BY_CHANCE.match(instruction.mnemonic):
@@ -48,45 +48,40 @@ def bind_mixed(instruction: Instruction) -> Run | None:
 
 
 def _bind_mix(instruction: Instruction, half: str | None) -> Run:
-    kinds = [
-        "f16" if flag else "f32"
-        for flag in flags_of(instruction.modifiers, "op_sel_hi", 3)
-    ]
-    result = "f16" if half else "f32"
+    are_halves = flags_of(instruction.modifiers, "op_sel_hi", 3)
+    kinds = " ".join("f16" if is_half else "f32" for is_half in are_halves)
 
-    def computed(*values: Array) -> Array:
+    def compute(*values: Array) -> Array:
         total = fma_f32(*(np.asarray(value, np.float32) for value in values))
         return total.astype(np.float16) if half else total
 
-    place = {"dst_sel": _HALVES[half], "dst_unused": "UNUSED_PRESERVE"} if half else {}
-    changed = without(instruction, "op_sel_hi", **place)
-    return bind_vector(changed, operation(f"{result} = {' '.join(kinds)}", computed))
+    if half is None:
+        plain = without(instruction, "op_sel_hi")
+        return bind_vector(plain, operation(f"f32 = {kinds}", compute))
+    selected = {"dst_sel": _HALVES[half], "dst_unused": "UNUSED_PRESERVE"}
+    into_half = without(instruction, "op_sel_hi", **selected)
+    return bind_vector(into_half, operation(f"f16 = {kinds}", compute))
 
 
 def _bind_by_chance(instruction: Instruction, kind: str) -> Run:
     *_, low, high = flags_of(instruction.modifiers, "op_sel", 4)
-    place = f"BYTE_{low + 2 * high}"
-    changed = without(
-        instruction, "op_sel", dst_sel=place, dst_unused="UNUSED_PRESERVE"
-    )
+    selected = {"dst_sel": f"BYTE_{low + 2 * high}", "dst_unused": "UNUSED_PRESERVE"}
+    into_byte = without(instruction, "op_sel", **selected)
     row = operation(
         "u32 = f32 u32", lambda a, noise: to_bytes_by_chance(a, noise, kind)
     )
-    return bind_vector(changed, row)
+    return bind_vector(into_byte, row)
 
 
 def _bind_pair(instruction: Instruction) -> Run:
     result, *sources = instruction.operands
+    flags = flags_of(instruction.modifiers, "op_sel", 2)
     chosen = [
         replace(operand, index=operand.index + is_high, count=1)
-        for operand, is_high in zip(
-            sources, flags_of(instruction.modifiers, "op_sel", 2), strict=True
-        )
+        for operand, is_high in zip(sources, flags, strict=True)
     ]
-    changed = replace(
-        without(instruction, "op_sel", "op_sel_hi"), operands=(result, *chosen)
-    )
-    return bind_vector(changed, _PAIR)
+    plain = without(instruction, "op_sel", "op_sel_hi")
+    return bind_vector(replace(plain, operands=(result, *chosen)), _PAIR)
 
 
 def _joined(low: Array, high: Array) -> Array:

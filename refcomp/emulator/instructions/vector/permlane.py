@@ -2,21 +2,24 @@
 
     v_permlanex16_b32 v0, v1, s2, s3 op_sel:[1,0]      from a chosen lane of the other row of 16
 
-The lane to read stands for each lane of a row in four bits of the pair of scalars. Without
-op_sel[0], lanes that are not active give nothing; with op_sel[1], 0 instead of the old value.
+The pair of scalars holds four bits for each lane of a row: the lane to read. Without op_sel[0],
+inactive lanes are not read. Lanes without a lane to read keep the old value, or with op_sel[1]
+become 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.modifiers import flags_of
-from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.registers import FIRST_VECTOR, File
+from refcomp.emulator.instructions.spreads import any_undefined
+from refcomp.emulator.machine.arrays import Array, Mask
+from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
 from refcomp.emulator.machine.sources import (
     numbers_of,
     scalar_source,
@@ -28,49 +31,41 @@ from refcomp.foundation.errors import Unsupported
 
 
 class _LaneChoice(NamedTuple):
-    """Where each lane reads: [wave, lane]. A tuple, since each exchange makes one."""
+    """The lane that each lane reads, [wave, lane]. A tuple, since each exchange makes one."""
 
-    # Number of the lane that is read.
-    origin: Array
-    # That lane gives something.
-    is_on: Array
+    origin: npt.NDArray[np.intp]  # number of the lane
+    is_read: Mask  # whether it is read at all
 
 
 def bind_permlane(instruction: Instruction) -> Run:
-    """v_permlane16_b32 and v_permlanex16_b32: from a lane of the own row, or of its neighbour."""
-    operands, row = instruction.operands, 16 if "lanex" in instruction.mnemonic else 0
-    chosen = [scalar_source(operand, "u32") for operand in operands[2:4]]
+    """Bind v_permlane16_b32 (a lane of the own row) or v_permlanex16_b32 (of the other row)."""
+    operands = instruction.operands
+    low, high = (scalar_source(operand, "u32") for operand in operands[2:4])
     reads_inactive, writes_zero = flags_of(instruction.modifiers, "op_sel", 2)[:2]
     lane = np.arange(instruction.lanes)
-    base, shift = (lane & ~15) ^ row, np.uint32(4) * (lane & 7).astype(np.uint32)
+    row = (lane & ~15) ^ (16 if "lanex" in instruction.mnemonic else 0)
+    shift = np.uint32(4) * (lane & 7).astype(np.uint32)
     is_high = (lane & 8) != 0
 
     def choose(waves: Waves) -> _LaneChoice:
-        if waves.dirty and not waves.dirty.isdisjoint(
-            chosen[0].numbers | chosen[1].numbers
-        ):
-            _check_choice(waves, instruction, chosen)
-        low, high = (np.reshape(source.value(waves), (-1, 1)) for source in chosen)
-        place = base + (np.where(is_high, high, low) >> shift & np.uint32(15)).astype(
-            np.intp
+        if waves.dirty and not waves.dirty.isdisjoint(low.numbers | high.numbers):
+            undefined = any_undefined([low.shadow(waves), high.shadow(waves)])
+            if undefined.any():
+                undefined = np.broadcast_to(undefined, (waves.count(),))
+                waves.report_undefined(instruction, "which lane is read", undefined)
+        words = [np.reshape(source.value(waves), (-1, 1)) for source in (low, high)]
+        chosen = np.where(is_high, words[1], words[0]) >> shift & np.uint32(15)
+        place = np.broadcast_to(
+            row + chosen.astype(np.intp), (waves.count(), waves.lanes)
         )
-        place = np.broadcast_to(place, (waves.count(), waves.lanes))
-        is_on = np.take_along_axis(waves.mask, place, 1) | reads_inactive
-        return _LaneChoice(place, is_on)
+        is_read = np.take_along_axis(waves.mask, place, 1) | reads_inactive
+        return _LaneChoice(place, is_read)
 
     return _exchange(instruction, choose, writes_zero=writes_zero)
 
 
-def _check_choice(waves: Waves, instruction: Instruction, chosen: list[Any]) -> None:
-    undefined = np.zeros(waves.count(), np.bool_)
-    for source in chosen:
-        undefined = undefined | (source.shadow(waves) != 0)
-    if undefined.any():
-        waves.report_undefined(instruction, "which lane is read", undefined)
-
-
 def bind_permlane64(instruction: Instruction) -> Run:
-    """v_permlane64_b32: the halves of a wave change places; of 32 lanes, nothing does."""
+    """Bind v_permlane64_b32, which swaps the halves of a wave of 64 lanes."""
     lane = np.arange(instruction.lanes)
     origin = (lane + 32) % 64 if instruction.lanes == 64 else lane
 
@@ -83,28 +78,30 @@ def bind_permlane64(instruction: Instruction) -> Run:
 
 def _exchange(
     instruction: Instruction,
-    choose: Callable[[Array], _LaneChoice],
+    choose: Callable[[Waves], _LaneChoice],
     *,
     writes_zero: bool,
 ) -> Run:
-    index = vector_index(instruction.operands[0])
-    source = vector_source(instruction.operands[1], "u32", {}, 0)
-    if instruction.operands[1].file != "v":
+    result, operand = instruction.operands[:2]
+    index = vector_index(result)
+    source = vector_source(operand, "u32", {}, 0)
+    if operand.file != "v":
         raise Unsupported(
             "this exchange among lanes is not known", where=str(instruction)
         )
-    watched = source.numbers | numbers_of(instruction.operands[0], "u32")
+    watched = source.numbers | numbers_of(result, "u32")
 
-    def moved(file: File, waves: Waves, place: Array, is_on: Array) -> Array:
-        found = np.take_along_axis(source.read(file, waves.rows), place, 1)
-        other = np.uint32(0) if writes_zero else file.vector(index, "u32", waves.rows)
-        return np.where(is_on, found, other)
+    def moved(file: File, rows: Rows, choice: _LaneChoice) -> Array:
+        found = np.take_along_axis(source.read(file, rows), choice.origin, 1)
+        other = np.uint32(0) if writes_zero else file.vector(index, "u32", rows)
+        return np.where(choice.is_read, found, other)
 
     def run(waves: Waves) -> None:
-        place, is_on = choose(waves)
-        value = moved(waves.values, waves, place, is_on)
-        is_clean = not waves.dirty or waves.dirty.isdisjoint(watched)
-        shadow = None if is_clean else moved(waves.shadow, waves, place, is_on)
+        choice = choose(waves)
+        value = moved(waves.values, waves.rows, choice)
+        shadow = None
+        if waves.shadow is not None and not waves.dirty.isdisjoint(watched):
+            shadow = moved(waves.shadow, waves.rows, choice)
         waves.write_vector(index, "u32", value)
         if shadow is None:
             waves.define((FIRST_VECTOR + index,))

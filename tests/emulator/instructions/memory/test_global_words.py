@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.instructions.memory import global_words
-from refcomp.emulator.instructions.memory.global_words import Address, _is_written, _item
+from refcomp.emulator.instructions.memory.global_words import (
+    AddressRegisters,
+    _is_written,
+    _item_width,
+)
 from refcomp.emulator.machine.observation import Observer
 from tests.emulator.snippets import (
     LANE,
@@ -99,7 +103,7 @@ def test_it_is_the_same_as_the_general_way(watched):
 
 def test_an_address_is_kept_until_its_registers_hold_something_else():
     waves, place = _waves(np.random.default_rng(0), True)
-    near, far = Address(1, 2), Address(4, None)
+    near, far = AddressRegisters(1, 2), AddressRegisters(4, None)
     first, second = (global_words.places_of(waves, address) for address in (near, far))
     run(waves, "global_load_dwordx2 v[6:7], v1, s[2:3]", "global_load_dword v6, v[4:5], off")
     assert global_words.places_of(waves, near) is first
@@ -124,7 +128,7 @@ def test_undefined_addresses_are_told_of(address):
 
 
 def test_waves_that_are_observed_or_not_whole_go_the_general_way():
-    address = Address(1, 2)
+    address = AddressRegisters(1, 2)
     assert global_words.places_of(make_waves(2, observers=(Observer(),)), address) is None
     waves = make_waves(2)
     assert global_words.places_of(waves, address) is not None
@@ -133,9 +137,9 @@ def test_waves_that_are_observed_or_not_whole_go_the_general_way():
 
 
 def test_items_are_as_large_as_addresses_allow():
-    assert [_item(bits, 16) for bits in (0, 32, 24, 4, 6, 1)] == [16, 16, 8, 4, 0, 0]
-    assert [_item(bits, 12) for bits in (0, 4, 2)] == [4, 4, 0]
-    assert [_item(bits, 4) for bits in (0, 4, 3)] == [4, 4, 0]
+    assert [_item_width(bits, 16) for bits in (0, 32, 24, 4, 6, 1)] == [16, 16, 8, 4, 0, 0]
+    assert [_item_width(bits, 12) for bits in (0, 4, 2)] == [4, 4, 0]
+    assert [_item_width(bits, 4) for bits in (0, 4, 3)] == [4, 4, 0]
 
 
 def test_only_short_stretches_are_looked_at_as_a_whole():
