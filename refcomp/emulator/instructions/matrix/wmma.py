@@ -3,10 +3,10 @@
     v_wmma_f32_16x16x16_f16 v[16:23], v[0:7], v[8:15], v[16:23]        D = A . B + C
 
 All matrices are [16, 16]. Lane l holds the whole row l % 16 of A and column l % 16 of B. So a wave
-of 32 lanes holds each of them twice, one of 64 lanes four times; where the copies differ, they count
-as undefined. Of C and D, lane l holds column l % 16, and its register r the row
-(lanes / 16) * r + l // 16. Sums of 16 bits are in the low halves of registers, or with op_sel in the
-high ones; the other halves are kept.
+of 32 lanes holds each of them twice, one of 64 lanes four times; where the copies differ, they are
+undefined. Of C and D, lane l holds column l % 16, and its register r the row
+(lanes / 16) * r + l // 16. Sums of 16 bits are in the low halves of registers, or with op_sel in
+the high ones; the other halves are kept.
 
 All lanes take part, whatever EXEC holds. Products of floats are summed in f64, which may round, and
 rounded to the type of D at the end; a real GPU may round elsewhere. `neg_lo` selects the integer
