@@ -8,14 +8,14 @@ Format: the CDNA3 ISA manual, section on data types; the fnuz types of the ONNX 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from refcomp.emulator.instructions.operation import Function
-from refcomp.emulator.machine.arrays import Words
+from refcomp.emulator.machine.arrays import Array, Words
 
 Floats = npt.NDArray[np.float32]
 
@@ -63,7 +63,9 @@ def to_bytes_by_chance(value: npt.ArrayLike, noise: npt.ArrayLike, kind: str) ->
     return _encoded(value, kind, lambda units: np.floor(units + chance))
 
 
-def _encoded(value: npt.ArrayLike, kind: str, rounded: Function) -> Words:
+def _encoded(
+    value: npt.ArrayLike, kind: str, rounded: Callable[[Array], Array]
+) -> Words:
     mantissa_bits, bias = _FORMATS[kind]
     value = np.asarray(value, np.float32)
     size = np.where(np.isfinite(value), np.abs(value), np.float32(0)).astype(np.float64)
