@@ -249,7 +249,7 @@ class Execution:
             return found if condition == "scc1" else ~found
         index = VCC if condition.startswith("vcc") else EXEC
         self._check_mask(index, end)
-        is_zero = waves.values.scalar(index, waves.mask_bits, waves.rows) == 0
+        is_zero: Array = waves.values.scalar(index, waves.mask_bits, waves.rows) == 0
         return is_zero if condition in ("vccz", "execz") else ~is_zero
 
     def _check_mask(self, index: int, end: Instruction) -> None:

@@ -152,7 +152,8 @@ def _exponent(value: Array) -> Array:
 
 
 def _is_subnormal(value: Array) -> Mask:
-    return (_exponent(value) == 0) & (value != 0)
+    found: Mask = (_exponent(value) == 0) & (value != 0)
+    return found
 
 
 def div_scale(s0: Array, s1: Array, s2: Array) -> tuple[Array, Mask]:

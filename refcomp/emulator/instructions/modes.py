@@ -196,7 +196,8 @@ def towards(exact: Array, near: Array, kind: str, rounding: int) -> Array:
         is_wrong, goal = wide > exact, dtype(-np.inf)
     else:
         is_wrong, goal = np.abs(wide) > np.abs(exact), dtype(0)
-    return np.where(is_wrong & np.isfinite(exact), np.nextafter(near, goal), near)
+    neighbour: Array = np.nextafter(near, goal)
+    return np.where(is_wrong & np.isfinite(exact), neighbour, near)
 
 
 def _by_fractions(

@@ -25,7 +25,8 @@ def any_undefined(shadows: Iterable[Array]) -> Mask:
 def all_bits(kind: str, where: Mask) -> Array:
     """Return, as unsigned integers, all bits of a value of type `kind` set `where`, else 0."""
     unsigned = UNSIGNED[bits_of(kind)]
-    return np.where(where, ~unsigned(0), unsigned(0))
+    zero: Array = np.zeros((), unsigned)
+    return np.where(where, ~zero, zero)
 
 
 def of_and(s: Array, t: Array, a: Array, b: Array) -> Array:
@@ -95,7 +96,7 @@ def by_shift(function: Function, amount: int) -> Function:
         shadows, values = both[:2], both[2:]
         moved = list(shadows)
         moved[amount] = values[amount]
-        wide = function(*moved)
+        wide: Array = function(*moved)
         return np.where(shadows[amount] != 0, np.asarray(~np.zeros_like(wide)), wide)
 
     return spread
@@ -126,7 +127,7 @@ def by_field(function: Function, sources: int) -> Function:
 
     def spread(*both: Array) -> Array:
         shadows, values = both[:sources], both[sources:]
-        moved = function(shadows[0], *values[1:])
+        moved: Array = function(shadows[0], *values[1:])
         return np.where(any_undefined(shadows[1:]), ~np.zeros_like(moved), moved)
 
     return spread

@@ -91,9 +91,11 @@ def mask_of(bits: Array) -> Mask:
 def bits_of_mask(mask: Mask) -> Array:
     """Return bool [wave, lane] as integers [wave] of one bit for each lane."""
     unsigned = UNSIGNED[mask.shape[1]]
-    return np.packbits(mask, axis=1, bitorder="little").view(unsigned)[:, 0]
+    bits: Array = np.packbits(mask, axis=1, bitorder="little").view(unsigned)
+    return bits[:, 0]
 
 
 def as_bits(value: npt.ArrayLike, kind: str) -> Array:
     """Return the bits of a value of type `kind` as an unsigned integer."""
-    return np.asarray(value, NUMPY[kind]).view(UNSIGNED[bits_of(kind)])
+    bits: Array = np.asarray(value, NUMPY[kind]).view(UNSIGNED[bits_of(kind)])
+    return bits

@@ -126,9 +126,9 @@ def may_reach(address: Array, end: Array | np.integer | int, size: int) -> Mask:
     reach = address + address.dtype.type(
         size
     )  # wraps only for addresses beyond the end
-    return (address < end) & (
-        is_aligned | (reach <= (end + eight - 1) // eight * eight)
-    )
+    last = (end + eight - 1) // eight * eight
+    legal: Mask = (address < end) & (is_aligned | (reach <= last))
+    return legal
 
 
 def _with_red_zone(size: int) -> int:

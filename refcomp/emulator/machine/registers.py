@@ -86,7 +86,8 @@ class File:
         """Return a vector register, or two, as [wave, lane] of a type."""
         if kind in self.typed:
             return self.typed[kind][index, rows]
-        return join(self.v[index, rows], self.v[index + 1, rows]).view(NUMPY[kind])
+        bits: Array = join(self.v[index, rows], self.v[index + 1, rows])
+        return bits.view(np.dtype(NUMPY[kind]))
 
     def scalar(self, index: int, kind: str, rows: Rows) -> Array:
         """Return a scalar register, or two, as [wave] of a type; a mask as bool [wave, lane]."""
@@ -94,8 +95,8 @@ class File:
             return self.typed_scalars[kind][index, rows]
         if kind == "mask32":
             return mask_of(self.s[index, rows])
-        bits = join(self.s[index, rows], self.s[index + 1, rows])
-        return mask_of(bits) if kind in MASKS else bits.view(NUMPY[kind])
+        bits: Array = join(self.s[index, rows], self.s[index + 1, rows])
+        return mask_of(bits) if kind in MASKS else bits.view(np.dtype(NUMPY[kind]))
 
 
 class Registers:

@@ -187,7 +187,7 @@ def _part_reader(operand: Operand, kind: str, part: BitField, is_signed: bool) -
         whole = _constant_reader(
             np.uint32(constant(operand.text, "f16").view(np.uint16))
         )
-    dtype = NUMPY[kind]
+    dtype = np.dtype(NUMPY[kind])
     unsigned = UNSIGNED[bits_of(kind)]
     left = np.uint32(32 - part.start - part.width)
     right = np.uint32(32 - part.width)

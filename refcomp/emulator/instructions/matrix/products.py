@@ -152,7 +152,7 @@ class _BoundProduct:
             return np.full(shape, constant(self.c.text, product.sum), dtype)
         count = product.sums * product.sum_words
         words = read_words(file, vector_index(self.c), count, waves.rows)
-        flat = words.view(dtype).reshape(waves.count(), -1)
+        flat: Array = words.view(dtype).reshape(waves.count(), -1)
         return flat.take(self.to_lanes, axis=1).reshape(shape)
 
     def _undefined(self, waves: Waves, shadow: File) -> Array:
@@ -171,8 +171,9 @@ class _BoundProduct:
         words = read_words(shadow, factor.index, self.product.factor_words, rows)
         if factor.lanes is not None:
             words = words[:, factor.lanes]
-        lanes = np.repeat(words.any(axis=-1)[..., None], self.product.each, axis=-1)
-        found = self.product.factor_lanes(lanes).any(axis=-1)
+        is_undefined = np.logical_or.reduce(words, axis=-1, keepdims=True)
+        lanes = np.repeat(is_undefined, self.product.each, axis=-1)
+        found: Mask = np.logical_or.reduce(self.product.factor_lanes(lanes), axis=-1)
         return found if factor.blocks is None else found[:, factor.blocks]
 
     def _write(self, file: File, rows: Rows, matrix: Array) -> None:

@@ -198,8 +198,9 @@ class _WaveProduct:
         shape = waves.count(), self.lanes // SIDE, SIDE, count
         values = read_words(waves.values, index, count, waves.rows).reshape(shape)
         unknown = read_words(shadow, index, count, waves.rows).reshape(shape)
-        differs = (values != values[:, :1]).any(axis=(1, 3))
-        return differs | (unknown != 0).any(axis=(1, 3))
+        differs: Mask = (values != values[:, :1]).any(axis=(1, 3))
+        is_undefined: Mask = (unknown != 0).any(axis=(1, 3))
+        return differs | is_undefined
 
 
 def _elements(words: Words, element: str, *, is_signed: bool) -> Array:

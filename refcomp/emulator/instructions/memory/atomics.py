@@ -42,7 +42,7 @@ from refcomp.emulator.machine.waves import Run, Waves
 
 
 def _increment(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+    return np.where(old >= limit, np.zeros((), old.dtype), old + old.dtype.type(1))
 
 
 def _decrement(old: Array, limit: Array) -> Array:

@@ -3,12 +3,10 @@ becomes the nearest that does, NaN becomes 0."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from refcomp.emulator.instructions.exact import quiet
-from refcomp.emulator.instructions.operation import Semantics, operation
+from refcomp.emulator.instructions.operation import Function, Semantics, operation
 from refcomp.emulator.instructions.small_floats import from_bytes, to_bytes
 from refcomp.emulator.machine.arrays import NUMPY, Array, join
 
@@ -25,7 +23,7 @@ def to_integer(value: Array, kind: str) -> Array:
     return clipped.astype(np.int64).astype(NUMPY[kind])
 
 
-def _to(kind: str) -> Callable[[Array], Array]:
+def _to(kind: str) -> Function:
     if kind == "f16":
         return to_half
     if kind[0] == "f":
@@ -34,12 +32,12 @@ def _to(kind: str) -> Callable[[Array], Array]:
     return lambda a: to_integer(a, kind)
 
 
-def _octet(number: int) -> Callable[[Array], Array]:
+def _octet(number: int) -> Function:
     shift = np.uint32(8 * number)
     return lambda a: ((np.asarray(a) >> shift) & np.uint32(255)).astype(np.float32)
 
 
-def _octet_spread(number: int) -> Callable[[Array, Array], Array]:
+def _octet_spread(number: int) -> Function:
     """Only that byte matters."""
     field = np.uint32(255 << 8 * number)
     return lambda s, a: np.where(s & field != 0, np.uint32(0xFFFFFFFF), np.uint32(0))
@@ -71,7 +69,7 @@ def to_half_towards_zero(value: Array) -> Array:
     return np.where(beyond, np.nextafter(near, np.float16(0)), near)
 
 
-def _normal(kind: str, low: float) -> Callable[[Array], Array]:
+def _normal(kind: str, low: float) -> Function:
     """Numbers up to 1 as integers up to the largest."""
     most = float(np.iinfo(NUMPY[kind]).max)
 
@@ -82,7 +80,7 @@ def _normal(kind: str, low: float) -> Callable[[Array], Array]:
     return one
 
 
-def _normalised(kind: str, low: float) -> Callable[[Array, Array], Array]:
+def _normalised(kind: str, low: float) -> Function:
     one = _normal(kind, low)
     return lambda a, b: pack(one(a), one(b))
 
@@ -178,18 +176,18 @@ def _small_conversions() -> dict[str, Semantics]:
     return rows
 
 
-def _from_byte(kind: str) -> Callable[[Array], Array]:
+def _from_byte(kind: str) -> Function:
     return lambda a: from_bytes(np.asarray(a) & np.uint32(255), kind)
 
 
-def _from_two_bytes(kind: str) -> Callable[[Array], Array]:
+def _from_two_bytes(kind: str) -> Function:
     one = _from_byte(kind)
     return lambda a: join(
         *(one(np.asarray(a) >> np.uint32(s)).view(np.uint32) for s in (0, 8))
     )
 
 
-def _to_two(kind: str) -> Callable[[Array, Array], Array]:
+def _to_two(kind: str) -> Function:
     def packed(a: Array, b: Array) -> Array:
         low, high = np.broadcast_arrays(to_bytes(a, kind), to_bytes(b, kind))
         return (low | high << np.uint32(8)).astype(np.uint16)
@@ -197,7 +195,7 @@ def _to_two(kind: str) -> Callable[[Array, Array], Array]:
     return packed
 
 
-def _packed_by(kind: str) -> Callable[[Array, Array], Array]:
+def _packed_by(kind: str) -> Function:
     limits = np.iinfo(NUMPY[kind])
 
     def narrow(value: Array) -> Array:
@@ -207,7 +205,7 @@ def _packed_by(kind: str) -> Callable[[Array, Array], Array]:
 
 
 # Comparisons: `o` ordered (no NaN), `u` unordered; `n..` the negation, true for NaN.
-_INTEGER_COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+_INTEGER_COMPARISONS: dict[str, Function] = {
     "lt": np.less,
     "eq": np.equal,
     "le": np.less_equal,
@@ -215,7 +213,7 @@ _INTEGER_COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "ne": np.not_equal,
     "ge": np.greater_equal,
 }
-_FLOAT_COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+_FLOAT_COMPARISONS: dict[str, Function] = {
     **{name: f for name, f in _INTEGER_COMPARISONS.items() if name != "ne"},
     "lg": lambda a, b: (a < b) | (a > b),
     "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
@@ -231,8 +229,8 @@ def _always(a: Array, b: Array) -> Array:
 
 
 def _negated(
-    function: Callable[[Array, Array], Array],
-) -> Callable[[Array, Array], Array]:
+    function: Function,
+) -> Function:
     return lambda a, b: ~function(a, b)
 
 

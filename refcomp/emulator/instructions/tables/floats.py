@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from refcomp.emulator.instructions import exact
-from refcomp.emulator.instructions.operation import Semantics, operation
+from refcomp.emulator.instructions.operation import Function, Semantics, operation
 from refcomp.emulator.instructions.tables.unfused import UNFUSED_F16
-from refcomp.emulator.machine.arrays import NUMPY, Array
+from refcomp.emulator.machine.arrays import NUMPY, Array, Mask
 
 _FLOATS = ("f16", "f32", "f64")
-_FMA: dict[str, Callable[..., Array]] = {
+_FMA: dict[str, Function] = {
     "f16": exact.fma_f16,
     "f32": exact.fma_f32,
     "f64": exact.fma_f64,
 }
-_UNSIGNED = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 
 
 def minimum(a: Array, b: Array) -> Array:
     """Return the smaller one: the number where the other is a quiet NaN; -0 is less than +0."""
-    bits = _UNSIGNED[_name(a)]
-    low = np.fmin(a, b)
-    low = np.where(a == b, (_bits(a, bits) | _bits(b, bits)).view(low.dtype), low)
+    low: Array = np.fmin(a, b)
+    low = np.where(a == b, (_bits(a) | _bits(b)).view(low.dtype), low)
     return _or_signalling(low, a, b)
 
 
 def maximum(a: Array, b: Array) -> Array:
     """Return the greater one: the number where the other is a quiet NaN; +0 is greater than -0."""
-    bits = _UNSIGNED[_name(a)]
-    high = np.fmax(a, b)
-    high = np.where(a == b, (_bits(a, bits) & _bits(b, bits)).view(high.dtype), high)
+    high: Array = np.fmax(a, b)
+    high = np.where(a == b, (_bits(a) & _bits(b)).view(high.dtype), high)
     return _or_signalling(high, a, b)
 
 
@@ -43,7 +38,7 @@ def _or_signalling(found: Array, first: Array, second: Array) -> Array:
     of those goes by how long an array is."""
     for value in (second, first):
         if np.isnan(value).any():
-            bits = _bits(value, _UNSIGNED[_name(value)])
+            bits = _bits(value)
             quiet = (bits | bits.dtype.type(1 << quiet_bit(value))).view(found.dtype)
             found = np.where(is_signalling(value), quiet, found)
     return found
@@ -56,7 +51,7 @@ def quiet_bit(a: Array) -> int:
 
 def is_signalling(a: Array) -> Array:
     """Return a bool for each element: True of a signalling NaN."""
-    bits = _bits(a, _UNSIGNED[_name(a)])
+    bits = _bits(a)
     is_quiet: Array = bits >> bits.dtype.type(quiet_bit(a)) & bits.dtype.type(1) == 1
     return np.isnan(a) & ~is_quiet
 
@@ -65,13 +60,13 @@ def _name(a: Array) -> str:
     return f"f{8 * np.asarray(a).dtype.itemsize}"
 
 
-def _bits(a: Array, unsigned: Any) -> Array:
-    return np.asarray(a).view(unsigned)
+def _bits(a: Array) -> Array:
+    """Return the bits of floats as unsigned integers."""
+    a = np.asarray(a)
+    return a.view(f"u{a.itemsize}")
 
 
-def median_by(
-    low: Callable[..., Array], high: Callable[..., Array]
-) -> Callable[..., Array]:
+def median_by(low: Function, high: Function) -> Function:
     """Return the middle one of three, by the smaller and the greater of two; the least of all where
     one is NaN."""
 
@@ -80,7 +75,8 @@ def median_by(
         is_a, is_b = highest == a, highest == b
         middle = np.where(is_a, high(b, c), np.where(is_b, high(a, c), high(a, b)))
         any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
-        return np.where(any_nan, low(low(a, b), c), middle)
+        least: Array = low(low(a, b), c)
+        return np.where(any_nan, least, middle)
 
     return median
 
@@ -90,7 +86,7 @@ def _fraction(a: Array) -> Array:
     a = np.asarray(a)
     below_one = np.nextafter(a.dtype.type(1), a.dtype.type(0))
     result = np.minimum(a - np.floor(a), below_one)
-    return np.where(np.isinf(a), a.dtype.type(np.nan), result)
+    return np.where(np.isinf(a), np.array(np.nan, a.dtype), result)
 
 
 def _mantissa(a: Array) -> Array:
@@ -113,7 +109,7 @@ def _legacy_product(a: Array, b: Array) -> Array:
     return np.where((a == 0) | (b == 0), np.float32(0), a * b)
 
 
-def _by_f64(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def _by_f64(function: Function) -> Function:
     def computed(a: Array) -> Array:
         result: Array = function(np.asarray(a, np.float64))
         return result.astype(np.asarray(a).dtype)
@@ -121,7 +117,7 @@ def _by_f64(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return computed
 
 
-def _turns(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def _turns(function: Function) -> Function:
     """Sine or cosine of a number of turns; exact at quarters of one."""
 
     def computed(a: Array) -> Array:
@@ -186,7 +182,8 @@ def _class_of(a: Array, wanted: Array) -> Array:
         c & ((wanted >> np.uint32(n)) & np.uint32(1) == 1)
         for n, c in enumerate(classes)
     ]
-    return np.logical_or.reduce(np.broadcast_arrays(*chosen))
+    found: Mask = np.logical_or.reduce(np.broadcast_arrays(*chosen))
+    return found
 
 
 def _rows_of(kind: str) -> dict[str, Semantics]:

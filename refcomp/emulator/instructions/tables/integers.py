@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.instructions import spreads
 from refcomp.emulator.instructions.operation import Function, Semantics, operation
 from refcomp.emulator.instructions.tables.bytewise import VECTOR_BYTES
-from refcomp.emulator.machine.arrays import NUMPY, Array, bits_of
+from refcomp.emulator.machine.arrays import NUMPY, Array, Mask, bits_of
 
 _ONE, _ALL_BITS = np.uint32(1), np.uint32(0xFFFFFFFF)
 
 
-def u64(value: Array) -> Array:
+def u64(value: npt.ArrayLike) -> Array:
     """As 64 bits without a sign."""
     return np.asarray(value).astype(np.uint64)
 
 
-def i64(value: Array) -> Array:
+def i64(value: npt.ArrayLike) -> Array:
     """As 64 bits with a sign."""
     return np.asarray(value).astype(np.int64)
 
 
-def u32(value: Array) -> Array:
+def u32(value: npt.ArrayLike) -> Array:
     """The low 32 bits."""
     return np.asarray(value).astype(np.uint32)
 
@@ -47,8 +46,8 @@ def _modulo(value: Array, amount: Array) -> Array:
 
 
 def _reversed(
-    function: Callable[[Array, Array], Array],
-) -> Callable[[Array, Array], Array]:
+    function: Function,
+) -> Function:
     return lambda a, b: function(b, a)
 
 
@@ -70,7 +69,9 @@ def high_product_i32(a: Array, b: Array) -> Array:
     return ((i64(a) * i64(b)) >> np.int64(32)).astype(np.int32)
 
 
-def _add_with_carry(a: Array, b: Array, carry: Any = None) -> tuple[Array, Array]:
+def _add_with_carry(
+    a: Array, b: Array, carry: Array | None = None
+) -> tuple[Array, Mask]:
     total = np.add(a, b)
     overflows = total < a
     if carry is None:
@@ -79,18 +80,20 @@ def _add_with_carry(a: Array, b: Array, carry: Any = None) -> tuple[Array, Array
     return whole, overflows | (whole < total)
 
 
-def _subtract_with_borrow(a: Array, b: Array, borrow: Any = 0) -> tuple[Array, Array]:
+def _subtract_with_borrow(
+    a: Array, b: Array, borrow: npt.ArrayLike = 0
+) -> tuple[Array, Mask]:
     taken = u64(b) + u64(borrow)
     return u32(u64(a) - taken), u64(a) < taken
 
 
-def _multiply_add_u64(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+def _multiply_add_u64(a: Array, b: Array, c: Array) -> tuple[Array, Mask]:
     product = u64(a) * u64(b)
     total = product + u64(c)
     return total, total < product
 
 
-def _multiply_add_i64(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+def _multiply_add_i64(a: Array, b: Array, c: Array) -> tuple[Array, Mask]:
     """The sum of 65 bits: the uppermost is its sign, whether or not it fits into 64."""
     product = i64(a) * i64(b)
     total = product + c
@@ -211,7 +214,7 @@ _SUM = spreads.Tracked(np.add, spreads.of_sum)
 _LEFT = spreads.Tracked(shift_left, spreads.by_shift(shift_left, 1))
 
 
-def _pair(first: spreads.Tracked, second: spreads.Tracked) -> dict[str, Any]:
+def _pair(first: spreads.Tracked, second: spreads.Tracked) -> dict[str, Function]:
     """`second(first(a, b), c)`."""
     return {
         "function": lambda a, b, c: second.function(first.function(a, b), c),
@@ -289,7 +292,7 @@ def _shifts() -> dict[str, Semantics]:
     return rows
 
 
-_SUMS: dict[str, Callable[[Array, Array], Array]] = {
+_SUMS: dict[str, Function] = {
     **{"add": np.add, "sub": np.subtract, "subrev": _reversed(np.subtract)}
 }
 
@@ -317,7 +320,7 @@ def _sums() -> dict[str, Semantics]:
     return rows
 
 
-def _chained(function: Any) -> Function:
+def _chained(function: Function) -> Function:
     return lambda a, b, c: function(function(a, b), c)
 
 

@@ -5,10 +5,8 @@ Most of them also write SCC: whether there was a carry or an overflow, or whethe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.instructions import spreads
 from refcomp.emulator.instructions.operation import Function, Semantics, operation
@@ -26,33 +24,33 @@ from refcomp.emulator.instructions.tables.integers import (
     u32,
     u64,
 )
-from refcomp.emulator.machine.arrays import NUMPY, Array
+from refcomp.emulator.machine.arrays import NUMPY, Array, Mask, bits_of
 
 
-def _with_nonzero(function: Function) -> Callable[..., tuple[Any, Any]]:
-    def computed(*values: Array) -> tuple[Any, Any]:
+def _with_nonzero(function: Function) -> Function:
+    def computed(*values: Array) -> tuple[Array, Mask]:
         result = function(*values)
         return result, result != 0
 
     return computed
 
 
-def _add(a: Array, b: Array, carry: Any = 0) -> tuple[Array, Array]:
+def _add(a: Array, b: Array, carry: npt.ArrayLike = 0) -> tuple[Array, Mask]:
     total = u64(a) + u64(b) + u64(carry)
     return u32(total), total >> np.uint64(32) != 0
 
 
-def _subtract(a: Array, b: Array, borrow: Any = 0) -> tuple[Array, Array]:
+def _subtract(a: Array, b: Array, borrow: npt.ArrayLike = 0) -> tuple[Array, Mask]:
     taken = u64(b) + u64(borrow)
     return u32(u64(a) - taken), u64(a) < taken
 
 
 def _signed(
-    function: Callable[[Array, Array], Array],
-) -> Callable[[Array, Array], tuple[Any, Any]]:
+    function: Function,
+) -> Function:
     """SCC tells of an overflow."""
 
-    def computed(a: Array, b: Array) -> tuple[Any, Any]:
+    def computed(a: Array, b: Array) -> tuple[Array, Mask]:
         total = function(i64(a), i64(b))
         result = total.astype(np.int32)
         return result, result != total
@@ -60,18 +58,18 @@ def _signed(
     return computed
 
 
-def _extreme(function: Any) -> Callable[[Array, Array], tuple[Any, Any]]:
+def _extreme(function: Function) -> Function:
     """SCC tells whether the first operand was taken."""
 
-    def computed(a: Array, b: Array) -> tuple[Any, Any]:
+    def computed(a: Array, b: Array) -> tuple[Array, Mask]:
         result = function(a, b)
         return result, (result == a) & (a != b)
 
     return computed
 
 
-def _shifted_sum(amount: int) -> Callable[[Array, Array], tuple[Any, Any]]:
-    def computed(a: Array, b: Array) -> tuple[Any, Any]:
+def _shifted_sum(amount: int) -> Function:
+    def computed(a: Array, b: Array) -> tuple[Array, Mask]:
         total = (u64(a) << np.uint64(amount)) + u64(b)
         return u32(total), total >> np.uint64(32) != 0
 
@@ -89,7 +87,8 @@ def _field(value: Array, place: Array) -> Array:
         np.int64
     )
     ones = np.array([(1 << n) - 1 for n in range(width + 1)], unsigned.dtype)[count]
-    field = np.right_shift(value, start.astype(value.dtype)).view(unsigned.dtype) & ones
+    moved = np.right_shift(value, start.astype(value.dtype)).view(unsigned.dtype)
+    field: Array = moved & ones
     if value.dtype.kind == "i":
         top = (ones >> unsigned.dtype.type(1)) + unsigned.dtype.type(1)
         top = np.where(count == 0, unsigned.dtype.type(0), top)
@@ -97,7 +96,7 @@ def _field(value: Array, place: Array) -> Array:
     return field.view(value.dtype)
 
 
-def _field_spread(kind: str) -> Callable[..., Array]:
+def _field_spread(kind: str) -> Function:
     """Only the bits of the field matter."""
 
     def spread(s: Array, t: Array, value: Array, place: Array) -> Array:
@@ -107,9 +106,10 @@ def _field_spread(kind: str) -> Callable[..., Array]:
     return spread
 
 
-def _ones(width: int, dtype: Any) -> Callable[[Array, Array], Array]:
+def _ones(kind: str) -> Function:
     """As many ones as the first operand says, moved up by the second."""
-    mask = np.uint32(width - 1)
+    dtype = NUMPY[kind]
+    mask = np.uint32(bits_of(kind) - 1)
 
     def computed(count: Array, start: Array) -> Array:
         ones = (dtype(1) << dtype(count & mask)) - dtype(1)
@@ -121,10 +121,12 @@ def _ones(width: int, dtype: Any) -> Callable[[Array, Array], Array]:
 def _bit(value: Array, number: Array) -> Array:
     width = 8 * np.asarray(value).dtype.itemsize
     amount = (number & np.uint32(width - 1)).astype(np.asarray(value).dtype)
-    return (value >> amount) & np.asarray(value).dtype.type(1) == 1
+    one = np.asarray(value).dtype.type(1)
+    is_set: Mask = (value >> amount) & one == 1
+    return is_set
 
 
-def _set_bit(to: int) -> Callable[[Array, Array], Array]:
+def _set_bit(to: int) -> Function:
     def computed(number: Array, old: Array) -> Array:
         width = 8 * old.dtype.itemsize
         bit = old.dtype.type(1) << (number & np.uint32(width - 1)).astype(old.dtype)
@@ -188,7 +190,7 @@ def _logic() -> dict[str, Semantics]:
     return rows
 
 
-def _bit_is(to: int) -> Callable[[Array, Array], Array]:
+def _bit_is(to: int) -> Function:
     return lambda value, number: _bit(value, number) == bool(to)
 
 
@@ -212,12 +214,12 @@ def _shifts() -> dict[str, Semantics]:
             rows[f"s_bfe_{kind}{bits}"] = operation(
                 one, _with_nonzero(_field), spread=spread
             )
-    rows["s_bfm_b32"] = operation("u32 = u32 u32", _ones(32, np.uint32))
-    rows["s_bfm_b64"] = operation("u64 = u32 u32", _ones(64, np.uint64))
+    rows["s_bfm_b32"] = operation("u32 = u32 u32", _ones("u32"))
+    rows["s_bfm_b64"] = operation("u64 = u32 u32", _ones("u64"))
     return rows
 
 
-def _extension(narrow: Any) -> Semantics:
+def _extension(narrow: type[np.signedinteger]) -> Semantics:
     def extended(a: Array) -> Array:
         return a.astype(narrow).astype(np.int32)
 
@@ -285,7 +287,8 @@ def _quads(value: Array) -> Array:
     one = value.dtype.type(1)
     either = value | value >> one
     either = either | either >> value.dtype.type(2)
-    return either & value.dtype.type(0x1111111111111111 & (1 << 8 * value.itemsize) - 1)
+    lowest = 0x1111111111111111 & (1 << 8 * value.itemsize) - 1
+    return either & np.asarray(lowest, value.dtype)
 
 
 def _gathered(value: Array) -> Array:
@@ -329,7 +332,7 @@ def _packs() -> dict[str, Semantics]:
     }
 
 
-_COMPARED: dict[str, Callable[[Array, Array], Array]] = {
+_COMPARED: dict[str, Function] = {
     **{"eq": np.equal, "lg": np.not_equal, "gt": np.greater, "ge": np.greater_equal},
     **{"lt": np.less, "le": np.less_equal},
 }
@@ -354,7 +357,7 @@ SCALAR: dict[str, Semantics] = {
     **_comparisons(),
 }
 # Before EXEC changes, its old value goes to the result: mnemonic -> function of EXEC and source.
-SAVE_EXEC: dict[str, Callable[[Array, Array], Array]] = {
+SAVE_EXEC: dict[str, Function] = {
     "s_and_saveexec_b64": lambda mask, a: a & mask,
     "s_or_saveexec_b64": lambda mask, a: a | mask,
     "s_xor_saveexec_b64": lambda mask, a: a ^ mask,

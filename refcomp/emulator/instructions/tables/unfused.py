@@ -12,7 +12,8 @@ def flushed(value: Array) -> Array:
     """Denormals become zeros of their sign."""
     value = np.asarray(value)
     is_denormal = np.abs(value) < np.finfo(value.dtype).tiny
-    return np.where(is_denormal, np.copysign(value.dtype.type(0), value), value)
+    zero: Array = np.copysign(value.dtype.type(0), value)
+    return np.where(is_denormal, zero, value)
 
 
 def multiply_add(a: Array, b: Array, c: Array) -> Array:

@@ -99,10 +99,11 @@ def _bind(
         if waves.dirty and not waves.dirty.isdisjoint(watched):
             shadows = _spread(row, sources, waves)
         if is_single:
-            first(waves, result, shadows and shadows[0])
+            first(waves, result, None if shadows is None else shadows[0])
         else:
             for number, write in enumerate(writes):
-                write(waves, result[number], shadows and shadows[number])
+                shadow = None if shadows is None else shadows[number]
+                write(waves, result[number], shadow)
         if shadows is None:
             waves.define(defined)
 

@@ -36,9 +36,11 @@ def _origin(instruction: Instruction) -> npt.NDArray[np.intp]:
     place = lane & 15
     row = lane & ~15
     if match := _QUAD.match(modifiers.get("quad_perm", "")):
-        return (lane & ~3) + np.array([int(n) for n in match.groups()])[lane & 3]
+        pattern = np.array([int(n) for n in match.groups()])
+        return (lane & ~3) + pattern.take(lane & 3)
     if match := _EIGHT.match(modifiers.get("dpp8", "")):
-        return (lane & ~7) + np.array([int(n) for n in match[1].split(",")])[lane & 7]
+        pattern = np.array([int(n) for n in match[1].split(",")])
+        return (lane & ~7) + pattern.take(lane & 7)
     if "row_xmask" in modifiers:
         return row + (place ^ int(modifiers["row_xmask"]))
     if "row_shl" in modifiers:

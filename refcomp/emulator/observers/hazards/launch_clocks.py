@@ -186,14 +186,15 @@ class LaunchClocks:
             )
             clocks = [self._acquired[wave] for wave in waves if wave in self._acquired]
             if clocks:
-                joined = np.maximum.reduce(clocks)
+                joined: Array = np.maximum.reduce(clocks)
                 self._acquired.update(dict.fromkeys(waves, joined))
                 self._add_bytes(joined.nbytes)
 
     def happened_before(self, others: Array, times: Array, waves: Array) -> Array:
         """Return, as bool [n], where `others` at `times` happened before the present of `waves`."""
         if self.has_overflowed:
-            return waves // self._waves_per_group != others // self._waves_per_group
+            groups = waves // self._waves_per_group
+            return np.not_equal(groups, others // self._waves_per_group)
         found = np.zeros(waves.shape, np.bool_)
         if not self._acquired:
             return found

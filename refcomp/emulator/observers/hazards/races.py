@@ -469,7 +469,7 @@ class Races(Observer):
             is_update: the earlier accesses are updates.
         """
         if self._is_cached_scalar_load(checked):
-            return found != 0
+            return np.not_equal(found, 0)
         own = self._numbering.waves_of(checked.records)
         others = self._numbering.waves_of(found)
         wrong = (found != 0) & (others != own)
