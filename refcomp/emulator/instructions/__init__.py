@@ -1,4 +1,4 @@
-"""What each instruction does: rows of tables, and the functions that bind a row to operands.
+"""The semantics of instructions: rows of tables, and functions that bind a row to operands.
 
 operation.py       a row of a table: operand types, result types, and the function between them
 tables/            the rows, by kind

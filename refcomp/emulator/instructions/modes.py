@@ -1,8 +1,8 @@
 """Rounding, denormals and NaNs other than IEEE's, as the MODE register asks for them.
 
-MODE has four fields of two bits: the rounding of f32, the rounding of f64 and f16 (0 to nearest
-even, 1 up, 2 down, 3 towards zero), the denormals of f32 that are kept (1: of operands, 2: of
-results), and those of f64 and f16. Instructions are bound for the mode that they run in, so that
+MODE has four fields of two bits. Two are the rounding of f32, and of f64 and f16: 0 to nearest
+even, 1 up, 2 down, 3 towards zero. Two are the denormals that are kept of f32, and of f64 and f16:
+1 of operands, 2 of results. Instructions are bound for the mode that they run in, so that
 IEEE's costs nothing. Other rounding of f32 and f16 computes in f64, rounded to odd, and rounds that
 as the mode says; f64 is computed by fractions.
 Refuses, by Unsupported, other rounding of instructions for which it is not implemented.

@@ -38,7 +38,7 @@ class Semantics:
 
 @dataclass(frozen=True, slots=True)
 class PackedSemantics:
-    """What a packed instruction computes: the same of both halves of its operands."""
+    """A packed instruction: the same operation on both halves of its operands."""
 
     kind: str  # type of a half
     half: Semantics

@@ -1,8 +1,8 @@
 """Floats of eight bits as gfx942 has them, and the 19-bit format of its xf32 products.
 
-`fp8` has 4 bits of exponent and 3 of mantissa, `bf8` 5 and 2; the biases are 8 and 16. There are no
-infinities and no negative zero. The one NaN is 0x80 ("FNUZ"), which is also what a number that is
-too large becomes.
+`fp8` has 4 bits of exponent and 3 of mantissa, `bf8` 5 and 2; the biases are 8 and 16. The formats
+have neither infinities nor a negative zero. The one NaN is 0x80 ("FNUZ"), which is also what a
+number that is too large becomes.
 Format: the CDNA3 ISA manual, section on data types; the fnuz types of the ONNX standard.
 """
 

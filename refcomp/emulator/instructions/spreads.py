@@ -1,4 +1,4 @@
-"""How undefined bits spread from sources to results.
+"""The spread of undefined bits from sources to results.
 
 Bitwise instructions spread them bit by bit, so that undefined padding beside a field does not
 make the field undefined. Each function takes the shadows of the sources, then their values, all as

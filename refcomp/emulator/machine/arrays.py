@@ -2,12 +2,12 @@
 
 A register holds 32 bits. A type is named by a string:
 
-b32 u32 i32 f32     the bits of one register
-u16 i16 f16         the low 16 bits of a register
-b64 u64 i64 f64     two registers, the lower half first
-p16, p32            a pair: two 16-bit numbers in one register, two 32-bit numbers in two
-mask32, mask64      one bit for each lane of a wave, in one or two scalar registers; as an array,
-                    bool [wave, lane]
+    b32 u32 i32 f32     the bits of one register
+    u16 i16 f16         the low 16 bits of a register
+    b64 u64 i64 f64     two registers, the lower half first
+    p16, p32            a pair: two 16-bit numbers in one register, two 32-bit numbers in two
+    mask32, mask64      one bit for each lane of a wave, in one or two scalar registers;
+                        as an array, bool [wave, lane]
 
 Tables of instructions say `mask`, since only the wave knows how many lanes it has.
 """

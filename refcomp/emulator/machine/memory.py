@@ -38,7 +38,7 @@ ALL_ONES: dict[int, Array] = {
 
 
 class LoadedBits(NamedTuple):
-    """What a load reads, or what becomes of it. A tuple, since each load makes some."""
+    """Values with their undefined bits. A tuple, since each load makes some."""
 
     values: Array  # unsigned integers
     undefined: Array | None  # bits of them that nothing wrote; None: all were written

@@ -147,18 +147,18 @@ class Registers:
 
     @property
     def covers(self) -> bool:
-        """Whether EXEC has all lanes that exist. Then the other lanes may be written, too."""
+        """True if EXEC has all lanes that exist. Then the other lanes may be written, too."""
         _ = self.mask
         return self._covers
 
     @property
     def writes_all(self) -> bool:
-        """Whether a result may be written to the whole of a register, of all waves."""
+        """True if a result may be written to the whole of a register, of all waves."""
         return self.covers and isinstance(self.rows, slice)
 
     @property
     def is_full(self) -> bool:
-        """Whether all lanes of all running waves are active."""
+        """True if all lanes of all running waves are active."""
         _ = self.mask
         return self._is_full
 

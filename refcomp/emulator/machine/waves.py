@@ -19,7 +19,7 @@ from refcomp.emulator.machine.registers import Registers
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all batches of waves of a launch share."""
+    """The environment that all batches of waves of a launch share."""
 
     arena: Arena
     assembly: Assembly

@@ -209,7 +209,7 @@ def _bind_shared(
 
 @dataclass(frozen=True, slots=True)
 class _TypedUpdate:
-    """What becomes of the old value, and the type of all values."""
+    """A function that makes the new value, and the type of all values."""
 
     function: Function  # takes the old value, then the values of the instruction
     kind: str

@@ -8,8 +8,8 @@ purpose of descriptors, so it is not reported. Each of several words is checked 
 vector access of RDNA3 is in range as a whole or not at all.
 
 In a linear buffer, an element lies at stride * index + offset. In a swizzled one, `index_stride`
-indices stand side by side, four bytes of each at a time. gfx90a reaches private memory by a
-swizzled buffer at the address `SCRATCH`, where each wave has the bytes of all its lanes.
+indices stand side by side, four bytes of each at a time. On gfx90a, private memory is a swizzled
+buffer at the address `SCRATCH`, where each wave has the bytes of all its lanes.
 
 Refuses, by Unsupported, elements of formats, and swizzled elements of more than four bytes. On GPUs
 with other fields of the descriptor (gfx1100), refuses all but buffers of bytes side by side.
@@ -181,7 +181,7 @@ def _clear(waves: Waves, registers: RegisterRange) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _BufferPlace:
-    """How an access finds its addresses."""
+    """The operands and the computation of an access's addresses."""
 
     sources: list[OperandSource]  # all operands that they depend on
     find: Callable[[Waves], BufferAddresses]

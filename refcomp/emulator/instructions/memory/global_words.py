@@ -27,7 +27,7 @@ _ALL_KNOWN = 0xFF
 
 
 class HeldAddress(NamedTuple):
-    """What the registers of an address hold. A tuple, since each load looks at it."""
+    """The values of the registers of an address. A tuple, since each load looks at it."""
 
     # Bits 0 to 31 of the address of each lane, or with a base an offset: [wave, lane].
     low_or_offset: Words

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a load or store moves for each lane."""
+    """The data that a load or store moves for each lane."""
 
     is_store: bool
     width: int  # bytes of a piece

@@ -1,4 +1,4 @@
-"""The tables of instructions: one row for each, a function of typed arrays that knows no registers.
+"""The tables of instructions, by mnemonic. A row is a function of typed arrays.
 
 floats.py        vector arithmetic on floats; conversions.py between types
 unfused.py       products and sums that round twice

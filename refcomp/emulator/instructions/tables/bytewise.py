@@ -15,7 +15,7 @@ def _byte(value: Array, number: int) -> Array:
 
 
 def _differences(a: Array, b: Array, *, is_masked: bool = False) -> Array:
-    """The sum of |a - b| of four bytes; masked, less those where b is 0."""
+    """Return the sum of |a - b| of four bytes; masked, without those where b is 0."""
     total = np.zeros(np.broadcast(a, b).shape, np.int64)
     for number in range(4):
         one, other = _byte(a, number), _byte(b, number)
@@ -42,7 +42,7 @@ def _distance(a: Array, b: Array, c: Array) -> Array:
 
 
 def _four_at_once(a: Array, b: Array, c: Array, *, is_masked: bool) -> Array:
-    """Of four bytes each of the lower eight of `a`, beginning with the first to the fourth."""
+    """Return four sums of differences: of `b` and the bytes of `a` from number 0, 1, 2 and 3 on."""
     result = np.zeros(np.broadcast(a, b, c).shape, np.uint64)
     for number in range(4):
         window = (np.asarray(a) >> np.uint64(8 * number)).astype(np.uint32)
@@ -53,7 +53,7 @@ def _four_at_once(a: Array, b: Array, c: Array, *, is_masked: bool) -> Array:
 
 
 def _averages(a: Array, b: Array, c: Array) -> Array:
-    """Of each byte, rounded up where the lowest bit of `c`'s byte is set."""
+    """Return the average of each byte, rounded up where the lowest bit of `c`'s byte is set."""
     result = np.zeros(np.broadcast(a, b, c).shape, np.uint32)
     for number in range(4):
         total = _byte(a, number) + _byte(b, number) + (_byte(c, number) & 1)

@@ -1,5 +1,8 @@
-"""Vector instructions that convert and compare. To an integer: towards zero, what does not fit
-becomes the nearest that does, NaN becomes 0."""
+"""Vector instructions that convert and compare.
+
+A float becomes an integer by rounding towards zero. A number that does not fit becomes the nearest
+that does, and NaN becomes 0.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from refcomp.emulator.machine.arrays import NUMPY, Array, join
 
 
 def to_integer(value: Array, kind: str) -> Array:
-    """A float as an integer of type `kind`."""
+    """Return a float as an integer of type `kind`."""
     limits = np.iinfo(NUMPY[kind])
     wide = np.trunc(
         np.nan_to_num(
@@ -38,13 +41,13 @@ def _octet(number: int) -> Function:
 
 
 def _octet_spread(number: int) -> Function:
-    """Only that byte matters."""
+    """Return the spread of `_octet`: only that byte matters."""
     field = np.uint32(255 << 8 * number)
     return lambda s, a: np.where(s & field != 0, np.uint32(0xFFFFFFFF), np.uint32(0))
 
 
 def pack(low: Array, high: Array) -> Array:
-    """Two numbers of 16 bits in one register."""
+    """Return two numbers of 16 bits in one register."""
     parts = [np.asarray(part).view(np.uint16).astype(np.uint32) for part in (low, high)]
     return parts[0] | parts[1] << np.uint32(16)
 
@@ -62,7 +65,7 @@ def pack_halves(low: Array, high: Array) -> Array:
 
 
 def to_half_towards_zero(value: Array) -> Array:
-    """f32 -> f16 without rounding up; what is too large becomes the largest."""
+    """Return f32 as f16, rounded towards zero; a number that is too large becomes the largest."""
     value = np.asarray(value)
     near = to_half(value)
     beyond = np.abs(near.astype(np.float32)) > np.abs(value)
@@ -70,7 +73,7 @@ def to_half_towards_zero(value: Array) -> Array:
 
 
 def _normal(kind: str, low: float) -> Function:
-    """Numbers up to 1 as integers up to the largest."""
+    """Return what maps numbers from `low` to 1 to integers, 1 to the largest one."""
     most = float(np.iinfo(NUMPY[kind]).max)
 
     def one(value: Array) -> Array:
@@ -148,13 +151,13 @@ def _conversions() -> dict[str, Semantics]:
 
 
 def _sixteenths(value: Array) -> Array:
-    """Four bits with a sign, in sixteenths."""
+    """Return four bits with a sign, in sixteenths."""
     low = (np.asarray(value) & np.uint32(15)).astype(np.int32)
     return ((low ^ 8) - 8).astype(np.float32) / np.float32(16)
 
 
 def _saturated_bytes(value: Array) -> Array:
-    """Two 16-bit numbers as two bytes."""
+    """Return two 16-bit numbers as two bytes, saturated."""
     halves = [
         (np.asarray(value) >> s).astype(np.uint16).view(np.int16) for s in _HALVES
     ]

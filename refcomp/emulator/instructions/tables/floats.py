@@ -1,4 +1,4 @@
-"""Vector instructions on floats: arithmetic, rounding, and what a GPU only approximates."""
+"""Vector instructions on floats: arithmetic, rounding, and approximate functions."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ _FMA: dict[str, Function] = {
 
 
 def minimum(a: Array, b: Array) -> Array:
-    """Return the smaller one: the number where the other is a quiet NaN; -0 is less than +0."""
+    """Return the minimum: the number where the other is a quiet NaN; -0 is less than +0."""
     low: Array = np.fmin(a, b)
     low = np.where(a == b, (_bits(a) | _bits(b)).view(low.dtype), low)
     return _or_signalling(low, a, b)
 
 
 def maximum(a: Array, b: Array) -> Array:
-    """Return the greater one: the number where the other is a quiet NaN; +0 is greater than -0."""
+    """Return the maximum: the number where the other is a quiet NaN; +0 is greater than -0."""
     high: Array = np.fmax(a, b)
     high = np.where(a == b, (_bits(a) & _bits(b)).view(high.dtype), high)
     return _or_signalling(high, a, b)
 
 
 def _or_signalling(found: Array, first: Array, second: Array) -> Array:
-    """`found`, or a signalling NaN of the two, the first one's first, made quiet: what numpy makes
-    of those goes by how long an array is."""
+    """Return `found`, but a signalling NaN made quiet where `first`, or else `second`, is one.
+
+    numpy's own result for signalling NaNs depends on the length of the array.
+    """
     for value in (second, first):
         if np.isnan(value).any():
             bits = _bits(value)
@@ -50,7 +52,7 @@ def quiet_bit(a: Array) -> int:
 
 
 def is_signalling(a: Array) -> Array:
-    """Return a bool for each element: True of a signalling NaN."""
+    """Return which elements are signalling NaNs."""
     bits = _bits(a)
     is_quiet: Array = bits >> bits.dtype.type(quiet_bit(a)) & bits.dtype.type(1) == 1
     return np.isnan(a) & ~is_quiet
@@ -67,8 +69,10 @@ def _bits(a: Array) -> Array:
 
 
 def median_by(low: Function, high: Function) -> Function:
-    """Return the middle one of three, by the smaller and the greater of two; the least of all where
-    one is NaN."""
+    """Return the median of three, made of a minimum and a maximum of two.
+
+    Where one operand is a NaN, it is the minimum of the three.
+    """
 
     def median(a: Array, b: Array, c: Array) -> Array:
         highest = high(high(a, b), c)
@@ -82,7 +86,7 @@ def median_by(low: Function, high: Function) -> Function:
 
 
 def _fraction(a: Array) -> Array:
-    """a - floor(a), less than 1."""
+    """Return a - floor(a), less than 1."""
     a = np.asarray(a)
     below_one = np.nextafter(a.dtype.type(1), a.dtype.type(0))
     result = np.minimum(a - np.floor(a), below_one)
@@ -105,7 +109,7 @@ def _scaled(a: Array, exponent: Array) -> Array:
 
 
 def _legacy_product(a: Array, b: Array) -> Array:
-    """0 times anything is 0."""
+    """Return a * b, where 0 times anything is 0."""
     return np.where((a == 0) | (b == 0), np.float32(0), a * b)
 
 
@@ -118,7 +122,7 @@ def _by_f64(function: Function) -> Function:
 
 
 def _turns(function: Function) -> Function:
-    """Sine or cosine of a number of turns; exact at quarters of one."""
+    """Return the sine or cosine of a number of turns, exact at quarters of a turn."""
 
     def computed(a: Array) -> Array:
         part = np.remainder(np.asarray(a, np.float64), 1.0)
@@ -139,7 +143,7 @@ def _reciprocal_root(a: Array) -> Array:
 
 @cache
 def _two_over_pi() -> int:
-    """The first 1201 bits of 2/pi, by Machin's formula."""
+    """Return the first 1201 bits of 2/pi, by Machin's formula."""
     one = 1 << 1400
 
     def arctangent_of_inverse(n: int) -> int:
@@ -154,7 +158,7 @@ def _two_over_pi() -> int:
 
 
 def _two_over_pi_at(a: Array, segment: Array) -> Array:
-    """53 bits of 2/pi, those that a product with `a` needs, `segment` * 53 bits further on."""
+    """Return the 53 bits of 2/pi that a product with `a` needs, `segment` * 53 bits further on."""
     a, segment = np.broadcast_arrays(a, segment)
     result = np.empty(a.shape)
     exponents = (a.view(np.int64) >> 52) & 0x7FF
@@ -169,7 +173,7 @@ def _two_over_pi_at(a: Array, segment: Array) -> Array:
 
 
 def _class_of(a: Array, wanted: Array) -> Array:
-    """Whether `a` is of one of the ten classes whose bits are set."""
+    """Return whether `a` is of one of the ten classes whose bits are set in `wanted`."""
     a = np.asarray(a)
     kind, signals = NUMPY[_name(a)], is_signalling(a)
     is_nan, negative, size = np.isnan(a), np.signbit(a), np.abs(a)

@@ -16,27 +16,27 @@ _ONE, _ALL_BITS = np.uint32(1), np.uint32(0xFFFFFFFF)
 
 
 def u64(value: npt.ArrayLike) -> Array:
-    """As 64 bits without a sign."""
+    """Return integers as u64."""
     return np.asarray(value).astype(np.uint64)
 
 
 def i64(value: npt.ArrayLike) -> Array:
-    """As 64 bits with a sign."""
+    """Return integers as i64."""
     return np.asarray(value).astype(np.int64)
 
 
 def u32(value: npt.ArrayLike) -> Array:
-    """The low 32 bits."""
+    """Return the low 32 bits of integers, as u32."""
     return np.asarray(value).astype(np.uint32)
 
 
 def shift_left(value: Array, amount: Array) -> Array:
-    """value << amount, where `amount` counts modulo the width of `value`."""
+    """Return value << amount, where `amount` counts modulo the width of `value`."""
     return np.left_shift(value, _modulo(value, amount))
 
 
 def shift_right(value: Array, amount: Array) -> Array:
-    """value >> amount: zeros come in, or the sign where `value` has one."""
+    """Return value >> amount: zeros come in, or the sign where `value` has one."""
     return np.right_shift(value, _modulo(value, amount))
 
 
@@ -60,12 +60,12 @@ def _low_24(value: Array) -> Array:
 
 
 def high_product_u32(a: Array, b: Array) -> Array:
-    """The upper half of a * b."""
+    """Return the upper half of a * b."""
     return u32((u64(a) * u64(b)) >> np.uint64(32))
 
 
 def high_product_i32(a: Array, b: Array) -> Array:
-    """The upper half of a * b."""
+    """Return the upper half of a * b."""
     return ((i64(a) * i64(b)) >> np.int64(32)).astype(np.int32)
 
 
@@ -94,7 +94,7 @@ def _multiply_add_u64(a: Array, b: Array, c: Array) -> tuple[Array, Mask]:
 
 
 def _multiply_add_i64(a: Array, b: Array, c: Array) -> tuple[Array, Mask]:
-    """The sum of 65 bits: the uppermost is its sign, whether or not it fits into 64."""
+    """Return a * b + c, and the sign of that sum, which has 65 bits."""
     product = i64(a) * i64(b)
     total = product + c
     overflows = ((product ^ total) & (c ^ total)) < 0
@@ -106,13 +106,13 @@ def _choose(a: Array, b: Array, chosen: Array) -> Array:
 
 
 def field_u32(value: Array, start: Array, width: Array) -> Array:
-    """`width` bits of `value` from bit `start` on."""
+    """Return `width` bits of `value` from bit `start` on."""
     start, width = start & np.uint32(31), width & np.uint32(31)
     return (value >> start) & ((_ONE << width) - _ONE)
 
 
 def field_i32(value: Array, start: Array, width: Array) -> Array:
-    """The same, with the sign of its highest bit; the value's own sign follows its last bit."""
+    """Return the field, sign-extended; the value's own sign follows its last bit."""
     start, width = start & np.uint32(31), width & np.uint32(31)
     moved = np.right_shift(np.asarray(value).view(np.int32), start.astype(np.int32))
     above = (np.uint32(32) - width & np.uint32(31)).astype(np.int32)
@@ -141,7 +141,10 @@ def _align_bytes(high: Array, low: Array, amount: Array) -> Array:
 
 
 def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
-    """Four bytes, each chosen of eight by a byte of `selector`; from 8 on signs and constants."""
+    """Return four bytes, each selected from eight by a byte of `selector`.
+
+    Selectors from 8 on stand for signs and constants.
+    """
     eight = (u64(high) << np.uint64(32)) | u64(low)
     result = u32(np.zeros(np.broadcast(high, low, selector).shape))
     for place in range(4):
@@ -162,19 +165,19 @@ def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
 
 
 def bit_count(value: Array) -> Array:
-    """How many bits are set."""
+    """Return how many bits are set."""
     return np.bitwise_count(np.asarray(value)).astype(np.uint32)
 
 
 def first_set_from_below(value: Array) -> Array:
-    """The number of the lowest set bit; -1 when none is."""
+    """Return the number of the lowest set bit; -1 if no bit is set."""
     value = np.asarray(value)
     lowest = value & (~value + value.dtype.type(1))
     return np.where(value == 0, _ALL_BITS, bit_count(lowest - value.dtype.type(1)))
 
 
 def first_set_from_above(value: Array) -> Array:
-    """How many zeros stand above the highest set bit; -1 when none is set."""
+    """Return how many zeros are above the highest set bit; -1 if no bit is set."""
     value = np.asarray(value)
     spread = value.copy()
     width = 8 * value.dtype.itemsize
@@ -185,14 +188,14 @@ def first_set_from_above(value: Array) -> Array:
 
 
 def first_unlike_sign(value: Array) -> Array:
-    """How many bits from above are equal to the sign; -1 when all are."""
+    """Return how many bits from above are equal to the sign; -1 if all are."""
     value = np.asarray(value)
     flipped = np.where(value < 0, ~value, value)
     return first_set_from_above(flipped.view(f"u{value.dtype.itemsize}"))
 
 
 def reverse_bits(value: Array) -> Array:
-    """The lowest bit becomes the highest."""
+    """Return the bits in reverse order."""
     octets = (
         np.ascontiguousarray(value)
         .reshape(-1)
@@ -215,7 +218,7 @@ _LEFT = spreads.Tracked(shift_left, spreads.by_shift(shift_left, 1))
 
 
 def _pair(first: spreads.Tracked, second: spreads.Tracked) -> dict[str, Function]:
-    """`second(first(a, b), c)`."""
+    """Return the fields of the row `second(first(a, b), c)`."""
     return {
         "function": lambda a, b, c: second.function(first.function(a, b), c),
         "spread": spreads.chained(first, second),
@@ -302,7 +305,7 @@ def _sums() -> dict[str, Semantics]:
     rows = {}
     for kind in ("u16", "i16", "u32", "i32"):
         two, three = f"{kind} = {kind} {kind}", f"{kind} = {kind} {kind} {kind}"
-        # Those that GFX8 had not write no more than the half of a register that they are told of.
+        # Instructions newer than GFX8 leave the other half of the register.
         new = {"keeps_high": bits_of(kind) == 16}
         for name, function in _SUMS.items():
             row = operation(two, function, spread=add, wide=function)

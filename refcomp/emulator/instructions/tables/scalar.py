@@ -1,6 +1,6 @@
 """Scalar instructions: the same for all lanes of a wave; arrays are [wave].
 
-Most of them also write SCC: whether there was a carry or an overflow, or whether the result is 0.
+Most of them also write SCC: a carry, an overflow, or whether the result is not 0.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _subtract(a: Array, b: Array, borrow: npt.ArrayLike = 0) -> tuple[Array, Mas
 def _signed(
     function: Function,
 ) -> Function:
-    """SCC tells of an overflow."""
+    """Return the function with SCC set on overflow."""
 
     def computed(a: Array, b: Array) -> tuple[Array, Mask]:
         total = function(i64(a), i64(b))
@@ -59,7 +59,7 @@ def _signed(
 
 
 def _extreme(function: Function) -> Function:
-    """SCC tells whether the first operand was taken."""
+    """Return the minimum or maximum with SCC set where it is the first operand."""
 
     def computed(a: Array, b: Array) -> tuple[Array, Mask]:
         result = function(a, b)
@@ -77,8 +77,11 @@ def _shifted_sum(amount: int) -> Function:
 
 
 def _field(value: Array, place: Array) -> Array:
-    """Bits of `value`: where they begin stands in the low bits of `place`, how many from bit 16 on;
-    the sign is extended where the type has one, and follows the value's last bit."""
+    """Return a field of `value`, sign-extended if the type has a sign.
+
+    The low bits of `place` are the first bit of the field, those from bit 16 on its width. The
+    value's own sign follows its last bit.
+    """
     value = np.asarray(value)
     width = 8 * value.dtype.itemsize
     unsigned = value.view(f"u{value.dtype.itemsize}")
@@ -97,7 +100,7 @@ def _field(value: Array, place: Array) -> Array:
 
 
 def _field_spread(kind: str) -> Function:
-    """Only the bits of the field matter."""
+    """Return the spread of `_field`: only the bits of the field matter."""
 
     def spread(s: Array, t: Array, value: Array, place: Array) -> Array:
         moved = _field(s.view(NUMPY[kind]), place).view(s.dtype)
@@ -107,7 +110,7 @@ def _field_spread(kind: str) -> Function:
 
 
 def _ones(kind: str) -> Function:
-    """As many ones as the first operand says, moved up by the second."""
+    """Return what makes as many ones as the first operand says, shifted by the second."""
     dtype = NUMPY[kind]
     mask = np.uint32(bits_of(kind) - 1)
 
@@ -282,7 +285,7 @@ def _counts() -> dict[str, Semantics]:
 
 
 def _quads(value: Array) -> Array:
-    """A one at the lowest of every four bits of which any is set."""
+    """Return a one at the lowest of every four bits of which any is set."""
     value = np.asarray(value)
     one = value.dtype.type(1)
     either = value | value >> one
@@ -292,7 +295,7 @@ def _quads(value: Array) -> Array:
 
 
 def _gathered(value: Array) -> Array:
-    """The quads as bits that stand together."""
+    """Return the quads as consecutive bits."""
     quads = _quads(value)
     kind, result = quads.dtype.type, np.zeros_like(quads)
     for number in range(2 * quads.itemsize):
@@ -301,7 +304,7 @@ def _gathered(value: Array) -> Array:
 
 
 def _doubled(value: Array) -> Array:
-    """Each bit twice."""
+    """Return each bit twice."""
     value, result = u64(value), np.zeros(np.shape(value), np.uint64)
     for number in range(32):
         bit = value >> np.uint64(number) & np.uint64(1)

@@ -1,4 +1,7 @@
-"""Multiply-adds that round twice, v_mad and v_mac of floats: they take and give no denormals."""
+"""Multiply-adds that round twice, v_mad and v_mac of floats.
+
+They flush denormals of operands and results.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from refcomp.emulator.machine.arrays import Array
 
 
 def flushed(value: Array) -> Array:
-    """Denormals become zeros of their sign."""
+    """Return the value with denormals made zeros of their sign."""
     value = np.asarray(value)
     is_denormal = np.abs(value) < np.finfo(value.dtype).tiny
     zero: Array = np.copysign(value.dtype.type(0), value)
@@ -17,13 +20,13 @@ def flushed(value: Array) -> Array:
 
 
 def multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """a * b, rounded, + c, rounded."""
+    """Return a * b, rounded, + c, rounded."""
     product = flushed(np.multiply(flushed(a), flushed(b)))
     return flushed(product + flushed(c))
 
 
 def legacy_multiply_add(a: Array, b: Array, c: Array) -> Array:
-    """The same, where 0 times anything is 0."""
+    """Return a * b, rounded, + c, rounded, where 0 times anything is 0."""
     is_zero = (flushed(a) == 0) | (flushed(b) == 0)
     zero = np.asarray(a).dtype.type(0)
     return np.where(is_zero, flushed(zero + flushed(c)), multiply_add(a, b, c))
