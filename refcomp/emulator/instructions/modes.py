@@ -11,6 +11,7 @@ Manuals: the CDNA3 and RDNA3 ISA manuals, sections on the MODE register.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -209,26 +210,28 @@ def _by_fractions(
         finite = np.logical_and.reduce([np.isfinite(value) for value in given])
         for place in map(tuple, np.argwhere(finite)):
             operands = [_fraction(value[place]) for value in given]
-            near[place] = _towards_fraction(exact(*operands), near[place], rounding)
+            near[place] = _towards_fraction(
+                exact(*operands), float(near[place]), rounding
+            )
         return near
 
     return compute
 
 
-def _fraction(value: np.generic) -> Fraction | int:
+def _fraction(value: np.floating | np.integer | np.bool_) -> Fraction | int:
     return Fraction(float(value)) if isinstance(value, np.floating) else int(value)
 
 
-def _towards_fraction(exact: Fraction, near: np.float64, rounding: int) -> np.float64:
+def _towards_fraction(exact: Fraction, near: float, rounding: int) -> float:
     """Return `exact` rounded to f64, as `towards` does."""
-    if np.isinf(near):
-        is_over, is_under = bool(near > 0), bool(near < 0)
+    if math.isinf(near):
+        is_over, is_under = near > 0, near < 0
     else:
-        is_over = Fraction(float(near)) > exact
-        is_under = Fraction(float(near)) < exact
+        is_over = Fraction(near) > exact
+        is_under = Fraction(near) < exact
     if rounding == _UP:
-        return np.nextafter(near, np.inf) if is_under else near
+        return math.nextafter(near, math.inf) if is_under else near
     if rounding == _DOWN:
-        return np.nextafter(near, -np.inf) if is_over else near
+        return math.nextafter(near, -math.inf) if is_over else near
     is_away = is_over if exact > 0 else is_under
-    return np.nextafter(near, 0.0) if is_away else near
+    return math.nextafter(near, 0.0) if is_away else near

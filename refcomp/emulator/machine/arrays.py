@@ -40,10 +40,12 @@ NUMPY: dict[str, Any] = {
     "p16": np.uint32,
     "p32": np.uint64,
 }
+# The same as dtypes.
+DTYPES: dict[str, np.dtype[Any]] = {kind: np.dtype(t) for kind, t in NUMPY.items()}
 MASKS = {"mask32": 32, "mask64": 64}
 # Bits of a number -> the numpy type of that width.
 UNSIGNED: dict[int, Any] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
-_BITS = MASKS | {kind: 8 * np.dtype(t).itemsize for kind, t in NUMPY.items()}
+_BITS = MASKS | {kind: 8 * dtype.itemsize for kind, dtype in DTYPES.items()}
 
 
 def mask_kind(lanes: int) -> str:

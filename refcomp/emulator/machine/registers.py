@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import EXEC
 from refcomp.emulator.machine.arrays import (
+    DTYPES,
     MASKS,
     NUMPY,
     Array,
@@ -87,7 +88,7 @@ class File:
         if kind in self.typed:
             return self.typed[kind][index, rows]
         bits: Array = join(self.v[index, rows], self.v[index + 1, rows])
-        return bits.view(np.dtype(NUMPY[kind]))
+        return bits.view(DTYPES[kind])
 
     def scalar(self, index: int, kind: str, rows: Rows) -> Array:
         """Return a scalar register, or two, as [wave] of a type; a mask as bool [wave, lane]."""
@@ -96,7 +97,7 @@ class File:
         if kind == "mask32":
             return mask_of(self.s[index, rows])
         bits: Array = join(self.s[index, rows], self.s[index + 1, rows])
-        return mask_of(bits) if kind in MASKS else bits.view(np.dtype(NUMPY[kind]))
+        return mask_of(bits) if kind in MASKS else bits.view(DTYPES[kind])
 
 
 class Registers:

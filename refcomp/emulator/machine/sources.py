@@ -17,6 +17,7 @@ import numpy as np
 from refcomp.emulator.code.assembly import Operand
 from refcomp.emulator.code.modifiers import flags_of
 from refcomp.emulator.machine.arrays import (
+    DTYPES,
     MASKS,
     NUMPY,
     UNSIGNED,
@@ -187,7 +188,7 @@ def _part_reader(operand: Operand, kind: str, part: BitField, is_signed: bool) -
         whole = _constant_reader(
             np.uint32(constant(operand.text, "f16").view(np.uint16))
         )
-    dtype = np.dtype(NUMPY[kind])
+    dtype = DTYPES[kind]
     unsigned = UNSIGNED[bits_of(kind)]
     left = np.uint32(32 - part.start - part.width)
     right = np.uint32(32 - part.width)

@@ -164,7 +164,8 @@ def _within_range(
         outside = lanes & ~inside
         is_private = held.place.is_private()
         if written is not None and outside.any():
-            in_lanes(waves, outside, lambda waves: _clear(waves, written))
+            registers = written
+            in_lanes(waves, outside, lambda waves: _clear(waves, registers))
         if (inside & is_private).any():
             in_lanes(waves, inside & is_private, private)
         if (inside & ~is_private).any():

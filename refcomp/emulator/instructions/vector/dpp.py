@@ -34,6 +34,7 @@ def _origin(instruction: Instruction) -> npt.NDArray[np.intp]:
     modifiers = instruction.modifiers
     lane = np.arange(instruction.lanes)
     place = lane & 15
+    pattern: npt.NDArray[np.intp]
     row = lane & ~15
     if match := _QUAD.match(modifiers.get("quad_perm", "")):
         pattern = np.array([int(n) for n in match.groups()])
