@@ -57,7 +57,8 @@ def bind_within(
 
 def bind_index(instruction: Instruction) -> Run | None:
     """Bind an instruction that sets the index; None for any other."""
-    name, operands = instruction.mnemonic, instruction.operands
+    name = instruction.mnemonic
+    operands = instruction.operands
     if name not in ("s_set_gpr_idx_on", "s_set_gpr_idx_idx", "s_set_gpr_idx_mode"):
         return None
     value = scalar_source(operands[0], "u32") if name != "s_set_gpr_idx_mode" else None

@@ -78,7 +78,8 @@ def _bind_write(instruction: Instruction) -> Run:
     if part is None:
         start, ones = _field(instruction, instruction.operands[0].text)
     else:
-        start, ones = np.uint32(part), np.uint32(15)
+        start = np.uint32(part)
+        ones = np.uint32(15)
     source = scalar_source(instruction.operands[-1], "u32")
 
     def run(waves: Waves) -> None:

@@ -192,11 +192,14 @@ def towards(exact: Array, near: Array, kind: str, rounding: int) -> Array:
     dtype = NUMPY[kind]
     wide = near.astype(np.float64)
     if rounding == _UP:
-        is_wrong, goal = wide < exact, dtype(np.inf)
+        is_wrong = wide < exact
+        goal = dtype(np.inf)
     elif rounding == _DOWN:
-        is_wrong, goal = wide > exact, dtype(-np.inf)
+        is_wrong = wide > exact
+        goal = dtype(-np.inf)
     else:
-        is_wrong, goal = np.abs(wide) > np.abs(exact), dtype(0)
+        is_wrong = np.abs(wide) > np.abs(exact)
+        goal = dtype(0)
     neighbour: Array = np.nextafter(near, goal)
     return np.where(is_wrong & np.isfinite(exact), neighbour, near)
 
@@ -225,7 +228,8 @@ def _fraction(value: np.floating | np.integer | np.bool_) -> Fraction | int:
 def _towards_fraction(exact: Fraction, near: float, rounding: int) -> float:
     """Return `exact` rounded to f64, as `towards` does."""
     if math.isinf(near):
-        is_over, is_under = near > 0, near < 0
+        is_over = near > 0
+        is_under = near < 0
     else:
         is_over = Fraction(near) > exact
         is_under = Fraction(near) < exact

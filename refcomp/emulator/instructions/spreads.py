@@ -93,7 +93,8 @@ def by_shift(function: Function, amount: int) -> Function:
     """Return the spread of a shift whose amount is source number `amount` of two."""
 
     def spread(*both: Array) -> Array:
-        shadows, values = both[:2], both[2:]
+        shadows = both[:2]
+        values = both[2:]
         moved = list(shadows)
         moved[amount] = values[amount]
         wide: Array = function(*moved)
@@ -126,7 +127,8 @@ def by_field(function: Function, sources: int) -> Function:
     """
 
     def spread(*both: Array) -> Array:
-        shadows, values = both[:sources], both[sources:]
+        shadows = both[:sources]
+        values = both[sources:]
         moved: Array = function(shadows[0], *values[1:])
         return np.where(any_undefined(shadows[1:]), ~np.zeros_like(moved), moved)
 

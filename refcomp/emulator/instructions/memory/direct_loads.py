@@ -77,7 +77,8 @@ def bind_into_shared(instruction: Instruction, space: Space, address: Address) -
         words, unknown = as_words(transfer, piece)
         place, outside = waves.shared_index(target(waves), _WORD, store)
         if outside is not None:
-            place, words = place[~outside], words[~outside]
+            place = place[~outside]
+            words = words[~outside]
             unknown = None if unknown is None else unknown[~outside]
         waves.shared.store(place, _WORD, words, unknown)
 

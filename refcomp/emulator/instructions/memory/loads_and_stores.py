@@ -208,7 +208,8 @@ def loaded_pieces(
     memory: Bytes, index: Offsets, wrong: Mask | None, transfer: Transfer
 ) -> list[LoadedBits]:
     """Return each piece that is loaded, 0 where it is out of bounds."""
-    width, count = transfer.width, transfer.count
+    width = transfer.width
+    count = transfer.count
     pieces = []
     if width == 4 and count in (1, 2, 4):
         words, unknown = memory.load_words(index, count)
@@ -299,7 +300,8 @@ def bind_store(
                     _report_stored(waves, instruction, undefined, active)
                     undefined = None  # so that it is reported once
             if wrong is not None:
-                place, values = place[~wrong], values[~wrong]
+                place = place[~wrong]
+                values = values[~wrong]
                 undefined = None if undefined is None else undefined[~wrong]
             memory.store(place, width, values, undefined)
 

@@ -18,7 +18,8 @@ def _differences(a: Array, b: Array, *, is_masked: bool = False) -> Array:
     """Return the sum of |a - b| of four bytes; masked, without those where b is 0."""
     total = np.zeros(np.broadcast(a, b).shape, np.int64)
     for number in range(4):
-        one, other = _byte(a, number), _byte(b, number)
+        one = _byte(a, number)
+        other = _byte(b, number)
         counted = np.abs(one - other)
         total = total + (np.where(other == 0, 0, counted) if is_masked else counted)
     return total.astype(np.uint32)
@@ -61,7 +62,8 @@ def _averages(a: Array, b: Array, c: Array) -> Array:
     return result
 
 
-_THREE, _QUAD = "u32 = u32 u32 u32", "u64 = u64 u32 u64"
+_THREE = "u32 = u32 u32 u32"
+_QUAD = "u64 = u64 u32 u64"
 VECTOR_BYTES: dict[str, Semantics] = {
     "v_sad_u8": operation(_THREE, lambda a, b, c: _differences(a, b) + c),
     "v_msad_u8": operation(

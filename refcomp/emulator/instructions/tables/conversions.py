@@ -249,7 +249,8 @@ def _comparisons() -> dict[str, Semantics]:
             signature = f"mask = {kind} {kind}"
             rows[f"v_cmp_{negated}_{kind}"] = operation(signature, _negated(function))
     for kind in ("i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64"):
-        signature, always = f"mask = {kind} {kind}", "tru" if kind[0] == "f" else "t"
+        signature = f"mask = {kind} {kind}"
+        always = "tru" if kind[0] == "f" else "t"
         rows[f"v_cmp_f_{kind}"] = operation(signature, _never)
         rows[f"v_cmp_{always}_{kind}"] = operation(signature, _always)
     return rows

@@ -76,7 +76,8 @@ def median_by(low: Function, high: Function) -> Function:
 
     def median(a: Array, b: Array, c: Array) -> Array:
         highest = high(high(a, b), c)
-        is_a, is_b = highest == a, highest == b
+        is_a = highest == a
+        is_b = highest == b
         middle = np.where(is_a, high(b, c), np.where(is_b, high(a, c), high(a, b)))
         any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
         least: Array = low(low(a, b), c)
@@ -147,10 +148,13 @@ def _two_over_pi() -> int:
     one = 1 << 1400
 
     def arctangent_of_inverse(n: int) -> int:
-        total, term, k = 0, one // n, 0
+        total = 0
+        term = one // n
+        k = 0
         while term:
             total += (-1) ** k * (term // (2 * k + 1))
-            term, k = term // (n * n), k + 1
+            term = term // (n * n)
+            k = k + 1
         return total
 
     pi = 4 * (4 * arctangent_of_inverse(5) - arctangent_of_inverse(239))
@@ -175,8 +179,11 @@ def _two_over_pi_at(a: Array, segment: Array) -> Array:
 def _class_of(a: Array, wanted: Array) -> Array:
     """Return whether `a` is of one of the ten classes whose bits are set in `wanted`."""
     a = np.asarray(a)
-    kind, signals = NUMPY[_name(a)], is_signalling(a)
-    is_nan, negative, size = np.isnan(a), np.signbit(a), np.abs(a)
+    kind = NUMPY[_name(a)]
+    signals = is_signalling(a)
+    is_nan = np.isnan(a)
+    negative = np.signbit(a)
+    size = np.abs(a)
     subnormal = (size > 0) & (size < np.finfo(kind).tiny)
     normal = (size >= np.finfo(kind).tiny) & np.isfinite(a)
     classes = [signals, is_nan & ~signals]
@@ -192,7 +199,8 @@ def _class_of(a: Array, wanted: Array) -> Array:
 
 def _rows_of(kind: str) -> dict[str, Semantics]:
     one, two, three = (f"{kind} = {' '.join([kind] * n)}" for n in (1, 2, 3))
-    fma, keeps = _FMA[kind], {"keeps_high": kind == "f16"}
+    fma = _FMA[kind]
+    keeps = {"keeps_high": kind == "f16"}
     rows = {
         "add": operation(two, np.add),
         "mul": operation(two, np.multiply),
@@ -221,7 +229,8 @@ def _rows_of(kind: str) -> dict[str, Semantics]:
 
 
 def _rows_of_single_and_half(kind: str) -> dict[str, Semantics]:
-    one, three = f"{kind} = {kind}", f"{kind} = {kind} {kind} {kind}"
+    one = f"{kind} = {kind}"
+    three = f"{kind} = {kind} {kind} {kind}"
     keeps = {"keeps_high": kind == "f16"}
     rows = {
         "exp": operation(one, _by_f64(np.exp2), is_approximate=True),

@@ -12,7 +12,8 @@ from refcomp.emulator.instructions.operation import Function, Semantics, operati
 from refcomp.emulator.instructions.tables.bytewise import VECTOR_BYTES
 from refcomp.emulator.machine.arrays import NUMPY, Array, Mask, bits_of
 
-_ONE, _ALL_BITS = np.uint32(1), np.uint32(0xFFFFFFFF)
+_ONE = np.uint32(1)
+_ALL_BITS = np.uint32(0xFFFFFFFF)
 
 
 def u64(value: npt.ArrayLike) -> Array:
@@ -107,13 +108,15 @@ def _choose(a: Array, b: Array, chosen: Array) -> Array:
 
 def field_u32(value: Array, start: Array, width: Array) -> Array:
     """Return `width` bits of `value` from bit `start` on."""
-    start, width = start & np.uint32(31), width & np.uint32(31)
+    start = start & np.uint32(31)
+    width = width & np.uint32(31)
     return (value >> start) & ((_ONE << width) - _ONE)
 
 
 def field_i32(value: Array, start: Array, width: Array) -> Array:
     """Return the field, sign-extended; the value's own sign follows its last bit."""
-    start, width = start & np.uint32(31), width & np.uint32(31)
+    start = start & np.uint32(31)
+    width = width & np.uint32(31)
     moved = np.right_shift(np.asarray(value).view(np.int32), start.astype(np.int32))
     above = (np.uint32(32) - width & np.uint32(31)).astype(np.int32)
     return np.where(width == 0, np.int32(0), (moved << above) >> above)
@@ -226,7 +229,8 @@ def _pair(first: spreads.Tracked, second: spreads.Tracked) -> dict[str, Function
 
 
 def _bitwise() -> dict[str, Semantics]:
-    two, three = "u32 = u32 u32", "u32 = u32 u32 u32"
+    two = "u32 = u32 u32"
+    three = "u32 = u32 u32 u32"
     rows = {
         "v_mov_b32": operation("u32 = u32", np.positive, spread=spreads.of_copy),
         "v_mov_b64": operation("u64 = u64", np.copy, spread=spreads.of_copy),
@@ -304,7 +308,8 @@ def _sums() -> dict[str, Semantics]:
     add = spreads.of_sum
     rows = {}
     for kind in ("u16", "i16", "u32", "i32"):
-        two, three = f"{kind} = {kind} {kind}", f"{kind} = {kind} {kind} {kind}"
+        two = f"{kind} = {kind} {kind}"
+        three = f"{kind} = {kind} {kind} {kind}"
         # Instructions newer than GFX8 leave the other half of the register.
         new = {"keeps_high": bits_of(kind) == 16}
         for name, function in _SUMS.items():
@@ -338,8 +343,10 @@ def _shift_a_little(value: Array, amount: Array) -> Array:
 
 
 def _carries() -> dict[str, Semantics]:
-    with_carry, first = "u32 mask = u32 u32 mask", "u32 mask = u32 u32"
-    subtract, carries = _subtract_with_borrow, {"spread": spreads.of_low_bits_and_carry}
+    with_carry = "u32 mask = u32 u32 mask"
+    first = "u32 mask = u32 u32"
+    subtract = _subtract_with_borrow
+    carries = {"spread": spreads.of_low_bits_and_carry}
     return {
         "v_add_co_u32": operation(first, _add_with_carry, **carries),
         "v_addc_co_u32": operation(with_carry, _add_with_carry, **carries),
@@ -374,7 +381,8 @@ def _products() -> dict[str, Semantics]:
         product = i64(_sign_extended_24(a)) * i64(_sign_extended_24(b))
         return product.astype(np.int32)
 
-    two, signed = "u32 = u32 u32", "i32 = i32 i32"
+    two = "u32 = u32 u32"
+    signed = "i32 = i32 i32"
     return {
         "v_mul_lo_u32": operation(two, np.multiply, spread=spreads.of_low_bits),
         "v_mul_lo_u16": operation(

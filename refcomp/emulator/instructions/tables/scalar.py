@@ -230,11 +230,9 @@ def _extension(narrow: type[np.signedinteger]) -> Semantics:
 
 
 def _sums() -> dict[str, Semantics]:
-    two, signed, with_carry = (
-        "u32 scc = u32 u32",
-        "i32 scc = i32 i32",
-        "u32 scc = u32 u32; scc",
-    )
+    two = "u32 scc = u32 u32"
+    signed = "i32 scc = i32 i32"
+    with_carry = "u32 scc = u32 u32; scc"
     low = {"spread": spreads.of_low_bits}
     rows = {
         "s_add_u32": operation(two, _add, **low),
@@ -297,7 +295,8 @@ def _quads(value: Array) -> Array:
 def _gathered(value: Array) -> Array:
     """Return the quads as consecutive bits."""
     quads = _quads(value)
-    kind, result = quads.dtype.type, np.zeros_like(quads)
+    kind = quads.dtype.type
+    result = np.zeros_like(quads)
     for number in range(2 * quads.itemsize):
         result = result | (quads >> kind(4 * number) & kind(1)) << kind(number)
     return result
@@ -305,7 +304,8 @@ def _gathered(value: Array) -> Array:
 
 def _doubled(value: Array) -> Array:
     """Return each bit twice."""
-    value, result = u64(value), np.zeros(np.shape(value), np.uint64)
+    value = u64(value)
+    result = np.zeros(np.shape(value), np.uint64)
     for number in range(32):
         bit = value >> np.uint64(number) & np.uint64(1)
         result = result | bit * np.uint64(3) << np.uint64(2 * number)
@@ -324,7 +324,8 @@ def _quad_rows() -> dict[str, Semantics]:
 
 
 def _packs() -> dict[str, Semantics]:
-    low, high = np.uint32(0xFFFF), np.uint32(16)
+    low = np.uint32(0xFFFF)
+    high = np.uint32(16)
     rows = {
         "ll": lambda a, b: (a & low) | (b << high),
         "lh": lambda a, b: (a & low) | (b & ~low),

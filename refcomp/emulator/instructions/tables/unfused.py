@@ -33,7 +33,8 @@ def legacy_multiply_add(a: Array, b: Array, c: Array) -> Array:
 
 
 def _rows_of(kind: str) -> dict[str, Semantics]:
-    three, keeps = f"{kind} = {kind} {kind} {kind}", {"keeps_high": kind == "f16"}
+    three = f"{kind} = {kind} {kind} {kind}"
+    keeps = {"keeps_high": kind == "f16"}
     return {
         f"v_mad_{kind}": operation(three, multiply_add, **keeps),
         f"v_mac_{kind}": operation(
