@@ -60,10 +60,12 @@ def of_low_bits(*both: Array) -> Array:
     """
     shadows = [np.asarray(shadow) for shadow in both[: len(both) // 2]]
     widest = max((shadow.dtype for shadow in shadows), key=lambda dtype: dtype.itemsize)
-    total = np.zeros((), widest)
+    total: Array = np.zeros((), widest)
     for shadow in shadows:
         total = total | shadow.astype(widest)
-    return total | (~total + np.asarray(1, widest))
+    higher: Array = ~total + np.asarray(1, widest)
+    spread: Array = total | higher
+    return spread
 
 
 def of_low_bits_and_carry(*both: Array) -> tuple[Array, Mask]:

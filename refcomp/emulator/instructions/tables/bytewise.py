@@ -31,8 +31,9 @@ def _halves(a: Array, b: Array, c: Array) -> Array:
         for x in (a, b)
         for s in _S
     ]
-    total = np.abs(parts[0] - parts[2]) + np.abs(parts[1] - parts[3])
-    return total.astype(np.uint32) + c
+    total: Array = np.abs(parts[0] - parts[2]) + np.abs(parts[1] - parts[3])
+    result: Array = total.astype(np.uint32) + c
+    return result
 
 
 _S = (np.uint32(0), np.uint32(16))

@@ -193,7 +193,8 @@ def _from_two_bytes(kind: str) -> Function:
 def _to_two(kind: str) -> Function:
     def packed(a: Array, b: Array) -> Array:
         low, high = np.broadcast_arrays(to_bytes(a, kind), to_bytes(b, kind))
-        return (low | high << np.uint32(8)).astype(np.uint16)
+        both: Array = low | high << np.uint32(8)
+        return both.astype(np.uint16)
 
     return packed
 
@@ -202,7 +203,8 @@ def _packed_by(kind: str) -> Function:
     limits = np.iinfo(NUMPY[kind])
 
     def narrow(value: Array) -> Array:
-        return np.clip(np.asarray(value), limits.min, limits.max).astype(NUMPY[kind])
+        clipped: Array = np.clip(np.asarray(value), limits.min, limits.max)
+        return clipped.astype(NUMPY[kind])
 
     return lambda a, b: pack(narrow(a), narrow(b))
 

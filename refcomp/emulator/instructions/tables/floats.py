@@ -127,7 +127,8 @@ def _turns(function: Function) -> Function:
 
     def computed(a: Array) -> Array:
         part = np.remainder(np.asarray(a, np.float64), 1.0)
-        result: Array = np.round(function(2 * np.pi * part), 15)
+        found: Array = np.asarray(function(2 * np.pi * part))
+        result: Array = found.round(15)
         return result.astype(np.asarray(a).dtype)
 
     return computed

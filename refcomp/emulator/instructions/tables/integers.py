@@ -110,7 +110,9 @@ def field_u32(value: Array, start: Array, width: Array) -> Array:
     """Return `width` bits of `value` from bit `start` on."""
     start = start & np.uint32(31)
     width = width & np.uint32(31)
-    return (value >> start) & ((_ONE << width) - _ONE)
+    ones: Array = (_ONE << width) - _ONE
+    field: Array = (value >> start) & ones
+    return field
 
 
 def field_i32(value: Array, start: Array, width: Array) -> Array:
@@ -169,7 +171,8 @@ def permute_bytes(high: Array, low: Array, selector: Array) -> Array:
 
 def bit_count(value: Array) -> Array:
     """Return how many bits are set."""
-    return np.bitwise_count(np.asarray(value)).astype(np.uint32)
+    count: Array = np.bitwise_count(np.asarray(value))
+    return count.astype(np.uint32)
 
 
 def first_set_from_below(value: Array) -> Array:

@@ -289,7 +289,8 @@ def _quads(value: Array) -> Array:
     either = value | value >> one
     either = either | either >> value.dtype.type(2)
     lowest = 0x1111111111111111 & (1 << 8 * value.itemsize) - 1
-    return either & np.asarray(lowest, value.dtype)
+    quads: Array = either & value.dtype.type(lowest)
+    return quads
 
 
 def _gathered(value: Array) -> Array:

@@ -51,7 +51,9 @@ def make_records(
     """
     instruction = ((number + 1) & _NUMBER_MASK) << _NUMBER_SHIFT
     late = np.asarray(is_late, np.int64) << _LATE_SHIFT
-    return threads | np.asarray(clocks, np.int64) << _CLOCK_SHIFT | instruction | late
+    clock = np.asarray(clocks, np.int64) << _CLOCK_SHIFT
+    records: Array = threads | clock | instruction | late
+    return records
 
 
 def threads_of(records: Array) -> Array:

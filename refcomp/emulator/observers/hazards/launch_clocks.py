@@ -194,7 +194,8 @@ class LaunchClocks:
         """Return, as bool [n], where `others` at `times` happened before the present of `waves`."""
         if self.has_overflowed:
             groups = waves // self._waves_per_group
-            return np.not_equal(groups, others // self._waves_per_group)
+            is_other: Array = groups != others // self._waves_per_group
+            return is_other
         found = np.zeros(waves.shape, np.bool_)
         if not self._acquired:
             return found
