@@ -97,7 +97,8 @@ class Bounded:
     @property
     def condition_is_lost(self) -> Array:
         """Return where terms cancel so far that a legal value may have either sign, or be 0."""
-        return np.logical_and(self.condition > 1, self.error >= np.abs(self.value))
+        cancels = self.condition > 1
+        return np.logical_and(cancels, self.error >= np.abs(self.value))
 
     def allows(self, actual: Array) -> Array:
         """Return where `actual` is a legal infinity or NaN beside the interval."""
@@ -187,7 +188,8 @@ class _Evaluation:
                 found = approximate_extern(op, self._values, self._known)
                 self._known.update(zip(op.outputs, found, strict=True))
             elif isinstance(op, ComputeOp):
-                self._known.update(zip(op.outputs, self._compute(op), strict=True))
+                found = self._compute(op)
+                self._known.update(zip(op.outputs, found, strict=True))
 
     def _compute(self, op: ComputeOp, row: int | None = None) -> list[Approx]:
         """Return the outputs of `op`; with `row`, only this row of each."""
@@ -268,7 +270,8 @@ def _accumulator(
     body = reducer.results[k]
     if not dtype.is_float or not isinstance(body, ir.BinaryExpr):
         return None
-    if {body.a, body.b} != {reducer.lhs[k], reducer.rhs[k]}:
+    operands = {body.a, body.b}
+    if operands != {reducer.lhs[k], reducer.rhs[k]}:
         return None
     if isinstance(body, ir.Add):
         return Sums(shape, dtype, licence.reassociate, licence.accumulate)

@@ -133,7 +133,8 @@ def _let(points: Points, let: ir.Let) -> Approx:
 
 def _call(points: Points, expr: ir.Call) -> Approx:
     operands = [points.value(arg) for arg in expr.args]
-    return intrinsics.call(expr.name, operands, expr.args[0].dtype, expr.dtype)
+    dtype = expr.args[0].dtype
+    return intrinsics.call(expr.name, operands, dtype, expr.dtype)
 
 
 def _read(points: Points, read: TensorRead) -> Approx:

@@ -65,7 +65,9 @@ def call(name: str, operands: list[Approx], dtype: DType, result: DType) -> Appr
 def _function(name: str, dtype: DType, *operands: Approx) -> Approx:
     value = _REFERENCES[name](*[a.value for a in operands])
     error = _propagated(name, value, operands)
-    doubtful = np.isinf(error) | ((error > 0) & (name in _STEPS))
+    doubtful = np.isinf(error)
+    if name in _STEPS:
+        doubtful = error > 0
     # The NaN may be a signalling one. C libraries return NaN then, even if the value is decided.
     has_nan = _any([a.is_nan for a in operands])
     ignores_nan = has_nan & ~np.isnan(value)
@@ -79,7 +81,8 @@ def _function(name: str, dtype: DType, *operands: Approx) -> Approx:
     if name in _EXACT:
         return replace(raw, keeps_sign=(error == 0) | not_zero(raw))
     if name == "erf":
-        underflow = np.where(np.abs(value) < 2.0**-1000, _ERF_UNDERFLOW, 0)
+        is_tiny = np.abs(value) < 2.0**-1000
+        underflow = np.where(is_tiny, _ERF_UNDERFLOW, ZERO)
         raw = replace(raw, error=error + underflow)
         return rounded(raw, dtype, INTRINSICS[name].ulp, _REFERENCE_ERF)
     return rounded(raw, dtype, INTRINSICS[name].ulp or 0.5, _REFERENCE_FUNCTION)
@@ -241,7 +244,8 @@ def _tan(function: _Function, value: Array, operands: Sequence[Approx]) -> Array
     """Bound the error of the tangent, which jumps where the cosine changes its sign."""
     low, high = ends(operands[0])
     is_short = operands[0].error < 1  # less than a period
-    same_branch = is_short & ((np.cos(low) > 0) == (np.cos(high) > 0))
+    same_sign = (np.cos(low) > 0) == (np.cos(high) > 0)
+    same_branch = is_short & same_sign
     by_corners = _by_corners(function, value, operands)
     return np.where(same_branch, by_corners, np.inf)
 
@@ -249,7 +253,8 @@ def _tan(function: _Function, value: Array, operands: Sequence[Approx]) -> Array
 def _atan2(function: _Function, value: Array, operands: Sequence[Approx]) -> Array:
     """Bound the error of atan2, which jumps where y passes zero left of the origin."""
     y, x = operands
-    jumps = (y.absolute <= y.error) & (x.value - x.error <= 0)
+    may_be_left = x.value - x.error <= 0
+    jumps = (y.absolute <= y.error) & may_be_left
     by_corners = _by_corners(function, value, operands)
     return np.where(jumps, 2 * math.pi, by_corners)
 
@@ -290,8 +295,9 @@ def _reference_erf(x: Array) -> Array:
 
 def _reference_pow(x: Array, y: Array) -> Array:
     # In long double, glibc returns inf for (-inf) ** -(2 ** 63): infinite bases go by f64.
-    narrow = (np.asarray(x, np.float64), np.asarray(y, np.float64))
-    special = np.float_power(*narrow)
+    base = np.asarray(x, np.float64)
+    exponent = np.asarray(y, np.float64)
+    special = np.float_power(base, exponent)
     return np.where(np.isinf(x), special, np.float_power(x, y))
 
 

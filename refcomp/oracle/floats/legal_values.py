@@ -19,7 +19,11 @@ from refcomp.oracle.floats.rounding import FALSE, INFINITY, TRUE, WIDE, ZERO
 from refcomp.oracle.tensors.arrays import Array
 
 # Bits of `Approx.others`.
-PLUS_INF, MINUS_INF, NAN, PLUS_ZERO, MINUS_ZERO = (np.uint8(1 << k) for k in range(5))
+PLUS_INF = np.uint8(1)
+MINUS_INF = np.uint8(2)
+NAN = np.uint8(4)
+PLUS_ZERO = np.uint8(8)
+MINUS_ZERO = np.uint8(16)
 NO_OTHERS: Array = np.broadcast_to(np.uint8(0), ())
 _VALUES = {
     PLUS_INF: np.array(np.inf),
@@ -234,7 +238,8 @@ def _union(a: Approx, b: Approx, where: Array) -> Approx:
     is_finite = np.isfinite(a.value)
     both_finite = is_finite & np.isfinite(b.value)
     swapped = where & ~is_finite & np.isfinite(b.value)
-    distance = np.where(both_finite, np.abs(a.value - b.value), ZERO) + b.error
+    apart = np.abs(a.value - b.value)
+    distance = np.where(both_finite, apart, ZERO) + b.error
     grown = where & (distance > a.error) & (both_finite | np.isinf(distance))
     error = np.where(grown, distance, a.error)
     error = np.where(swapped & ~a.is_unbounded, b.error, error)

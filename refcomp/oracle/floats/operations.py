@@ -192,7 +192,10 @@ def _on_floats(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
         return result
     if node in (ir.Add, ir.Sub):
         # Of two products, one is contracted into their sum.
-        pairs = ((a, (a.unrounded, b)), (b, (a, b.unrounded)))
+        pairs = (
+            (a, (a.unrounded, b)),
+            (b, (a, b.unrounded)),
+        )
         for product, operands in pairs:
             if product.contracted is not None:
                 unrounded = product.contracted.value
@@ -436,7 +439,8 @@ def _extremum(node: _Operator, a: Approx, b: Approx, _dtype: DType) -> Approx:
     result = pick(value == a.value, a, b)
     reach = a.error + b.error
     apart = np.abs(a.value - b.value) > reach * MARGIN
-    error = np.where(apart, result.error, np.maximum(a.error, b.error))
+    error = np.maximum(a.error, b.error)
+    error = np.where(apart, result.error, error)
     # NaN wins, whatever the other operand is; nothing is apart from it.
     a_is_nan = a.is_nan & a.is_exact
     b_is_nan = b.is_nan & b.is_exact

@@ -84,7 +84,13 @@ class _State:
 
     def value(self, expr: Expr) -> Approx:
         """Return the value of `expr`, an array of one element."""
-        points = Points(self.values, self.memory, (1,), self.name, self.local)
+        points = Points(
+            values=self.values,
+            tensors=self.memory,
+            shape=(1,),
+            name=self.name,
+            local=self.local,
+        )
         return points.spread(expr)
 
     def integer(self, expr: Expr) -> int:
