@@ -1,18 +1,18 @@
-"""AMD's code objects run without an AMD GPU: an interpreter of machine code on numpy arrays.
+"""An interpreter of AMD's machine code on numpy arrays: runs code objects without an AMD GPU.
 
-Waves run together, register by register, and what is wrong with a kernel is found on the way: what
-is out of bounds, and what depends on bits that nothing wrote. Imports nothing of what it judges;
-whoever makes an `EmulatedGpu` hands it a disassembler.
+Waves run together, register by register. On the way, the emulator finds errors of kernels: accesses
+that are out of bounds, and results that depend on bits that nothing wrote. It imports nothing of
+what it judges: whoever makes an `EmulatedGpu` passes a disassembler to it.
 
-code/           code objects and their instructions, as read
-machine/        the state: registers, memory, waves, and which of their bits were written
-instructions/   what each instruction does to that state
-generations/    how the emulated GPUs differ
-execution/      kernels launched, waves run
-observers/      who looks on: hazards, counts, coverage
-run.py, hip.py  the doors: one kernel on numpy arrays, and the functions of HIP
-ledger.py       which instructions were compared with a reference
-limits.py       when a launch is given up
+- code/: code objects and their instructions, as read
+- machine/: the state, which is registers, memory and waves, and which of its bits were written
+- instructions/: what each instruction does to that state
+- generations/: the differences between the emulated GPUs
+- execution/: launches of kernels, and the execution of waves
+- observers/: hazards, counts and coverage
+- run.py, hip.py: the interfaces, one kernel on numpy arrays, and the functions of HIP
+- ledger.py: which instructions were compared with a reference
+- limits.py: when a launch is given up
 """
 
 from refcomp.emulator.code.findings import Finding

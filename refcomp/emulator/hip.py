@@ -1,9 +1,9 @@
 """The functions of AMD's HIP runtime on an emulated GPU, for `refcomp.hip.interface.offered_by`.
 
-Everything is done at once and in order, so streams and events have nothing to wait for; an event is
-a time of the host's clock. What a driver answers by a number is answered so; what is found wrong
-with a kernel is raised, a UserError with all the words that there are; so is the lack of a tool,
-which no driver knows. May be called by several threads, one of which works at a time.
+Everything is done at once and in order, so streams and events have nothing to wait for. An event is
+a time of the host's clock. Errors that a driver returns as numbers are returned as numbers. Two
+things raise exceptions instead: findings in a kernel, as a UserError with their full text, and a
+missing tool, which no driver has. Several threads may call; a lock makes them work in turn.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ _ATTRIBUTES = {
     "PciBusId": 0,
     "PciDeviceId": 0,
 }
-_TO_DEVICE, _FROM_DEVICE = 1, 2
+# Bits of hipMemcpyKind.
+_TO_DEVICE = 1
+_FROM_DEVICE = 2
 
 
 def _number(name: str) -> int:
@@ -77,40 +79,49 @@ def _attribute(name: str) -> int:
     return hip_api.number(f"hipDeviceAttribute{name}")
 
 
-_INVALID_VALUE, _INVALID_HANDLE = _number("InvalidValue"), _number("InvalidHandle")
+_INVALID_VALUE = _number("InvalidValue")
+_INVALID_HANDLE = _number("InvalidHandle")
 _NAMES = {
     number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"
 }
 
 
 class KernelFailure(UserError):
-    """An error of a launch whose kernel the emulator found wrong; `findings` has them all."""
+    """A launch in which the emulator found errors of the kernel. `findings` has them all."""
 
     def __init__(self, kernel: str, findings: tuple[Finding, ...]) -> None:
         count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
         super().__init__(
-            f"the kernel {kernel} does what no kernel may ({count})",
+            f"the emulator found errors in the kernel {kernel} ({count})",
             why="\n    ".join(str(finding) for finding in findings),
-            remedy="mend the kernel; a real GPU need not notice",
+            remedy="fix the kernel; a real GPU may run it without a complaint",
         )
         self.findings = findings
 
 
 @dataclass(frozen=True, slots=True)
 class _FunctionOf:
-    """What the handle of a function stands for."""
+    """The function that a handle stands for."""
 
-    # Handle of the module.
-    module: int
-    # Name of the kernel.
-    name: str
+    module: int  # handle of the module
+    name: str  # of the kernel
 
 
 class EmulatedHip:
-    """One emulated GPU. `disassemble` gives the assembly text of a code object; `is_watched` has it
-    look for bits that nothing wrote; `observers` see all launches; `hazards` has it look for
-    hazards, all or those named; `limits` say when a launch is given up. UserError for a GPU that is
-    not emulated."""
+    """The functions of HIP on one emulated GPU.
+
+    Args:
+        arch: name of the GPU, one of `ARCHITECTURES`.
+        disassemble: returns the assembly text of a code object.
+        size: bytes of its memory.
+        is_watched: report uses of bits that nothing wrote.
+        observers: observe all launches.
+        hazards: names of `HAZARDS` to check for, or True for all.
+        limits: when a launch is given up.
+
+    Raises:
+        UserError: the GPU is not emulated.
+    """
 
     def __init__(
         self,
@@ -125,14 +136,19 @@ class EmulatedHip:
     ) -> None:
         if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
-            raise UserError(f"there is no emulator of {arch}", remedy=f"use {known}")
-        self._arch, self._disassemble, self._limits = arch, disassemble, limits
+            raise UserError(
+                f"the emulator does not support {arch}", remedy=f"use {known}"
+            )
+        self._arch = arch
+        self._disassemble = disassemble
+        self._limits = limits
         attributes = _ATTRIBUTES | {"WarpSize": GENERATIONS[arch].usual_lanes}
         self._values = {_attribute(name): value for name, value in attributes.items()}
         self.observers = (*hazard_observers(hazards), *observers)
         self._arena = Arena(size, is_watched=is_watched)
         self._lock = RLock()
         self._handles = count(1)
+        # By handle.
         self._kinds: dict[int, str] = {}
         self._modules: dict[int, LoadedCode] = {}
         self._functions: dict[int, _FunctionOf] = {}
@@ -140,17 +156,18 @@ class EmulatedHip:
         self._pinned: dict[int, Any] = {}
 
     def counted(self, work: Callable[[], None]) -> Profile:
-        """Counts of all kernels that `work` launches."""
+        """Call `work`, and return counts of all kernels that it launches."""
         profile = Profile()
         with self._lock:
-            before, self.observers = self.observers, (*self.observers, profile)
+            before = self.observers
+            self.observers = (*before, profile)
             try:
                 work()
             finally:
                 self.observers = before
         return profile
 
-    # What there is.
+    # Devices and errors.
 
     def hipRuntimeGetVersion(self, version: Any) -> int:
         version[0] = 7 * hip_api.MAJOR_UNIT
@@ -197,7 +214,8 @@ class EmulatedHip:
     # Memory.
 
     def hipMemGetInfo(self, free: Any, total: Any) -> int:
-        free[0], total[0] = self._arena.free_bytes(), self._arena.size
+        free[0] = self._arena.free_bytes()
+        total[0] = self._arena.size
         return 0
 
     def hipMalloc(self, memory: Any, size: int) -> int:
@@ -220,7 +238,8 @@ class EmulatedHip:
         return _INVALID_VALUE if self._pinned.pop(address, None) is None else 0
 
     def hipMemcpy(self, target: int, source: int, size: int, kind: int) -> int:
-        to_device, from_device = bool(kind & _TO_DEVICE), bool(kind & _FROM_DEVICE)
+        to_device = bool(kind & _TO_DEVICE)
+        from_device = bool(kind & _FROM_DEVICE)
         ends = [target] * to_device + [source] * from_device
         with self._lock:
             if not all(self._arena.holds(address or 0, size) for address in ends):
@@ -262,11 +281,11 @@ class EmulatedHip:
     # Streams and events.
 
     def hipStreamCreate(self, stream: Any) -> int:
-        stream[0] = self._make("stream")
+        stream[0] = self._create("stream")
         return 0
 
     def hipStreamDestroy(self, stream: int) -> int:
-        return self._give_back(stream, "stream")
+        return self._destroy(stream, "stream")
 
     def hipStreamSynchronize(self, stream: int | None) -> int:
         return self._check(stream, "stream")
@@ -275,12 +294,12 @@ class EmulatedHip:
         return self._check(stream, "stream") or self._check(event, "event")
 
     def hipEventCreate(self, event: Any) -> int:
-        event[0] = self._make("event")
+        event[0] = self._create("event")
         return 0
 
     def hipEventDestroy(self, event: int) -> int:
         self._events.pop(event, None)
-        return self._give_back(event, "event")
+        return self._destroy(event, "event")
 
     def hipEventRecord(self, event: int, stream: int | None) -> int:
         self._events[event] = time.perf_counter()
@@ -310,7 +329,7 @@ class EmulatedHip:
                 return _number("InvalidImage")
             except MemoryError:
                 return _number("OutOfMemory")
-            module[0] = handle = self._make("module")
+            module[0] = handle = self._create("module")
             self._modules[handle] = loaded
         return 0
 
@@ -319,7 +338,7 @@ class EmulatedHip:
             loaded = self._modules.pop(module, None)
             if loaded is not None:
                 self._arena.free(loaded.base)
-            return self._give_back(module, "module")
+            return self._destroy(module, "module")
 
     def hipModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
         if module not in self._modules:
@@ -351,9 +370,14 @@ class EmulatedHip:
         x, y, z, bx, by, bz = numbers
         if bx * by * bz > THREADS_LIMIT:
             return _number("InvalidConfiguration")
-        shape = (x, y, z), (bx, by, bz)
         request = LaunchRequest(
-            kernel.name, *shape, arguments, shared_bytes, self._limits, self.observers
+            kernel=kernel.name,
+            grid=(x, y, z),
+            block=(bx, by, bz),
+            arguments=arguments,
+            shared_bytes=shared_bytes,
+            limits=self._limits,
+            observers=self.observers,
         )
         loaded = self._modules[kernel.module]
         with self._lock, _named_arguments(loaded, request):
@@ -364,12 +388,12 @@ class EmulatedHip:
 
     # Handles.
 
-    def _make(self, kind: str) -> int:
+    def _create(self, kind: str) -> int:
         handle = next(self._handles)
         self._kinds[handle] = kind
         return handle
 
-    def _give_back(self, handle: int, kind: str) -> int:
+    def _destroy(self, handle: int, kind: str) -> int:
         return 0 if self._kinds.pop(handle, None) == kind else _INVALID_HANDLE
 
     def _check(self, handle: int | None, kind: str) -> int:
@@ -378,7 +402,7 @@ class EmulatedHip:
 
 @contextmanager
 def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[None]:
-    """While a kernel runs, the memory of its arguments is called by their names, in findings."""
+    """Label the memory of a kernel's arguments by their names during a launch, for findings."""
     renamed: list[tuple[Allocation, str]] = []
     for argument in explicit_arguments(loaded.kernel(request.kernel)):
         content = request.arguments[argument.offset : argument.offset + argument.size]
@@ -399,12 +423,12 @@ def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[Non
 
 
 def _host_bytes(address: int, size: int) -> Any:
-    """Memory of the host as an array."""
+    """Return memory of the host as an array, u8 [size]."""
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def _arguments(extra: Any) -> bytes | None:
-    """The packed arguments of a launch."""
+    """Return the packed arguments of a launch; None if `extra` has another form."""
     wanted = (
         hip_api.LAUNCH_BUFFER_POINTER,
         hip_api.LAUNCH_BUFFER_SIZE,
@@ -417,7 +441,10 @@ def _arguments(extra: Any) -> bytes | None:
 
 
 def _elf_file(address: int) -> bytes | None:
-    """The file that lies at an address: its header tells where the last of its tables ends."""
+    """Return the ELF file at an address of the host; None if it is not one.
+
+    The section table, which the header points to, is the end of the file.
+    """
     header = ctypes.string_at(address, _HEADER_BYTES)
     if header[:6] != b"\x7fELF\x02\x01":
         return None

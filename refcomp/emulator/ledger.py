@@ -1,17 +1,17 @@
-"""Which instructions the emulator knows, and how far each is to be believed.
+"""The ledger: which instructions the emulator knows, and how well each is tested.
 
-A GPU's page in `ledgers/` lists those that ran in kernels whose results agreed with an independent
-reference, and with what: some lanes switched off (partial EXEC), operands at the borders of their
-types, modifiers. A test writes it from what was seen in these runs (tests/emulator/test_ledger.py
---update-golden) and holds it against each later one. An instruction counts as compared when it ran
-with all that its kind has; what has a row in a table, but did not, is told apart.
+A GPU's page in `ledgers/` lists the instructions that ran in kernels whose results agreed with an
+independent reference. For each it says whether some lanes were off (partial EXEC), which operands
+at the limits of their types it had, and which modifiers. A test writes the page from these runs
+(tests/emulator/test_ledger.py --update-golden), and compares it with each later run. An instruction
+counts as compared if it ran with everything that applies to its kind.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -28,29 +28,31 @@ from refcomp.emulator.observers.coverage import (
 FOLDER = Path(__file__).with_name("ledgers")
 _HEAD = """# Instructions of {name} that agree with a reference
 
-Written from what was seen in kernels whose results were those of the loop IR's interpreter, or of
-the same text compiled for this machine. Approximate: a GPU may differ by 1 ulp, of f64 by 2**29.
+Generated from runs of kernels whose results agreed with the loop IR's interpreter, or with the same
+text compiled for this machine. Approximate: a GPU may differ by 1 ulp, for f64 by 2**29 ulp.
 
 """
 _PARTIAL = "some lanes off"
 _LINE = re.compile(r"- (\w+): \w+((?:; [^;]+)*)$")
-# Of several products, which a GPU may round in between.
+# Sums of several products: a GPU may round in between.
 _SUMS = ("v_mfma_f32", "v_wmma_f32", "v_dot2_f32", "v_dot2c_f32")
-_OPERANDS, _MODIFIERS = "operands ", "modifiers "
+_OPERANDS = "operands "
+_MODIFIERS = "modifiers "
+_EDGES = (*OF_FLOATS, *OF_INTEGERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`seen` is what it ran with, None for nothing; `lacks` what it was never compared with."""
+    """An instruction in the ledger."""
 
     mnemonic: str
-    is_approximate: bool
-    seen: Seen | None = None
-    lacks: tuple[str, ...] = field(default=())
+    is_approximate: bool  # a GPU may give another result
+    seen: Seen | None = None  # what it ran with; None if it did not run
+    lacks: tuple[str, ...] = ()  # what it was never compared with
 
     @property
     def is_compared(self) -> bool:
-        """Whether it counts as supported."""
+        """True if the instruction counts as supported."""
         return self.seen is not None and not self.lacks
 
     def __str__(self) -> str:
@@ -58,15 +60,14 @@ class Entry:
         if self.seen is None:
             return f"{self.mnemonic}: {certainty}, not compared"
         lacks = f", not compared with {', '.join(self.lacks)}" if self.lacks else ""
-        modifiers = ", ".join(sorted(self.seen.modifiers))
-        return f"{self.mnemonic}: {certainty}{lacks}" + (
-            f"; {modifiers}" if modifiers else ""
-        )
+        names = ", ".join(sorted(self.seen.modifiers))
+        modifiers = f"; {names}" if names else ""
+        return f"{self.mnemonic}: {certainty}{lacks}{modifiers}"
 
 
 @cache
 def read_ledger(of: Generation = GFX942) -> tuple[Entry, ...]:
-    """All instructions that are known, by name."""
+    """Return all instructions that the emulator knows, sorted by name."""
     path = FOLDER / f"{of.name}.md"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     seen = {m[1]: _seen_of(m[2]) for line in lines if (m := _LINE.match(line))}
@@ -76,20 +77,20 @@ def read_ledger(of: Generation = GFX942) -> tuple[Entry, ...]:
 
 
 def ledger_text(seen: Mapping[str, Seen], of: Generation) -> str:
-    """What the page says when this was seen."""
-    return _HEAD.format(name=of.name) + "".join(
-        f"- {name}: {'approximate' if is_approximate(name, of) else 'exact'}{_told(one)}\n"
-        for name, one in sorted(seen.items())
-    )
-
-
-def _told(seen: Seen) -> str:
-    parts = [_PARTIAL] if seen.is_partial else []
-    parts += [
-        _OPERANDS + " ".join(e for e in (*OF_FLOATS, *OF_INTEGERS) if e in seen.edges)
-    ]
-    parts += [_MODIFIERS + " ".join(sorted(seen.modifiers))]
-    return "".join(f"; {part}" for part in parts if part not in (_OPERANDS, _MODIFIERS))
+    """Return the page of a GPU if its runs have shown `seen`."""
+    lines = [_HEAD.format(name=of.name)]
+    for name, one in sorted(seen.items()):
+        parts = [f"- {name}: {'approximate' if is_approximate(name, of) else 'exact'}"]
+        if one.is_partial:
+            parts.append(_PARTIAL)
+        if one.edges:
+            parts.append(
+                _OPERANDS + " ".join(edge for edge in _EDGES if edge in one.edges)
+            )
+        if one.modifiers:
+            parts.append(_MODIFIERS + " ".join(sorted(one.modifiers)))
+        lines.append("; ".join(parts) + "\n")
+    return "".join(lines)
 
 
 def _seen_of(text: str) -> Seen:
@@ -104,22 +105,22 @@ def _seen_of(text: str) -> Seen:
 
 
 def entry_of(mnemonic: str, seen: Seen | None, of: Generation = GFX942) -> Entry:
-    """What is told of an instruction of which that was seen."""
+    """Return the entry of an instruction of which runs have shown `seen`."""
     lacks: list[str] = []
     if seen is not None:
-        lacks += (
-            [_PARTIAL] if depends_on_lanes(mnemonic) and not seen.is_partial else []
-        )
+        if depends_on_lanes(mnemonic) and not seen.is_partial:
+            lacks.append(_PARTIAL)
         wanted = edges_wanted(mnemonic, of) - seen.edges
-        lacks += [edge for edge in (*OF_FLOATS, *OF_INTEGERS) if edge in wanted]
+        lacks += [edge for edge in _EDGES if edge in wanted]
     return Entry(mnemonic, is_approximate(mnemonic, of), seen, tuple(lacks))
 
 
 def not_compared(
     executed: Iterable[ExecutedForm], of: Generation = GFX942
 ) -> tuple[str, ...]:
-    """What ran, as mnemonics and their modifiers, and was never compared so with a reference."""
-    entries, found = {entry.mnemonic: entry for entry in read_ledger(of)}, set()
+    """Return what ran but was never compared with a reference: mnemonics with modifiers."""
+    entries = {entry.mnemonic: entry for entry in read_ledger(of)}
+    found = set()
     for mnemonic, modifiers in executed:
         seen = entries[mnemonic].seen if mnemonic in entries else None
         more = sorted(modifiers - seen.modifiers) if seen else []
@@ -129,7 +130,7 @@ def not_compared(
 
 
 def is_approximate(mnemonic: str, of: Generation = GFX942) -> bool:
-    """Whether a GPU may give another result."""
+    """Return True if a GPU may give another result."""
     name = of.dialect.renamed.get(mnemonic, mnemonic)
     row = of.vector.get(name)
     if row is None and name in of.packed:

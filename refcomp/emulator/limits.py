@@ -1,8 +1,8 @@
-"""When a launch is given up: no wave has ended for too many instructions, or for too long.
+"""Limits of a launch: it is given up if no wave ends for too many instructions, or for too long.
 
-Both limits count from the launch, or from when a wave last ended. So a long kernel is not stopped
-as long as its waves come to their ends, one after the other; a wave that waits for ever, or loops
-for ever, is. Refuses limits that are not positive numbers.
+Both limits count from the launch, or from when a wave last ended. So a long kernel may run on as
+long as its waves end one after the other. A wave that waits or loops forever is stopped. Refuses
+limits that are not positive numbers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ USUAL_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of what may pass without a wave that ends.
+    """The limits of what may pass without a wave that ends.
 
     Attributes:
         steps: Instructions, counted once for each wave that runs them.
-        seconds: Time of `clock`.
-        clock: Returns seconds; tests hand in their own.
+        seconds: Time, by `clock`.
+        clock: Returns seconds. Tests pass their own.
     """
 
     steps: int = USUAL_STEPS
@@ -58,7 +58,7 @@ class Watchdog:
         self._start = limits.clock()
 
     def count(self, steps: int) -> bool:
-        """Count instructions that ran; return True if these were too many."""
+        """Count instructions that ran. Return True if there were too many."""
         self._steps += steps
         return self._steps > self._limits.steps
 
@@ -67,12 +67,12 @@ class Watchdog:
         return self._limits.clock() - self._start > self._limits.seconds
 
     def restart(self) -> None:
-        """Begin again, since a wave ended."""
+        """Start counting anew, because a wave has ended."""
         self._steps = 0
         self._start = self._limits.clock()
 
     def overrun(self) -> str:
-        """Say which limit was passed."""
+        """Describe the limit that was exceeded."""
         if self._steps > self._limits.steps:
             return f"no wave has ended for {self._limits.steps} instructions"
         return f"no wave has ended for {self._limits.seconds:g} seconds"

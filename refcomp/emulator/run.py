@@ -1,9 +1,10 @@
-"""A kernel of a code object on numpy arrays: the shortest way to run one.
+"""Runs kernels of a code object on numpy arrays.
 
-    report = run_kernel(code, "vector_add", (4, 1, 1), (64, 1, 1), [a, b, c, np.int64(200)], tool)
+    gpu = EmulatedGpu(disassemble)
+    report = gpu.run(gpu.load(code), "add", (4, 1, 1), (64, 1, 1), [a, b, c, np.int64(200)])
 
-Arrays are written in place; numbers are numpy scalars of the width that the kernel takes. A
-numpy.uint64 in an array's place is an address, such as 0. A `LocalMemory` is shared memory for an
+Arrays are written in place. Numbers are numpy scalars of the width that the kernel takes. A
+numpy.uint64 in place of an array is an address, such as 0. A `LocalMemory` is shared memory for an
 argument that is `local T *` in OpenCL.
 """
 
@@ -42,29 +43,31 @@ _SCALARS = {
 
 @dataclass(frozen=True, slots=True)
 class _PlacedArgument:
-    """What an argument is on the GPU, for the time of a launch."""
+    """An argument on the GPU during a launch."""
 
-    # Where the array lies; None: it is a number.
-    address: int | None
-    # The argument itself: a number, or the address in 8 bytes.
-    content: bytes
+    address: int | None  # of the array; None for a number
+    content: bytes  # the number, or the address in 8 bytes
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalLayout:
-    """A launch after local memory got its place among the shared bytes of a group."""
+    """The arguments of a launch after local memory was placed in the shared memory of a group."""
 
-    # Offsets stand in place of local memory.
-    arguments: list[Any]
-    # Shared bytes beyond the kernel's own.
-    shared_bytes: int
+    arguments: list[Any]  # offsets in place of local memory
+    shared_bytes: int  # in addition to the kernel's own
 
 
 class EmulatedGpu:
-    """An emulated GPU: memory of `size` bytes; `disassemble` gives the assembly text of a code
-    object. `is_watched` has it look for bits that nothing wrote, which takes up to half as long
-    again; `observers` see all launches. `hazards` has it look for hazards, all or those named, too:
-    an array that is not writeable is only to be read."""
+    """An emulated GPU.
+
+    Args:
+        disassemble: returns the assembly text of a code object.
+        size: bytes of its memory.
+        is_watched: report uses of bits that nothing wrote. Launches take up to half as long again.
+        observers: observe all launches.
+        hazards: names of `HAZARDS` to check for, or True for all. An array that is not writeable
+            must not be written by the kernel.
+    """
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class EmulatedGpu:
         self.observers = (*hazard_observers(hazards), *observers)
 
     def load(self, code: bytes) -> LoadedCode:
-        """The code object, loaded. UserError; ToolchainError where a tool is missing."""
+        """Load a code object. See `load_code` for errors."""
         return load_code(self.arena, code, self._disassemble)
 
     def run(
@@ -95,28 +98,48 @@ class EmulatedGpu:
         limits: Limits = USUAL_LIMITS,
         observers: Sequence[Observer] = (),
     ) -> LaunchReport:
-        """Runs the kernel; numpy arrays are copied to the GPU and back. `limits` say
-        when the launch is given up; `observers` see it. UserError."""
+        """Run a kernel on numpy arrays, which are copied to the GPU and back.
+
+        Args:
+            loaded: the code object.
+            kernel: name of the kernel.
+            grid: number of groups along x, y and z.
+            block: threads of a group along x, y and z.
+            arguments: arrays, numpy scalars and `LocalMemory`, one for each explicit argument.
+            shared_bytes: shared memory of a group in addition to the kernel's own.
+            limits: when the launch is given up.
+            observers: observe this launch, besides those of the GPU.
+
+        Raises:
+            UserError: the arguments do not fit, or a driver would refuse the launch.
+            Unsupported: the emulator does not know an instruction of the kernel.
+            MemoryError: there is too little memory.
+        """
         explicit = explicit_arguments(loaded.kernel(kernel))
         if len(explicit) != len(arguments):
-            told = ", ".join(f"{one.name}: {_kind_of(one)}" for one in explicit)
-            count = len(arguments)
+            expected = ", ".join(f"{one.name}: {_kind_of(one)}" for one in explicit)
             raise UserError(
-                f"{kernel} takes {len(explicit)} arguments ({told}), not {count}",
+                f"{kernel} takes {len(explicit)} arguments ({expected}), not {len(arguments)}",
                 remedy="give one for each, in this order; the GPU fills in hidden ones",
             )
         own = loaded.kernel(kernel).descriptor.shared_bytes
         layout = _with_local(explicit, arguments, own, shared_bytes)
         with self._placed(explicit, layout.arguments) as placed:
             buffer = _pack(explicit, placed)
-            seeing = (*self.observers, *observers)
-            kept = tuple(
+            read_only = tuple(
                 one.address
                 for given, one in zip(layout.arguments, placed, strict=True)
                 if one.address is not None and not given.flags.writeable
             )
             request = LaunchRequest(
-                kernel, grid, block, buffer, layout.shared_bytes, limits, seeing, kept
+                kernel=kernel,
+                grid=grid,
+                block=block,
+                arguments=buffer,
+                shared_bytes=layout.shared_bytes,
+                limits=limits,
+                observers=(*self.observers, *observers),
+                read_only=read_only,
             )
             report = launch(loaded, request)
             for given, one in zip(layout.arguments, placed, strict=True):
@@ -129,7 +152,7 @@ class EmulatedGpu:
     def _placed(
         self, explicit: Sequence[KernelArgument], arguments: Sequence[Any]
     ) -> Iterator[list[_PlacedArgument]]:
-        """What the arguments are on the GPU, for the time of a launch."""
+        """Keep the arguments on the GPU during a launch."""
         placed: list[_PlacedArgument] = []
         try:
             for argument, given in zip(explicit, arguments, strict=True):
@@ -157,13 +180,13 @@ class EmulatedGpu:
         if not given.flags.c_contiguous:
             raise UserError(
                 f"the array for {argument.name} is not contiguous",
-                why="it is copied to the GPU and back as it lies",
+                why="its bytes are copied to the GPU and back",
                 remedy="give numpy.ascontiguousarray(...) of it",
             )
         if given.dtype.hasobject:
             raise UserError(
-                f"the array for {argument.name} holds objects of Python",
-                why="a GPU knows nothing of them",
+                f"the array for {argument.name} holds Python objects",
+                why="a GPU has no Python objects",
                 remedy="give numbers: numpy.asarray(..., dtype)",
             )
         place = self.arena.allocate(given.nbytes, f"the argument {argument.name}")
@@ -174,8 +197,10 @@ class EmulatedGpu:
 
 
 def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
-    """The arguments that whoever launches a kernel gives. What has no name, as other compilers have
-    it, is called by its number: #0."""
+    """Return the arguments that the caller passes, without hidden ones.
+
+    Some compilers leave out names: such arguments are named by their numbers, #0.
+    """
     given = (one for one in kernel.arguments if not one.kind.startswith("hidden_"))
     return [
         replace(one, name=one.name or f"#{number}") for number, one in enumerate(given)
@@ -185,8 +210,11 @@ def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
 def _with_local(
     explicit: Sequence[KernelArgument], arguments: Sequence[Any], own: int, more: int
 ) -> _LocalLayout:
-    """Give local memory its place behind the kernel's `own` shared bytes and `more`. UserError
-    where local memory is given for something else, or not given."""
+    """Place local memory behind the kernel's `own` shared bytes and `more`.
+
+    Raises:
+        UserError: local memory is given for another argument, or is missing.
+    """
     for argument, given in zip(explicit, arguments, strict=True):
         if (argument.kind == LOCAL_POINTER) != isinstance(given, LocalMemory):
             raise _misplaced_local(argument)
@@ -196,10 +224,11 @@ def _with_local(
         if isinstance(given, LocalMemory)
     ]
     offsets, end = place_local(own + more, pieces)
-    places = iter(offsets)
-    placed = [
-        np.uint32(next(places)) if isinstance(g, LocalMemory) else g for g in arguments
-    ]
+    remaining = iter(offsets)
+    placed = []
+    for given in arguments:
+        is_local = isinstance(given, LocalMemory)
+        placed.append(np.uint32(next(remaining)) if is_local else given)
     return _LocalLayout(placed, end - own)
 
 

@@ -95,7 +95,7 @@ def test_an_observed_gpu_is_nobody_elses() -> None:
         double(refcomp.array(np.ones(3, np.float32), device), out)
         np.testing.assert_array_equal(out.asnumpy(), [2, 2, 2])
     assert counter.launches == 1
-    with pytest.raises(UserError, match="there is no emulator of gfx1"):
+    with pytest.raises(UserError, match="the emulator does not support gfx1"):
         refcomp.rocm_emulator("gfx1", observers=[counter])
 
 
@@ -178,7 +178,7 @@ def test_options_that_no_emulator_has(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="an emulated GPU has no option slow, fast") as caught:
         refcomp.rocm_emulator("gfx942", hazards=["slow", "waits", "fast"])
     assert "use some of: hazards, waits, wait-states, barriers, " in str(caught.value)
-    with pytest.raises(UserError, match="there is no emulator of 942"):
+    with pytest.raises(UserError, match="the emulator does not support 942"):
         refcomp.rocm_emulator(942)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"profile=True counts nothing\n.*refcomp.Profile\(\)"):
         refcomp.rocm_emulator("gfx942", profile=True)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ def test_arguments_that_do_not_fit_are_refused():
     cases.append(([floats] * 4 + [one], "the argument n is a number, not an array", "int64"))
     cases.append(([floats, one, floats, one, one], "B is an array, not a number", "uint64"))
     cases.append(([floats[::2]] * 3 + [one] * 2, "for A is not contiguous", "ascontiguousarray"))
-    cases.append(([floats.astype(object)] * 3 + [one] * 2, "A holds objects of Python", "dtype"))
+    cases.append(([floats.astype(object)] * 3 + [one] * 2, "A holds Python objects", "dtype"))
     for arguments, message, remedy in cases:
         with pytest.raises(UserError, match=message) as told:
             gpu.run(loaded, "vector_add", *shape, arguments)

@@ -112,7 +112,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the disassembler prints the instructions of a GPU."""
+    """The names that the disassembler prints for a GPU."""
 
     named: Mapping[str, RegisterRange]  # names of scalar registers
     renamed: Mapping[

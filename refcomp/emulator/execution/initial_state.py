@@ -26,7 +26,7 @@ Word = Array | np.uint32 | None
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a launch has put into memory for all its waves."""
+    """The memory that a launch has prepared for all its waves."""
 
     packet: int  # address of the dispatch packet
     kernarg: int  # address of the arguments

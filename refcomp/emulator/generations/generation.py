@@ -149,7 +149,7 @@ GFX942 = Generation(
 )
 
 # CDNA2: a descriptor in s[0:3] points to private memory, and a register has each wave's offset.
-# Additions of 64 bits take two instructions, and there are no eight-bit floats.
+# Additions of 64 bits take two instructions. It does not have eight-bit floats.
 _ONLY_CDNA3 = (
     "v_lshl_add_u64",
     "v_mov_b64",

@@ -1,4 +1,4 @@
-"""How waves of a GPU see each other's writes: cache instructions and modifiers of atomics.
+"""The rules by which waves see each other's writes: cache instructions, modifiers of atomics.
 
 To release, a wave writes, writes its caches back, waits for both, and atomically updates memory. To
 acquire, another wave reads that update and then invalidates its caches. RDNA has two levels to
@@ -34,7 +34,7 @@ class CacheInstruction:
 
 @dataclass(frozen=True, slots=True)
 class MemoryOrder:
-    """How waves of a GPU see each other's writes."""
+    """The rules by which waves of a GPU see each other's writes."""
 
     # Writes caches back for the whole device; None if stores go through.
     writes_back: CacheInstruction | None

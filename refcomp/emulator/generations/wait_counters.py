@@ -1,7 +1,7 @@
 """Operations that complete later than they begin, and the counters that track them.
 
-A load, store or update of memory increments a counter of its wave when it begins, and decrements it
-when it completes. `s_waitcnt vmcnt(2)` waits until at most 2 operations that `vmcnt` counts are in
+A load, store or update of memory increments a counter of its wave when it begins. The counter is
+decremented when the operation completes. `s_waitcnt vmcnt(2)` waits until at most 2 operations that `vmcnt` counts are in
 flight. Most operations complete in the order in which they began. Scalar loads complete in any
 order, so that only a wait for 0 says that a certain one has completed. On these GPUs, registers
 that a store reads may be overwritten without a wait.
@@ -94,8 +94,7 @@ GFX11_COUNTERS = Counters(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an instruction does as far as waits matter. Registers are numbered as in
-    `Registers.dirty`."""
+    """The effect of an instruction on waits. Registers are numbered as in `Registers.dirty`."""
 
     touches: frozenset[int]  # registers that it reads or writes at once
     fills: frozenset[int]  # registers that are written when its operation completes
@@ -106,7 +105,7 @@ class Effect:
 
 
 def effect_of(instruction: Instruction) -> Effect:
-    """Return what an instruction does as far as waits matter."""
+    """Return the effect of an instruction on waits."""
     operation = _operation(instruction)
     operands = instruction.operands
     if instruction.second is not None:
@@ -125,7 +124,7 @@ def effect_of(instruction: Instruction) -> Effect:
 
 
 def waits_of(instruction: Instruction) -> dict[str, int]:
-    """Return how many operations of each counter a wait leaves in flight; {} if it is no wait."""
+    """Return how many operations of each counter a wait leaves in flight; {} for others."""
     name = instruction.mnemonic
     if name == "s_waitcnt":
         return {counter: int(most) for counter, most in _WAIT.findall(instruction.text)}
@@ -136,7 +135,7 @@ def waits_of(instruction: Instruction) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """What an instruction begins, and what completes later."""
+    """The operation that an instruction begins, and that completes later."""
 
     kind: str  # a key of `Counters.counted`, or "" for none
     has_result: bool = False  # it fills the first operand

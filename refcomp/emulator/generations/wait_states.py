@@ -1,4 +1,4 @@
-"""How many wait states must separate two instructions where a GPU does not wait by itself.
+"""The wait states that must separate two instructions where a GPU does not wait by itself.
 
     v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, 0
     s_nop 3
@@ -74,7 +74,7 @@ Uses = Iterator[HazardUse]
 
 
 class ClockTicks(NamedTuple):
-    """How much an instruction advances the clocks of its wave."""
+    """The amounts by which an instruction advances the clocks of its wave."""
 
     states: int  # wait states, or vector instructions where the table counts these
     trans: int  # instructions of the transcendental unit

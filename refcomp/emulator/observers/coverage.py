@@ -1,21 +1,22 @@
-"""What runs of kernels have shown of each instruction: an observer, from which the ledger is made.
+"""Coverage: what runs of kernels have shown of each instruction. The ledger is made from it.
 
-Of each mnemonic it records whether it ran with some lanes of a wave switched off (partial EXEC),
-which values at the borders of their type its operands had in lanes that ran, and with which
-modifiers. What a run shows counts only when its results agreed with a reference: whoever compares
-them adds the coverage of those runs up.
+For each mnemonic, the observer records its modifiers, and whether it ran with some lanes of a wave
+off (partial EXEC). It also records which values at the limits of their types the operands had, in
+lanes that ran. A run counts only if its results agreed with a reference. Whoever compares the
+results adds the coverage of such runs together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.modifiers import modifiers_of
+from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.machine.arrays import NUMPY, Array
@@ -26,10 +27,11 @@ from refcomp.emulator.machine.sources import (
     scalar_source,
     vector_source,
 )
+from refcomp.emulator.machine.waves import Waves
 
 OF_FLOATS = ("inf", "nan", "denormal", "-0")
 OF_INTEGERS = ("least", "greatest")
-# Which lanes run is nothing to scalar instructions, and to those that work for the whole wave.
+# EXEC does not matter to scalar instructions, and to those that work on the whole wave.
 _OF_LANES = ("v_", "ds_", "global_", "flat_", "scratch_", "buffer_")
 _OF_WAVES = (
     "v_readlane",
@@ -44,65 +46,65 @@ _OF_WAVES = (
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of one mnemonic."""
+    """The facts that runs have shown of one mnemonic."""
 
-    is_partial: bool = False
-    edges: set[str] = field(default_factory=set)
+    is_partial: bool = False  # it ran with some lanes off
+    edges: set[str] = field(default_factory=set)  # of `OF_FLOATS` and `OF_INTEGERS`
     modifiers: set[str] = field(default_factory=set)
 
     def add(self, other: Seen) -> None:
-        """What another run has shown, too."""
+        """Add what another run has shown."""
         self.is_partial |= other.is_partial
         self.edges |= other.edges
         self.modifiers |= other.modifiers
 
 
 class _LookKey(NamedTuple):
-    """An instruction of a code object, or one of two in one: they have the same number. A tuple,
-    since each instruction that runs looks it up."""
+    """An instruction of a code object, or half of a pair, which have the same number.
+
+    A tuple: each instruction that runs looks it up.
+    """
 
     number: int
     text: str
 
 
 class _TypedSource(NamedTuple):
-    """A source operand and how it is read. A tuple, since each instruction that runs reads them."""
+    """A source operand and its type. A tuple: each instruction that runs reads it."""
 
     source: OperandSource
-    # A key of `NUMPY`.
-    kind: str
+    kind: str  # a key of `NUMPY`
 
 
 class Coverage(Observer):
-    """`seen` has what was seen of each mnemonic."""
+    """Records what runs show of each mnemonic, in `seen`."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Seen] = {}
         self._generation = GFX942
-        self._looks: dict[_LookKey, Callable[[Any, Seen], None] | None] = {}
-        self._code: Any = None
+        self._looks: dict[_LookKey, Callable[[Waves, Seen], None] | None] = {}
+        self._code: LoadedCode | None = None
 
     def add(self, other: Mapping[str, Seen]) -> None:
-        """What other runs have shown, too."""
+        """Add what other runs have shown."""
         for mnemonic, seen in other.items():
             self.seen.setdefault(mnemonic, Seen()).add(seen)
 
-    def launched(self, loaded: Any, request: Any) -> None:
-        """Instructions are told apart by their number in one code object."""
+    def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
+        # An instruction is known by its number, which only holds within one code object.
         if loaded is not self._code:
-            self._code, self._generation, self._looks = loaded, loaded.generation, {}
+            self._code = loaded
+            self._generation = loaded.generation
+            self._looks = {}
 
-    def instruction(self, waves: Any, instruction: Instruction) -> None:
-        """Looks at it, until there is nothing more to see of it; of two in one, at both."""
+    def instruction(self, waves: Waves, instruction: Instruction) -> None:
         self._see(waves, instruction)
         if instruction.second is not None:
             self._see(waves, instruction.second)
 
-    def _see(self, waves: Any, instruction: Instruction) -> None:
-        mnemonic, key = (
-            instruction.printed,
-            _LookKey(instruction.number, instruction.text),
-        )
+    def _see(self, waves: Waves, instruction: Instruction) -> None:
+        mnemonic = instruction.printed
+        key = _LookKey(instruction.number, instruction.text)
         seen = self.seen.get(mnemonic)
         if seen is None:
             seen = self.seen[mnemonic] = Seen()
@@ -112,37 +114,38 @@ class Coverage(Observer):
         if not seen.is_partial and depends_on_lanes(mnemonic) and not waves.covers:
             seen.is_partial = is_partial(waves)
         look = self._looks[key]
-        if look is not None and not seen.edges.issuperset(
-            edges_wanted(mnemonic, self._generation)
-        ):
+        if look is None:
+            return
+        if not seen.edges.issuperset(edges_wanted(mnemonic, self._generation)):
             look(waves, seen)
 
 
 def depends_on_lanes(mnemonic: str) -> bool:
-    """Whether it does something in each lane that runs."""
+    """Return True if an instruction does something in each lane that runs."""
     return mnemonic.startswith(_OF_LANES) and not mnemonic.startswith(_OF_WAVES)
 
 
-def is_partial(waves: Any) -> bool:
-    """Whether a wave has lanes that run and work items that do not."""
-    mask, existing = waves.mask, waves.existing[waves.rows]
+def is_partial(waves: Waves) -> bool:
+    """Return True if some wave has both work items that run and work items that do not."""
+    mask = waves.mask
+    existing = waves.existing[waves.rows]
     return bool((mask.any(axis=1) & (existing & ~mask).any(axis=1)).any())
 
 
 def edges_wanted(mnemonic: str, of: Generation) -> frozenset[str]:
-    """The values at the borders of the types of an instruction's sources."""
+    """Return names of the values at the limits of the types of an instruction's sources."""
     found: set[str] = set()
-    for kind in filter(_has_borders, _kinds(mnemonic, of)):
+    for kind in filter(_has_limits, _kinds(mnemonic, of)):
         found.update(OF_FLOATS if kind.startswith("f") else OF_INTEGERS)
     return frozenset(found)
 
 
-def _has_borders(kind: str) -> bool:
+def _has_limits(kind: str) -> bool:
     return kind in NUMPY and not kind.startswith("p")
 
 
 def _row(mnemonic: str, of: Generation) -> Semantics | None:
-    """What a table says of the instruction, if one does."""
+    """Return the row of an instruction in a table, or None."""
     name = of.dialect.renamed.get(mnemonic, mnemonic)
     if name.startswith("v_cmpx_"):
         row = of.vector.get(name.replace("v_cmpx_", "v_cmp_"))
@@ -161,13 +164,13 @@ def _kinds(mnemonic: str, of: Generation) -> tuple[str, ...]:
 
 def _look_at(
     instruction: Instruction, of: Generation
-) -> Callable[[Any, Seen], None] | None:
-    """What looks at the operands; None when they say nothing."""
+) -> Callable[[Waves, Seen], None] | None:
+    """Return a function that records the operands' values; None if no operand counts."""
     sources = list(_sources(instruction, of))
     if not sources:
         return None
 
-    def look(waves: Any, seen: Seen) -> None:
+    def look(waves: Waves, seen: Seen) -> None:
         for source, kind in sources:
             seen.edges |= edges_in(_running(waves, source), kind)
 
@@ -175,13 +178,14 @@ def _look_at(
 
 
 def _sources(instruction: Instruction, of: Generation) -> Iterator[_TypedSource]:
-    """The sources that are no constants."""
-    row, name = _row(instruction.mnemonic, of), instruction.mnemonic
+    """Yield the sources that are not constants."""
+    name = instruction.mnemonic
+    row = _row(name, of)
     written = [] if row is None else [kind for kind in row.results if kind != "scc"]
     kinds = () if row is None else row.sources
     operands = instruction.operands[len(written) :]
     for place, (operand, kind) in enumerate(zip(operands, kinds, strict=False)):
-        if operand.file == "c" or not _has_borders(kind):
+        if operand.file == "c" or not _has_limits(kind):
             continue
         if name in of.packed:
             for half in (0, 1):
@@ -193,15 +197,15 @@ def _sources(instruction: Instruction, of: Generation) -> Iterator[_TypedSource]
             yield _TypedSource(source, kind)
 
 
-def _running(waves: Any, source: OperandSource) -> Array:
-    """The values in the lanes that run."""
+def _running(waves: Waves, source: OperandSource) -> Array:
+    """Return the values of a source in the lanes that run."""
     values = np.asarray(source.value(waves))
     is_of_lanes = values.ndim == 2 and values.shape[1] > 1
     return values[waves.mask] if is_of_lanes else values
 
 
 def edges_in(values: Array, kind: str) -> set[str]:
-    """The values at the borders of their type that are among some."""
+    """Return names of the values at the limits of their type that are in `values`."""
     if kind.startswith("f"):
         size = np.abs(values)
         is_small = (size > 0) & (size < np.finfo(NUMPY[kind]).tiny)

@@ -116,7 +116,7 @@ def test_no_more_private_memory_is_given_than_waves_have(gpu, lanes, most):
 
 def test_batches_have_no_more_private_memory_than_fits(monkeypatch):
     module = sys.modules[LaunchRequest.__module__]  # the package has a function of that name
-    monkeypatch.setattr(module, "_PRIVATE_TOGETHER", 3 * 64 * 256)
+    monkeypatch.setattr(module, "_BATCH_PRIVATE_BYTES", 3 * 64 * 256)
     loaded = _damaged(compiled_code("vector_add"), private_bytes=256)
     sizes = []
 

@@ -1,11 +1,15 @@
-"""What a kernel did while it ran emulated, counted: instructions, lanes, accesses to memory.
+"""Counts of what a kernel did while it ran emulated: instructions, lanes, memory accesses.
 
-A `Profile` is an observer (refcomp/emulator/machine/observation.py); it changes nothing. Counts are
-exact; what they mean is told above this room: refcomp/profile/ estimates what they would take on a
-card and advises, refcomp/cli/profile.py prints that.
+A `Profile` is an observer (refcomp/emulator/machine/observation.py): it changes nothing. Counts are
+exact. Their meaning is the matter of higher rooms: refcomp/profile/ estimates times on a card and
+gives advice, refcomp/cli/profile.py prints both.
 
-Reading order: mnemonics.py (which class an instruction is of), coalescing.py and banks.py (what an
-access costs, as models with their sources), counts.py (the numbers), observer.py (who counts).
+In reading order:
+
+- mnemonics.py: the class of an instruction
+- coalescing.py, banks.py: what an access costs, as models with their sources
+- counts.py: the numbers
+- observer.py: the observer that counts
 """
 
 from refcomp.emulator.observers.counting.counts import (

@@ -1,15 +1,17 @@
-"""How many clocks of shared memory (LDS) an access of a wave takes, and how many for conflicts.
+"""A model of shared memory (LDS): the clocks that an access of a wave takes, and bank conflicts.
 
-The model: 32 banks of 4 bytes, byte b lies in bank b // 4 % 32. A wave's lanes go in phases of as
-many lanes as fill the banks once; a phase takes as many clocks as the bank that is asked for most
-dwords. Lanes that ask for the same dword share it, but for atomics, which take turns.
+There are 32 banks of 4 bytes: byte b is in bank b // 4 % 32. A wave's lanes access memory in
+phases, each of as many lanes as fill the banks once. A phase takes as many clocks as the busiest
+bank has dwords to deliver. Lanes that read the same dword share it; atomics of one dword take one
+clock each.
 
-Which lanes go together: up to 4 bytes a lane 32 side by side, 8 bytes 16, 12 and 16 bytes 8; reads
-of 16 bytes on CDNA (`is_paired`) pair four lanes with four others. Of 4 and 16 bytes this
-stands in AMD's Composable Kernel documentation ("Understanding AMD GPU LDS and Bank Conflicts");
-of 8 bytes it follows from the optimization guide for GCN; of 12 bytes, and of RDNA, it is assumed.
-RDNA's pairs of compute units have 64 banks in two halves of 32, of which each unit has one ("RDNA3
-Instruction Set Architecture", on LDS): a wave of either mode sees 32 at a time.
+A phase has 32 consecutive lanes for up to 4 bytes a lane, 16 lanes for 8 bytes, and 8 lanes for 12
+and 16 bytes. On CDNA (`is_paired`), phases of 16-byte reads pair four lanes with four others.
+
+Sources: for 4 and 16 bytes AMD's Composable Kernel documentation ("Understanding AMD GPU LDS and
+Bank Conflicts"), for 8 bytes the optimization guide for GCN. The phases for 12 bytes, and those of
+RDNA, are assumptions. RDNA's pairs of compute units have 64 banks in two halves, one for each unit
+("RDNA3 Instruction Set Architecture", on LDS), so that a wave of either mode sees 32 at a time.
 """
 
 from __future__ import annotations
@@ -22,38 +24,43 @@ import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
 
-BANKS, BANK_BYTES = 32, 4
-_NONE = -1
-# First lanes of the two fours that go together, of a half wave.
+BANKS = 32
+BANK_BYTES = 4
+_NONE = -1  # instead of the dword of a lane that is off
+# First lanes of the two groups of four lanes in each phase of half a wave.
 _PAIRED = ((0, 20), (4, 16), (8, 28), (12, 24))
 
 
 class BankClocks(NamedTuple):
-    """Clocks of shared memory that an access takes. A tuple, since each access makes some."""
+    """Clocks that an access to shared memory takes. A tuple: each access makes some."""
 
     clocks: int
-    # As many as it would take without bank conflicts.
-    least: int
+    least: int  # clocks without bank conflicts
 
 
 class AlikeWaves(NamedTuple):
     """Waves whose lanes access memory in the same way."""
 
-    waves: int
-    # Byte offset of each lane, [lane]: less a multiple of the unit, which differs between them.
-    offsets: Array
+    waves: int  # how many there are
+    offsets: Array  # int64 [lane], in bytes, reduced by a multiple of the unit
 
 
 @cache
 def phases(size: int, lanes: int, is_paired: bool) -> Array:
-    """Numbers of lanes [phase, lane] that go together when each moves `size` bytes; `is_paired`
-    where four lanes go with four others, if they move more than eight bytes."""
+    """Return the lanes of each phase, int [phase, lane].
+
+    Args:
+        size: bytes that each lane moves.
+        lanes: of a wave.
+        is_paired: pair four lanes with four others if a lane moves more than 8 bytes.
+    """
     if size > 8 and is_paired:
         halves = range(0, lanes, 32)
         fours = [[half + four for four in pair] for half in halves for pair in _PAIRED]
-        return np.array([[n + k for n in pair for k in range(4)] for pair in fours])
-    together = BANKS if size <= 4 else 16 if size <= 8 else 8
-    return np.arange(lanes).reshape(-1, min(together, lanes))
+        return (np.array(fours)[:, :, None] + np.arange(4)).reshape(len(fours), 8)
+    if size <= 4:
+        return np.arange(lanes).reshape(-1, min(BANKS, lanes))
+    return np.arange(lanes).reshape(-1, 16 if size <= 8 else 8)
 
 
 def count_clocks(
@@ -64,8 +71,17 @@ def count_clocks(
     is_paired: bool = False,
     is_atomic: bool = False,
 ) -> BankClocks:
-    """Of byte offsets [wave, lane] in each group's memory: the clocks of all waves."""
-    clocks = least = 0
+    """Return the clocks of an access, summed over all waves.
+
+    Args:
+        index: int64 [wave, lane], offsets in bytes.
+        active: bool [wave, lane]; None: all lanes.
+        size: bytes of each lane.
+        is_paired: see `phases`.
+        is_atomic: lanes do not share dwords.
+    """
+    clocks = 0
+    least = 0
     kinds = [*alike(index, active, BANK_BYTES)]
     if not kinds:
         return _count(index, active, size, is_paired, is_atomic)
@@ -77,8 +93,11 @@ def count_clocks(
 
 
 def alike(index: Array, active: Array | None, unit: int) -> Iterator[AlikeWaves]:
-    """The kinds of waves that there are, but for whole units by which all lanes of a wave are
-    further on, if lanes lie the same way in all of them, as they most often do. Else nothing."""
+    """Yield the different ways in which waves access memory, if these are few.
+
+    They are if the lanes of all waves have the same distances, as is usual: then waves differ at
+    most by their first offset, modulo `unit`. Otherwise nothing is yielded.
+    """
     if active is not None:
         return
     begins = index.min(axis=1, keepdims=True)
@@ -118,7 +137,7 @@ def _count(
 
 
 def _dwords(index: Array, size: int) -> Array:
-    """The numbers of the dwords that each lane asks for: [wave, lane, dword]."""
+    """Return the numbers of the dwords that each lane accesses, int [wave, lane, dword]."""
     count = max(1, -(-size // BANK_BYTES))
     found: Array = (index // BANK_BYTES)[..., None] + np.arange(count)
     return found

@@ -1,10 +1,10 @@
-"""How many segments of memory the lanes of a wave touch in one access.
+"""A model of coalescing: how many segments of memory the lanes of a wave touch in one access.
 
-The model: an access of a wave is served by as many transactions as there are segments (a cache
-line) that its active lanes touch, whatever the order of the lanes. So does AMD's "ROCm Compute
-Profiler" documentation describe the address coalescer of the vector L1 cache, and the lines: 128
-bytes on MI300, 64 before. A GPU takes the lanes in parts, of 16 bytes a lane a few at a time: where
-lanes of several parts share a line, it may look for it more often than is counted here.
+An access of a wave is served by as many transactions as its active lanes touch segments, which are
+cache lines. The order of the lanes does not matter. AMD's "ROCm Compute Profiler" documentation
+describes the address coalescer of the vector L1 cache so, with lines of 128 bytes on MI300, and of
+64 bytes before. Limit: a GPU processes accesses of 16 bytes a lane in parts of a few lanes. If
+lanes of several parts share a line, the GPU may look it up more often than is counted here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ import numpy as np
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.observers.counting.banks import alike
 
-_NONE = -1
+_NONE = -1  # instead of the segment of a lane that is off
 
 
 def count_segments(index: Array, active: Array | None, size: int, segment: int) -> int:
-    """Of byte offsets [wave, lane], of which the active ones move `size` bytes, not more than a
-    segment: the number of pairs of a wave and a segment of `segment` bytes that it touches."""
+    """Return how many pairs of a wave and a segment an access touches.
+
+    Args:
+        index: int64 [wave, lane], offsets in bytes.
+        active: bool [wave, lane]; None: all lanes.
+        size: bytes of each lane, at most `segment`.
+        segment: bytes of a segment.
+    """
     counts = [
         kind.waves * _count_wave(kind.offsets.tobytes(), size, segment)
         for kind in alike(index, active, segment)
@@ -35,9 +41,11 @@ def _count_wave(index: bytes, size: int, segment: int) -> int:
 
 
 def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
-    first, last = index // segment, (index + (size - 1)) // segment
+    first = index // segment
+    last = (index + (size - 1)) // segment
     if active is not None:
-        first, last = np.where(active, first, _NONE), np.where(active, last, _NONE)
+        first = np.where(active, first, _NONE)
+        last = np.where(active, last, _NONE)
     touched = first if (first == last).all() else np.concatenate([first, last], axis=1)
     if (touched[:, 1:] < touched[:, :-1]).any():
         touched = np.sort(touched, axis=1)
@@ -47,22 +55,26 @@ def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
 
 
 def least_segments(lanes: Array, size: int, segment: int) -> int:
-    """As many as waves with so many active lanes [wave] touch at least, if no two lanes share."""
+    """Return the fewest segments that can hold the lanes' bytes, summed over waves.
+
+    `lanes` is int [wave], the number of active lanes, which share no bytes.
+    """
     return int((-(-lanes * size // segment)).sum())
 
 
 class Touched:
-    """Which segments of memory a launch touched at all: what it must move at least."""
+    """The segments of memory that a launch touched at all, and must move at least once."""
 
     def __init__(self, segment: int) -> None:
         self.segment = segment
         self._flags = np.zeros(0, np.bool_)
 
     def add(self, index: Array, size: int) -> None:
-        """`size` bytes at each of the offsets."""
+        """Add accesses of `size` bytes at the offsets `index` (int [n])."""
         if not index.size:
             return
-        first, last = index // self.segment, (index + (size - 1)) // self.segment
+        first = index // self.segment
+        last = (index + (size - 1)) // self.segment
         needed = int(last.max()) + 1
         if needed > len(self._flags):
             more = np.zeros(
@@ -75,5 +87,5 @@ class Touched:
 
     @property
     def bytes(self) -> int:
-        """All segments that were touched, whole."""
+        """The bytes of all segments that were touched."""
         return int(np.count_nonzero(self._flags)) * self.segment

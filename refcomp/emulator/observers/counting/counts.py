@@ -1,6 +1,6 @@
-"""The numbers of a profile: of an instruction, of its accesses to memory, of a kernel.
+"""The numbers of a profile: for an instruction, for its accesses to memory, for a kernel.
 
-All are exact for the launches that were observed. `transactions` and clocks of banks follow from
+All counts are exact for the observed launches. `transactions` and clocks of banks follow from
 addresses by the models of coalescing.py and banks.py.
 """
 
@@ -26,46 +26,46 @@ from refcomp.emulator.observers.counting.mnemonics import (
 
 @dataclass(slots=True)
 class MemoryTraffic:
-    """Of the accesses that one instruction made: `waves` of them by `lanes` in all, which asked for
-    `bytes`. Of global memory `transactions` of a segment each, and the `least` that so many lanes
-    need; of shared memory `clocks`, of which `conflicts` for banks that were asked twice.
-    `stride` are the bytes between the first two lanes at the first time."""
+    """The accesses of one instruction to one memory."""
 
-    space: str
-    size: int
+    space: str  # "global", "shared" or "private"
+    size: int  # bytes of a lane
     is_store: bool
     is_atomic: bool
-    waves: int = 0
-    lanes: int = 0
-    bytes: int = 0
-    transactions: int = 0
-    least: int = 0
-    clocks: int = 0
-    conflicts: int = 0
-    stride: int = 0
+    waves: int = 0  # accesses, each of one wave
+    lanes: int = 0  # active lanes of all accesses
+    bytes: int = 0  # of all lanes
+    transactions: int = 0  # global memory: segments that were touched
+    least: int = 0  # global memory: transactions that so many lanes need
+    clocks: int = 0  # shared memory: see banks.py
+    conflicts: int = 0  # shared memory: clocks because of bank conflicts
+    stride: int = 0  # bytes between the first two lanes of the first access
 
 
 @dataclass(slots=True)
 class InstructionCounts:
-    """`waves` ran it, `lanes` of them were active in all. Of accesses that do not say which memory
-    they are to, `elsewhere` has those to another one than the first."""
+    """The runs of one instruction, and its accesses to memory."""
 
     instruction: Instruction
-    waves: int = 0
-    lanes: int = 0
-    access: MemoryTraffic | None = None
+    waves: int = 0  # that ran it
+    lanes: int = 0  # active lanes of these waves
+    access: MemoryTraffic | None = None  # to the memory of its first access
+    # To other memories, by space: only flat accesses have several.
     elsewhere: dict[str, MemoryTraffic] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
-        """One of CLASSES; of two instructions in one that of the more useful one."""
+        """Instruction class, one of `CLASSES`.
+
+        For a VOPD pair it is the class of the instruction that does more work.
+        """
         space = self.access.space if self.access else ""
         found = class_of(self.instruction.mnemonic, space)
         return FMA if found == VALU and fmas_of_lane(self.instruction) else found
 
     @property
     def fmas(self) -> int:
-        """Multiply-adds in all."""
+        """Multiply-adds of all waves that ran the instruction."""
         if self.kind == MFMA:
             return self.waves * fmas_of_wave(self.instruction)
         return self.lanes * fmas_of_lane(self.instruction)
@@ -73,27 +73,23 @@ class InstructionCounts:
 
 @dataclass(slots=True)
 class KernelCounts:
-    """All launches of a kernel of the GPU `mcpu`, whose waves have `wave_lanes`: `groups` and
-    `waves` that ran, bytes of the `segment`s of global memory that the launches `read` and
-    `written`, once a launch. `grid`, `block` and the `shared_bytes` that were asked for beyond the
-    kernel's own are those of the last one; `is_on_pairs` where groups are spread over two compute
-    units. It begins with instruction `entry` of the `assembly`."""
+    """Counts of all launches of a kernel."""
 
     name: str
-    mcpu: str
-    wave_lanes: int
-    segment: int
-    grid: tuple[int, int, int] = (0, 0, 0)
-    block: tuple[int, int, int] = (0, 0, 0)
+    mcpu: str  # the GPU
+    wave_lanes: int  # lanes of a wave
+    segment: int  # bytes of a segment of global memory
+    grid: tuple[int, int, int] = (0, 0, 0)  # groups of the last launch
+    block: tuple[int, int, int] = (0, 0, 0)  # threads of a group, in the last launch
     launches: int = 0
-    groups: int = 0
-    waves: int = 0
-    read: int = 0
-    written: int = 0
-    shared_bytes: int = 0
-    is_on_pairs: bool = False
+    groups: int = 0  # of all launches
+    waves: int = 0  # of all launches
+    read: int = 0  # bytes of segments of global memory, each counted once a launch
+    written: int = 0  # likewise
+    shared_bytes: int = 0  # of the last launch, in addition to the kernel's own
+    is_on_pairs: bool = False  # a group runs on a pair of compute units
     assembly: Assembly | None = None
-    entry: int = 0
+    entry: int = 0  # number of the kernel's first instruction in `assembly`
     by_number: dict[int, InstructionCounts] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -102,54 +98,56 @@ class KernelCounts:
 
     @property
     def instructions(self) -> list[InstructionCounts]:
-        """Those that ran, in the order of their addresses."""
+        """The instructions that ran, in the order of their addresses."""
         return [self.by_number[number] for number in sorted(self.by_number)]
 
     def listing(self) -> list[InstructionCounts]:
-        """All instructions of the kernel, and those of functions that it called, by address."""
+        """Return all instructions of the kernel, and those that ran in called functions.
+
+        They are in the order of their addresses.
+        """
         if self.assembly is None:
             return self.instructions
-        names, numbers = [], set(self.by_number)
+        # The kernel ends with the last s_endpgm before the next symbol.
+        last = self.entry - 1
         for number in range(self.entry, len(self.assembly)):
             address = self.assembly.instruction(number).address
             if number != self.entry and address in self.assembly.symbols:
                 break
-            names.append(self.assembly.mnemonic(number))
-        last = max(
-            (n for n, name in enumerate(names) if name == "s_endpgm"), default=-1
-        )
-        numbers |= set(range(self.entry, self.entry + last + 1))
-        return [
-            self._counted(self.assembly.instruction(number))
-            for number in sorted(numbers)
-        ]
-
-    def _counted(self, instruction: Instruction) -> InstructionCounts:
-        return self.by_number.get(instruction.number) or InstructionCounts(instruction)
+            if self.assembly.mnemonic(number) == "s_endpgm":
+                last = number
+        numbers = {*self.by_number, *range(self.entry, last + 1)}
+        found = []
+        for number in sorted(numbers):
+            counts = self.by_number.get(number)
+            found.append(counts or InstructionCounts(self.assembly.instruction(number)))
+        return found
 
     def by_class(self) -> dict[str, int]:
-        """How many instructions of waves were of each class that occurred."""
+        """Return how many instructions of waves ran, by class."""
         found: Counter[str] = Counter()
         for one in self.instructions:
             found[one.kind] += one.waves
         return dict(found)
 
     def inner_loop(self) -> dict[str, int]:
-        """How many instructions of each class stand in the code that ran most often."""
+        """Return how many instructions the most frequent code has, by class."""
         most = max((one.waves for one in self.instructions), default=0)
         found = Counter(one.kind for one in self.instructions if one.waves == most)
         return {kind: found[kind] for kind in CLASSES if kind in found}
 
     def by_source(self) -> dict[str, int]:
-        """How many instructions of waves came from each source line, as the code object tells."""
+        """Return how many instructions of waves ran, by source line ("" if not known)."""
         found: Counter[str] = Counter()
         for one in self.instructions:
             found[one.instruction.source] += one.waves
         return dict(found)
 
     def accesses(self, space: str) -> Iterator[InstructionCounts]:
-        """The instructions that access a memory (`global`, `shared`, `private`), but scalar ones,
-        which go another way."""
+        """Yield the instructions that access a memory ("global", "shared" or "private").
+
+        Scalar loads are left out, because they have caches of their own.
+        """
         for one in self.instructions:
             if one.access and one.access.space == space and one.kind != SCALAR_MEMORY:
                 yield one
@@ -158,16 +156,14 @@ class KernelCounts:
 
     @property
     def fmas(self) -> int:
-        """Multiply-adds of lanes in all."""
+        """Multiply-adds of all lanes."""
         return sum(one.fmas for one in self.instructions)
 
     @property
     def active_lanes(self) -> float:
-        """Of the lanes of vector instructions, the part that was active."""
+        """The fraction of lanes that were active in vector instructions."""
         vectors = [one for one in self.instructions if one.kind in VECTOR_CLASSES]
         waves = sum(one.waves for one in vectors)
-        return (
-            sum(one.lanes for one in vectors) / (waves * self.wave_lanes)
-            if waves
-            else 1.0
-        )
+        if not waves:
+            return 1.0
+        return sum(one.lanes for one in vectors) / (waves * self.wave_lanes)

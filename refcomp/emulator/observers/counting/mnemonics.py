@@ -1,4 +1,4 @@
-"""Which class an instruction is of, and how many multiply-adds it does.
+"""The class of an instruction, and its number of multiply-adds.
 
 v_pk_fma_f32 -> "FMA", 2 a lane        v_mfma_f32_32x32x8_f16 -> "MFMA", 8192 a wave
 """
@@ -10,9 +10,17 @@ from math import prod
 
 from refcomp.emulator.code.assembly import Instruction
 
-FMA, MFMA, VALU, SALU, LDS = "VALU FMA", "MFMA", "other VALU", "SALU", "LDS"
-GLOBAL, SCRATCH, SCALAR_MEMORY = "global memory", "scratch", "scalar memory"
-BRANCH, WAIT, UNKNOWN = "branch", "wait", "not known here"
+FMA = "VALU FMA"
+MFMA = "MFMA"
+VALU = "other VALU"
+SALU = "SALU"
+LDS = "LDS"
+GLOBAL = "global memory"
+SCRATCH = "scratch"
+SCALAR_MEMORY = "scalar memory"
+BRANCH = "branch"
+WAIT = "wait"
+UNKNOWN = "not known here"
 CLASSES = (
     FMA,
     MFMA,
@@ -69,7 +77,7 @@ _MEMORIES = (("ds_", LDS), ("lds_", LDS), ("scratch_", SCRATCH))
 _OF_LANES = ("global_", "flat_", "buffer_", "tbuffer_", "image_")
 _DUAL = " :: "
 
-# Of the matrices' elements, as their names end.
+# Bits of the matrices' elements, by the end of the name.
 _BITS = (
     ("f64", 64),
     ("xf32", 32),
@@ -84,7 +92,10 @@ _NARROW = re.compile(r"_(fp8|bf8)")
 
 
 def class_of(mnemonic: str, space: str = "") -> str:
-    """One of CLASSES; `space` is that of the accesses that such an instruction made, if any."""
+    """Return the class of an instruction, one of `CLASSES`.
+
+    `space` is the space of its accesses to memory, "" for none: flat accesses need it.
+    """
     if mnemonic.startswith(_CODE):
         return BRANCH
     if mnemonic.startswith(_WAITS) or _CACHES.match(mnemonic):
@@ -108,7 +119,7 @@ def _class_of_arithmetic(mnemonic: str) -> str:
 
 
 def fmas_of_lane(instruction: Instruction) -> int:
-    """How many multiply-adds of floats, or products of a dot product, each active lane does."""
+    """Return how many multiply-adds of floats, or products of a dot product, a lane does."""
     return sum(_of_lane(part.split(" ")[0]) for part in instruction.text.split(_DUAL))
 
 
@@ -116,11 +127,13 @@ def _of_lane(name: str) -> int:
     if dot := _DOT.match(name):
         return int(dot[1])
     match = _FMA.match(name)
-    return 0 if match is None else 2 if match[1] == "pk_" else 1
+    if match is None:
+        return 0
+    return 2 if match[1] == "pk_" else 1
 
 
 def fmas_of_wave(instruction: Instruction) -> int:
-    """How many multiply-adds a matrix instruction does; 0 for any other."""
+    """Return how many multiply-adds a matrix instruction does; 0 for any other."""
     match = _MATRIX.match(instruction.mnemonic)
     return (
         prod(map(int, match.groups()[1:])) * matrix_blocks(instruction) if match else 0
@@ -128,9 +141,9 @@ def fmas_of_wave(instruction: Instruction) -> int:
 
 
 def matrix_blocks(instruction: Instruction) -> int:
-    """How many products of matrices a matrix instruction does beside each other.
+    """Return how many independent matrix products (blocks) a matrix instruction does.
 
-    Older names tell it not: there are as many as the lanes together hold matrices B.
+    Older names do not contain it: there are as many as the lanes together hold matrices B.
     """
     match = _MATRIX.match(instruction.mnemonic)
     if match is None or match[1] == "wmma":
@@ -140,8 +153,12 @@ def matrix_blocks(instruction: Instruction) -> int:
 
 
 def matrix_dtype(mnemonic: str) -> str:
-    """What a matrix instruction multiplies: f64, f32, xf32, bf16, f16, i8, i4 or fp8."""
-    rest = mnemonic[match.end() :] if (match := _MATRIX.match(mnemonic)) else mnemonic
+    """Return the dtype that a matrix instruction multiplies.
+
+    One of f64, f32, xf32, bf16, f16, i8, i4 and fp8.
+    """
+    match = _MATRIX.match(mnemonic)
+    rest = mnemonic[match.end() :] if match else mnemonic
     rest = rest.removesuffix("_1k")
     if _NARROW.search(rest):
         return "fp8"
@@ -150,5 +167,5 @@ def matrix_dtype(mnemonic: str) -> str:
 
 
 def matrix_bits(mnemonic: str) -> int:
-    """Bits of an element that a matrix instruction multiplies."""
+    """Return the bits of an element that a matrix instruction multiplies."""
     return _BITS_OF[matrix_dtype(mnemonic)]

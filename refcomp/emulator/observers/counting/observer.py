@@ -1,4 +1,4 @@
-"""Who counts: an observer that keeps numbers of each kernel that is launched while it looks on.
+"""The observer that counts what launched kernels do.
 
 profile = Profile()
 gpu = EmulatedGpu(disassemble, observers=(profile,))
@@ -8,13 +8,15 @@ profile.kernels[0].fmas
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Access, Observer
+from refcomp.emulator.machine.waves import Waves
 from refcomp.emulator.observers.counting.banks import count_clocks
 from refcomp.emulator.observers.counting.coalescing import (
     Touched,
@@ -31,15 +33,14 @@ from refcomp.foundation.errors import UserError
 
 
 class _KernelKey(NamedTuple):
-    """A kernel of a code object that is loaded."""
+    """A kernel of a loaded code object."""
 
-    # The id of a `LoadedCode`.
-    loaded: int
+    loaded: int  # id of the `LoadedCode`
     name: str
 
 
 class Profile(Observer):
-    """Counts of all kernels that run while it observes; launches of a kernel are added up."""
+    """Counts all kernels that run while it observes. Launches of a kernel are added up."""
 
     def __init__(self, *given: object) -> None:
         if given:
@@ -47,29 +48,30 @@ class Profile(Observer):
                 "a Profile takes no arguments",
                 where=f"Profile({', '.join(map(repr, given))})",
                 why="it counts the kernels that run while it observes",
-                remedy="make it empty: Profile(), and pass it on: rocm_emulator(..., profile=it)",
+                remedy="write Profile(), and pass it on: rocm_emulator(..., profile=it)",
             )
         self._kernels: dict[_KernelKey, KernelCounts] = {}
-        self._loaded: list[
-            Any
-        ] = []  # kept, so that no other code object gets the same id
+        # Kept alive, so that no other code object gets the same id.
+        self._loaded: list[LoadedCode] = []
         self._current = KernelCounts("", "", 64, 128)
-        self._read = self._written = Touched(self._current.segment)
+        # What the current launch has touched.
+        self._read = Touched(self._current.segment)
+        self._written = Touched(self._current.segment)
         self._pairs_fours = False
 
     @property
     def kernels(self) -> tuple[KernelCounts, ...]:
-        """In the order of their first launches."""
+        """The kernels in the order of their first launches."""
         self._close()
         return tuple(self._kernels.values())
 
     def __str__(self) -> str:
-        """A line for each kernel."""
+        """Return a line for each kernel."""
         return "\n".join(map(str, self.kernels)) or "no kernel ran"
 
-    # What the emulator tells.
+    # Events.
 
-    def launched(self, loaded: Any, request: Any) -> None:
+    def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
         self._close()
         key = _KernelKey(id(loaded), request.kernel)
         if key not in self._kernels:
@@ -78,23 +80,25 @@ class Profile(Observer):
         self._current = self._kernels[key]
         self._pairs_fours = loaded.generation.pairs_fours
         self._current.launches += 1
-        self._current.grid, self._current.block = request.grid, request.block
+        self._current.grid = request.grid
+        self._current.block = request.block
         self._current.shared_bytes = request.shared_bytes
         segment = self._current.segment
-        self._read, self._written = Touched(segment), Touched(segment)
+        self._read = Touched(segment)
+        self._written = Touched(segment)
 
-    def began(self, waves: Any) -> None:
+    def began(self, waves: Waves) -> None:
         self._current.groups += len(waves.groups)
         self._current.waves += waves.waves
 
-    def instruction(self, waves: Any, instruction: Instruction) -> None:
+    def instruction(self, waves: Waves, instruction: Instruction) -> None:
         counts = self._of(instruction)
         count = waves.count()
         counts.waves += count
         full = count * self._current.wave_lanes
         counts.lanes += full if waves.is_full else int(np.count_nonzero(waves.mask))
 
-    def access(self, waves: Any, access: Access) -> None:
+    def access(self, waves: Waves, access: Access) -> None:
         found = _counts_of_access(self._of(access.instruction), access)
         lanes = _lanes(access, self._current.wave_lanes)
         found.waves += int(np.count_nonzero(lanes))
@@ -122,7 +126,7 @@ class Profile(Observer):
         index = _by_wave(access, self._current.wave_lanes)
         touched = count_segments(index, access.active, access.size, segment)
         found.transactions += touched
-        # Lanes that share bytes need fewer than they would fill.
+        # Lanes that share bytes need fewer segments than their bytes would fill.
         found.least += min(touched, least_segments(lanes, access.size, segment))
         if not access.is_store:
             self._read.add(access.index, access.size)
@@ -131,7 +135,7 @@ class Profile(Observer):
 
     def _count_shared(self, found: MemoryTraffic, access: Access) -> None:
         index = _by_wave(access, self._current.wave_lanes)
-        # Where a group's memory begins among all groups' turns the banks, and changes no count.
+        # The start of a group's memory rotates the banks, which changes no count.
         counted = count_clocks(
             index,
             access.active,
@@ -143,38 +147,54 @@ class Profile(Observer):
         found.conflicts += counted.clocks - counted.least
 
     def _close(self) -> None:
-        """What the last launch touched is known now."""
+        """Add what the last launch touched."""
         self._current.read += self._read.bytes
         self._current.written += self._written.bytes
-        self._read = self._written = Touched(self._current.segment)
+        self._read = Touched(self._current.segment)
+        self._written = Touched(self._current.segment)
 
 
-def _counts_of(loaded: Any, name: str) -> KernelCounts:
-    """None so far."""
-    kernel, generation = loaded.kernel(name), loaded.generation
+def _counts_of(loaded: LoadedCode, name: str) -> KernelCounts:
+    """Return the counts of a kernel that has not run."""
+    kernel = loaded.kernel(name)
+    generation = loaded.generation
     assembly = loaded.program(kernel).assembly
     entry = assembly.number_at(kernel.entry) or 0
-    told = generation.name, assembly.lanes, generation.segment
-    on_pairs = kernel.descriptor.is_on_pairs
     return KernelCounts(
-        name, *told, is_on_pairs=on_pairs, assembly=assembly, entry=entry
+        name,
+        mcpu=generation.name,
+        wave_lanes=assembly.lanes,
+        segment=generation.segment,
+        is_on_pairs=kernel.descriptor.is_on_pairs,
+        assembly=assembly,
+        entry=entry,
     )
 
 
 def _counts_of_access(counts: InstructionCounts, access: Access) -> MemoryTraffic:
-    """Those of the memory that is accessed, which are none so far if it is the first time."""
-    told = access.space, access.size, access.is_store, access.is_atomic
-    if counts.access is None:
-        counts.access = MemoryTraffic(*told, stride=_stride(access))
-    if counts.access.space == access.space:
+    """Return the counts of an instruction for the memory of `access`."""
+    if counts.access is not None and counts.access.space == access.space:
         return counts.access
-    return counts.elsewhere.setdefault(
-        access.space, MemoryTraffic(*told, stride=_stride(access))
+    found = counts.elsewhere.get(access.space)
+    if found is not None:
+        return found
+    size = access.index.size
+    traffic = MemoryTraffic(
+        space=access.space,
+        size=access.size,
+        is_store=access.is_store,
+        is_atomic=access.is_atomic,
+        stride=int(access.index[1] - access.index[0]) if size > 1 else 0,
     )
+    if counts.access is None:
+        counts.access = traffic
+    else:
+        counts.elsewhere[access.space] = traffic
+    return traffic
 
 
 def _by_wave(access: Access, lanes: int) -> Array:
-    """Offsets [wave, lane]; 0 for lanes that are not active."""
+    """Return the offsets as int64 [wave, lane], 0 for lanes that are off."""
     if access.active is None:
         return access.index.reshape(-1, lanes)
     whole = np.zeros(access.active.shape, access.index.dtype)
@@ -183,12 +203,8 @@ def _by_wave(access: Access, lanes: int) -> Array:
 
 
 def _lanes(access: Access, lanes: int) -> Array:
-    """How many are active, of each wave."""
+    """Return the number of active lanes of each wave, int [wave]."""
     if access.active is None:
         return np.full(access.index.size // lanes, lanes)
     found: Array = access.active.sum(axis=1)
     return found
-
-
-def _stride(access: Access) -> int:
-    return int(access.index[1] - access.index[0]) if access.index.size > 1 else 0

@@ -76,7 +76,7 @@ def lateness_of(records: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class WaveNumbering:
-    """How the threads and waves of a launch are numbered: group by group."""
+    """The numbering of the threads and waves of a launch: group by group."""
 
     lanes: int  # of a wave, a power of two
     waves_per_group: int

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class AccessType(StrEnum):
-    """How an access behaves in a race."""
+    """The type of an access, which decides what it races with."""
 
     READ = "read"
     ATOMIC_READ = "atomic read"
