@@ -1,10 +1,10 @@
 """Operations that complete later than they begin, and the counters that track them.
 
 A load, store or update of memory increments a counter of its wave when it begins. The counter is
-decremented when the operation completes. `s_waitcnt vmcnt(2)` waits until at most 2 operations that `vmcnt` counts are in
-flight. Most operations complete in the order in which they began. Scalar loads complete in any
-order, so that only a wait for 0 says that a certain one has completed. On these GPUs, registers
-that a store reads may be overwritten without a wait.
+decremented when the operation completes. `s_waitcnt vmcnt(2)` waits until at most 2 operations that
+`vmcnt` counts are in flight. Most operations complete in the order in which they began. Scalar
+loads complete in any order, so that only a wait for 0 says that a certain one has completed. On
+these GPUs, registers that a store reads may be overwritten without a wait.
 
 Sources: AMD's "CDNA3" and "RDNA3 Instruction Set Architecture", sections on manually inserted waits
 and data dependency resolution; LLVM's SIInsertWaitcnts agrees.
