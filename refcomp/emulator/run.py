@@ -103,8 +103,7 @@ class EmulatedGpu:
         Args:
             loaded: the code object.
             kernel: name of the kernel.
-            grid: number of groups along x, y and z.
-            block: threads of a group along x, y and z.
+            grid, block: numbers of groups, and of threads of a group, along x, y and z.
             arguments: arrays, numpy scalars and `LocalMemory`, one for each explicit argument.
             shared_bytes: shared memory of a group in addition to the kernel's own.
             limits: when the launch is given up.
