@@ -1,16 +1,18 @@
-"""Binary -> callable: devices, arrays, argument checks, modules and module files.
+"""From binaries to callables: devices, arrays, checks of arguments, modules and their files.
 
-device.py        devices, and the driver of a kind of device
-arrays/          arrays, and the checks of a call's arguments
-function.py      something callable with checked arguments
-host/            machine code for this processor
-launch.py        what a device's driver does with kernels: load, launch, limit
-programs/        the host's part of a program, and its kernels
-hip/, opencl/    the drivers of AMD GPUs and of OpenCL devices
-module.py        compiled functions, with the texts that they came from
-files/           the files that modules are saved in
-module_file.py   loads such files, checked
-timing.py        measures how long a function takes
+The files in reading order:
+
+    device.py        devices, and the driver of a kind of device
+    arrays/          arrays, and the checks of a call's arguments
+    function.py      the base class of functions with checked arguments
+    host/            machine code for this processor
+    launch.py        kernels on a device: load, launch, limits
+    programs/        the host part of a program, and its kernels
+    hip/, opencl/    the drivers of AMD GPUs and of OpenCL devices
+    module.py        compiled functions with their source texts
+    files/           the format of module files
+    module_file.py   loading a module file, with all checks
+    timing.py        measuring the time of a function
 """
 
 from refcomp.runtime.arrays.entry_checks import EntryChecks

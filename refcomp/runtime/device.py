@@ -1,7 +1,7 @@
-"""Devices: Driver, what a kind of device can do, and Device, one device of a kind.
+"""Devices: a Driver is the interface of a kind of device, and a Device is one device of a kind.
 
-The kind `cpu` is always there; others are added by `register_device_kind`. Refuses unknown kinds,
-and the use of a device that this machine does not have.
+The kind `cpu` always exists, and `register_device_kind` adds others. Refuses unknown kinds, and the
+use of a device that this machine does not have.
 """
 
 import re
@@ -9,41 +9,41 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
 
-HostArray = np.ndarray[Any, np.dtype[Any]]
+HostArray = npt.NDArray[Any]
 
 _KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
-# Of memory made here: a cache line, so that no vector straddles two.
+# Bytes, of memory of the host: a cache line, so that no vector crosses two lines.
 _ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceMemory:
-    """A piece of a device's memory, given back when `owner` is no longer referenced.
-
-    `host` is the same bytes as a uint8 array where the host can reach them, else None.
-    """
+    """A piece of a device's memory."""
 
     address: int
-    owner: object
-    host: HostArray | None = None
+    owner: object  # frees the memory when it is no longer referenced
+    host: HostArray | None = (
+        None  # uint8 [size], the same memory, if the host can access it
+    )
 
 
 class Driver(Protocol):
-    """One kind of device; `index` counts the devices of the kind from 0.
+    """A kind of device. `index` counts the devices of the kind from 0.
 
-    `upload` and `download` copy whole, contiguous arrays and return when the copy is done, after
-    all work given to the device before. Memory that is let go while the device is at work with it
-    stays until that work is done.
+    `upload` and `download` copy whole, contiguous arrays. They wait for all earlier work of the
+    device and for the copy. Memory that is released while the device uses it stays valid until the
+    device is done.
     """
 
     def count(self) -> int: ...
 
     def absence(self) -> tuple[str, str]:
-        """Why `count` is 0, and what to do about it; asked only then."""
+        """Return why `count` is 0, and what to do. Called only if it is 0."""
 
     def name(self, index: int) -> str: ...
 
@@ -58,7 +58,7 @@ class Driver(Protocol):
 
 @runtime_checkable
 class CopyingDriver(Protocol):
-    """A Driver that copies between its devices, and on one, without the host between."""
+    """A Driver that copies on a device, and between its devices, without the host."""
 
     def copy(
         self,
@@ -72,19 +72,19 @@ class CopyingDriver(Protocol):
 
 @runtime_checkable
 class PartingDriver(Protocol):
-    """A Driver whose memory may be used in parts, from `offset` bytes on."""
+    """A Driver that can divide a piece of memory. Offsets and sizes are in bytes."""
 
     def part(self, memory: DeviceMemory, offset: int, size: int) -> DeviceMemory: ...
 
 
 def part_of(memory: DeviceMemory, offset: int, size: int) -> DeviceMemory:
-    """Some of the bytes, where addresses are those that code sees."""
+    """Return `size` bytes of `memory`, for devices with real addresses."""
     host = None if memory.host is None else memory.host[offset : offset + size]
     return DeviceMemory(memory.address + offset, memory, host)
 
 
 class HostDriver:
-    """The processor this process runs on: one device, whose work is done when a call returns."""
+    """The driver of this processor, which is one device. Each call completes its work."""
 
     part = staticmethod(part_of)
 
@@ -92,7 +92,7 @@ class HostDriver:
         return 1
 
     def absence(self) -> tuple[str, str]:
-        raise AssertionError("the host is always there")
+        raise AssertionError("the host always exists")
 
     def name(self, index: int) -> str:
         return machine.cpu_name()
@@ -120,13 +120,13 @@ def _host_bytes(memory: DeviceMemory) -> HostArray:
 
 
 def address_of(array: HostArray) -> int:
-    """The address of the first element."""
+    """Return the address of the first element."""
     return int(array.__array_interface__["data"][0])
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device, which may or may not exist on this machine; equal by kind and index."""
+    """One device, which need not exist on this machine. Equal by kind and index."""
 
     kind: str
     index: int
@@ -137,40 +137,41 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether this machine has the device."""
+        """True if this machine has the device."""
         return self.index < self.driver.count()
 
     @property
     def name(self) -> str:
-        """What the maker calls it. UserError when it does not exist."""
+        """The vendor's name for it. UserError if it does not exist."""
         self.require()
         return self.driver.name(self.index)
 
     def sync(self) -> None:
-        """Wait until all work given to the device is done. UserError when it does not exist."""
+        """Wait until the device has done all work. UserError if it does not exist."""
         self.require()
         self.driver.sync(self.index)
 
     def require(self) -> None:
-        """Raises UserError when this machine does not have the device."""
+        """Raise UserError if this machine does not have the device."""
         if self.exist:
             return
         if count := self.driver.count():
-            why = f"this machine has {count} of kind {self.kind}, counted from 0"
+            why = f"it has {count} of kind {self.kind}, counted from 0"
             remedy = f"use {self.kind}:{count - 1} or a lower index"
         else:
             why, remedy = self.driver.absence()
-        raise UserError(f"there is no device {self}", why=why, remedy=remedy)
+        raise UserError(f"this machine has no device {self}", why=why, remedy=remedy)
 
 
 _DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
 
 
 def register_device_kind(kind: str, driver: Driver) -> None:
-    """Make `device(kind, index)` known. UserError for a taken or ill-formed name."""
+    """Register a kind of device. UserError if its name is taken or malformed."""
     if not _KIND.match(kind):
         raise UserError(
-            f"{kind!r} cannot name a kind of device", remedy="use a-z, 0-9 and _"
+            f"{kind!r} cannot be the name of a kind of device",
+            remedy="use a-z, 0-9 and _",
         )
     if _DRIVERS.setdefault(kind, driver) is not driver:
         raise UserError(
@@ -180,14 +181,14 @@ def register_device_kind(kind: str, driver: Driver) -> None:
 
 
 def device_kinds() -> tuple[str, ...]:
-    """The kinds of devices that are known, whether this machine has one or not."""
+    """Return the names of all kinds, also those that this machine does not have."""
     return tuple(sorted(_DRIVERS))
 
 
 def device(kind: str, index: int = 0) -> Device:
-    """The device number `index` of `kind`, existing or not (`.exist`).
+    """Return the device number `index` of `kind`, which need not exist (see `.exist`).
 
-    UserError for an unknown kind or an index that is no natural number.
+    Raises UserError for an unknown kind or an index that is not an integer >= 0.
     """
     driver = _DRIVERS.get(kind) if isinstance(kind, str) else None
     if driver is None:
@@ -197,22 +198,23 @@ def device(kind: str, index: int = 0) -> Device:
         )
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise UserError(
-            f"{index!r} is no index of a device", remedy="count from 0: cpu(0)"
+            f"{index!r} is not the index of a device",
+            remedy="count from 0: cpu(0)",
         )
     return Device(kind, index, driver)
 
 
-def checked_device(value: Any) -> Device:
-    """Return `value`; UserError for anything but a Device, such as its name."""
+def checked_device(value: object) -> Device:
+    """Return `value`. UserError if it is not a Device, for example a device's name."""
     if isinstance(value, Device):
         return value
     raise UserError(
         f"{value!r} is not a device",
-        why="a device is an object of its own, since a name says nothing of which one is meant",
+        why="a device is an object, because a name alone has no index",
         remedy='pass refcomp.cpu(), refcomp.device("opencl", 0), or refcomp.context(target)',
     )
 
 
 def cpu(index: int = 0) -> Device:
-    """The host; only index 0 exists."""
+    """Return the host. Only index 0 exists."""
     return device("cpu", index)

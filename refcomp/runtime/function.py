@@ -1,4 +1,4 @@
-"""Function: something callable with arguments that were checked against a signature."""
+"""Functions of a module, whose arguments are checked against a signature."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -12,17 +12,19 @@ from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.arrays.entry_checks import EntryChecks
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.arrays.scalars import typed_scalar
-from refcomp.runtime.device import Device, cpu
+from refcomp.runtime.device import Device, HostArray, cpu
 
-# What an interpreter offers: it takes numpy arrays, to be written in place, and numpy scalars.
+# An interpreter of a function. It takes numpy scalars and arrays, and writes outputs in place.
 ArrayCallable = Callable[[list[Any]], None]
+# What compiled code takes: addresses (on devices, DeviceMemory), numbers, sizes of symbols.
+MachineValues = list[Any]
 
 
 class Function(ABC):
-    """One function of a module. Calling it checks the arguments and runs it to its end.
+    """One function of a module. A call checks the arguments, and then runs the code.
 
-    Arguments are NDArray or numpy arrays and numbers, in the signature's order; outputs are
-    arguments, written in place. UserError for arguments that the signature does not allow.
+    Arguments are arrays (NDArray or numpy) and numbers, in the signature's order. Outputs are
+    arguments too, and are written in place. UserError for arguments that do not fit the signature.
     """
 
     __slots__ = ("_checks", "device", "signature")
@@ -37,32 +39,34 @@ class Function(ABC):
         """The function's name in its module."""
         return self.signature.name
 
-    def __call__(self, *args: Any, **named: Any) -> None:
+    def __call__(self, *args: object, **named: object) -> None:
         if named:
             raise self.refusal_of_names(named)
         self._run(args, self._checks.check(args))
 
-    def bind(self, *args: Any) -> Callable[[], None]:
-        """Check `args` once; the result runs the function on them, and keeps them alive.
+    def bind(self, *args: object) -> Callable[[], None]:
+        """Check `args` once, and return a callable that runs the function on them.
 
-        Numbers are taken as they are now, arrays by reference.
+        The callable keeps the arrays alive, and reads their present elements. Numbers are copied.
         """
         values = self._checks.check(args)
-        if self.signature.checks:  # each call has a status of its own
+        if self.signature.checks:
+            # Each call needs a new status array.
             return lambda: self._run(args, list(values))
         return self._bound(args, values)
 
     def refusal_of_names(self, named: Iterable[str]) -> UserError:
-        """Return the error for arguments given by name."""
+        """Return the error for arguments that were passed by name."""
+        params = ", ".join(param.name for param in self.signature.params)
         return UserError(
-            f"{self.name} is given {', '.join(f'{name}=...' for name in named)}",
+            f"{self.name} is called with {', '.join(f'{name}=...' for name in named)}",
             where=str(self.signature),
             why="arguments of a built function are passed by position",
-            remedy=f"pass {', '.join(param.name for param in self.signature.params)} in this order",
+            remedy=f"pass {params} in this order",
         )
 
     def on(self, device: Device) -> "Function":
-        """The same function on another device. UserError where its code does not run there."""
+        """Return the same function on another device. UserError if it cannot run there."""
         if device == self.device:
             return self
         raise UserError(
@@ -74,16 +78,18 @@ class Function(ABC):
         return f"<refcomp function {self.signature} on {self.device}>"
 
     @abstractmethod
-    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+    def _run(self, args: Sequence[object], values: MachineValues) -> None:
         """Run on checked `args`, whose machine values are `values`."""
 
     @abstractmethod
-    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
-        """What `bind` returns for checked `args`."""
+    def _bound(
+        self, args: Sequence[object], values: MachineValues
+    ) -> Callable[[], None]:
+        """Return the result of `bind` for checked `args`."""
 
 
 class PythonFunction(Function):
-    """A Python callable behind the same checks: the `interp` target."""
+    """A Python callable with the same checks, for the target `interp`."""
 
     __slots__ = ("_callable",)
 
@@ -91,26 +97,31 @@ class PythonFunction(Function):
         super().__init__(signature)
         self._callable = body
 
-    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+    def _run(self, args: Sequence[object], values: MachineValues) -> None:
         if not self.signature.checks:
             self._callable(self._as_numpy(args))
             return
         status = fresh_status(self.signature)
         try:
             self._callable([*self._as_numpy(args), status])
-        finally:  # a wrong index comes before what follows from it
+        finally:
+            # If the callable raises too, a wrong index is the cause, and is reported.
             require_in_bounds(self.signature, status)
 
-    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
+    def _bound(
+        self, args: Sequence[object], values: MachineValues
+    ) -> Callable[[], None]:
         arguments = self._as_numpy(args)
         return lambda: self._callable(list(arguments))
 
-    def _as_numpy(self, args: Sequence[Any]) -> list[Any]:
-        return [
-            typed_scalar(param.dtype, arg)
-            if isinstance(param, ScalarParam)
-            else arg.numpy()
-            if isinstance(arg, NDArray)
-            else arg.view(np.ndarray)
-            for param, arg in zip(self.signature.params, args, strict=True)
-        ]
+    def _as_numpy(self, args: Sequence[object]) -> list[np.generic | HostArray]:
+        result: list[np.generic | HostArray] = []
+        for param, arg in zip(self.signature.params, args, strict=True):
+            if isinstance(param, ScalarParam):
+                result.append(typed_scalar(param.dtype, arg))
+            elif isinstance(arg, NDArray):
+                result.append(arg.numpy())
+            else:
+                assert isinstance(arg, np.ndarray)
+                result.append(arg.view(np.ndarray))
+        return result

@@ -1,13 +1,14 @@
-"""What stands between a Program and a device: how kernels are loaded, launched and limited.
+"""The interface between a Program and a device: loading, launching and limiting kernels.
 
-A DeviceDriver loads the code of a module's kernels and gives a Launcher; a program function
-(`refcomp.runtime.programs.program`) calls it. Refuses launches that the device's limits do not
-allow.
+A DeviceDriver loads the code of a module's kernels and returns a Launcher, which a program function
+(`refcomp.runtime.programs.program`) calls. Refuses launches beyond the device's limits.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
+
+import numpy as np
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.dtype import DType
@@ -16,71 +17,74 @@ from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, For
-from refcomp.runtime.device import Device, Driver
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
+from refcomp.runtime.device import Device, DeviceMemory, Driver
 
-# In x, y and z.
-Extents = tuple[int, int, int]
+Extents = tuple[int, int, int]  # in x, y and z
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSignature:
-    """How a kernel is launched.
-
-    `symbol` is its name in the device's code. `params` are what it takes: None for a buffer, else
-    the dtype of a number. `loops` are pairs of a thread tag and what is told of the loop bound to
-    it: where it comes from, else its name.
-    """
+    """The interface of a kernel for its launches."""
 
     name: str
-    symbol: str
-    params: tuple[DType | None, ...]
+    symbol: str  # its name in the device's code
+    params: tuple[DType | None, ...]  # None for a buffer, else the dtype of a number
+    # (thread tag, text about the loop that is bound to it: its origin, or else its name)
     loops: tuple[tuple[str, str], ...] = ()
 
 
 def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSignature:
-    """How `kernel`, a kernel of a Program, is launched; `symbol` is its own name by default."""
-    params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
+    """Return the signature of `kernel`, a kernel of a Program.
+
+    `symbol` is its name in the device's code, by default the name of the kernel.
+    """
     loops = [
         loop for start in kernels_in(kernel.body) for loop in kernel_nest(start).loops
     ]
-    told = tuple((loop.kind, _tell(loop)) for loop in loops)
-    return KernelSignature(kernel.name, symbol or kernel.name, params, told)
-
-
-def _tell(loop: For) -> str:
-    return f"loop {loop.var.name}" if loop.origin is None else str(loop.origin)
+    return KernelSignature(
+        name=kernel.name,
+        symbol=symbol or kernel.name,
+        params=tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params),
+        loops=tuple(
+            (loop.kind, str(loop.origin or f"loop {loop.var.name}")) for loop in loops
+        ),
+    )
 
 
 class Launcher(Protocol):
-    """The loaded kernels of one module on one device; may be used by several threads at once."""
+    """The loaded kernels of one module on one device. Several threads may use it at once."""
 
     def launch(
         self,
         kernel: str,
-        values: Sequence[Any],
+        values: Sequence[DeviceMemory | np.generic],
         grid: Extents,
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        """Queue a run of `kernel` (KernelSignature.name) behind what was queued before.
+        """Queue a run of `kernel`, after everything that was queued before.
 
-        `values` are a Memory for each buffer, and for each number a numpy scalar of its dtype.
-        `grid` counts groups, `block` the threads of a group; none is empty. `shared_bytes` has
-        the size of each shared buffer whose size is no constant, in order of allocation.
+        Args:
+            kernel: its KernelSignature.name.
+            values: DeviceMemory for each buffer, and a numpy scalar of its dtype for each number.
+            grid: number of groups, each >= 1.
+            block: threads of a group, each >= 1.
+            shared_bytes: size of each shared buffer that has no constant size, in the order of
+                their allocations.
         """
 
 
 class DeviceDriver(Driver, Protocol):
-    """A kind of device that runs kernels."""
+    """The driver of a kind of device that runs kernels."""
 
     def limits(self, index: int) -> DeviceLimits:
-        """What a kernel may ask of device `index`."""
+        """Return the limits of device `index` for a kernel."""
 
     def load(
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
     ) -> Launcher:
-        """Make `kernels` of `code` ready. ToolchainError when the device refuses the code."""
+        """Load `kernels` of `code`. ToolchainError if the device refuses the code."""
 
 
 def check_launch(
@@ -91,40 +95,41 @@ def check_launch(
     limits: DeviceLimits,
     device: Device,
 ) -> None:
-    """UserError when `device` has not as many groups, threads or bytes of shared memory."""
-    asked_for = (
+    """Raise UserError if a launch needs more groups, threads or shared memory than allowed."""
+    requests = (
         (grid, limits.groups_per_axis, BLOCK_TAGS, "groups"),
         (block, limits.threads_per_axis, THREADS_IN_BLOCK_TAGS, "threads"),
     )
-    for extents, allowed, tags, what in asked_for:
-        for extent, most, tag in zip(extents, allowed, tags, strict=True):
-            if extent > most:
-                raise _beyond(kernel, f"{extent} {what} in {tag}", most, device, (tag,))
+    for extents, allowed, tags, what in requests:
+        for extent, maximum, tag in zip(extents, allowed, tags, strict=True):
+            if extent > maximum:
+                request = f"{extent} {what} in {tag}"
+                raise _beyond(kernel, request, maximum, device, (tag,))
     if (threads := block[0] * block[1] * block[2]) > limits.threads:
-        asked = f"{threads} threads in a group ({' x '.join(map(str, block))})"
-        raise _beyond(kernel, asked, limits.threads, device, THREADS_IN_BLOCK_TAGS)
+        request = f"{threads} threads in a group ({' x '.join(map(str, block))})"
+        raise _beyond(kernel, request, limits.threads, device, THREADS_IN_BLOCK_TAGS)
     if (size := sum(shared_bytes)) > limits.shared_bytes:
-        raise _beyond(
-            kernel, f"{size} bytes of shared memory", limits.shared_bytes, device, ()
-        )
+        request = f"{size} bytes of shared memory"
+        raise _beyond(kernel, request, limits.shared_bytes, device, ())
 
 
 def _beyond(
     kernel: KernelSignature,
-    asked: str,
-    most: int,
+    request: str,
+    maximum: int,
     device: Device,
     tags: tuple[str, ...],
 ) -> UserError:
-    guilty = [f"{tag}: {told}" for tag, told in kernel.loops if tag in tags]
+    """Return the error for a request above `maximum`, which loops of `tags` caused."""
+    guilty = [f"{tag}: {text}" for tag, text in kernel.loops if tag in tags]
     if not tags:
-        remedy = "split by a smaller factor, so that less is kept for a group"
+        remedy = "split by a smaller factor, so that a group needs less shared memory"
     elif tags[0] in BLOCK_TAGS:
         remedy = "split by a larger factor, or let the host run a part of the loop"
     else:
         remedy = "split by a smaller factor, or bind fewer loops to threadIdx"
     return UserError(
-        f"the kernel {kernel.name} asks for {asked}, {device} has {most}",
+        f"the kernel {kernel.name} needs {request}, but {device} has {maximum}",
         where="; ".join(guilty),
         remedy=remedy,
     )

@@ -1,6 +1,6 @@
-"""Module: compiled functions, with the texts they came from and the way to a file.
+"""Modules: compiled functions with their source texts, which can be saved in a file.
 
-Ensures: each function checks its arguments on every call; `save` writes a file that `load_module`
+Ensures: each function checks its arguments in every call. `save` writes a file that `load_module`
 accepts on every machine that can run the code.
 """
 
@@ -32,11 +32,11 @@ from refcomp.runtime.timing import TimeResult, WorkResult, time_evaluator
 
 
 class Module:
-    """Functions of one target. `module(*args)` calls the entry function, `module["name"]` is any.
+    """Compiled functions of one target.
 
-    Made by `from_binary`, `from_programs`, `from_callables` or `load_module`. `sources` maps a
-    language to text (`loop_ir`, `llvm`); what `disassemble` returns is the source `asm`. For the
-    target of a device, `imported_modules[0]` has the kernels.
+    `module(*args)` calls the entry function, and `module["name"]` is any function. `build`,
+    `load_module` and the class methods below make modules. If the target is a device,
+    `imported_modules[0]` has the kernels.
     """
 
     def __init__(
@@ -69,10 +69,19 @@ class Module:
         symbols: Mapping[str, str] | None = None,
         disassemble: Disassemble | None = None,
     ) -> "Module":
-        """Load a shared object for this host; the entry is the first function unless named.
+        """Load a shared object for this host.
 
-        `symbols` gives the name in the binary of each function that is called otherwise there.
-        UserError when a function is missing; ToolchainError when the loader refuses the binary.
+        Args:
+            binary: of format `so`.
+            signatures: of its functions.
+            target: as text.
+            sources: language (`loop_ir`, `llvm`) -> text.
+            entry: the entry function, by default the first one.
+            symbols: name of a function -> its name in the binary, if that differs.
+            disassemble: makes the source `asm` when it is requested.
+
+        Raises UserError if a function is missing, and ToolchainError if the loader refuses the
+        binary.
         """
         listed = tuple(signatures)
         names = {signature.name: signature.name for signature in listed}
@@ -91,7 +100,7 @@ class Module:
     def from_contents(
         cls, contents: ModuleContents, disassemble: Disassemble | None = None
     ) -> "Module":
-        """Load what a module file holds; errors as for `from_binary`."""
+        """Load the contents of a module file. Errors as for `from_binary`."""
         library = load_shared_object(contents.binary)
         functions = [
             HostFunction(signature, library, contents.symbols[signature.name])
@@ -120,12 +129,21 @@ class Module:
         entry: str | None = None,
         disassemble: Disassemble | None = None,
     ) -> "Module":
-        """Functions whose kernels run on `device`, whose driver loads `code`.
+        """Return a module whose kernels run on `device`.
 
-        The kernels' names are unique among all programs; `symbols` gives the name in `code` of each
-        that is called otherwise there. To `sources` comes `launch`, the host functions' text;
-        `device_sources` and `disassemble` are for the imported module. When the device exists the
-        code is loaded at once: ToolchainError when it is refused. Else the first call tells.
+        Args:
+            programs: signature and program of each function. Kernels have unique names.
+            code: of all kernels, for the device's driver.
+            target: as text.
+            device: where calls run by default. If it exists, it loads the code at once.
+            sources: language -> text. The module adds `launch`, the host functions.
+            device_sources: the same of the kernels, for the imported module.
+            symbols: name of a kernel -> its name in `code`, if that differs.
+            entry: the entry function, by default the first one.
+            disassemble: makes the source `asm` of the imported module when it is requested.
+
+        Raises ToolchainError if the device refuses the code. If the device does not exist, the
+        first call raises UserError.
         """
         names = symbols or {}
         contents = ProgramContents(
@@ -154,7 +172,10 @@ class Module:
         device: Device,
         disassemble: Disassemble | None = None,
     ) -> "Module":
-        """As `from_programs`, of what a module file holds; `hosts` are its host functions."""
+        """Load the contents of a module file, whose host functions are `hosts`.
+
+        Errors as for `from_programs`.
+        """
         code = DeviceCode(
             contents.code, contents.kernels, device, contents.device_sources
         )
@@ -189,7 +210,7 @@ class Module:
         sources: Mapping[str, str],
         entry: str | None = None,
     ) -> "Module":
-        """Put Python callables behind the same checks; each takes one list of arguments."""
+        """Return a module of Python callables. Each takes one list of arguments."""
         functions = [
             PythonFunction(signature, callables[signature.name])
             for signature in signatures
@@ -205,7 +226,7 @@ class Module:
 
     @property
     def entry(self) -> Function:
-        """The function that calling the module calls."""
+        """The function that a call of the module calls."""
         return self._functions[self.entry_name]
 
     def __getitem__(self, name: str) -> Function:
@@ -226,20 +247,19 @@ class Module:
         return f"<refcomp module for {self.target}: {', '.join(self._functions)}>"
 
     def get_source(self, format: str | None = None) -> str:
-        """The text in `format`; by default the one nearest the target.
+        """Return the text in `format`, by default the one nearest to the target.
 
-        Formats are `loop_ir`, `llvm` and `asm`; for a device's target `loop_ir` and `launch`, and
-        those of `imported_modules[0]`.
-        UserError when the module has none of that format.
+        Formats are `loop_ir`, `llvm` and `asm`. If the target is a device, they are `loop_ir` and
+        `launch`, and `imported_modules[0]` has others. Raises UserError if the text is missing.
         """
         return self._sources.get(format)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a module file, which `load_module` reads.
 
-        When `path` ends in `.hsaco` it gets the bare code object of the kernels, for other
-        programs: it tells nothing of the host functions. `load_code_object` reads it.
-        Unsupported for a module without machine code; UserError when the file cannot be written.
+        If `path` ends in `.hsaco`, write only the code object of the kernels, for other programs
+        and for `load_code_object`. It has no host functions. Raises Unsupported for a module
+        without machine code, and UserError if the file cannot be written.
         """
         name = checked_path(path, "a module file")
         if name.endswith(".hsaco"):
@@ -250,10 +270,10 @@ class Module:
             write_archive(name, pack(self._machine_code()))
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
-        """Write the bare shared object when `path` ends in `.so`, else a module file.
+        """Write the bare shared object if `path` ends in `.so`, else a module file.
 
-        The bare one is for other languages: it does not tell its functions' arguments. UserError
-        for functions that check accesses (the build option `check_bounds`).
+        The bare shared object is for other languages. It does not describe its functions'
+        arguments. Raises UserError for functions that check accesses (build option `check_bounds`).
         """
         name = checked_path(path, "a shared object")
         if name.endswith(".so"):
@@ -265,22 +285,20 @@ class Module:
             self.save(path)
 
     def _code_object(self) -> bytes:
-        code = (
-            self._contents.code if isinstance(self._contents, ProgramContents) else None
-        )
+        contents = self._contents
+        code = contents.code if isinstance(contents, ProgramContents) else None
         if not isinstance(code, Binary) or code.format != "hsaco":
             raise Unsupported(
                 f"a module for the target {self.target} has no code object",
-                why="only AMD GPUs have",
+                why="code objects are the machine code of AMD GPUs",
                 remedy="build it for the target 'rocm', or choose a name without .hsaco",
             )
         return code.data
 
     def _machine_code(self) -> ModuleContents:
         if isinstance(self._contents, ModuleContents):
-            libraries = needed_libraries(
-                self._contents.binary.data
-            )  # slow, so only now
+            # Reading the binary is slow, so it is done only now.
+            libraries = needed_libraries(self._contents.binary.data)
             return replace(self._contents, libraries=libraries)
         if self._contents is None:
             raise Unsupported(
@@ -302,23 +320,32 @@ class Module:
         repeat: int = 3,
         min_repeat_ms: float = 0,
     ) -> Callable[..., TimeResult | WorkResult]:
-        """What takes the arguments of function `name` and tells the seconds per call.
+        """Return a callable that measures function `name` on the arguments that it receives.
 
-        Calls it `repeat` times `number` times, more often until a repetition lasts
-        `min_repeat_ms`. On an emulated device it counts what one call does, and tells no seconds.
-        UserError for another device than the function's.
+        Args:
+            name: of the function.
+            device: the one that the function runs on.
+            number: calls in a repetition.
+            repeat: number of repetitions.
+            min_repeat_ms: minimum duration of a repetition. `number` grows until it is reached.
+
+        An emulated device counts the work of one call instead of measuring time. Raises UserError
+        if the function does not run on `device`.
         """
         return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
 
 
 def _refuse_if_checked(signatures: Iterable[Signature]) -> None:
-    """UserError for functions that check accesses: only a module file says how to read them."""
+    """Raise UserError for functions that check accesses.
+
+    Only a module file describes their status array.
+    """
     for signature in signatures:
         if signature.checks:
             raise UserError(
                 f"{signature.name} checks its accesses, and cannot be a bare shared object",
-                why="a caller passes it one more array, and makes an error of what stands there",
-                remedy="save a module file, or build it without the build option check_bounds",
+                why="its caller must pass a status array, and must turn it into an error",
+                remedy="save a module file, or build without the build option check_bounds",
             )
 
 
@@ -336,7 +363,7 @@ def _by_name(functions: Iterable[Function]) -> dict[str, Function]:
 def _checked_entry(functions: Mapping[str, Function], entry: str | None) -> str:
     if not functions:
         raise UserError(
-            "a module without functions", remedy="pass at least one signature"
+            "a module needs a function", remedy="pass at least one signature"
         )
     if entry is None:
         return next(iter(functions))
@@ -349,7 +376,10 @@ def _checked_entry(functions: Mapping[str, Function], entry: str | None) -> str:
 
 
 def _cpu_features(target: str) -> tuple[str, ...]:
-    """What code for `target` may use: all of this processor's when it was compiled for it."""
+    """Return the instruction sets that code for `target` needs.
+
+    If it was compiled for this processor, these are all that this processor has.
+    """
     if option_in(target, "mcpu", "native") != "native":
         return ()
     return tuple(sorted(machine.cpu_features()))

@@ -1,17 +1,19 @@
-"""Loads the files that `Module.save` wrote, after checking everything that can be checked.
+"""Loading a file that `Module.save` wrote. Everything that can be checked is checked first.
 
-Refuses, by UserError, a file that is missing, foreign, truncated, changed, too large, of another
-version of refcomp, for another machine, or for a processor with more instruction sets; and, by
-ToolchainError, one that needs a library that is not there, or whose kernels the device refuses.
-Nothing is unpickled or executed before. A file for a device that this machine lacks is loaded: its
-texts can be read, and calling it tells what is missing.
+Refuses with UserError a file that is missing, foreign, truncated, changed or too large. Refuses
+also a file of another version of refcomp, for another machine, or for a processor with more
+instruction sets. Refuses with ToolchainError a file that needs a missing library, or whose kernels
+the device refuses. Before these checks, nothing in the file is executed.
+
+A file for a device that this machine does not have can be loaded: its texts can be read, and a call
+says what is missing.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.paths import checked_path
 from refcomp.ir.func import PrimFunc
@@ -30,9 +32,9 @@ from refcomp.runtime.module import Module
 def load_module(
     path: str | os.PathLike[str], *, disassemble: Callable[[Binary], str] | None = None
 ) -> Module:
-    """The module in the file at `path`; `disassemble` makes its `asm` source when asked for.
+    """Load the module file at `path`. `disassemble` makes its source `asm` on request.
 
-    Load files from sources you trust only: they hold machine code.
+    The file contains machine code, so load only files that you trust.
     """
     name = checked_path(path, "a module file")
     members = read_archive(name)
@@ -42,9 +44,7 @@ def load_module(
         return _program_module(program, read_hosts(name, program), disassemble)
     contents = unpack(name, members)
     if contents.libraries != needed_libraries(contents.binary.data):
-        raise damaged(
-            name, "its manifest and its code disagree about the libraries needed"
-        )
+        raise damaged(name, "its manifest and its code need different libraries")
     for library in contents.libraries:
         require_library(library)
     if disassemble is None:
@@ -57,10 +57,8 @@ def _program_module(
     hosts: Sequence[PrimFunc],
     disassemble: Callable[[Binary], str] | None,
 ) -> Module:
-    code = contents.code
-    made = (
-        None
-        if disassemble is None or isinstance(code, Source)
-        else partial(disassemble, code)
-    )
-    return Module.from_program_contents(contents, hosts, device(contents.device), made)
+    make_asm = None
+    if disassemble is not None and isinstance(contents.code, Binary):
+        make_asm = partial(disassemble, contents.code)
+    home = device(contents.device)
+    return Module.from_program_contents(contents, hosts, home, make_asm)

@@ -1,4 +1,4 @@
-"""The texts that compiled code came from, by language, and the one that is made when asked for."""
+"""The source texts of compiled code by language, including the disassembly on demand."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,10 @@ Disassemble = Callable[[], str]
 
 
 class Sources:
-    """`texts` maps a language (`loop_ir`, `llvm`) to text; what `disassemble` returns is `asm`."""
+    """The texts of one module: language (`loop_ir`, `llvm`) -> text.
+
+    `disassemble` makes the text `asm`, when it is first requested.
+    """
 
     def __init__(
         self, texts: Mapping[str, str], disassemble: Disassemble | None = None
@@ -17,9 +20,9 @@ class Sources:
         self._disassemble = disassemble
 
     def get(self, format: str | None = None) -> str:
-        """The text in `format`; by default the one nearest the target.
+        """Return the text in `format`, by default the one nearest to the target.
 
-        UserError when there is none of that format.
+        Raises UserError if the module has no such text.
         """
         format = self._default() if format is None else format
         if format == "asm" and format not in self._texts and self._disassemble:

@@ -1,12 +1,14 @@
-"""Measures how long a function takes: `time_evaluator` and its TimeResult.
+"""Measuring the time of a function: `time_evaluator` and its TimeResult.
 
-Garbage collection is off meanwhile, arguments are checked once before, and one call that is not
-counted warms the caches. A device works through the calls of a repetition one after the other. One
-that has a clock (`seconds` of its driver: events of a GPU) tells by that; else this machine's clock
-stops when the device is done with the last call: `sync` is called before and after a repetition,
-not around each call.
-An emulated device takes no time that would mean anything: it is asked what one call did instead,
-and the result refuses to be read as seconds.
+The arguments are checked once, before the measurement. The first call warms the caches, and is not
+measured. The garbage collector is off.
+
+A device runs the calls of a repetition one after the other. If the device has a clock (`seconds` of
+its driver, such as events of a GPU), this clock measures. Otherwise this machine's clock measures
+from before the first call until the device has done the last call of the repetition.
+
+The time of an emulated device says nothing about a real one. So an emulated device counts the work
+of one call, and the result raises an error if it is read as seconds.
 """
 
 import gc
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat as repeated
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,40 +26,46 @@ from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import Device
 from refcomp.runtime.function import Function
 
-# How much more at least is tried when a measurement was too short.
+# The least factor by which the number of calls grows after a repetition that was too short.
 _GROWTH = 1.618
 
 
 @runtime_checkable
 class ClockDriver(Protocol):
-    """A Driver whose devices tell the time themselves."""
+    """A Driver whose devices have a clock."""
 
     def seconds(self, index: int, work: Callable[[], None]) -> float:
-        """How long device `index` takes for what `work` gives it."""
+        """Return the seconds that device `index` needs for what `work` queues."""
 
 
 @runtime_checkable
 class CountingDriver(Protocol):
-    """A Driver some of whose devices are emulated, and count what they do."""
+    """A Driver of devices that may be emulated. An emulated device counts its work."""
 
     def counted(self, index: int, work: Callable[[], None]) -> object | None:
-        """What `work` has device `index` do, counted; None, and nothing is run, of a real one."""
+        """Run `work` on an emulated device, and return the counts.
+
+        For a real device, return None without running anything.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class WorkResult:
-    """What one call had an emulated device do; whatever asks for seconds is refused, UserError."""
+    """The work of one call on an emulated device. It has no times.
 
-    counts: Any
+    The properties of a TimeResult raise UserError.
+    """
+
+    counts: object  # such as refcomp.emulator's counts of instructions
 
     @property
     def results(self) -> tuple[float, ...]:
-        """Refused."""
+        """Not available: raises UserError."""
         raise _no_time()
 
     @property
     def mean(self) -> float:
-        """Refused."""
+        """Not available: raises UserError."""
         raise _no_time()
 
     median = min = max = std = mean
@@ -68,41 +76,41 @@ class WorkResult:
 
 def _no_time() -> UserError:
     return UserError(
-        "an emulated device takes no time that could be told",
-        why="this machine interprets each instruction, which says nothing of a GPU",
+        "the time of an emulated device cannot be measured",
+        why="this machine interprets each instruction, so its time says nothing about a GPU",
         remedy="read `.counts`, or an estimate by refcomp.profile.report_of(...).bound",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class TimeResult:
-    """Seconds per call, one number for each repetition."""
+    """The measured time of a function."""
 
-    results: tuple[float, ...]
+    results: tuple[float, ...]  # seconds per call, one value for each repetition
 
     @property
     def mean(self) -> float:
-        """The average of `results`."""
+        """The mean of `results`, in seconds."""
         return float(np.mean(self.results))
 
     @property
     def median(self) -> float:
-        """The middle of `results`."""
+        """The median of `results`, in seconds."""
         return float(np.median(self.results))
 
     @property
     def min(self) -> float:
-        """The least of `results`."""
+        """The minimum of `results`, in seconds."""
         return min(self.results)
 
     @property
     def max(self) -> float:
-        """The greatest of `results`."""
+        """The maximum of `results`, in seconds."""
         return max(self.results)
 
     @property
     def std(self) -> float:
-        """The standard deviation of `results`, as of the whole population."""
+        """The standard deviation of `results` as a whole population, in seconds."""
         return float(np.std(self.results))
 
     def __str__(self) -> str:
@@ -112,11 +120,9 @@ class TimeResult:
 def time_evaluator(
     function: Function, device: Device, number: int, repeat: int, min_repeat_ms: float
 ) -> Callable[..., TimeResult | WorkResult]:
-    """What takes the function's arguments, calls it `repeat` times `number` times, and tells.
+    """Return a callable that measures `function`; see `Module.time_evaluator`.
 
-    `number` grows until one repetition lasts `min_repeat_ms`. An emulated device is given one call,
-    and its work is told instead. UserError for another device than the function's or numbers
-    below 1.
+    Raises UserError if the function does not run on `device`, and for numbers below 1.
     """
     timed = function.on(device)
     for name, value in (("number", number), ("repeat", repeat)):
@@ -129,46 +135,38 @@ def time_evaluator(
             f"min_repeat_ms is {min_repeat_ms!r}", remedy="use milliseconds >= 0"
         )
 
-    def evaluate(*args: Any) -> TimeResult | WorkResult:
+    def evaluate(*args: object) -> TimeResult | WorkResult:
         call = timed.bind(*args)
-        if (counts := _counted(call, device)) is not None:
-            return WorkResult(counts)
+        driver = device.driver
+        if isinstance(driver, CountingDriver):
+            counts = driver.counted(device.index, call)
+            if counts is not None:
+                return WorkResult(counts)
         with _without_collection():
             call()
-            return TimeResult(
-                tuple(_measure(call, device, number, repeat, min_repeat_ms / 1e3))
-            )
+            results = _measure(call, device, number, repeat, min_repeat_ms / 1e3)
+            return TimeResult(tuple(results))
 
     return evaluate
 
 
-def _counted(call: Callable[[], None], device: Device) -> object | None:
-    driver = device.driver
-    return (
-        driver.counted(device.index, call)
-        if isinstance(driver, CountingDriver)
-        else None
-    )
-
-
 def _measure(
-    call: Callable[[], None], device: Device, number: int, repeat: int, least: float
+    call: Callable[[], None], device: Device, number: int, repeat: int, minimum: float
 ) -> Iterator[float]:
-    """Seconds per call, `repeat` times; repetitions that were too short are not counted."""
+    """Yield the seconds per call of `repeat` repetitions.
+
+    Repetitions shorter than `minimum` seconds do not count, and make `number` grow.
+    """
     done = 0
     while done < repeat:
         elapsed = _seconds(call, device, number)
-        if elapsed < least:
-            number = _larger_number(number, elapsed, least)
+        if elapsed < minimum:
+            needed = number * minimum / elapsed if elapsed > 0 else math.inf
+            # A repetition that is far too short is a bad estimate: grow at most hundredfold.
+            number = math.ceil(min(max(needed, number * _GROWTH), number * 100))
             continue
         yield elapsed / number
         done += 1
-
-
-def _larger_number(number: int, elapsed: float, least: float) -> int:
-    wanted = number * least / elapsed if elapsed > 0 else math.inf
-    # A first measurement far too short says little of the rate: grow at most hundredfold.
-    return math.ceil(min(max(wanted, number * _GROWTH), number * 100))
 
 
 def _seconds(call: Callable[[], None], device: Device, number: int) -> float:

@@ -61,7 +61,9 @@ def test_a_device_that_is_not_there_is_told_with_what_is_missing(
     report = json.loads(cli("doctor", "--json").stdout)
     opencl = next(target for target in report["targets"] if target["target"] == "opencl")
     assert not opencl["works"]
-    assert "there is no device opencl:0" in opencl["reason"] and "get one" in opencl["reason"]
+    assert (
+        "this machine has no device opencl:0" in opencl["reason"] and "get one" in opencl["reason"]
+    )
 
 
 class NoDevices(EmulatedHip):
@@ -102,7 +104,7 @@ def test_a_card_that_is_missing_is_not_a_missing_installation(
     assert "  no device rocm " in result.stdout and "MISSING   rocm" not in result.stdout
     told = _rocm(cli("doctor", "--json").stdout)
     assert (told["state"], told["works"]) == ("no device", False)
-    assert "there is no device rocm:0" in str(told["reason"])
+    assert "this machine has no device rocm:0" in str(told["reason"])
 
 
 @pytest.mark.search

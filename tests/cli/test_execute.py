@@ -94,7 +94,9 @@ def test_a_device_that_is_not_there(cli: Cli, gpu_script: Path, monkeypatch: Any
     text = cli("lower", gpu_script).stdout
     result = cli("execute", "--target", "opencl", input=text)
     assert result.exit_code == 4
-    assert "there is no device opencl:0\n  why: none\n  what to do: buy one" in result.stderr
+    assert (
+        "this machine has no device opencl:0\n  why: none\n  what to do: buy one" in result.stderr
+    )
 
 
 def test_the_programs_that_show_tells_are_interpreted(

@@ -46,7 +46,7 @@ def test_names_that_mean_no_device(name: str) -> None:
 
 
 def test_indices_are_checked() -> None:
-    with pytest.raises(UserError, match="-1 is no index of a device"):
+    with pytest.raises(UserError, match="-1 is not the index of a device"):
         context("opencl", -1)
 
 

@@ -36,7 +36,7 @@ def text(line: str) -> Callable[[], Any]:
 
 
 CALLS = {
-    "number": (lambda: CALLED(X), rf"takes 2 arguments, 1 were given\n  where: {SIGNATURE}"),
+    "number": (lambda: CALLED(X), rf"takes 2 arguments, not 1\n  where: {SIGNATURE}"),
     "kind": (lambda: CALLED([1], X), r"A \(1 of 2\) is a list, expected an array(.|\n)*array\(v"),
     "dtype": (lambda: CALLED(X.astype("f8"), X), r"has dtype float64, expected float32(.|\n)*asty"),
     "rank": (lambda: CALLED(X[0], X), r"has rank 1 \(shape \(8,\)\), expected rank 2 \(\[n, 8\]"),
@@ -243,7 +243,7 @@ def test_damaged_cache_entries_are_made_again(
         (
             "machine",
             "vax",
-            r"holds code for vax, this machine is (.|\n)*save the module on this ma",
+            r"has code for vax, this machine is (.|\n)*save the module on this ma",
         ),
         ("cpu_features", ["avx9000"], "a processor with avx9000, which this one lacks"),
     ],

@@ -214,13 +214,13 @@ func rows(A: f32[n, m], B: f32[n] out) {
     [
         (
             "",
-            r"rows_kernel0 asks for 70000 threads in threadIdx.x, opencl:0 has \d+\n"
+            r"rows_kernel0 needs 70000 threads in threadIdx.x, but opencl:0 has \d+\n"
             "  where: threadIdx.x: loop t\n  what to do: split by a smaller factor, or bind fewer",
         ),
         (
             "30",
-            "rows_kernel0 asks for 32 bytes of shared memory, opencl:0 has 30\n"
-            "  what to do: split by a smaller factor, so that less is kept for a group",
+            "rows_kernel0 needs 32 bytes of shared memory, but opencl:0 has 30\n"
+            "  what to do: split by a smaller factor, so that a group needs less shared memory",
         ),
     ],
 )
@@ -282,7 +282,7 @@ def test_an_opencl_device_that_is_not_there(lacking: str, why: str, tmp_path: Pa
     folder = tmp_path / ("file/pocl" if lacking == "POCL_CACHE_DIR" else "")
     exists, *told = told_in_another_process(**{lacking: str(folder)})
     assert exists == "False"
-    assert told[0::3] == ["there is no device opencl:0"] * 3, "every use says so"
+    assert told[0::3] == ["this machine has no device opencl:0"] * 3, "every use says so"
     assert all(line.startswith(f"  why: {why}") for line in told[1::3])
     assert all("apt-get install pocl-opencl-icd" in line for line in told[2::3])
 
@@ -302,8 +302,8 @@ def test_an_index_that_is_too_high() -> None:
     with pytest.raises(rc.UserError) as caught:
         rc.array(X, rc.opencl(99))
     assert re.fullmatch(
-        "there is no device opencl:99\n"
-        r"  why: this machine has (\d+) of kind opencl, counted from 0\n"
+        "this machine has no device opencl:99\n"
+        r"  why: it has (\d+) of kind opencl, counted from 0\n"
         r"  what to do: use opencl:\d+ or a lower index",
         str(caught.value),
     )

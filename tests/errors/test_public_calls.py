@@ -115,9 +115,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "arguments by name": (
         lambda: BUILT(A=X, C=X),
-        r"next is given A=\.\.\., C=\.\.\.\n  where: next\((.|\n)*by position\n.*pass A, C in",
+        r"next is called with A=\.\.\., C=\.\.\.\n  where: next\("
+        r"(.|\n)*by position\n.*pass A, C in",
     ),
-    "one argument by name": (lambda: BUILT["next"](X, C=X), r"next is given C=\.\.\."),
+    "one argument by name": (lambda: BUILT["next"](X, C=X), r"next is called with C=\.\.\."),
     "lower without arguments": (
         lambda: rc.lower(S),
         r"a schedule is lowered without arguments\n  what to do: pass args=\[A, B, C\]",
@@ -145,11 +146,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "number as text": (lambda: rc.parse_func(3), "a int is not loop-IR text\n.*print_func"),
     "huge extent": (
         lambda: rc.empty((2**63,)),
-        r"an array of shape \(9223372036854775808,\) has \d+ bytes\n  why: no address of this mach",
+        r"an array of shape \(9223372036854775808,\) has \d+ bytes\n  why: this exceeds the addr",
     ),
-    "huge product": (lambda: rc.empty((2**40, 2**40)), r"has \d+ bytes\n  why: no address"),
+    "huge product": (
+        lambda: rc.empty((2**40, 2**40)),
+        r"has \d+ bytes\n  why: this exceeds the address",
+    ),
     "just too large": (lambda: rc.empty((2**63 - 4000,), "u8"), "has 9223372036854771808 bytes"),
-    "no shape": (lambda: rc.empty(None), "None is no shape\n.*such as \\(2, 3\\)"),
+    "no shape": (lambda: rc.empty(None), "None is not a shape\n.*such as \\(2, 3\\)"),
     "number as path": (
         lambda: rc.load_module(3),
         r"3 is not a path for a module file\n  why: a path is a text or a pathlib\.Path(.|\n)*int",

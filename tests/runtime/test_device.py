@@ -73,8 +73,8 @@ def test_a_device_that_is_not_there() -> None:
         with pytest.raises(UserError) as caught:
             action()
         assert str(caught.value) == (
-            "there is no device cpu:1\n"
-            "  why: this machine has 1 of kind cpu, counted from 0\n"
+            "this machine has no device cpu:1\n"
+            "  why: it has 1 of kind cpu, counted from 0\n"
             "  what to do: use cpu:0 or a lower index"
         )
 
@@ -83,7 +83,7 @@ def test_unknown_kinds_and_indices() -> None:
     with pytest.raises(UserError, match=r"unknown kind of device 'gpu'\n.*use one of: .*cpu"):
         device("gpu")
     for index in (-1, 1.0, True, "0"):
-        with pytest.raises(UserError, match=r"is no index of a device\n.*count from 0"):
+        with pytest.raises(UserError, match=r"is not the index of a device\n.*count from 0"):
             device("cpu", index)  # type: ignore[arg-type]
 
 
@@ -100,7 +100,7 @@ def test_registered_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not device("far", 2).exist
     with pytest.raises(UserError, match=r"'far' is registered already\n.*choose another name"):
         register_device_kind("far", FarMemory())
-    with pytest.raises(UserError, match=r"'Far!' cannot name a kind of device"):
+    with pytest.raises(UserError, match=r"'Far!' cannot be the name of a kind of device"):
         register_device_kind("Far!", driver)
 
 

@@ -143,7 +143,7 @@ class TestOnPocl:
         x, y = (refcomp.empty((1, too_many), "f32", device) for _ in range(2))
         with pytest.raises(UserError) as caught:
             module(x, y)
-        assert f"asks for {too_many} threads in threadIdx.x" in str(caught.value)
+        assert f"needs {too_many} threads in threadIdx.x" in str(caught.value)
         assert "threadIdx.x: stage C, axis" in str(caught.value)
         assert "test_end_to_end.py:" in str(caught.value)
 
@@ -176,7 +176,7 @@ def test_code_for_a_gpu_that_is_not_there() -> None:
     assert module.entry.device == refcomp.rocm(0)
     assert "s_endpgm" in module.imported_modules[0].get_source("asm")
     if not refcomp.rocm(0).exist:
-        with pytest.raises(UserError, match="there is no device rocm:0"):
+        with pytest.raises(UserError, match="this machine has no device rocm:0"):
             refcomp.empty(3, "f32", refcomp.rocm(0))
 
 

@@ -71,7 +71,7 @@ def test_arguments_are_checked_before() -> None:
     function = PythonFunction(SIGNATURE, never)
     y = np.zeros(1, np.float32)
     for call in (function, function.bind):
-        with pytest.raises(UserError, match="scale takes 5 arguments, 2 were given"):
+        with pytest.raises(UserError, match="scale takes 5 arguments, not 2"):
             call(y, 1.0)
         with pytest.raises(UserError, match="argument Y .5 of 5. is an output and shares memory"):
             call(y, 1.0, True, 0, y)

@@ -49,13 +49,13 @@ def test_too_many_threads_along_an_axis() -> None:
     with pytest.raises(UserError) as caught:
         _check((65, 1, 1))
     assert str(caught.value) == (
-        "the kernel k asks for 65 threads in threadIdx.x, fake:0 has 64\n"
+        "the kernel k needs 65 threads in threadIdx.x, but fake:0 has 64\n"
         "  where: threadIdx.x: loop item\n"
         "  what to do: split by a smaller factor, or bind fewer loops to threadIdx"
     )
-    with pytest.raises(UserError, match="33 threads in threadIdx.y, fake:0 has 32"):
+    with pytest.raises(UserError, match="33 threads in threadIdx.y, but fake:0 has 32"):
         _check((1, 33, 1))
-    with pytest.raises(UserError, match=r"9 threads in threadIdx.z, fake:0 has 8\n  what"):
+    with pytest.raises(UserError, match=r"9 threads in threadIdx.z, but fake:0 has 8\n  what"):
         _check((1, 1, 9))
 
 
@@ -63,11 +63,11 @@ def test_too_many_groups() -> None:
     with pytest.raises(UserError) as caught:
         _check((1, 1, 1), grid=(1001, 1, 1))
     assert str(caught.value) == (
-        "the kernel k asks for 1001 groups in blockIdx.x, fake:0 has 1000\n"
+        "the kernel k needs 1001 groups in blockIdx.x, but fake:0 has 1000\n"
         "  where: blockIdx.x: loop group\n"
         "  what to do: split by a larger factor, or let the host run a part of the loop"
     )
-    with pytest.raises(UserError, match="101 groups in blockIdx.y, fake:0 has 100"):
+    with pytest.raises(UserError, match="101 groups in blockIdx.y, but fake:0 has 100"):
         _check((1, 1, 1), grid=(1, 101, 1))
 
 
@@ -75,12 +75,14 @@ def test_too_many_threads_in_all() -> None:
     with pytest.raises(UserError) as caught:
         _check((16, 9, 1))
     assert str(caught.value) == (
-        "the kernel k asks for 144 threads in a group (16 x 9 x 1), fake:0 has 128\n"
+        "the kernel k needs 144 threads in a group (16 x 9 x 1), but fake:0 has 128\n"
         "  where: threadIdx.y: loop row; threadIdx.x: loop item\n"
         "  what to do: split by a smaller factor, or bind fewer loops to threadIdx"
     )
 
 
 def test_too_much_shared_memory() -> None:
-    with pytest.raises(UserError, match=r"for 1025 bytes of shared memory, fake:0 has 1024\n.*spl"):
+    with pytest.raises(
+        UserError, match=r"needs 1025 bytes of shared memory, but fake:0 has 1024\n.*spl"
+    ):
         _check((1, 1, 1), (1000, 25))

@@ -128,7 +128,7 @@ def test_collection_is_switched_on_again_after_a_failure(monkeypatch: pytest.Mon
     with pytest.raises(ZeroDivisionError):
         evaluator(np.zeros(2, np.float32))
     assert gc.isenabled()
-    with pytest.raises(UserError, match="f takes 1 arguments, 0 were given"):
+    with pytest.raises(UserError, match="f takes 1 arguments, not 0"):
         evaluator()
 
 
@@ -161,7 +161,9 @@ def test_an_emulated_device_counts_one_call_and_tells_no_time(
 
 @pytest.mark.parametrize("name", ["results", "mean", "median", "min", "max", "std"])
 def test_what_was_counted_cannot_be_read_as_time(name: str) -> None:
-    with pytest.raises(UserError, match="an emulated device takes no time") as error:
+    with pytest.raises(
+        UserError, match="the time of an emulated device cannot be measured"
+    ) as error:
         getattr(WorkResult("counts"), name)
     assert "read `.counts`" in str(error.value)
 

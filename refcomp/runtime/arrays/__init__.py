@@ -1,8 +1,9 @@
-"""NDArray, and the checks that a call's arguments must pass.
+"""Arrays on devices, and the checks of a call's arguments.
 
-ndarray.py            a compact row-major array on a device
-entry_checks.py       checks the arguments of each call against a signature
-argument_rules.py     the rules, each with its message
+ndarray.py            NDArray, a compact row-major array on a device
+entry_checks.py       the checks of each call's arguments against a signature
+argument_rules.py     the rules for arrays, each with its message
+scalars.py            the rules for numbers
 entry_conditions.py   the conditions on sizes
-access_status.py      the array in which compiled code notes wrong indices
+access_status.py      the array to which compiled code reports wrong indices
 """

@@ -1,25 +1,28 @@
-"""The array in which compiled code notes wrong indices, and the error that is made of it.
+"""The status array, to which compiled code reports wrong indices, and the resulting error.
 
-A function that was built with the build option `check_bounds` takes, after its parameters, an i64
-array with a row of three words for each checked access (`Signature.checks`): the least wrong index,
-the greatest, and the extent of the dimension. Each call has an array of its own, so that calls may
-run at once.
+A function built with the option `check_bounds` takes one more array after its parameters: i64 with
+a row for each checked access (`Signature.checks`). A row has three words: the smallest wrong index,
+the largest wrong index, and the extent of the dimension. Each call has its own array, so that calls
+may run at the same time.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.artifacts import STATUS_WORDS, CheckedAccess, Signature
 from refcomp.foundation.errors import OutOfBounds
 
+Status = npt.NDArray[np.int64]  # [checks, STATUS_WORDS]
+
 _WORD = np.iinfo(np.int64)
-# What a row holds where nothing was wrong: no index can be below the one and above the other.
+# The row of an access without wrong indices: neutral elements of minimum, maximum and maximum.
 _NOTHING_WRONG = (_WORD.max, _WORD.min, _WORD.min)
-_DONE_TO = {
+# Action of an access -> its description, with the name of the buffer.
+_ACTIONS = {
     "reads": "reads from {}",
     "writes": "writes to {}",
     "updates": "updates {}",
@@ -27,33 +30,32 @@ _DONE_TO = {
 }
 
 
-def fresh_status(signature: Signature) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return a status that says that nothing was wrong."""
+def fresh_status(signature: Signature) -> Status:
+    """Return a status without wrong indices."""
     return _nothing_wrong(len(signature.checks)).copy()
 
 
 @cache
-def _nothing_wrong(rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _nothing_wrong(rows: int) -> Status:
     return np.full((rows, STATUS_WORDS), _NOTHING_WRONG, np.int64)
 
 
-def require_in_bounds(
-    signature: Signature, status: np.ndarray[Any, np.dtype[np.int64]]
-) -> None:
-    """Raise OutOfBounds for the first access whose row in `status` says that it was wrong."""
-    if (
-        status.tobytes() == _nothing_wrong(len(status)).tobytes()
-    ):  # what most calls need
+def require_in_bounds(signature: Signature, status: Status) -> None:
+    """Raise OutOfBounds for the first access with a wrong index in `status`."""
+    # Comparing bytes is the fastest way for most calls, in which nothing is wrong.
+    if status.tobytes() == _nothing_wrong(len(status)).tobytes():
         return
     wrong = np.flatnonzero((status[:, :2] != _NOTHING_WRONG[:2]).any(axis=1)).tolist()
     if wrong:
-        words, others = status[wrong[0]].tolist(), len(wrong) - 1
-        raise _out_of_bounds(signature, signature.checks[wrong[0]], words, others)
+        words = status[wrong[0]].tolist()
+        access = signature.checks[wrong[0]]
+        raise _out_of_bounds(signature, access, words, others=len(wrong) - 1)
 
 
 def _out_of_bounds(
     signature: Signature, access: CheckedAccess, words: list[int], others: int
 ) -> OutOfBounds:
+    # Sorted, since an index that wrapped around may be reported in the wrong order.
     low, high = sorted(words[:2])
     index = low if low < 0 else high
     extent = words[2]
@@ -62,14 +64,13 @@ def _out_of_bounds(
         count += f" ({access.extent})"
     why = [f"the index is {access.index}"] if access.index != str(index) else []
     if low != high:
-        why.append(f"wrong indices lie from {low} to {high}")
+        why.append(f"wrong indices are from {low} to {high}")
     if others:
-        why.append(
-            f"{others} other access{'es were' if others > 1 else ' was'} out of bounds, too"
-        )
+        accesses = "accesses were" if others > 1 else "access was"
+        why.append(f"{others} other {accesses} out of bounds, too")
     origin = f" ({access.origin})" if access.origin else ""
     return OutOfBounds(
-        f"{signature.name} {_DONE_TO[access.action].format(access.buffer)} out of bounds: "
+        f"{signature.name} {_ACTIONS[access.action].format(access.buffer)} out of bounds: "
         f"index {index} in dimension {access.dimension}, which has {count}",
         where=access.statement + origin,
         why="; ".join(why),
@@ -80,8 +81,8 @@ def _out_of_bounds(
 def _remedy(extent: int) -> str:
     outputs = "the outputs of this call are undefined"
     if extent <= 0:
-        return f"pass an array that has elements, or guard the access by if_then_else; {outputs}"
+        return f"pass an array with elements, or guard the access by if_then_else; {outputs}"
     return (
-        f"correct the data, the index or the loops, so that it lies in 0 to {extent - 1}, or guard "
-        f"the access by if_then_else; {outputs}"
+        f"correct the data, the index or the loops, so that the index is from 0 to {extent - 1}, "
+        f"or guard the access by if_then_else; {outputs}"
     )

@@ -1,6 +1,6 @@
-"""The rules a call's arguments must keep, each with its message.
+"""The rules for the arguments of a call, each with its message.
 
-`check_signature` judges a signature once, when a function is made. `admit` judges the forms (dtype,
+`check_signature` checks a signature once, when a function is made. `admit` checks the forms (dtype,
 shape, device, layout) of the tensor arguments of one call, and solves the symbols from the shapes.
 """
 
@@ -29,17 +29,16 @@ from refcomp.runtime.device import device_kinds
 
 
 class Admitted(NamedTuple):
-    """What follows from forms alone: the values of the symbols, and which pairs might overlap.
+    """The consequences of a call's forms, which are the same for all calls with these forms."""
 
-    A pair is (output's position, its bytes, other's position, its bytes); none of 0 bytes.
-    """
-
-    symbols: tuple[int, ...]
+    symbols: tuple[int, ...]  # values, in the signature's order
+    # Pairs of arguments that might overlap: (position of an output, its bytes, position of
+    # another argument, its bytes). Arguments of 0 bytes are left out.
     pairs: tuple[tuple[int, int, int, int], ...]
 
 
 def check_signature(signature: Signature) -> None:
-    """UserError unless arguments can be checked and every symbol can be read off a shape."""
+    """Raise UserError unless shapes determine every symbol, and all dtypes can be checked."""
     names = [param.name for param in signature.params] + list(signature.symbols)
     for name in names:
         if names.count(name) > 1:
@@ -92,17 +91,17 @@ def _unreadable_symbol(
         if symbol in names_in_dim(dim)
     ]
     return UserError(
-        f"the symbol {symbol} cannot be read off any argument's shape",
+        f"no argument's shape determines the symbol {symbol}",
         where=str(signature),
         why=f"it appears only in expressions: {', '.join(uses)}"
         if uses
-        else "no shape holds it",
+        else "it appears in no shape",
         remedy=f"make {symbol} alone a dimension of some argument, or pass it as a scalar",
     )
 
 
 def shape_scalars(signature: Signature) -> dict[str, int]:
-    """The integer parameters in shapes and conditions, by name, with their positions."""
+    """Return the integer parameters in shapes and conditions: name -> position."""
     used = {
         name
         for param in signature.params
@@ -125,10 +124,16 @@ def shape_scalars(signature: Signature) -> dict[str, int]:
 def admit(
     signature: Signature, device: str, forms: Sequence[Form], scalars: Mapping[str, int]
 ) -> Admitted:
-    """Check the tensor arguments (`forms`, in order); `scalars` are the integer arguments.
+    """Check the tensor arguments of a call.
 
-    UserError for the first rule that is broken: device, dtype, rank, layout, then dimensions, then
-    what the function requires of them.
+    Args:
+        signature: of the function.
+        device: where the arguments must be, as text: 'cpu:0'.
+        forms: of the tensor arguments, in order.
+        scalars: the integer arguments in shapes and conditions, by name.
+
+    Raises UserError for the first broken rule: device, dtype, rank and layout of each argument,
+    then dimensions, then the conditions that the function requires.
     """
     tensors = [
         (position, param)
@@ -149,7 +154,7 @@ def admit(
 
 
 class _Argument(NamedTuple):
-    """One parameter of a signature, as messages speak of it."""
+    """One parameter of a signature. Its text is the subject of a message."""
 
     signature: Signature
     position: int
@@ -183,16 +188,18 @@ def _check_form(place: _Argument, param: TensorParam, device: str, form: Form) -
 
 
 def _move_to(device: str, is_output: bool) -> str:
-    """In words that a user can write; emulated GPUs have none, but for their arrays' `device`."""
+    """Return a remedy in code that a user can write.
+
+    An emulated GPU has no name, so the code takes the device from another array.
+    """
     kind, _, index = device.partition(":")
     is_named = kind in device_kinds()
-    there = f"refcomp.{kind}({index})" if is_named else "x.device"
-    made, copied = (
-        "make it there: refcomp.nd.empty(shape, dtype",
-        "copy it there: refcomp.nd.array(a",
-    )
-    call = f"{made if is_output else copied}, {there})"
-    return call if is_named else f"{call}, of an array x that lies there"
+    target = f"refcomp.{kind}({index})" if is_named else "x.device"
+    start = "copy it there: refcomp.nd.array(a"
+    if is_output:
+        start = "make it there: refcomp.nd.empty(shape, dtype"
+    call = f"{start}, {target})"
+    return call if is_named else f"{call}, of an array x on that device"
 
 
 def _check_dtype(
@@ -220,14 +227,14 @@ def _check_layout(
     place: _Argument, param: TensorParam, dtype: "np.dtype[np.generic]", layout: int
 ) -> None:
     remedy = (
-        "results are written in place: pass a compact array and copy out of it afterwards"
+        "results are written in place: pass a compact array, and copy from it afterwards"
         if param.is_output
         else "pass a compact copy: numpy.array(a, order='C')"
     )
     if not layout & CONTIGUOUS:
         raise place.error(
             "is not C-contiguous",
-            why="compiled code reads compact row-major memory",
+            why="compiled code needs compact row-major memory",
             remedy=remedy,
         )
     if not layout & ALIGNED:
@@ -236,9 +243,7 @@ def _check_layout(
             remedy=remedy,
         )
     if param.is_output and not layout & WRITABLE:
-        raise place.error(
-            "is an output, but read-only", remedy="pass an array that may be written"
-        )
+        raise place.error("is an output, but read-only", remedy="pass a writable array")
 
 
 def _check_dims(
@@ -247,7 +252,7 @@ def _check_dims(
     forms: Sequence[Form],
     scalars: Mapping[str, int],
 ) -> dict[str, int]:
-    """The values of all names in shapes; UserError for the first dimension that differs."""
+    """Return the values of all names in shapes. UserError for the first wrong dimension."""
     sizes = Sizes(dict(scalars), {name: f"argument {name}" for name in scalars})
     dims = [
         (position, axis, expected, found)
@@ -264,7 +269,7 @@ def _check_dims(
         if symbol not in sizes.values:
             if not _writes_nothing(tensors, forms):
                 raise _unsolved(signature, symbol, sizes)
-            sizes.add(symbol, 0, "no argument, as nothing is computed")
+            sizes.add(symbol, 0, "no argument, because nothing is computed")
     for position, axis, expected, found in dims:
         value = evaluate_dim(expected, sizes.values)
         if value != found:
@@ -278,7 +283,7 @@ def _check_dims(
 def _writes_nothing(
     tensors: Sequence[tuple[int, TensorParam]], forms: Sequence[Form]
 ) -> bool:
-    """Return True if all outputs are empty, so that a size cannot be seen in any of them."""
+    """Return True if all outputs are empty, so that an unknown size has no effect."""
     outputs = [
         form for (_, param), form in zip(tensors, forms, strict=True) if param.is_output
     ]
@@ -286,12 +291,12 @@ def _writes_nothing(
 
 
 def _unsolved(signature: Signature, symbol: str, sizes: Sizes) -> UserError:
-    """The error for a symbol that is multiplied by another one, whose size is 0."""
+    """Return the error for a symbol whose factor is 0, so that any size would fit."""
     zeros = ", ".join(name for name, size in sizes.values.items() if size == 0)
     return UserError(
         f"the size of {symbol} does not follow from the shapes of the arguments",
         where=str(signature),
-        why=f"{symbol} is multiplied by what is 0 here: {zeros} is 0",
+        why=f"a factor of {symbol} is 0 in this call: {zeros} is 0",
         remedy=f"make {symbol} alone a dimension of some argument, or pass it as a scalar",
     )
 
@@ -326,7 +331,7 @@ def _size(form: Form) -> int:
 def _pairs(
     tensors: Sequence[tuple[int, TensorParam]], sizes: Mapping[int, int]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Every output with every other argument, two outputs once."""
+    """Yield every output with every other argument, and each two outputs once."""
     outputs = {position for position, param in tensors if param.is_output}
     for output in sorted(outputs):
         for other, _ in tensors:
@@ -336,7 +341,7 @@ def _pairs(
 
 
 def overlap_error(signature: Signature, output: int, other: int) -> UserError:
-    """What to raise when the bytes of two arguments overlap and one of them is written."""
+    """Return the error for an output that overlaps another argument."""
     return UserError(
         f"{_Argument(signature, output)} is an output and shares memory with "
         f"{_Argument(signature, other)}",

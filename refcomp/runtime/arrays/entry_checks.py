@@ -1,9 +1,9 @@
-"""Checks the arguments of every call against the function's signature, and reads off what the
-machine code takes: addresses, numbers, and the values of the symbols.
+"""The checks of a call: its arguments are compared with the signature and become machine values.
 
-Accepts NDArray, numpy arrays (which count as the host's) and numbers. Refuses, by UserError, a
-wrong number of arguments, what `argument_rules` and `scalars` refuse, and every output whose bytes
-overlap another argument's. See Note [Forms seen before].
+Machine values are addresses, numbers, and the sizes of symbols. Arguments are NDArrays, numpy
+arrays (which are on the host) and numbers. Refuses, with UserError, a wrong number of arguments,
+whatever `argument_rules` and `scalars` refuse, and an output that overlaps another argument.
+See Note [Known forms].
 """
 
 from collections.abc import Sequence
@@ -25,21 +25,22 @@ from refcomp.runtime.arrays.scalars import scalar_reader
 from refcomp.runtime.device import HostArray
 
 _HOST = "cpu:0"
-# Forms kept per function; a program that meets more shapes than this pays for the slow check.
-_FORMS_KEPT = 256
+# Combinations of forms that a function remembers. With more shapes, some calls are slow.
+_MAX_KNOWN = 256
 
 
 class EntryChecks:
-    """The checks of one function whose arguments must lie on `device` (text, as 'cpu:0').
+    """The checks of one function, whose arrays must be on `device` (as text: 'cpu:0').
 
-    UserError when the signature itself is not one that calls can be checked against.
+    The constructor raises UserError if arguments cannot be checked against the signature.
     """
 
     __slots__ = ("_device", "_known", "_readers", "_shape_scalars", "signature")
 
     def __init__(self, signature: Signature, device: str = _HOST) -> None:
         check_signature(signature)
-        self.signature, self._device = signature, device
+        self.signature = signature
+        self._device = device
         self._readers = tuple(
             scalar_reader(param, str(signature))
             if isinstance(param, ScalarParam)
@@ -47,12 +48,13 @@ class EntryChecks:
             for param in signature.params
         )
         self._shape_scalars = shape_scalars(signature)
-        self._known: dict[tuple[Any, ...], Admitted] = {}
+        self._known: dict[tuple[object, ...], Admitted] = {}
 
+    # This runs in every call, so it is written for speed.
     def check(self, args: Sequence[Any]) -> list[Any]:
-        """The machine values of `args` in order (an array's is its address), then the symbols'.
+        """Return the machine values of `args` in order, and then the sizes of the symbols.
 
-        The addresses are valid while `args` is alive.
+        The value of an array is its address, which is valid while `args` is alive.
         """
         if len(args) != len(self._readers):
             raise self._wrong_count(len(args))
@@ -86,13 +88,13 @@ class EntryChecks:
         admitted = self._known.get(key)
         if admitted is None:
             admitted = admit(self.signature, self._device, forms, scalars)
-            if len(self._known) >= _FORMS_KEPT:
+            if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             self._known[key] = admitted
         return admitted
 
-    def _plain_array(self, arg: Any, position: int) -> HostArray:
-        """A subclass's array as numpy's own; UserError for what is no array."""
+    def _plain_array(self, arg: object, position: int) -> HostArray:
+        """Return `arg`, of a subclass of ndarray, as an ndarray. UserError for other values."""
         if isinstance(arg, np.ndarray) and not isinstance(arg, np.ma.MaskedArray):
             return arg.view(np.ndarray)
         count = len(self._readers)
@@ -106,15 +108,15 @@ class EntryChecks:
     def _wrong_count(self, found: int) -> UserError:
         names = ", ".join(param.name for param in self.signature.params)
         return UserError(
-            f"{self.signature.name} takes {len(self._readers)} arguments, {found} were given",
+            f"{self.signature.name} takes {len(self._readers)} arguments, not {found}",
             where=str(self.signature),
-            remedy=f"pass {names}; outputs are passed too: refcomp.empty(shape, dtype)",
+            remedy=f"pass {names}; outputs are arguments, too: refcomp.empty(shape, dtype)",
         )
 
 
-# Note [Forms seen before]
-# ~~~~~~~~~~~~~~~~~~~~~~~~
-# Dtype, rank, shape, device and layout decide nearly everything, and programs call a function with
-# the same few combinations again and again. So a call looks its combination up (one dictionary
-# lookup of values that numpy has ready) and only an unseen one is checked rule by rule. What
-# differs from call to call is checked each time: numbers, and whether addresses overlap.
+# Note [Known forms]
+# ~~~~~~~~~~~~~~~~~~
+# Dtype, rank, shape, device and layout decide nearly all rules, and a program calls a function with
+# the same few combinations again and again. So a call looks its combination up in a dictionary, and
+# only a new combination is checked rule by rule. Numbers, and the overlap of addresses, differ from
+# call to call, and are checked each time.

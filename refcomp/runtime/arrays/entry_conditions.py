@@ -1,4 +1,4 @@
-"""Checks the sizes of a call against the conditions that its signature requires."""
+"""The check of a call's sizes against the conditions that its signature requires."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ def refusal(
 
 def _what(signature: Signature, condition: Condition, values: Mapping[str, int]) -> str:
     test = condition.test
-    while (
-        isinstance(test, tuple) and test[0] == "or"
-    ):  # (extent <= 0) or ... or the bound itself
+    # (extent <= 0) or ... or bound: the last operand is the bound itself.
+    while isinstance(test, tuple) and test[0] == "or":
         test = test[2]
     if not isinstance(test, tuple) or not condition.text:
         return f"{signature.name} cannot be called with these sizes"
@@ -51,9 +50,12 @@ def _what(signature: Signature, condition: Condition, values: Mapping[str, int])
     if not condition.buffer:
         owner = condition.by or signature.name
         return f"{_valued(right, values)} is negative, and is an extent of {owner}"
-    index, ends = right, ""  # 0 <= index
+    # The test is either 0 <= index or index < count.
+    index = right
+    ends = ""
     if operator == "lt":
-        index, count = left, evaluate_dim(right, values)
+        index = left
+        count = evaluate_dim(right, values)
         ends = f", which has {count} element{'' if count == 1 else 's'}"
     return (
         f"{condition.by} index {_valued(index, values)} of dimension {condition.dim} of "
@@ -62,6 +64,6 @@ def _what(signature: Signature, condition: Condition, values: Mapping[str, int])
 
 
 def _valued(dim: Dim, values: Mapping[str, int]) -> str:
-    """`m - 1 = 6`, or `6` where no symbol decides it."""
+    """Return `m - 1 = 6`, or `6` for a constant."""
     value = evaluate_dim(dim, values)
     return str(value) if isinstance(dim, int) else f"{dim_to_plain_text(dim)} = {value}"

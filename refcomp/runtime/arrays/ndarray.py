@@ -1,9 +1,10 @@
-"""NDArray: a compact row-major array on a device, and the ways in and out of it.
+"""NDArray: a compact row-major array on a device.
 
-`array` copies, as the classic API does; `from_numpy` and `from_dlpack` share memory, and so do
-`NDArray.numpy` and `NDArray.__dlpack__`. Memory lives as long as anything that shares it.
-Ensures: elements are of a scalar refcomp dtype, in native byte order, aligned to their size.
-Refuses to share what would need a copy, and says which call copies.
+`array` copies, as in the classic API. `from_numpy`, `from_dlpack`, `NDArray.numpy` and
+`NDArray.__dlpack__` share memory, which lives as long as any object that shares it.
+
+Ensures: elements have a scalar refcomp dtype and native byte order, and are aligned to their size.
+Refuses to share memory that would need a copy, and names the call that copies.
 """
 
 import math
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported, UserError
@@ -25,26 +27,29 @@ from refcomp.runtime.device import (
     cpu,
 )
 
-# Bits of numpy's `flags.num`: C-contiguous, aligned to the element, writable.
-CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
+# Bits of numpy's `flags.num`.
+CONTIGUOUS = 0x1  # in C's order
+ALIGNED = 0x100  # to the element
+WRITABLE = 0x400
 LAYOUT = CONTIGUOUS | ALIGNED | WRITABLE
 
-# What a call must know of an array: dtype, shape, device as text, bits of LAYOUT.
+# The properties of an array that a call checks: dtype, shape, device as text, bits of LAYOUT.
+# A plain tuple, because each call makes and compares some.
 Form = tuple[np.dtype[Any], tuple[int, ...], str, int]
 
-# The largest array in bytes: beyond, not even its aligned start would have an address.
+# Of an array. A larger one has no address for its end after alignment.
 _MAX_BYTES = sys.maxsize - 4096
 
-# DLPack's name of the host: kDLCPU, number 0.
+# The host in DLPack: kDLCPU, device 0.
 _DLPACK_HOST = (1, 0)
 _WHOLE = (slice(None), Ellipsis, ())
 
 
 @final
 class NDArray:
-    """An array of `shape` and `dtype` on `device`; made by `array`, `empty` and the `from_` pair.
+    """An array on a device. Use `array`, `empty`, `from_numpy` or `from_dlpack` to make one.
 
-    `form` and `address` are what a call checks and passes on.
+    A call checks its `form`, and passes its `address` on.
     """
 
     __slots__ = (
@@ -64,7 +69,9 @@ class NDArray:
         dtype: np.dtype[Any],
         device: Device,
     ) -> None:
-        self.memory, self._dtype, self._device = memory, dtype, device
+        self.memory = memory
+        self._dtype = dtype
+        self._device = device
         self._host = (
             None if memory.host is None else memory.host.view(dtype).reshape(shape)
         )
@@ -75,22 +82,22 @@ class NDArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Elements per dimension; () for a single element."""
+        """The extents; () for a single element."""
         return self.form[1]
 
     @property
     def dtype(self) -> str:
-        """The classic long name: 'float32', 'bfloat16', 'bool'."""
+        """The long name of the dtype: 'float32', 'bfloat16', 'bool'."""
         return self._dtype.name
 
     @property
     def type(self) -> DType:
-        """The dtype as refcomp's own value."""
+        """The dtype as a DType."""
         return as_dtype(self._dtype)
 
     @property
     def device(self) -> Device:
-        """Where the memory lies."""
+        """The device that has the memory."""
         return self._device
 
     @property
@@ -104,20 +111,20 @@ class NDArray:
         return len(self.shape)
 
     def numpy(self) -> HostArray:
-        """A numpy array that shares this array's memory.
+        """Return a numpy array that shares this array's memory.
 
-        UserError when the memory is not the host's.
+        Raises UserError if the host cannot access the memory.
         """
         if self._host is None:
             raise UserError(
                 f"an array on {self._device} cannot be shared with numpy",
-                why="its memory cannot be reached from the host",
+                why="the host cannot access its memory",
                 remedy="copy it: a.asnumpy()",
             )
         return self._host.view()
 
     def asnumpy(self) -> HostArray:
-        """A copy as a numpy array."""
+        """Return a copy as a numpy array."""
         result = np.empty(self.shape, self._dtype)
         self._device.driver.download(self._device.index, self.memory, result)
         return result
@@ -125,10 +132,10 @@ class NDArray:
     def copyto(self, target: "NDArray | Device") -> "NDArray":
         """Copy the elements to an array of the same shape and dtype, or to a new one on a device.
 
-        Returns the array that was written.
+        Returns the target array.
         """
         if isinstance(target, Device):
-            target = _unset(self.shape, self._dtype, target)
+            target = _allocate(self.shape, self._dtype, target)
         if not isinstance(target, NDArray):
             raise UserError(
                 f"copyto cannot write a {type(target).__name__}",
@@ -141,16 +148,17 @@ class NDArray:
             )
         return target.copyfrom(self)
 
-    def copyfrom(self, source: Any) -> "NDArray":
-        """Copy `source` (an NDArray or what numpy reads) in, converted to this array's dtype.
+    def copyfrom(self, source: object) -> "NDArray":
+        """Copy `source` (an NDArray, or a value that numpy reads) to this array, and return it.
 
-        UserError when the shapes differ or this array is read-only. Returns this array.
+        Elements are converted to this array's dtype. Raises UserError if the shapes differ or this
+        array is read-only.
         """
         if not self.form[3] & WRITABLE:
             raise UserError(
                 "the array is read-only",
                 why="it shares the memory of a read-only numpy array",
-                remedy="make one of your own: refcomp.array(a)",
+                remedy="copy it: refcomp.array(a)",
             )
         if isinstance(source, NDArray) and self._copy_on_devices(source):
             return self
@@ -163,31 +171,30 @@ class NDArray:
         return self
 
     def _copy_on_devices(self, source: "NDArray") -> bool:
-        """Copies `source` where its driver can without the host; returns whether it could."""
-        driver: Any = self._device.driver
-        same = (source._dtype, source.shape) == (self._dtype, self.shape)
-        if (
-            not same
-            or source._device.driver is not driver
-            or not isinstance(driver, CopyingDriver)
-        ):
+        """Copy `source` without the host, and return True, if its driver can do this."""
+        driver: object = self._device.driver
+        if source._device.driver is not driver or not isinstance(driver, CopyingDriver):
             return False
-        size, places = (
-            math.prod(self.shape) * self._dtype.itemsize,
-            (source._device, self._device),
+        if source._dtype != self._dtype or source.shape != self.shape:
+            return False
+        driver.copy(
+            source_index=source._device.index,
+            source=source.memory,
+            index=self._device.index,
+            target=self.memory,
+            size=math.prod(self.shape) * self._dtype.itemsize,
         )
-        driver.copy(places[0].index, source.memory, places[1].index, self.memory, size)
         return True
 
     def __getitem__(self, index: Any) -> Any:
-        """A copy of the elements that numpy's `index` selects, as numpy values."""
+        """Return a copy of the elements that numpy's `index` selects, as numpy values."""
         return self.asnumpy()[index]
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """`a[:] = value`: as `copyfrom`; a single value fills the array."""
-        if not any(
-            index is whole or index == whole for whole in _WHOLE if _is_plain(index)
-        ):
+    def __setitem__(self, index: object, value: object) -> None:
+        """Set all elements, as `copyfrom` does; a single value fills the array."""
+        # Only these types: comparing an array by == gives an array.
+        is_plain = isinstance(index, slice | tuple) or index is Ellipsis
+        if not is_plain or index not in _WHOLE:
             raise UserError(
                 "only a whole array can be set",
                 remedy="a[:] = value; on the host, a.numpy()[index] = value sets a part",
@@ -205,20 +212,25 @@ class NDArray:
     def __repr__(self) -> str:
         return f"NDArray(shape={self.shape}, dtype={self.dtype}, device={self._device})"
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
-        """numpy's protocol: without a copy unless asked for, or the dtype or device needs one."""
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> HostArray:
+        """Return a numpy array, by numpy's protocol for conversions.
+
+        Copies if the caller requests it, or if the dtype or the device needs it.
+        """
         if self._host is None and copy is False:
             raise ValueError(
-                f"an array on {self._device} cannot become numpy's without a copy"
+                f"an array on {self._device} cannot become a numpy array without a copy"
             )
         elements = self.asnumpy() if self._host is None else self._host
         return np.array(elements, dtype=dtype, copy=copy)
 
     def __dlpack__(self, **request: Any) -> Any:
-        """A DLPack capsule that shares the memory; `request` as in the array API standard.
+        """Return a DLPack capsule that shares the memory; `request` as in the array API standard.
 
-        Unsupported for bfloat16 and for memory that is not the host's; UserError when the array
-        is read-only and the consumer's version of DLPack cannot say so.
+        Raises Unsupported for bfloat16 and for memory of other devices. Raises UserError if the
+        array is read-only and the consumer's version of DLPack cannot express this.
         """
         array = self._exportable()
         try:
@@ -231,48 +243,40 @@ class NDArray:
             ) from error
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's number of the kind of device, and the index."""
+        """Return DLPack's number of the kind of device, and the index."""
         kind, index = self._exportable(any_dtype=True).__dlpack_device__()
         return int(kind), int(index)
 
     def _exportable(self, any_dtype: bool = False) -> HostArray:
         if self._host is None:
             raise Unsupported(
-                f"an array on {self._device} is not shared by DLPack",
-                why="only memory of the host is",
+                f"an array on {self._device} cannot be shared by DLPack",
+                why="refcomp shares memory of the host only",
                 remedy="copy it first: a.copyto(refcomp.cpu(0))",
             )
         if self.type.kind == "bfloat" and not any_dtype:
             raise Unsupported(
-                "a bfloat16 array is not shared by DLPack",
-                why="numpy, which writes the capsule, does not know the type",
+                "a bfloat16 array cannot be shared by DLPack",
+                why="numpy, which makes the capsule, does not know the dtype",
                 remedy="share its bits, from_numpy(a.numpy().view('uint16')), and reinterpret them",
             )
         return self._host
 
 
-def _is_plain(index: Any) -> bool:
-    """Whether comparing `index` gives a bool, which an array's `==` does not."""
-    return isinstance(index, slice | tuple) or index is Ellipsis
-
-
-def _as_host_array(source: Any, dtype: np.dtype[Any] | None = None) -> HostArray:
-    """`source` as a compact numpy array of a refcomp dtype, its own when `dtype` is None."""
+def _as_host_array(source: object, dtype: np.dtype[Any] | None = None) -> HostArray:
+    """Return `source` as a compact numpy array of `dtype`; None keeps its own dtype."""
     if isinstance(source, NDArray):
         source = source.asnumpy() if source._host is None else source._host
-    if (
-        type(source) is np.ndarray
-        and source.dtype == dtype
-        and source.flags.c_contiguous
-    ):
-        return (
-            source  # what the rest would come to, for a run of a small model too slowly
-        )
+    # A short cut with the same result, since the rest is slow for runs of small models.
+    if type(source) is np.ndarray:
+        plain: HostArray = source
+        if plain.dtype == dtype and plain.flags.c_contiguous:
+            return plain
     _refuse_mask(source)
     try:
         own = to_numpy(_scalar_dtype(np.asarray(source).dtype))
-        # From the source and not from its array: numpy refuses a Python number that does not fit,
-        # but wraps an array's around.
+        # Convert the source and not its array: numpy refuses a Python number that does not fit,
+        # but wraps the elements of an array around.
         return np.asarray(source, dtype=own if dtype is None else dtype, order="C")
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise UserError(
@@ -282,19 +286,20 @@ def _as_host_array(source: Any, dtype: np.dtype[Any] | None = None) -> HostArray
         ) from error
 
 
-def _refuse_mask(array: Any) -> None:
+def _refuse_mask(array: object) -> None:
     if isinstance(array, np.ma.MaskedArray):
         raise UserError(
-            "a masked array has no plain elements",
+            "a masked array cannot be converted",
             remedy="pass a.filled(value), or a.data to ignore the mask",
         )
 
 
-def _scalar_dtype(dtype: Any) -> DType:
+def _scalar_dtype(dtype: object) -> DType:
     element = as_dtype(dtype)
     if element.lanes != 1:
         raise UserError(
-            f"an array of vectors ({element})", remedy=f"use {element.element}"
+            f"the elements of an array cannot be vectors ({element})",
+            remedy=f"use {element.element}",
         )
     return element
 
@@ -302,62 +307,72 @@ def _scalar_dtype(dtype: Any) -> DType:
 def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     if not isinstance(shape, int | np.integer | Sequence | np.ndarray):
         raise UserError(
-            f"{shape!r} is no shape", remedy="pass a tuple of extents, such as (2, 3)"
+            f"{shape!r} is not a shape",
+            remedy="pass a tuple of extents, such as (2, 3)",
         )
     dims = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     for dim in dims:
         if not isinstance(dim, int | np.integer) or isinstance(dim, bool) or dim < 0:
             raise UserError(
-                f"{dim!r} is no extent, in shape {dims}", remedy="use integers >= 0"
+                f"{dim!r} is not an extent, in shape {dims}",
+                remedy="use integers >= 0",
             )
     return tuple(int(dim) for dim in dims)
 
 
 def empty(
-    shape: int | Sequence[int], dtype: Any = "float32", device: Device | None = None
+    shape: int | Sequence[int],
+    dtype: object = "float32",
+    device: Device | None = None,
 ) -> NDArray:
-    """A writable array on `device` (default: the host) whose elements are not set.
+    """Return a writable array on `device` (default: the host) with undefined elements.
 
-    Its memory starts at a multiple of 64 bytes on the host.
+    On the host, its memory starts at a multiple of 64 bytes.
     """
     element = to_numpy(_scalar_dtype(dtype))
-    return _unset(_checked_shape(shape), element, cpu() if device is None else device)
+    return _allocate(
+        _checked_shape(shape), element, cpu() if device is None else device
+    )
 
 
-def _unset(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> NDArray:
+def _allocate(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> NDArray:
     checked_device(device).require()
     size = math.prod(shape) * dtype.itemsize
     if size > _MAX_BYTES:
         raise UserError(
             f"an array of shape {shape} has {size} bytes",
-            why="no address of this machine reaches that far",
+            why="this exceeds the address space of this machine",
             remedy="check how the shape is computed",
         )
     memory = device.driver.allocate(device.index, size)
     return NDArray(memory, shape, dtype, device)
 
 
-def array(source: Any, device: Device | None = None, dtype: Any = None) -> NDArray:
-    """A copy of `source` (numbers, lists, numpy, NDArray) on `device` (default: the host).
+def array(
+    source: object, device: Device | None = None, dtype: object = None
+) -> NDArray:
+    """Return a copy of `source` (numbers, lists, numpy, NDArray) on `device` (default: the host).
 
-    The dtype is the source's, or `dtype`; the byte order becomes the native one.
+    The dtype is `dtype`, or that of the source in native byte order.
     """
     element = None if dtype is None else to_numpy(_scalar_dtype(dtype))
     elements = _as_host_array(source, element)
-    return _unset(
+    result = _allocate(
         elements.shape, elements.dtype, cpu() if device is None else device
-    ).copyfrom(elements)
+    )
+    return result.copyfrom(elements)
 
 
 def from_numpy(source: HostArray) -> NDArray:
-    """An array on the host that shares the memory of `source`, read-only when that is.
+    """Return an array on the host that shares the memory of `source`, read-only if that is.
 
-    UserError when sharing is impossible: not C-contiguous, not aligned to the element, of foreign
-    byte order, masked, or of a dtype refcomp lacks.
+    Raises UserError if `source` is not C-contiguous, is not aligned to its element, is in another
+    byte order, has a mask, or has a dtype that refcomp does not have.
     """
     if not isinstance(source, np.ndarray):
         raise UserError(
-            f"a {type(source).__name__} is no numpy array", remedy="use refcomp.array"
+            f"a {type(source).__name__} is not a numpy array",
+            remedy="use refcomp.array",
         )
     _refuse_mask(source)
     element = to_numpy(_scalar_dtype(source.dtype))
@@ -372,7 +387,7 @@ def from_numpy(source: HostArray) -> NDArray:
 
 
 def layout_problem(source: HostArray, element: np.dtype[Any]) -> str:
-    """Why compiled code cannot read `source` as it lies; '' when it can."""
+    """Return why compiled code cannot use the memory of `source`, '' if it can."""
     if source.dtype != element:
         return f"its byte order is not this machine's (dtype {source.dtype.str})"
     if not source.flags.c_contiguous:
@@ -383,10 +398,10 @@ def layout_problem(source: HostArray, element: np.dtype[Any]) -> str:
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """An array on the host that shares the memory of any producer of DLPack.
+    """Return an array on the host that shares the memory of a producer of DLPack.
 
-    UserError when `source` offers no DLPack or `from_numpy` refuses its layout; Unsupported when it
-    lies on another device or numpy cannot read its dtype (bfloat16 among them).
+    Raises UserError if `source` does not offer DLPack or `from_numpy` refuses its layout. Raises
+    Unsupported if it is on another device, or if numpy cannot read its dtype, such as bfloat16.
     """
     if isinstance(source, NDArray):
         return NDArray(source.memory, source.shape, source._dtype, source.device)
@@ -398,7 +413,7 @@ def from_dlpack(source: Any) -> NDArray:
     if (place := tuple(source.__dlpack_device__())) != _DLPACK_HOST:
         raise Unsupported(
             f"this {type(source).__name__} lies on DLPack's device {place}",
-            why=f"only memory of the host {_DLPACK_HOST} is shared",
+            why=f"refcomp shares memory of the host {_DLPACK_HOST} only",
             remedy="copy it to the host first",
         )
     try:

@@ -1,13 +1,14 @@
-"""From a Python or numpy number to what a compiled function takes for a scalar parameter.
+"""The conversion of a Python or numpy number to the machine value of a scalar parameter.
 
-Integers go as they are, bool as 0 or 1, f32 and f64 as a Python float, f16 and bf16 as their 16
-bits. Refuses a number of another kind (a float for an integer, an integer for a bool) and one
-that the dtype cannot hold: nothing is rounded to infinity or wrapped around in silence.
+The machine value of a bool is 0 or 1, of f32 and f64 a Python float, and of f16 and bf16 their 16
+bits as an integer. Refuses a number of another kind (a float for an integer, an integer for a bool)
+and a number that the dtype cannot hold: no value silently becomes infinite or wraps around.
 """
 
 import math
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import SupportsFloat, TypeGuard
 
 import numpy as np
 
@@ -15,13 +16,16 @@ from refcomp.foundation.artifacts import ScalarParam
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import RefcompError, UserError
 
-ReadScalar = Callable[[Any], int | float]
+ReadScalar = Callable[[object], int | float]
 
 _F32_MAX = float(np.finfo(np.float32).max)
 
 
 def scalar_reader(param: ScalarParam, where: str) -> ReadScalar:
-    """A function that turns an argument for `param` into its machine value or raises UserError."""
+    """Return a function that converts an argument of `param` to its machine value.
+
+    The function raises UserError for a number that `param` cannot hold. `where` is the signature.
+    """
     if param.dtype.is_bool:
         return _bool_reader(param, where)
     if param.dtype.is_int:
@@ -29,14 +33,15 @@ def scalar_reader(param: ScalarParam, where: str) -> ReadScalar:
     return _float_reader(param, where)
 
 
-def typed_scalar(dtype: DType, value: Any) -> Any:
-    """A number that `scalar_reader` accepts, as a numpy scalar of `dtype`."""
+def typed_scalar(dtype: DType, value: object) -> np.generic:
+    """Return a number that `scalar_reader` accepts as a numpy scalar of `dtype`."""
+    make: Callable[[object], np.generic] = to_numpy(dtype).type
     with np.errstate(over="ignore"):
-        return to_numpy(dtype).type(value)
+        return make(value)
 
 
 def _bool_reader(param: ScalarParam, where: str) -> ReadScalar:
-    def read(value: Any) -> int:
+    def read(value: object) -> int:
         if not isinstance(value, bool | np.bool_):
             raise _wrong_kind(param, value, where, "pass bool(value)")
         return int(value)
@@ -45,13 +50,14 @@ def _bool_reader(param: ScalarParam, where: str) -> ReadScalar:
 
 
 def _int_reader(param: ScalarParam, where: str) -> ReadScalar:
-    least, most = param.dtype.min_value, param.dtype.max_value
+    minimum = param.dtype.min_value
+    maximum = param.dtype.max_value
 
-    def read(value: Any) -> int:
+    def read(value: object) -> int:
         if not isinstance(value, int | np.integer) or isinstance(value, bool):
             raise _wrong_kind(param, value, where, "pass int(value)")
-        if not least <= value <= most:
-            raise _out_of_range(param, value, where, f"{least} to {most}")
+        if not minimum <= value <= maximum:
+            raise _out_of_range(param, value, where, f"{minimum} to {maximum}")
         return int(value)
 
     return read
@@ -60,22 +66,24 @@ def _int_reader(param: ScalarParam, where: str) -> ReadScalar:
 def _float_reader(param: ScalarParam, where: str) -> ReadScalar:
     dtype = param.dtype
 
-    def read(value: Any) -> int | float:
+    def read(value: object) -> int | float:
         number = value if type(value) is float else _as_float(param, value, where)
         if dtype.bits == 64 or (dtype.bits == 32 and -_F32_MAX <= number <= _F32_MAX):
             return number
         stored = typed_scalar(dtype, number)
-        if math.isinf(stored) and not math.isinf(number):
-            limit = float(_largest(dtype))
+        if math.isinf(stored.item()) and not math.isinf(number):
+            limit = _largest(dtype)
             raise _out_of_range(
                 param, value, where, f"{-limit:g} to {limit:g}, or infinite"
             )
-        return float(stored) if dtype.bits == 32 else int(stored.view(np.uint16))
+        if dtype.bits == 32:
+            return float(stored.item())
+        return int.from_bytes(stored.tobytes(), sys.byteorder)
 
     return read
 
 
-def _as_float(param: ScalarParam, value: Any, where: str) -> float:
+def _as_float(param: ScalarParam, value: object, where: str) -> float:
     if not _is_real(value):
         raise _wrong_kind(param, value, where, "pass float(value)")
     try:
@@ -84,7 +92,7 @@ def _as_float(param: ScalarParam, value: Any, where: str) -> float:
         raise _out_of_range(param, value, where, "those of a float") from error
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: object) -> TypeGuard[SupportsFloat]:
     if isinstance(value, np.generic):
         try:
             dtype = as_dtype(value.dtype)
@@ -94,14 +102,15 @@ def _is_real(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _largest(dtype: DType) -> Any:
-    bits = {"bfloat": 0x7F7F, "float": 0x7BFF if dtype.bits == 16 else 0x7F7FFFFF}[
-        dtype.kind
-    ]
-    return np.array(bits, np.dtype(f"u{dtype.bytes}")).view(to_numpy(dtype))
+def _largest(dtype: DType) -> float:
+    bits = {"bf16": 0x7F7F, "f16": 0x7BFF, "f32": 0x7F7FFFFF}[str(dtype)]
+    unsigned = np.array(bits, np.dtype(f"u{dtype.bytes}"))
+    return float(unsigned.view(to_numpy(dtype)))
 
 
-def _wrong_kind(param: ScalarParam, value: Any, where: str, remedy: str) -> UserError:
+def _wrong_kind(
+    param: ScalarParam, value: object, where: str, remedy: str
+) -> UserError:
     return UserError(
         f"argument {param.name} is a {type(value).__name__}, expected a scalar {param.dtype}",
         where=where,
@@ -110,7 +119,7 @@ def _wrong_kind(param: ScalarParam, value: Any, where: str, remedy: str) -> User
 
 
 def _out_of_range(
-    param: ScalarParam, value: Any, where: str, allowed: str
+    param: ScalarParam, value: object, where: str, allowed: str
 ) -> UserError:
     return UserError(
         f"argument {param.name} is {value}, which {param.dtype} cannot hold",

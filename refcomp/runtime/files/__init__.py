@@ -1,6 +1,6 @@
-"""Module files: archives that are written atomically and read with suspicion.
+"""Module files: zip archives, which are written atomically and checked completely when read.
 
 archive.py            a zip archive of a few small files
-manifest.py           what a module file for a host holds
-program_manifest.py   what a module file for a device holds
+manifest.py           the contents of a module file for a host
+program_manifest.py   the contents of a module file for a device
 """

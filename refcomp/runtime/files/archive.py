@@ -1,7 +1,7 @@
-"""A zip archive of a few small files, written atomically and read with suspicion.
+"""A zip archive of a few small files, which is written atomically and not trusted when read.
 
-Refuses, by UserError with the reason and the remedy: what is no zip file, truncated or damaged
-ones, foreign or repeated members, and sizes beyond the limits, before anything is unpacked.
+Refuses with UserError, before unpacking anything: files that are not zip archives, truncated or
+damaged archives, foreign or repeated members, and sizes above the limits.
 """
 
 import os
@@ -14,16 +14,17 @@ from contextlib import contextmanager, suppress
 
 from refcomp.foundation.errors import UserError
 
-MEMBER_LIMIT = 256 << 20
-TOTAL_LIMIT = 512 << 20
-COUNT_LIMIT = 64
+MEMBER_LIMIT = 256 << 20  # bytes of a member
+TOTAL_LIMIT = 512 << 20  # bytes of all members
+COUNT_LIMIT = 64  # members
 
 _MEMBER = re.compile(
     r"manifest\.json|binary|launch|(sources|device)/[a-z][a-z0-9_]{0,40}"
 )
-# The earliest date zip knows: equal contents make equal files.
+# The earliest date of the format. With one date for all, equal contents make equal files.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# The errors that zipfile raises for damaged archives.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -37,8 +38,9 @@ _DAMAGE = (
 
 @contextmanager
 def _complete_or_absent(path: str) -> Iterator[str]:
-    """Gives a path to write to, which becomes `path` when the body ends well. UserError."""
-    # In the same folder, so that it can be renamed; no other process picks the name.
+    """Yield a temporary path. It is renamed to `path` if the body succeeds. UserError."""
+    # It is in the same folder, so that it can be renamed, and its name is random, so that no
+    # other process uses it.
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
     try:
         yield temporary
@@ -51,7 +53,7 @@ def _complete_or_absent(path: str) -> Iterator[str]:
 
 
 def write_archive(path: str, members: Mapping[str, bytes]) -> None:
-    """Write `members` to `path`, which appears complete or not at all. UserError on failure."""
+    """Write `members` to `path`, completely or not at all. UserError on failure."""
     with (
         _complete_or_absent(path) as temporary,
         zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED) as archive,
@@ -64,13 +66,13 @@ def write_archive(path: str, members: Mapping[str, bytes]) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write `data` to `path`, which appears complete or not at all. UserError on failure."""
+    """Write `data` to `path`, completely or not at all. UserError on failure."""
     with _complete_or_absent(path) as temporary, open(temporary, "xb") as file:
         file.write(data)
 
 
 def write_error(path: str, error: OSError) -> UserError:
-    """What to raise when `path` cannot be written."""
+    """Return the error for a `path` that cannot be written."""
     return UserError(
         f"{path} cannot be written",
         why=error.strerror or str(error),
@@ -79,7 +81,7 @@ def write_error(path: str, error: OSError) -> UserError:
 
 
 def read_archive(path: str) -> dict[str, bytes]:
-    """The members of the archive at `path`. UserError for whatever is wrong with it."""
+    """Return the members of the archive at `path`. UserError if anything is wrong."""
     try:
         with open(path, "rb") as file:
             _refuse_foreign(path, file.read(4))
@@ -98,7 +100,7 @@ def read_archive(path: str) -> dict[str, bytes]:
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    # The size is passed so that a member which holds more than it declares is not unpacked.
+    # Pass the size, so that a member with more bytes than it declares is not unpacked.
     with archive.open(entry) as member:
         return member.read(entry.file_size)
 
@@ -107,28 +109,28 @@ def _refuse_foreign(path: str, start: bytes) -> None:
     if start == b"\x7fELF":
         raise UserError(
             f"{path} is a bare shared object, not a module file",
-            why="it does not tell the arguments of its functions",
-            remedy="save the module by module.save(path), which keeps them beside the code; code "
-            "of AMD GPUs is loaded by refcomp.load_code_object, or run by `refcomp emulate`",
+            why="it does not describe the arguments of its functions",
+            remedy="save the module by module.save(path), which adds the description. If it is "
+            "code for AMD GPUs, use refcomp.load_code_object or `refcomp emulate`",
         )
     if not start.startswith(b"PK"):
         raise UserError(
             f"{path} is not a module file",
-            why="it is empty"
-            if not start
-            else f"it starts with {start!r}, not as a zip archive",
+            why=f"it starts with {start!r}, not as a zip archive"
+            if start
+            else "it is empty",
             remedy="load what module.save(path) wrote",
         )
 
 
 def _foreign(entries: list[zipfile.ZipInfo]) -> str:
-    """Return why no module file has these entries, "" if one may."""
+    """Return why a module file cannot have these entries, '' if it can."""
     if len(entries) > COUNT_LIMIT:
-        return f"it has {len(entries)} members, and module files have at most {COUNT_LIMIT}"
+        return f"it has {len(entries)} members, but module files have at most {COUNT_LIMIT}"
     counts = Counter(entry.filename for entry in entries)
     for name, count in counts.items():
         if count > 1 or not _MEMBER.fullmatch(name):
-            return f"of a foreign or repeated member {name!r}"
+            return f"it has a foreign or repeated member {name!r}"
     return "" if counts["manifest.json"] else "it has no member manifest.json"
 
 
@@ -139,22 +141,20 @@ def _check_entries(path: str, entries: list[zipfile.ZipInfo]) -> None:
             why=why,
             remedy="load what module.save(path) wrote",
         )
-    largest, total = (
-        max(e.file_size for e in entries),
-        sum(e.file_size for e in entries),
-    )
+    largest = max(entry.file_size for entry in entries)
+    total = sum(entry.file_size for entry in entries)
     if largest > MEMBER_LIMIT or total > TOTAL_LIMIT:
         raise UserError(
             f"{path} would unpack to {total} bytes, the largest member to {largest}",
-            why=f"module files hold at most {TOTAL_LIMIT} bytes, {MEMBER_LIMIT} in one member",
-            remedy="if it is from somebody you do not know, delete it; else split the module",
+            why=f"module files have at most {TOTAL_LIMIT} bytes, {MEMBER_LIMIT} in one member",
+            remedy="delete it if you do not know its origin; otherwise split the module",
         )
     if any(entry.compress_type not in _COMPRESSIONS for entry in entries):
         raise damaged(path, "a member is packed in a way that module files never are")
 
 
 def damaged(path: str, why: str) -> UserError:
-    """What to raise for a file that once was a module file, or tries to look like one."""
+    """Return the error for a damaged module file."""
     return UserError(
         f"{path} is damaged", why=why, remedy="copy it again, or save the module again"
     )

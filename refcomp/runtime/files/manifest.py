@@ -1,9 +1,9 @@
-"""What a module file for a host holds: ModuleContents, and its form as members of an archive.
+"""The contents of a module file for a host, and their form as members of an archive.
 
-`pack` writes a manifest (versions, target, machine, CPU features, needed libraries, functions, and
-the size and SHA-256 of each member); `unpack` checks all of it against this refcomp and this
-machine. The hashes find damage, not malice: load files from sources you trust only.
-`checked_manifest` and `pack_members` are what files for devices (program_manifest.py) share.
+`pack` writes a manifest: versions, target, machine, CPU features, needed libraries, functions, and
+the size and SHA-256 of each member. `unpack` compares it with this refcomp and this machine. The
+hashes detect damage, but not an attack: load only files that you trust. Files for devices
+(program_manifest.py) also use `checked_manifest` and `pack_members`.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ FORMAT = "refcomp module"
 FORMAT_VERSION = 1
 
 _MANIFEST = "manifest.json"
-# What reading a manifest of wrong form raises.
+# The exceptions that code raises when it reads a malformed manifest.
 MALFORMED = (
     KeyError,
     TypeError,
@@ -36,25 +36,21 @@ MALFORMED = (
 
 @dataclass(frozen=True, slots=True)
 class ModuleContents:
-    """Machine code with all that is needed to load and call it elsewhere.
-
-    `symbols` maps each function's name to its name in the binary, `sources` a language to text,
-    `cpu_features` are the instruction sets the code may use, `libraries` file names; those are read
-    off the code when a module is saved.
-    """
+    """Machine code with everything that is needed to load and call it elsewhere."""
 
     signatures: tuple[Signature, ...]
-    entry: str
-    target: str
+    entry: str  # name of the entry function
+    target: str  # as text
     binary: Binary
-    symbols: Mapping[str, str]
-    sources: Mapping[str, str]
-    cpu_features: tuple[str, ...] = ()
+    symbols: Mapping[str, str]  # name of a function -> its name in the binary
+    sources: Mapping[str, str]  # language -> text
+    cpu_features: tuple[str, ...] = ()  # instruction sets that the code may use
+    # File names of needed libraries. They are read from the binary when a module is saved.
     libraries: tuple[str, ...] = ()
 
 
 def pack(contents: ModuleContents) -> dict[str, bytes]:
-    """The members of the archive, the manifest first; the same contents give the same bytes."""
+    """Return the members of the archive, first the manifest. The result is deterministic."""
     members = {"binary": contents.binary.data}
     for language, text in sorted(contents.sources.items()):
         members[f"sources/{language}"] = text.encode("utf-8", "surrogatepass")
@@ -78,9 +74,12 @@ def pack(contents: ModuleContents) -> dict[str, bytes]:
 
 
 def pack_members(
-    manifest: Mapping[str, Any], members: Mapping[str, bytes]
+    manifest: Mapping[str, object], members: Mapping[str, bytes]
 ) -> dict[str, bytes]:
-    """`members` behind `manifest`, which is told the versions and a fingerprint of each."""
+    """Return `manifest` and then `members`.
+
+    The manifest gets the versions and a fingerprint of each member.
+    """
     full = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -91,14 +90,14 @@ def pack_members(
     return {_MANIFEST: json.dumps(full, indent=1).encode(), **members}
 
 
-def _fingerprint(data: bytes) -> dict[str, Any]:
+def _fingerprint(data: bytes) -> dict[str, int | str]:
     return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
-    """The contents of the members of the archive at `path`, when they fit this machine.
+    """Return the contents of the archive at `path`, if this machine can run them.
 
-    UserError for another version, machine or processor, and for anything missing or changed.
+    Raises UserError for another version, machine or processor, and for a missing or changed member.
     """
     manifest = checked_manifest(path, members)
     _check_machine(path, manifest)
@@ -109,7 +108,7 @@ def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
 
 
 def checked_manifest(path: str, members: Mapping[str, bytes]) -> dict[str, Any]:
-    """The manifest among `members`. UserError for another version, and for damaged members."""
+    """Return the manifest in `members`. UserError for another version or damaged members."""
     manifest = _read_manifest(path, members[_MANIFEST])
     _check_versions(path, manifest)
     _check_members(path, manifest.get("members"), members)
@@ -118,7 +117,8 @@ def checked_manifest(path: str, members: Mapping[str, bytes]) -> dict[str, Any]:
 
 def _read_manifest(path: str, raw: bytes) -> dict[str, Any]:
     try:
-        # A finalizer that the collector runs in nested JSON has no room left on the stack.
+        # At the bottom of deeply nested JSON, the stack is too small for the finalizers that
+        # the garbage collector might run.
         with paused_collector():
             manifest = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -139,7 +139,7 @@ def _check_versions(path: str, manifest: dict[str, Any]) -> None:
     raise UserError(
         f"{path} was written by refcomp {found[1]} (format {found[0]}), "
         f"this is refcomp {__version__} (format {FORMAT_VERSION})",
-        why="how machine code is called may differ between versions",
+        why="the calling convention of machine code may differ between versions",
         remedy=f"compile and save the module again, or install refcomp {found[1]}",
     )
 
@@ -148,7 +148,7 @@ def _check_machine(path: str, manifest: dict[str, Any]) -> None:
     remedy = "compile and save the module on this machine"
     if manifest.get("machine") != machine.machine():
         raise UserError(
-            f"{path} holds code for {manifest.get('machine')}, this machine is {machine.machine()}",
+            f"{path} has code for {manifest.get('machine')}, this machine is {machine.machine()}",
             remedy=remedy,
         )
     try:
@@ -159,23 +159,23 @@ def _check_machine(path: str, manifest: dict[str, Any]) -> None:
         raise UserError(
             f"{path} was compiled for a processor with {', '.join(lacking)}, which this one lacks",
             why=f"this machine has {machine.cpu_name()}; the target was {manifest.get('target')}",
-            remedy=f"{remedy}, or there for a processor both have: 'llvm -mcpu=x86-64-v2'",
+            remedy=f"{remedy}, or for a level that both support: 'llvm -mcpu=x86-64-v2'",
         )
 
 
-def _check_members(path: str, declared: Any, members: Mapping[str, bytes]) -> None:
+def _check_members(path: str, declared: object, members: Mapping[str, bytes]) -> None:
     found = {
         name: _fingerprint(data) for name, data in members.items() if name != _MANIFEST
     }
     if not isinstance(declared, dict):
-        raise damaged(path, "its manifest lists no members")
+        raise damaged(path, "its manifest does not list the members")
     if set(found) != set(declared):
         names = sorted(set(found) ^ set(declared))
-        raise damaged(path, f"members and manifest disagree about {', '.join(names)}")
+        raise damaged(path, f"manifest and members differ in {', '.join(names)}")
     for name, fingerprint in found.items():
         if declared[name] != fingerprint:
             raise damaged(
-                path, f"member {name} is not what was saved (SHA-256 differs)"
+                path, f"member {name} was changed after saving (SHA-256 differs)"
             )
 
 
@@ -186,10 +186,8 @@ def _contents_from(
         (signature_from_json(item["signature"]), item["symbol"])
         for item in manifest["functions"]
     ]
-    languages, libraries = (
-        as_texts(manifest["languages"]),
-        as_texts(manifest["libraries"]),
-    )
+    languages = as_texts(manifest["languages"])
+    libraries = as_texts(manifest["libraries"])
     as_texts([symbol for _, symbol in functions])
     entry, target, form = as_texts(
         [manifest[k] for k in ("entry", "target", "binary_format")]
@@ -209,8 +207,8 @@ def _contents_from(
     )
 
 
-def as_texts(values: Any) -> list[str]:
-    """`values` as it is when it is a list of texts, else TypeError."""
+def as_texts(values: object) -> list[str]:
+    """Return `values`. TypeError unless it is a list of texts."""
     if not isinstance(values, list) or not all(
         isinstance(value, str) for value in values
     ):
@@ -219,7 +217,6 @@ def as_texts(values: Any) -> list[str]:
 
 
 def malformed(path: str, error: BaseException) -> UserError:
-    """What to raise when reading a manifest raised `error`."""
-    return damaged(
-        path, f"its manifest is malformed: {type(error).__name__}: {error}"[:500]
-    )
+    """Return the error for a manifest whose reading raised `error`."""
+    why = f"its manifest is malformed: {type(error).__name__}: {error}"
+    return damaged(path, why[:500])

@@ -1,8 +1,8 @@
-"""What the module file of a device target holds: ProgramContents, as members of an archive.
+"""The contents of a module file for a device, and their form as members of an archive.
 
-The host functions are loop-IR text (member `launch`), the kernels the text or the machine code that
-the device's driver loads (member `binary`); the manifest has their signatures. Everything is
-checked before it is used: a file that does not fit together is refused with UserError.
+The member `launch` has the host functions as loop-IR text. The member `binary` has the kernels, as
+the text or the machine code that the device's driver loads. The manifest has the signatures.
+Everything is checked before it is used, and inconsistent files are refused with UserError.
 """
 
 from collections.abc import Mapping
@@ -27,57 +27,48 @@ from refcomp.runtime.files.archive import damaged
 from refcomp.runtime.files.manifest import MALFORMED, as_texts, malformed, pack_members
 from refcomp.runtime.launch import KernelSignature
 
-# Reading takes time in proportion; no model has launch functions of this length.
+# Bytes of the host functions' text, which limits the time of parsing. Models need far less.
 LAUNCH_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramContents:
-    """Host functions and the kernels they launch, with all that is needed to run them elsewhere.
-
-    `launch` has the host functions as loop-IR text, in the order of `signatures`; `device` is the
-    kind that `code` is for. `device_sources` are texts of the kernels, `sources` of the functions.
-    """
+    """Host functions and their kernels, with everything that is needed to run them elsewhere."""
 
     signatures: tuple[Signature, ...]
-    launch: str
+    launch: str  # the host functions as loop-IR text, in the order of `signatures`
     kernels: tuple[KernelSignature, ...]
-    device: str
+    device: str  # the kind of device that `code` is for
     code: Source | Binary
-    entry: str
-    target: str
-    sources: Mapping[str, str]
-    device_sources: Mapping[str, str]
+    entry: str  # name of the entry function
+    target: str  # as text
+    sources: Mapping[str, str]  # of the functions: language -> text
+    device_sources: Mapping[str, str]  # of the kernels: language -> text
 
 
 def pack_program(contents: ProgramContents) -> dict[str, bytes]:
-    """The members of the archive, the manifest first. UserError for too long host functions."""
-    launch = contents.launch.encode("utf-8", "surrogatepass")
+    """Return the members of the archive, first the manifest.
+
+    Raises UserError if the text of the host functions is too long.
+    """
+    launch = _raw(contents.launch)
     if len(launch) > LAUNCH_LIMIT:
         raise UserError(
             f"the host functions have {len(launch)} bytes of text, and cannot be saved",
-            why=f"a module file has at most {LAUNCH_LIMIT}",
+            why=f"a module file can have at most {LAUNCH_LIMIT}",
             remedy="build fewer functions into one module",
         )
-    members = {"binary": _code_bytes(contents.code), "launch": launch}
-    for folder, texts in (
-        ("sources", contents.sources),
-        ("device", contents.device_sources),
-    ):
+    code = contents.code
+    binary = code.data if isinstance(code, Binary) else _raw(code.text)
+    members = {"binary": binary, "launch": launch}
+    folders = {"sources": contents.sources, "device": contents.device_sources}
+    for folder, texts in folders.items():
         for language, text in sorted(texts.items()):
-            members[f"{folder}/{language}"] = text.encode("utf-8", "surrogatepass")
+            members[f"{folder}/{language}"] = _raw(text)
     return pack_members(_manifest_of(contents), members)
 
 
-def _code_bytes(code: Source | Binary) -> bytes:
-    return (
-        code.data
-        if isinstance(code, Binary)
-        else code.text.encode("utf-8", "surrogatepass")
-    )
-
-
-def _manifest_of(contents: ProgramContents) -> dict[str, Any]:
+def _manifest_of(contents: ProgramContents) -> dict[str, object]:
     code = contents.code
     return {
         "target": contents.target,
@@ -92,7 +83,7 @@ def _manifest_of(contents: ProgramContents) -> dict[str, Any]:
     }
 
 
-def _kernel_to_json(kernel: KernelSignature) -> dict[str, Any]:
+def _kernel_to_json(kernel: KernelSignature) -> dict[str, object]:
     return {
         "name": kernel.name,
         "symbol": kernel.symbol,
@@ -106,7 +97,7 @@ def _kernel_to_json(kernel: KernelSignature) -> dict[str, Any]:
 def unpack_program(
     path: str, manifest: Mapping[str, Any], members: Mapping[str, bytes]
 ) -> ProgramContents:
-    """The contents of an archive whose manifest was checked (`checked_manifest`). UserError."""
+    """Return the contents of an archive after `checked_manifest`. UserError."""
     try:
         contents = _contents_from(manifest, members)
     except MALFORMED as error:
@@ -114,7 +105,7 @@ def unpack_program(
     kinds = [kind for kind in device_kinds() if hasattr(device(kind).driver, "load")]
     if contents.device not in kinds:
         raise UserError(
-            f"{path} holds kernels for a device of kind {contents.device!r}, which is unknown here",
+            f"{path} has kernels for an unknown kind of device {contents.device!r}",
             remedy=f"build the module for one of: {', '.join(kinds)}",
         )
     return contents
@@ -123,16 +114,16 @@ def unpack_program(
 def _contents_from(
     manifest: Mapping[str, Any], members: Mapping[str, bytes]
 ) -> ProgramContents:
-    kind, target, entry, form = as_texts([manifest[k] for k in _TEXTS])
-    code = members["binary"]
+    keys = ("device", "target", "entry", "code")
+    kind, target, entry, form = as_texts([manifest[key] for key in keys])
+    raw = members["binary"]
+    is_binary = manifest["is_binary"] is True
     return ProgramContents(
         signatures=tuple(map(signature_from_json, manifest["functions"])),
         launch=_launch_text(members["launch"]),
         kernels=tuple(map(_kernel_from_json, manifest["kernels"])),
         device=kind,
-        code=Binary(code, form)
-        if manifest["is_binary"] is True
-        else Source(_text(code), form),
+        code=Binary(raw, form) if is_binary else Source(_text(raw), form),
         entry=entry,
         target=target,
         sources={
@@ -146,7 +137,9 @@ def _contents_from(
     )
 
 
-_TEXTS = ("device", "target", "entry", "code")
+def _raw(text: str) -> bytes:
+    # Surrogates are legal in Python's texts, so names may contain them.
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _text(raw: bytes) -> str:
@@ -177,14 +170,14 @@ def _param_from_json(text: str) -> DType | None:
         return None
     dtype = as_dtype(text)
     if dtype.lanes != 1 or dtype.kind in ("bfloat", "string", "handle"):
-        raise ValueError(f"a kernel takes no {dtype}")
+        raise ValueError(f"a kernel cannot take a {dtype}")
     return dtype
 
 
 def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
-    """The host functions of a file, in the order of its signatures.
+    """Return the host functions of a file, in the order of its signatures.
 
-    UserError unless each is legal at the level `launch` and takes what its signature says.
+    Raises UserError unless each is legal at the level `launch` and fits its signature.
     """
     try:
         hosts = tuple(parse_funcs(contents.launch, f"{path}: launch"))
@@ -213,6 +206,7 @@ def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
 def _fits(host: PrimFunc, signature: Signature) -> bool:
     kinds = [isinstance(param, Buffer) for param in host.params]
     wanted = [isinstance(param, TensorParam) for param in signature.params]
-    wanted += [True] * bool(signature.checks)  # their status
+    # The status array of the checks is one more buffer.
+    wanted += [True] * bool(signature.checks)
     fits = kinds == wanted and len(host.symbols) == len(signature.symbols)
     return fits and len(host.checks) == len(signature.checks)

@@ -205,7 +205,7 @@ class HipDriver:
         """The library, with the calling thread's next calls going to the device `index`."""
         found = self._look()
         if found.library is None or not found.count:
-            what = f"there is no device rocm:{index}"
+            what = f"this machine has no device rocm:{index}"
             raise UserError(what, why=found.why, remedy=found.remedy)
         if found.process != os.getpid():
             raise UserError(

@@ -1,6 +1,6 @@
-"""Machine code for this processor: loaded, called, and called back from.
+"""Machine code for this processor: loading, calls, and calls back into Python.
 
-machine_code.py   loads a shared object, calls its functions
-callback.py       from machine code back into Python
-threads.py        how many threads a parallel region uses
+machine_code.py   loading a shared object, and calling its functions
+callback.py       calls from machine code into Python
+threads.py        the number of threads of a parallel region
 """

@@ -1,10 +1,10 @@
-"""The way from machine code back into Python: calls of registered functions.
+"""Calls from machine code into Python: the callback for registered functions.
 
-A module that makes such calls has a variable `refcomp.callback`, into which `connect` puts the
-address of the one callback of this process. The callback finds the function by name, puts numpy
-arrays around the addresses it is given, and calls it. What the function raises is kept under a
-number, which machine code returns to its caller as the status, and `take_raised` hands out there.
-Any thread may call back, also several at once, and a function may call a module again.
+A module with such calls has a variable `refcomp.callback`. `connect` stores the address of this
+process's one callback there. The callback looks up the function by name, wraps the addresses of
+arrays into numpy arrays, and calls the function. If the function raises, the exception is kept
+under a number. Machine code returns this number as its status, and `take_raised` returns the
+exception for it. Several threads may call back at once, and a function may call a module again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import ctypes
 from functools import lru_cache
 from itertools import count
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -25,21 +24,25 @@ from refcomp.foundation.artifacts import (
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.registry import get_global_func
+from refcomp.runtime.device import HostArray
 
 VARIABLE = "refcomp.callback"
-# What machine code returns: 0 when all went well, 1 without memory, the rest are numbers of ours.
-_FIRST_NUMBER, _NUMBERS = 2, 1 << 30
+# Machine code returns 0 for success, 1 if memory is exhausted, or the number of an exception.
+_FIRST_NUMBER = 2
+_NUMBERS = 1 << 30
 
-# Of several errors raised at once in a parallel region one is told; nobody asks for the others.
-_MOST_KEPT = 1000
+# If several threads of a parallel region raise, machine code returns one number, and nobody takes
+# the other exceptions. So only the latest ones are kept.
+_MAX_KEPT = 1000
 
-_SLOT = 8
+_SLOT_BYTES = 8
 _raised: dict[int, BaseException] = {}
-_serial, _lock = count(), Lock()
+_serial = count()
+_lock = Lock()
 
 
 def take_raised(status: int) -> BaseException | None:
-    """What was raised and kept under `status`, once; None when there is nothing."""
+    """Return the exception for `status`, and forget it; None if there is none."""
     with _lock:
         return _raised.pop(status, None)
 
@@ -48,20 +51,25 @@ def _keep(error: BaseException) -> int:
     with _lock:
         number = _FIRST_NUMBER + next(_serial) % _NUMBERS
         _raised[number] = error
-        if len(_raised) > _MOST_KEPT:
-            del _raised[next(iter(_raised))]
+        if len(_raised) > _MAX_KEPT:
+            oldest = next(iter(_raised))
+            del _raised[oldest]
     return number
 
 
 def _call_back(description: bytes, slots: int) -> int:
-    """What the callback does: 0, or the number of what was raised."""
+    """Call the described function with the arguments at the address `slots`.
+
+    Return 0, or the number of the exception that the function raised.
+    """
     try:
         call = _read_description(description)
         function = get_global_func(call.name)
         assert function is not None
         function(*_arguments(call, slots))
         return 0
-    except BaseException as error:  # it must not end here: machine code cannot raise
+    # An exception cannot cross machine code, so it must be kept, whatever it is.
+    except BaseException as error:
         return _keep(error)
 
 
@@ -70,31 +78,31 @@ def _read_description(description: bytes) -> PackedCall:
     return packed_call_from_text(description.decode("ascii"))
 
 
-def _arguments(call: PackedCall, slots: int) -> list[Any]:
-    args: list[Any] = []
+def _arguments(call: PackedCall, slots: int) -> list[HostArray | float]:
+    args: list[HostArray | float] = []
     for arg in call.args:
         if isinstance(arg, BufferArgument):
-            extents = (ctypes.c_int64 * arg.rank).from_address(slots + _SLOT)
             address = ctypes.c_uint64.from_address(slots).value
-            args.append(
-                _array(arg, address, tuple(max(0, extent) for extent in extents))
-            )
-            slots += _SLOT * (1 + arg.rank)
+            extents = (ctypes.c_int64 * arg.rank).from_address(slots + _SLOT_BYTES)
+            shape = tuple(max(0, extent) for extent in extents)
+            args.append(_array(arg, address, shape))
+            slots += _SLOT_BYTES * (1 + arg.rank)
         else:
             args.append(_number(arg, slots))
-            slots += _SLOT
+            slots += _SLOT_BYTES
     return args
 
 
-def _array(arg: BufferArgument, address: int, shape: tuple[int, ...]) -> Any:
+def _array(arg: BufferArgument, address: int, shape: tuple[int, ...]) -> HostArray:
     dtype = to_numpy(arg.dtype)
     size = dtype.itemsize
     for extent in shape:
         size *= extent
-    if size == 0:  # there may be no memory at all
+    # An array without elements may have an address without memory.
+    if size == 0:
         return np.empty(shape, dtype)
-    memory: Any = (ctypes.c_uint8 * size).from_address(address)
-    array = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+    memory = memoryview((ctypes.c_uint8 * size).from_address(address))
+    array: HostArray = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
     array.flags.writeable = arg.access != "read"
     return array
 
@@ -109,14 +117,14 @@ def _number(dtype: DType, slot: int) -> bool | int | float:
     return ctypes.c_uint64.from_address(slot).value
 
 
-# Kept for good: machine code holds its address.
+# Kept for ever, since machine code has its address.
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p)(
     _call_back
 )
 
 
 def connect(library: ctypes.CDLL) -> None:
-    """Puts the callback into a loaded module that has a place for it."""
+    """Store the callback's address in a loaded module that has a variable for it."""
     try:
         place = ctypes.c_void_p.in_dll(library, VARIABLE)
     except ValueError:
@@ -125,10 +133,10 @@ def connect(library: ctypes.CDLL) -> None:
 
 
 def refuse_if_called_back(data: bytes) -> None:
-    """UserError when the shared object `data` needs the callback, which only refcomp connects."""
+    """Raise UserError if the shared object `data` needs the callback."""
     if b"\0" + VARIABLE.encode() + b"\0" in data:
         raise UserError(
             "the module cannot be written as a bare shared object",
-            why="it calls functions registered in Python, and only refcomp connects these",
+            why="it calls functions registered in Python, and only refcomp can connect them",
             remedy="write a module file: module.save(path)",
         )

@@ -1,36 +1,42 @@
-"""Loads machine code for this processor from a shared object and calls it.
+"""Machine code for this processor: loading a shared object, and calling its functions.
 
-A function takes a pointer per array, its scalars by value, an i64 per symbol, and at last the
-number of threads; it returns 0, or 1 when memory could not be had. Calls release the interpreter
-lock and may run in several threads at once.
-Ensures: the bytes are loaded from a private file that is gone afterwards. A loaded object stays
-in the process: see Note [Never unloaded].
+A function takes a pointer for each array, scalars by value, an i64 for each symbol, and finally the
+number of threads. It returns 0 for success, 1 if it could not allocate memory, or the number of an
+exception (see `callback.py`). Calls release the interpreter lock, and may run in several threads at
+once.
+
+Ensures: the bytes are loaded from a private file, which is deleted afterwards. A loaded object
+stays in the process: see Note [Never unloaded].
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, TensorParam
-from refcomp.foundation.dtype import DType
+from refcomp.foundation.c_functions import c_type
 from refcomp.foundation.errors import CompilerBug, ToolchainError, UserError
 from refcomp.foundation.private_folder import private_folder
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.device import address_of
-from refcomp.runtime.function import Function
+from refcomp.runtime.function import Function, MachineValues
 from refcomp.runtime.host import callback
 from refcomp.runtime.host.threads import shared_thread_count
 
-_FLOATS: dict[int, Any] = {16: ctypes.c_uint16, 32: ctypes.c_float, 64: ctypes.c_double}
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+
 _OUT_OF_MEMORY = 1
 
 
 def load_shared_object(binary: Binary) -> ctypes.CDLL:
-    """Map `binary` (format `so`) into this process, its names visible to nobody else.
+    """Load `binary` (format `so`) into this process, invisible to other libraries.
 
-    UserError for another format; ToolchainError when the dynamic loader refuses it.
+    Raises UserError for another format, and ToolchainError if the dynamic loader refuses it.
     """
     if binary.format != "so":
         raise UserError(
@@ -43,15 +49,11 @@ def load_shared_object(binary: Binary) -> ctypes.CDLL:
             path.write_bytes(binary.data)
             return ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
         except OSError as error:
-            raise _load_error(str(error)) from error
-
-
-def _load_error(message: str) -> ToolchainError:
-    return ToolchainError(
-        "the dynamic loader refuses the compiled code",
-        stderr=message,
-        remedy=_remedy(message),
-    )
+            raise ToolchainError(
+                "the dynamic loader refuses the compiled code",
+                stderr=str(error),
+                remedy=_remedy(str(error)),
+            ) from error
 
 
 def _remedy(message: str) -> str:
@@ -63,7 +65,10 @@ def _remedy(message: str) -> str:
 
 
 def missing_library_advice(library: str) -> str:
-    """Which Debian package has a library that compiled code needs; '' when unknown."""
+    """Return how to install a library that compiled code needs, '' if not known.
+
+    The packages are those of Debian.
+    """
     packages = {
         "libgomp.so.1": "libgomp1",
         "libm.so.6": "libc6",
@@ -74,7 +79,7 @@ def missing_library_advice(library: str) -> str:
 
 
 def require_library(library: str) -> None:
-    """ToolchainError when the dynamic loader does not find `library` (a file name)."""
+    """Raise ToolchainError if the dynamic loader cannot load `library` (a file name)."""
     try:
         ctypes.CDLL(library, mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
@@ -93,25 +98,25 @@ class HostFunction(Function):
     def __init__(self, signature: Signature, library: ctypes.CDLL, symbol: str) -> None:
         super().__init__(signature)
         callback.connect(library)
-        self._types = [
-            *map(_c_type, signature.params),
+        self._types: list[type[ctypes._SimpleCData[Any]]] = [
+            *(_c_type(param) for param in signature.params),
             *([ctypes.c_void_p] if signature.checks else []),
             *(ctypes.c_int64 for _ in signature.symbols),
         ]
-        # Two objects for one symbol: the typed one converts Python numbers, the other passes
-        # ready-made C values on without looking at them.
+        # Two objects for one symbol: the typed one converts Python numbers in each call, and the
+        # untyped one passes C values that were made before (see `bind`).
         self._entry = _entry_of(library, symbol)
         self._entry.argtypes = [*self._types, ctypes.c_int32]
         self._untyped_entry = _entry_of(library, symbol)
         shared_thread_count()
 
-    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+    def _run(self, args: Sequence[object], values: MachineValues) -> None:
         if self.signature.checks:
             self._run_checked(values)
         elif status := self._entry(*values, shared_thread_count()):
             raise failure(self.name, status)
 
-    def _run_checked(self, values: list[Any]) -> None:
+    def _run_checked(self, values: MachineValues) -> None:
         accesses = fresh_status(self.signature)
         values.insert(len(self.signature.params), address_of(accesses))
         status = self._entry(*values, shared_thread_count())
@@ -119,7 +124,9 @@ class HostFunction(Function):
         if status:
             raise failure(self.name, status)
 
-    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
+    def _bound(
+        self, args: Sequence[object], values: MachineValues
+    ) -> Callable[[], None]:
         c_values = [
             c_type(value) for c_type, value in zip(self._types, values, strict=True)
         ]
@@ -128,19 +135,21 @@ class HostFunction(Function):
 
 
 class _BoundCall:
-    """A function with its C arguments; keeps the arrays alive that they point into."""
+    """A function with its C arguments. It keeps the arrays alive that they point to."""
 
     __slots__ = ("_args", "_c_values", "_entry", "_name")
 
     def __init__(
-        self, name: str, entry: Any, c_values: tuple[Any, ...], args: tuple[Any, ...]
+        self,
+        name: str,
+        entry: CFuncPtr,
+        c_values: tuple[ctypes._SimpleCData[Any], ...],
+        args: tuple[object, ...],
     ) -> None:
-        self._name, self._entry, self._c_values, self._args = (
-            name,
-            entry,
-            c_values,
-            args,
-        )
+        self._name = name
+        self._entry = entry
+        self._c_values = c_values
+        self._args = args
 
     def __call__(self) -> None:
         status = self._entry(*self._c_values)
@@ -148,37 +157,34 @@ class _BoundCall:
             raise failure(self._name, status)
 
 
-def _entry_of(library: ctypes.CDLL, symbol: str) -> Any:
+def _entry_of(library: ctypes.CDLL, symbol: str) -> CFuncPtr:
     try:
         entry = library[symbol]
     except AttributeError as error:
         raise UserError(
             f"the shared object has no function {symbol!r}",
             why=str(error),
-            remedy="compile it again; a file that was made elsewhere may not fit",
+            remedy="compile it again, since the file may come from another version",
         ) from error
     entry.restype = ctypes.c_int32
     return entry
 
 
-def _c_type(param: TensorParam | ScalarParam) -> Any:
+def _c_type(param: TensorParam | ScalarParam) -> type[ctypes._SimpleCData[Any]]:
     if isinstance(param, TensorParam):
         return ctypes.c_void_p
-    return _scalar_type(param.dtype)
-
-
-def _scalar_type(dtype: DType) -> Any:
-    if dtype.is_bool:
+    if param.dtype.is_bool:
         return ctypes.c_uint8
-    if dtype.is_int:
-        sign = "" if dtype.kind == "int" else "u"
-        return getattr(ctypes, f"c_{sign}int{dtype.bits}")
-    return _FLOATS[dtype.bits]
+    if param.dtype.is_float and param.dtype.bits == 16:
+        return ctypes.c_uint16
+    return c_type(param.dtype)
 
 
 def failure(name: str, status: int) -> BaseException:
-    """What to raise when the function `name` returned `status`: what a function that it called
-    has raised, or an error of our own."""
+    """Return the exception for a call of function `name` that returned `status`.
+
+    This is the exception of a registered function that it called, or an error of refcomp.
+    """
     raised = callback.take_raised(status)
     if raised is not None:
         return raised
@@ -189,12 +195,13 @@ def failure(name: str, status: int) -> BaseException:
         )
     return CompilerBug(
         f"{name} returned {status}",
-        why="machine code returns 0, 1 for lack of memory, or what was raised",
+        why="machine code returns 0, 1 if memory is exhausted, or the number of an exception",
     )
 
 
 # Note [Never unloaded]
 # ~~~~~~~~~~~~~~~~~~~~~
-# dlclose would be safe only when no thread can still be inside the object and when it was not the
-# last user of libgomp, whose pooled threads outlive every call: unloading that library under them
-# ends the process. A loaded object costs some ten kilobytes of address space, so it stays.
+# dlclose is safe only if no thread is inside of the object, and if another object still uses
+# libgomp. The pooled threads of libgomp outlive every call, and the process crashes if the library
+# is unloaded while they exist. A loaded object costs about ten kilobytes of address space, so it
+# stays.

@@ -1,9 +1,10 @@
-"""How many threads a parallel region uses: $REFCOMP_NUM_THREADS, else $OMP_NUM_THREADS, else
-the number of processors this process may run on.
+"""The number of threads of a parallel region.
 
-The number is one shared C integer that every call passes on, so that a change reaches functions
-whose arguments were bound before. Ensures: after a fork the child runs serially, since libgomp
-hangs in the child of a parent that has used it.
+It is $REFCOMP_NUM_THREADS, else $OMP_NUM_THREADS, else the number of processors that this process
+may use. One shared C integer holds the number, and every call passes it on. So a change also
+reaches functions whose arguments were bound before.
+
+Ensures: a forked child runs serially, since libgomp hangs in the child of a process that used it.
 """
 
 import ctypes
@@ -19,7 +20,7 @@ _VARIABLE = "REFCOMP_NUM_THREADS"
 
 
 class _Threads:
-    """The state of this process; a count of 0 means that nobody has asked yet."""
+    """The state of this process. A count of 0 means that the number is not yet known."""
 
     def __init__(self) -> None:
         self.count = ctypes.c_int32(0)
@@ -35,26 +36,26 @@ os.register_at_fork(after_in_child=_THREADS.run_serial)
 
 
 def thread_count() -> int:
-    """Threads that a parallel region uses at most; at least 1."""
+    """Return the maximum number of threads of a parallel region, at least 1."""
     return shared_thread_count().value
 
 
 def shared_thread_count() -> ctypes.c_int32:
-    """The one C integer that holds `thread_count()`, also after it is changed."""
+    """Return the C integer that holds `thread_count()` now and after later changes."""
     if _THREADS.count.value == 0:
         set_thread_count(None)
     return _THREADS.count
 
 
 def set_thread_count(count: int | None) -> None:
-    """Use `count` threads from now on; None takes what the environment says now.
+    """Use `count` threads from now on; None reads the environment again.
 
-    UserError when it is not in 1..1024, or more than 1 in a forked process.
+    Raises UserError unless it is in 1..1024, and for more than 1 in a forked process.
     """
     count = _count_from_environment() if count is None else count
     if not isinstance(count, int) or not 1 <= count <= MAX_THREADS:
         raise UserError(
-            f"{count!r} is no number of threads",
+            f"{count!r} is not a number of threads",
             remedy=f"use a number from 1 to {MAX_THREADS}",
         )
     if count > 1 and _THREADS.is_forked:
@@ -71,8 +72,8 @@ def _count_from_environment() -> int:
         return 1
     if text := os.environ.get(_VARIABLE, "").strip():
         return _parse(text)
-    # OpenMP's variable may be a list, one number per level of nesting; like OpenMP's library,
-    # a text that is no number is passed over.
+    # OpenMP's variable may be a list with a number for each level of nesting. Like OpenMP's
+    # library, ignore any other text.
     outermost = re.match(
         r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", "")
     )
@@ -81,15 +82,11 @@ def _count_from_environment() -> int:
 
 
 def _parse(text: str) -> int:
-    if (
-        text.isascii()
-        and text.isdigit()
-        and 1 <= int(text[:9]) <= MAX_THREADS
-        and len(text) < 10
-    ):
+    is_short = text.isascii() and text.isdigit() and len(text) < 10
+    if is_short and 1 <= int(text) <= MAX_THREADS:
         return int(text)
     raise UserError(
-        f"{_VARIABLE} is {reprlib.repr(text)}, which is no number of threads",
+        f"{_VARIABLE} is {reprlib.repr(text)}, which is not a number of threads",
         where=f"environment variable {_VARIABLE}",
         remedy=f"set it to a number from 1 to {MAX_THREADS}, or unset it",
     )

@@ -1,4 +1,4 @@
-"""DeviceModule: the kernels that a Module for a device launches, as its imported module."""
+"""The kernels of a Module for a device, as its imported module."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,8 +10,11 @@ from refcomp.runtime.sources import Disassemble, Sources
 
 
 class DeviceModule:
-    """The code of kernels for one kind of device. Its functions are called by way of the Module
-    that imports it, and are saved with it; those of a bare code object, `bare`, by themselves."""
+    """The code of kernels for one kind of device.
+
+    The Module that imports it calls the kernels, and saves them. Only the `bare` kernels of a code
+    object can be called here.
+    """
 
     imported_modules: tuple["DeviceModule", ...] = ()
 
@@ -31,18 +34,18 @@ class DeviceModule:
 
     @property
     def code(self) -> Source | Binary:
-        """What the device's driver loads."""
+        """The code for the device's driver."""
         return self._code.code
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """The kernels, by their names in the device's text."""
+        """The names of the kernels in the device's code."""
         return tuple(kernel.symbol for kernel in self._code.kernels)
 
     def get_source(self, format: str | None = None) -> str:
-        """The text in `format`, by default that of the device's own language.
+        """Return the text in `format`, by default the one in the device's language.
 
-        UserError when the module has none of that format.
+        Raises UserError if the text is missing.
         """
         return self._sources.get(format)
 
@@ -51,7 +54,7 @@ class DeviceModule:
         return name in self._bare
 
     def __getitem__(self, name: str) -> BareKernel:
-        """The kernel `name` of a bare code object. UserError where there is none."""
+        """Return the kernel `name` of a bare code object. UserError if it is missing."""
         if name in self._bare:
             return self._bare[name]
         if self._bare:
@@ -61,7 +64,7 @@ class DeviceModule:
             )
         raise UserError(
             f"{name!r} cannot be called in the module of a device",
-            why="kernels need a host function that knows their grid and their workspaces",
+            why="the host function of a kernel computes its grid and allocates its workspaces",
             remedy="call the module that imports this one",
         )
 

@@ -1,9 +1,9 @@
-"""Compiles the integer expressions of a host function to Python closures.
+"""A compiler from integer expressions of a host function to Python closures.
 
-Extents, sizes and conditions of a Program's host function are integers and bools of parameters,
-symbols and loop variables. A closure takes the list of values that a call works on, and gives the
-exact value that `refcomp.ir.expr` defines; a bool is 0 or 1. Refuses floats, vectors and reads of
-memory: these are a kernel's work.
+Extents, sizes and conditions of a host function are integers and bools, computed from parameters,
+symbols and loop variables. A closure takes the list of values of a call, and returns the exact
+value that `refcomp.ir.expr` defines; a bool is 0 or 1. Refuses floats, vectors and reads of memory,
+which belong in kernels.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,17 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children
 
+# The variables and buffers of a call, each in its slot: integers, numbers, DeviceMemory.
 Values = list[Any]
 Evaluate = Callable[[Values], int]
 
-# A closure calls those of its operands: deeper trees would not fit Python's stack at a call.
-MOST_DEPTH = 200
+# Of nested operations. A closure calls the closures of its operands, and a call of a module must
+# not exceed Python's stack.
+MAX_DEPTH = 200
 
 
 class Slots:
-    """Where in the list of values each variable and buffer has its place."""
+    """The slots of variables and buffers in the list of values."""
 
     def __init__(self) -> None:
         self._places: dict[Node, int] = {}
@@ -35,34 +37,37 @@ class Slots:
         return len(self._places)
 
     def place(self, item: Node) -> int:
-        """The place of `item`, which it keeps from the first question on."""
+        """Return the slot of `item`. The first call allocates it."""
         return self._places.setdefault(item, len(self._places))
 
 
 def compile_integer(expr: Expr, slots: Slots) -> Evaluate:
-    """A closure that gives the value of `expr`.
+    """Return a closure that computes the value of `expr`.
 
-    Unsupported for what is no scalar integer, and for more than MOST_DEPTH nested operations.
+    Raises Unsupported unless it is a scalar integer of at most MAX_DEPTH nested operations.
     """
-    if _depth(expr) > MOST_DEPTH:
+    if _depth(expr) > MAX_DEPTH:
         raise Unsupported(
-            f"the host cannot evaluate an expression of more than {MOST_DEPTH} nested operations",
-            why="it evaluates extents and sizes in Python, at every call",
+            f"the host cannot evaluate an expression of more than {MAX_DEPTH} nested operations",
+            why="it evaluates extents and sizes in Python, in every call",
             remedy="pass parts of it as scalar arguments",
         )
     return _compile(expr, slots)
 
 
 def _depth(expr: Expr) -> int:
-    """Nodes on the longest way down, at most a little over MOST_DEPTH."""
-    depth, level = 0, [expr]
-    while level and depth <= MOST_DEPTH:
+    """Return the depth of the tree, without going deeper than MAX_DEPTH + 1."""
+    depth = 0
+    level = [expr]
+    while level and depth <= MAX_DEPTH:
         depth += 1
-        level = list(
-            {
-                id(c): c for e in level for c in children(e) if isinstance(c, Expr)
-            }.values()
-        )
+        # By identity, since a shared node would be visited once for each path.
+        below: dict[int, Expr] = {}
+        for parent in level:
+            for child in children(parent):
+                if isinstance(child, Expr):
+                    below[id(child)] = child
+        level = list(below.values())
     return depth
 
 
@@ -92,15 +97,17 @@ def _compile(expr: Expr, slots: Slots) -> Evaluate:
 def _unsupported(expr: Expr) -> Unsupported:
     return Unsupported(
         f"the host cannot evaluate {expr!r}",
-        why=f"it is a {type(expr).__name__} of {expr.dtype}, and between kernels the host works "
-        "with integers only",
+        why=f"it is a {type(expr).__name__} of {expr.dtype}, but between kernels the host computes "
+        "integers only",
         remedy="let a kernel compute it, or pass it as a scalar argument",
     )
 
 
 def _binary(expr: ir.BinaryExpr, slots: Slots) -> Evaluate:
-    a, b = _compile(expr.a, slots), _compile(expr.b, slots)
-    cls, dtype = type(expr), expr.a.dtype
+    a = _compile(expr.a, slots)
+    b = _compile(expr.b, slots)
+    cls = type(expr)
+    dtype = expr.a.dtype
 
     def evaluate(values: Values) -> int:
         result = fold_integers(cls, a(values), b(values), dtype)
@@ -111,30 +118,35 @@ def _binary(expr: ir.BinaryExpr, slots: Slots) -> Evaluate:
 
 
 def _wrapped(evaluate: Evaluate, source: DType | None, target: DType) -> Evaluate:
-    """`evaluate` with its result wrapped to `target`; as it is where `source` says it fits."""
+    """Return `evaluate` with its result converted to `target`, modulo 2 ** bits.
+
+    The conversion is left out if all values of `source`, the type of the result, fit.
+    """
     if target.is_bool:
         return lambda values: int(evaluate(values) != 0)
-    least, most = target.min_value, target.max_value
-    if source is not None and least <= source.min_value and source.max_value <= most:
+    low = target.min_value
+    high = target.max_value
+    if source is not None and low <= source.min_value and source.max_value <= high:
         return evaluate
 
     def wrapped(values: Values) -> int:
         value = evaluate(values)
-        return value if least <= value <= most else wrap(value, target)
+        return value if low <= value <= high else wrap(value, target)
 
     return wrapped
 
 
 def _choice(expr: ir.Select | ir.IfThenElseExpr, slots: Slots) -> Evaluate:
-    # Evaluating the other value too would change nothing: integers have no effects.
-    condition, true_value, false_value = (
-        _compile(e, slots) for e in (expr.condition, expr.true_value, expr.false_value)
-    )
+    # Select evaluates both values, but integers have no effects, so one is enough.
+    condition = _compile(expr.condition, slots)
+    true_value = _compile(expr.true_value, slots)
+    false_value = _compile(expr.false_value, slots)
     return lambda values: (true_value if condition(values) else false_value)(values)
 
 
 def _let(expr: ir.Let, slots: Slots) -> Evaluate:
-    value, place = _compile(expr.value, slots), slots.place(expr.var)
+    value = _compile(expr.value, slots)
+    place = slots.place(expr.var)
     body = _compile(expr.body, slots)
 
     def evaluate(values: Values) -> int:

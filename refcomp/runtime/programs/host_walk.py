@@ -1,14 +1,14 @@
-"""Compiles the host function of a Program to Python closures: what stands around its kernels.
+"""A compiler from the host function of a Program to Python closures.
 
-Needs a function of the `launch` level. A closure takes the list of values of one call: a Memory for
-each buffer, an integer for each variable. So a function compiled once can run in several threads,
-and a workspace belongs to the call that asked for it: its memory is let go when the Allocate's body
-ends, also by an error. A launch with an empty grid or block is skipped.
+Needs a function of the `launch` level. A closure takes the list of values of one call: DeviceMemory
+for each buffer, an integer for each variable. So several threads can run the same closures. A
+workspace belongs to one call, and is released at the end of the Allocate's body, also after an
+error. A launch with an empty grid or block is skipped.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -37,26 +37,27 @@ from refcomp.runtime.programs.host_integers import (
 )
 
 Step = Callable[[Values], None]
+Argument = DeviceMemory | np.generic  # of a kernel
 
-# Nested statements that Python's stack has room for, whatever else lies on it; each is one call.
-_SHALLOW = 200
+# Nested statements, each a Python call, that need no deeper recursion limit.
+_MAX_SHALLOW = 200
 
 
 class HostActions(Protocol):
-    """What a host function does to its device."""
+    """The effects of a host function on its device."""
 
     def allocate(self, size: int) -> DeviceMemory:
-        """Memory of `size` bytes, for a workspace."""
+        """Return memory of `size` bytes for a workspace."""
 
     def launch(
         self,
         kernel: KernelSignature,
-        values: list[Any],
+        values: list[Argument],
         grid: Extents,
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        """As `Launcher.launch`."""
+        """Launch a kernel as `Launcher.launch` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,13 @@ class HostWalk:
     """A compiled host function."""
 
     step: Step
-    length: int
-    depth: int
+    length: int  # of the list of values
+    depth: int  # nested statements
 
     def run(self, values: Values) -> None:
-        """Run on the values of the parameters, then of the symbols, in order."""
+        """Run the function on the values of the parameters and then of the symbols."""
         full = [*values, *[None] * (self.length - len(values))]
-        if self.depth <= _SHALLOW:
+        if self.depth <= _MAX_SHALLOW:
             self.step(full)
         else:
             with deep_recursion():
@@ -80,17 +81,17 @@ class HostWalk:
 def compile_host(
     host: PrimFunc, kernels: Mapping[str, KernelSignature], actions: HostActions
 ) -> HostWalk:
-    """`host` as a HostWalk that does `actions`.
+    """Compile `host` to a HostWalk that performs `actions`.
 
-    Unsupported for expressions that `compile_integer` refuses; UserError for a launch that names
-    no kernel of `kernels` or does not fit it.
+    Raises Unsupported for expressions that `compile_integer` refuses, and UserError for a launch of
+    an unknown kernel or with wrong arguments.
     """
     compiler = _Compiler(kernels, actions)
     for item in (*host.params, *host.symbols):
         compiler.slots.place(item)
     with deep_recursion():
         step = compiler.compile(host.body)
-    return HostWalk(step, len(compiler.slots), compiler.most_depth)
+    return HostWalk(step, len(compiler.slots), compiler.max_depth)
 
 
 class _Compiler:
@@ -98,26 +99,38 @@ class _Compiler:
         self, kernels: Mapping[str, KernelSignature], actions: HostActions
     ) -> None:
         self.slots = Slots()
-        self._kernels, self._actions = kernels, actions
-        self._depth = self.most_depth = 0
+        self._kernels = kernels
+        self._actions = actions
+        self._depth = 0
+        self.max_depth = 0
 
     def compile(self, stmt: Stmt) -> Step:
-        """What runs `stmt`."""
+        """Return a closure that runs `stmt`."""
         self._depth += 1
-        self.most_depth = max(self.most_depth, self._depth)
+        self.max_depth = max(self.max_depth, self._depth)
         step = self._compile(stmt)
         self._depth -= 1
         return step
 
     def _compile(self, stmt: Stmt) -> Step:
-        case = _CASES.get(type(stmt))
-        if case is None:
-            raise UserError(
-                f"the host cannot run a {type(stmt).__name__}",
-                where=repr(stmt),
-                remedy="between kernels stand loops, conditions, lets and workspaces only",
-            )
-        return case(self, stmt)
+        match stmt:
+            case For():
+                return self._loop(stmt)
+            case LetStmt():
+                return self._let(stmt)
+            case IfThenElse():
+                return self._condition(stmt)
+            case Block():
+                return self._block(stmt)
+            case Allocate():
+                return self._allocate(stmt)
+            case LaunchKernel():
+                return self._launch(stmt)
+        raise UserError(
+            f"the host cannot run a {type(stmt).__name__}",
+            where=repr(stmt),
+            remedy="use only loops, conditions, lets and workspaces between kernels",
+        )
 
     def _integer(self, expr: Expr) -> Evaluate:
         return compile_integer(expr, self.slots)
@@ -127,8 +140,10 @@ class _Compiler:
         return lambda values: tuple(part(values) for part in parts)
 
     def _loop(self, stmt: For) -> Step:
-        minimum, extent = self._integer(stmt.minimum), self._integer(stmt.extent)
-        place, body = self.slots.place(stmt.var), self.compile(stmt.body)
+        minimum = self._integer(stmt.minimum)
+        extent = self._integer(stmt.extent)
+        place = self.slots.place(stmt.var)
+        body = self.compile(stmt.body)
 
         def run(values: Values) -> None:
             start = minimum(values)
@@ -139,7 +154,8 @@ class _Compiler:
         return run
 
     def _let(self, stmt: LetStmt) -> Step:
-        value, place = self._integer(stmt.value), self.slots.place(stmt.var)
+        value = self._integer(stmt.value)
+        place = self.slots.place(stmt.var)
         body = self.compile(stmt.body)
 
         def run(values: Values) -> None:
@@ -149,10 +165,8 @@ class _Compiler:
         return run
 
     def _condition(self, stmt: IfThenElse) -> Step:
-        condition, then_case = (
-            self._integer(stmt.condition),
-            self.compile(stmt.then_case),
-        )
+        condition = self._integer(stmt.condition)
+        then_case = self.compile(stmt.then_case)
         else_case = self.compile(stmt.else_case or Block(()))
         return lambda values: (then_case if condition(values) else else_case)(values)
 
@@ -166,12 +180,11 @@ class _Compiler:
         return run
 
     def _allocate(self, stmt: Allocate) -> Step:
-        shape, place = self._integers(stmt.buffer.shape), self.slots.place(stmt.buffer)
-        body, allocate, width = (
-            self.compile(stmt.body),
-            self._actions.allocate,
-            _bytes_of(stmt),
-        )
+        shape = self._integers(stmt.buffer.shape)
+        place = self.slots.place(stmt.buffer)
+        body = self.compile(stmt.body)
+        allocate = self._actions.allocate
+        width = stmt.buffer.dtype.bytes
 
         def run(values: Values) -> None:
             size = width
@@ -186,7 +199,8 @@ class _Compiler:
         return run
 
     def _launch(self, stmt: LaunchKernel) -> Step:
-        kernel, launch = self._kernel_of(stmt), self._actions.launch
+        kernel = self._kernel_of(stmt)
+        launch = self._actions.launch
         extents_of = self._integers((*stmt.grid, *stmt.block))
         shared_bytes_of = self._integers(stmt.shared_bytes)
         readers = tuple(
@@ -207,48 +221,35 @@ class _Compiler:
         kernel = self._kernels.get(stmt.kernel)
         if kernel is None:
             raise UserError(
-                f"there is no kernel {stmt.kernel} to launch",
+                f"unknown kernel {stmt.kernel}",
                 where=repr(stmt),
-                remedy=f"the kernels are {', '.join(self._kernels) or 'none'}",
+                remedy=f"launch one of: {', '.join(self._kernels) or 'none'}",
             )
         given = [
             None if isinstance(arg, Buffer) else arg.dtype for arg in stmt.arguments
         ]
         if given != list(kernel.params):
             raise UserError(
-                f"the kernel {kernel.name} is launched with other arguments than it takes",
+                f"the kernel {kernel.name} is launched with wrong arguments",
                 where=repr(stmt),
-                why=f"it takes {_told(kernel.params)}, and is given {_told(given)}",
+                why=f"it takes {_describe(kernel.params)}, not {_describe(given)}",
                 remedy="build the module again",
             )
         return kernel
 
 
-def _bytes_of(stmt: Allocate) -> int:
-    return stmt.buffer.dtype.bytes
+def _describe(params: Iterable[DType | None]) -> str:
+    names = ["buffer" if dtype is None else str(dtype) for dtype in params]
+    return f"({', '.join(names)})"
 
 
-def _told(params: "list[DType | None] | tuple[DType | None, ...]") -> str:
-    return (
-        f"({', '.join('buffer' if dtype is None else str(dtype) for dtype in params)})"
-    )
-
-
-def _reader(place: int, dtype: DType | None) -> Callable[[Values], Any]:
-    """What gives a kernel's argument: the Memory as it is, a number as a numpy scalar."""
+def _reader(place: int, dtype: DType | None) -> Callable[[Values], Argument]:
+    """Return a closure that reads a kernel's argument from the values of a call."""
     if dtype is None:
         return lambda values: values[place]
-    number: Any = to_numpy(dtype).type
-    if dtype.bits == 16 and dtype.is_float:  # the value of a call is its 16 bits
-        return lambda values: np.uint16(values[place]).view(number)
+    number: Callable[[int | float], np.generic] = to_numpy(dtype).type
+    # The machine value of f16 and bf16 is their 16 bits.
+    if dtype.bits == 16 and dtype.is_float:
+        element = to_numpy(dtype)
+        return lambda values: np.uint16(values[place]).view(element)
     return lambda values: number(values[place])
-
-
-_CASES: dict[type[Any], Callable[[_Compiler, Any], Step]] = {
-    For: _Compiler._loop,
-    LetStmt: _Compiler._let,
-    IfThenElse: _Compiler._condition,
-    Block: _Compiler._block,
-    Allocate: _Compiler._allocate,
-    LaunchKernel: _Compiler._launch,
-}

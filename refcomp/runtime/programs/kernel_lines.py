@@ -1,13 +1,15 @@
-"""Errors that name lines of the kernels' loop IR, told with what stands there and what made it.
+"""Explanations of errors that name lines of the kernels' loop IR.
+
+If an error contains
 
     ... made of kernels.ir:12 ...
 
-gets, from the texts that are kept with the code (`kernels` and `lines`),
+it gets the line and its origin, from the texts that are kept with the code (`kernels` and `lines`):
 
     kernels.ir:12 is C@[t] = A@[t] + B@[t] (stage C)
       in for t in range(64) threadIdx.x { (stage C, axis i.inner, by bind, at vector_add.py:9)
 
-Whoever runs kernels without knowing the compiler (an emulator, a debugger) can so be understood.
+So a program that runs kernels (an emulator, a debugger) need not know the compiler.
 """
 
 import json
@@ -17,35 +19,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from refcomp.foundation.errors import RefcompError
 
 _PLACE = re.compile(r"kernels\.ir:(\d+)")
-_MOST_AROUND = 3
-_KERNELS, _LINES = "kernels", "lines"
+_MAX_ENCLOSING = 3  # statements that are shown around a line
+# Names of the source texts.
+_KERNELS = "kernels"
+_LINES = "lines"
 
-Origin = Sequence[str]
+Origin = Sequence[str]  # stage, axis, primitive, the user's line
 
 
 def explain_lines(error: RefcompError, sources: Mapping[str, str]) -> None:
-    """Adds to `error.why` the statements whose lines the error names; nothing where `sources` do
-    not have them."""
-    told = f"{error.where or ''} {error.why or ''}"
-    numbers = dict.fromkeys(int(match) for match in _PLACE.findall(told))
+    """Add the statements of the lines that the error names to `error.why`.
+
+    Does nothing if `sources` lack the texts.
+    """
+    text = f"{error.where or ''} {error.why or ''}"
+    numbers = dict.fromkeys(int(match) for match in _PLACE.findall(text))
     if not numbers or not {_KERNELS, _LINES} <= set(sources):
         return
     lines = sources[_KERNELS].split("\n")
-    origins = {
-        int(n): told for n, told in json.loads(sources[_LINES])["origins"].items()
-    }
-    legend = [text for n in numbers for text in _explained(n, lines, origins)]
+    found: dict[str, Origin] = json.loads(sources[_LINES])["origins"]
+    origins = {int(number): origin for number, origin in found.items()}
+    legend = [line for n in numbers for line in _explanation(n, lines, origins)]
     error.why = "\n    ".join([error.why or "", *legend]).lstrip()
 
 
-def _explained(
+def _explanation(
     number: int, lines: Sequence[str], origins: Mapping[int, Origin]
 ) -> Iterator[str]:
     if not 1 <= number <= len(lines):
         return
     yield f"kernels.ir:{number} is {_statement(number, lines, origins)}"
-    made = [n for n in _around(number, lines) if n in origins and origins[n][2]]
-    for line in made[:_MOST_AROUND]:
+    # Only statements that a primitive made: the user knows the others.
+    enclosing = [n for n in _enclosing(number, lines) if n in origins and origins[n][2]]
+    for line in enclosing[:_MAX_ENCLOSING]:
         yield f"  in {_statement(line, lines, origins)}"
 
 
@@ -58,8 +64,8 @@ def _statement(number: int, lines: Sequence[str], origins: Mapping[int, Origin])
     return f"{text} ({', '.join(f'{name} {value}' for name, value in parts if value)})"
 
 
-def _around(number: int, lines: Sequence[str]) -> Iterator[int]:
-    """The lines that open what a line stands in, the innermost first."""
+def _enclosing(number: int, lines: Sequence[str]) -> Iterator[int]:
+    """Yield the first lines of the enclosing statements, the innermost first."""
     depth = _indent(lines[number - 1])
     for line in range(number - 1, 0, -1):
         text = lines[line - 1]

@@ -1,16 +1,18 @@
-"""ProgramFunction: a Program's host function run in Python, its kernels on a device.
+"""Programs as callables: the host function runs in Python, its kernels run on a device.
 
-A call checks its arguments, which must lie on the device, then walks the host function. Kernels are
-queued in order, and a call may return before they are done: `asnumpy` and `device.sync` wait. The
-code of the kernels is loaded when the device is there, else at the first call, which tells what is
-missing. Where the arrays lie on another device of such a driver (a further GPU, an emulated one),
-the call runs there, and the code is loaded there, too. Calls may be made by several threads.
+A call checks its arguments, whose arrays must be on the device, and runs the host function. Kernels
+are queued in order. A call may return before they are done; `asnumpy` and `device.sync` wait.
+
+The code of the kernels is loaded when the module is made. If the device does not exist then, the
+first call loads the code, or raises an error that says what is missing. If the arrays are on
+another device with the same driver (a second GPU, an emulated one), the call runs there, and loads
+the code there, too. Several threads may call.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import cast
 
 from refcomp.foundation.artifacts import Binary, Signature, Source, TensorParam
 from refcomp.foundation.errors import RefcompError
@@ -19,7 +21,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory
-from refcomp.runtime.function import Function
+from refcomp.runtime.function import Function, MachineValues
 from refcomp.runtime.launch import (
     DeviceDriver,
     Extents,
@@ -27,13 +29,15 @@ from refcomp.runtime.launch import (
     Launcher,
     check_launch,
 )
-from refcomp.runtime.programs.host_walk import compile_host
+from refcomp.runtime.programs.host_walk import Argument, compile_host
 from refcomp.runtime.programs.kernel_lines import explain_lines
 
 
 class DeviceCode:
-    """The code of a module's kernels and what is loaded of it, shared by the functions. `sources`
-    are the texts that it was made of, by language."""
+    """The code of a module's kernels, which all functions share, on one device.
+
+    `sources` are its source texts by language.
+    """
 
     def __init__(
         self,
@@ -42,14 +46,16 @@ class DeviceCode:
         device: Device,
         sources: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.code, self.kernels, self.device = code, tuple(kernels), device
+        self.code = code
+        self.kernels = tuple(kernels)
+        self.device = device
         self.sources = sources
         self._lock = Lock()
         self._loaded: tuple[Launcher, DeviceLimits] | None = None
         self._elsewhere: dict[Device, DeviceCode] = {}
 
     def on(self, device: Device) -> "DeviceCode":
-        """The same code on another device."""
+        """Return the same code on another device."""
         if device == self.device:
             return self
         other = DeviceCode(self.code, self.kernels, device, self.sources)
@@ -58,25 +64,21 @@ class DeviceCode:
     @property
     def driver(self) -> DeviceDriver:
         """The driver of the device, which runs kernels."""
-        driver: Any = self.device.driver
-        result: DeviceDriver = driver
-        return result
+        return cast(DeviceDriver, self.device.driver)
 
     def load(self) -> tuple[Launcher, DeviceLimits]:
-        """What launches the kernels, and within which limits.
+        """Return the launcher of the kernels, and the limits of the device.
 
-        UserError when the device does not exist; ToolchainError when it refuses the code.
+        Raises UserError if the device does not exist, and ToolchainError if it refuses the code.
         """
         if self._loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    self._loaded = self._load()
+                    self.device.require()
+                    index = self.device.index
+                    launcher = self.driver.load(index, self.code, self.kernels)
+                    self._loaded = (launcher, self.driver.limits(index))
         return self._loaded
-
-    def _load(self) -> tuple[Launcher, DeviceLimits]:
-        self.device.require()
-        launcher = self.driver.load(self.device.index, self.code, self.kernels)
-        return launcher, self.driver.limits(self.device.index)
 
 
 class ProgramFunction(Function):
@@ -89,7 +91,9 @@ class ProgramFunction(Function):
 
     def __init__(self, signature: Signature, host: PrimFunc, code: DeviceCode) -> None:
         super().__init__(signature, code.device)
-        self._code, self._host, self._home = code, host, str(code.device)
+        self._code = code
+        self._host = host
+        self._home = str(code.device)
         self._elsewhere: dict[Device, ProgramFunction] = {}
         self._tensors = [
             place
@@ -99,16 +103,17 @@ class ProgramFunction(Function):
         kernels = {kernel.name: kernel for kernel in code.kernels}
         self._walk = compile_host(host, kernels, self)
 
-    def __call__(self, *args: Any, **named: Any) -> None:
+    def __call__(self, *args: object, **named: object) -> None:
         if named:
             raise self.refusal_of_names(named)
         there = self._where(args)
         if there is not self:
             return there(*args)
-        self._code.load()  # before the arguments: none can lie on a device that is not there
+        # Load before the check of arguments: a missing device is the better error.
+        self._code.load()
         super().__call__(*args)
 
-    def bind(self, *args: Any) -> Callable[[], None]:
+    def bind(self, *args: object) -> Callable[[], None]:
         there = self._where(args)
         if there is not self:
             return there.bind(*args)
@@ -116,7 +121,7 @@ class ProgramFunction(Function):
         return super().bind(*args)
 
     def on(self, device: Device) -> Function:
-        """The function on `device`. UserError when its driver is not one for this code."""
+        """Return the function on `device`. UserError if its driver is another one."""
         if device == self.device or type(device.driver) is not type(self.device.driver):
             return super().on(device)
         found = self._elsewhere.get(device)
@@ -125,63 +130,64 @@ class ProgramFunction(Function):
             found = self._elsewhere.setdefault(device, other)
         return found
 
-    def _where(self, args: Sequence[Any]) -> Function:
-        """The function on the device that the first array on such a device lies on; where none
-        does, this one."""
-        first = (
-            args[self._tensors[0]]
-            if self._tensors and len(args) > self._tensors[0]
-            else None
-        )
-        if type(first) is NDArray and first.form[2] == self._home:
-            return self
-        for array in (args[place] for place in self._tensors if place < len(args)):
-            if type(array) is NDArray and type(array.device.driver) is type(
-                self.device.driver
-            ):
+    def _where(self, args: Sequence[object]) -> Function:
+        """Return the function for the device of the first array whose driver is this one's."""
+        driver_type = type(self.device.driver)
+        for place in self._tensors:
+            array = args[place] if place < len(args) else None
+            if type(array) is not NDArray:
+                continue
+            # Comparing texts is fast, and most arrays are on the home device.
+            if array.form[2] == self._home:
+                return self
+            if type(array.device.driver) is driver_type:
                 return self.on(array.device)
         return self
 
-    def _run(self, args: Sequence[Any], values: list[Any]) -> None:
+    def _run(self, args: Sequence[object], values: MachineValues) -> None:
         values = self._with_memory(args, values)
         if not self.signature.checks:
             self._walk.run(values)
             return
-        status, driver, index = (
-            fresh_status(self.signature),
-            self._code.driver,
-            self.device.index,
-        )
+        driver = self._code.driver
+        index = self.device.index
+        status = fresh_status(self.signature)
         memory = driver.allocate(index, status.nbytes)
         driver.upload(index, status, memory)
         values.insert(len(self.signature.params), memory)
         self._walk.run(values)
-        driver.download(index, memory, status)  # it waits for the kernels
+        driver.download(index, memory, status)  # waits for the kernels
         require_in_bounds(self.signature, status)
 
-    def _bound(self, args: Sequence[Any], values: list[Any]) -> Callable[[], None]:
+    def _bound(
+        self, args: Sequence[object], values: MachineValues
+    ) -> Callable[[], None]:
         bound = self._with_memory(args, values)
         return lambda: self._walk.run(bound)
 
-    def _with_memory(self, args: Sequence[Any], values: list[Any]) -> list[Any]:
-        """`values` with the memory of an array in place of its address."""
+    def _with_memory(
+        self, args: Sequence[object], values: MachineValues
+    ) -> MachineValues:
+        """Replace the address of each array in `values` by its memory, and return them."""
         for place in self._tensors:
-            values[place] = args[place].memory
+            array = args[place]
+            assert isinstance(array, NDArray)
+            values[place] = array.memory
         return values
 
     def allocate(self, size: int) -> DeviceMemory:
-        """Memory for a workspace of one call."""
+        """Return memory for a workspace of one call."""
         return self.device.driver.allocate(self.device.index, size)
 
     def launch(
         self,
         kernel: KernelSignature,
-        values: list[Any],
+        values: list[Argument],
         grid: Extents,
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        """Queue a kernel. UserError when the device's limits do not allow its block."""
+        """Queue a kernel. UserError if the launch exceeds the device's limits."""
         launcher, limits = self._code.load()
         check_launch(kernel, grid, block, shared_bytes, limits, self.device)
         try:

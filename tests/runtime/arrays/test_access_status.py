@@ -36,8 +36,8 @@ def test_an_error_says_what_where_why_and_what_to_do():
         "f reads from A out of bounds: index 70 in dimension 1, which has 64 elements (n)",
         "  where: B[i] = A[0, I[i]] (stage B, at f.py:3)",
         "  why: the index is I[i]",
-        "  what to do: correct the data, the index or the loops, so that it lies in 0 to 63, or "
-        "guard the access by if_then_else; the outputs of this call are undefined",
+        "  what to do: correct the data, the index or the loops, so that the index is from 0 to "
+        "63, or guard the access by if_then_else; the outputs of this call are undefined",
     ]
 
 
@@ -45,7 +45,7 @@ def test_the_first_access_is_named_and_the_others_are_counted():
     error = _error((1, (64, 64, 64)), (0, (-3, 70, 64)))
     assert error.what.startswith("f reads from A out of bounds: index -3 in dimension 1")
     assert error.why == (
-        "the index is I[i]; wrong indices lie from -3 to 70; 1 other access was out of bounds, too"
+        "the index is I[i]; wrong indices are from -3 to 70; 1 other access was out of bounds, too"
     )
     assert _error((1, (64, 64, 64))).what == (
         "f writes to B out of bounds: index 64 in dimension 0, which has 64 elements"
@@ -59,13 +59,13 @@ def test_the_ends_of_i64_are_wrong_indices_like_others(index):
 
 def test_words_that_threads_raced_for_are_still_wrong_indices():
     error = _error((1, (90, 70, 64)))
-    assert "index 90" in error.what and "wrong indices lie from 70 to 90" in error.why
+    assert "index 90" in error.what and "wrong indices are from 70 to 90" in error.why
 
 
 def test_an_empty_dimension_has_a_remedy_of_its_own():
     error = _error((0, (0, 0, 0)))
     assert "which has 0 elements (n)" in error.what
-    assert error.remedy.startswith("pass an array that has elements, or guard the access")
+    assert error.remedy.startswith("pass an array with elements, or guard the access")
     assert "which has 1 element (n)" in _error((0, (1, 1, 1))).what
 
 

@@ -56,9 +56,9 @@ def test_the_number_of_arguments() -> None:
         with pytest.raises(UserError) as caught:
             checks.check(args)
         assert str(caught.value) == (
-            f"matmul takes 4 arguments, {len(args)} were given\n"
+            f"matmul takes 4 arguments, not {len(args)}\n"
             f"  where: {MATMUL}\n"
-            "  what to do: pass A, B, C, alpha; outputs are passed too: "
+            "  what to do: pass A, B, C, alpha; outputs are arguments, too: "
             "refcomp.empty(shape, dtype)"
         )
 
@@ -133,7 +133,7 @@ def test_a_function_of_another_device() -> None:
 
 
 def test_signatures_are_checked_at_once() -> None:
-    with pytest.raises(UserError, match="the symbol n cannot be read off"):
+    with pytest.raises(UserError, match="no argument's shape determines the symbol n"):
         EntryChecks(Signature("f", (TensorParam("A", F32, (("floordiv", "n", 2),)),), ("n",)))
 
 
@@ -150,7 +150,7 @@ def test_scalars_in_shapes_are_told_apart() -> None:
 
 
 def test_many_shapes_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_checks, "_FORMS_KEPT", 4)
+    monkeypatch.setattr(entry_checks, "_MAX_KNOWN", 4)
     checks = EntryChecks(MATMUL)
     for n in range(11):
         assert checks.check((*_arrays(n), 1.0))[4] == n

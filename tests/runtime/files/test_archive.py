@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there(path: str, tmp_path: Path) -> None:
         (
             b"\x7fELF\x02",
             "is a bare shared object, not a module file",
-            "it does not tell the argum",
+            "it does not describe the argum",
         ),
         (b"PK\x03\x04" + b"\0" * 50, "is damaged", "File is not a zip file"),
     ],
@@ -125,14 +125,14 @@ def test_foreign_files(path: str, data: bytes, what: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("members", "why"),
     [
-        ([("readme.txt", b"")], "of a foreign or repeated member 'readme.txt'"),
+        ([("readme.txt", b"")], "it has a foreign or repeated member 'readme.txt'"),
         ([("manifest.json", b"{}"), ("../evil", b"")], "foreign or repeated member '../evil'"),
         ([("manifest.json", b"{}")] * 2, "foreign or repeated member 'manifest.json'"),
         ([("binary", b"")], "it has no member manifest.json"),
         ([], "it has no member manifest.json"),
         (
             [("manifest.json", b"{}"), *((f"sources/s{k}", b"") for k in range(70))],
-            "it has 71 members, and module files have at most 64",
+            "it has 71 members, but module files have at most 64",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_foreign_archives(path: str, members: list[tuple[str, bytes]], why: str)
 @pytest.mark.search
 def test_many_equal_names_are_refused_by_their_number(path: str) -> None:
     _zip(path, [("manifest.json", b"{}")] * 20_000)
-    assert str(_refusal(path).why) == "it has 20000 members, and module files have at most 64"
+    assert str(_refusal(path).why) == "it has 20000 members, but module files have at most 64"
 
 
 def test_names_are_compared_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_archives_that_unpack_to_too_much(path: str, monkeypatch: pytest.MonkeyP
     _zip(path, [("manifest.json", b"{}"), ("binary", b"\0" * 1001)], zipfile.ZIP_DEFLATED)
     assert _refusal(path).what == f"{path} would unpack to 1003 bytes, the largest member to 1001"
     _zip(path, [("manifest.json", b"{}" * 400), ("binary", b"\0" * 900)])
-    assert str(_refusal(path).why) == "module files hold at most 1500 bytes, 1000 in one member"
+    assert str(_refusal(path).why) == "module files have at most 1500 bytes, 1000 in one member"
 
 
 @pytest.mark.search

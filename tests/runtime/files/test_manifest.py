@@ -76,7 +76,7 @@ def test_another_version() -> None:
     assert text == (
         f"file was written by refcomp 9.9 (format 1), this is refcomp {refcomp.__version__} "
         "(format 1)\n"
-        "  why: how machine code is called may differ between versions\n"
+        "  why: the calling convention of machine code may differ between versions\n"
         "  what to do: compile and save the module again, or install refcomp 9.9"
     )
     for change in ({"format_version": 2}, {"format_version": None}, {"refcomp_version": [1]}):
@@ -85,7 +85,7 @@ def test_another_version() -> None:
 
 def test_another_machine() -> None:
     assert _refusal(_changed(lambda m: m.update(machine="vax"))) == (
-        f"file holds code for vax, this machine is {machine.machine()}\n"
+        f"file has code for vax, this machine is {machine.machine()}\n"
         "  what to do: compile and save the module on this machine"
     )
 
@@ -104,14 +104,14 @@ def test_changed_members() -> None:
     members = pack(CONTENTS)
     for name in ("binary", "sources/llvm"):
         text = _refusal(members | {name: members[name] + b"!"})
-        assert f"file is damaged\n  why: member {name} is not what was saved" in text
+        assert f"file is damaged\n  why: member {name} was changed after saving" in text
 
 
 def test_missing_and_added_members() -> None:
     members = pack(CONTENTS)
     without = {name: data for name, data in members.items() if name != "binary"}
     for changed, name in ((without, "binary"), (members | {"sources/x": b""}, "sources/x")):
-        assert f"members and manifest disagree about {name}" in _refusal(changed)
+        assert f"manifest and members differ in {name}" in _refusal(changed)
 
 
 @pytest.mark.parametrize("raw", [b"[]", b'{"format": "zip"}', b"null"])

@@ -176,7 +176,7 @@ def assert_every_use_says(driver: HipDriver, *words: str) -> None:
     }
     assert not gpu.exist
     for name, use in uses.items():
-        with pytest.raises(UserError, match="there is no device rocm:0") as caught:
+        with pytest.raises(UserError, match="this machine has no device rocm:0") as caught:
             use()
         assert all(word in str(caught.value) for word in words), name
 

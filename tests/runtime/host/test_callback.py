@@ -106,7 +106,7 @@ def test_what_was_raised_is_not_kept(register):
 
 
 def test_errors_that_nobody_asks_for_are_forgotten(monkeypatch):
-    monkeypatch.setattr(callback, "_MOST_KEPT", 3)
+    monkeypatch.setattr(callback, "_MAX_KEPT", 3)
     numbers = [callback._keep(ValueError(k)) for k in range(5)]
     kept = [callback.take_raised(number) for number in numbers]
     assert [k if k is None else k.args[0] for k in kept] == [None, None, 2, 3, 4]

@@ -55,7 +55,7 @@ def test_own_variable_must_be_a_number(monkeypatch: pytest.MonkeyPatch, text: st
     with pytest.raises(UserError) as caught:
         threads.thread_count()
     shown = reprlib.repr(text)  # which leaves out the middle of a long one
-    assert caught.value.what == f"REFCOMP_NUM_THREADS is {shown}, which is no number of threads"
+    assert caught.value.what == f"REFCOMP_NUM_THREADS is {shown}, which is not a number of threads"
     assert caught.value.where == "environment variable REFCOMP_NUM_THREADS"
     assert caught.value.remedy == "set it to a number from 1 to 1024, or unset it"
 
@@ -65,7 +65,7 @@ def test_set_by_hand() -> None:
     threads.set_thread_count(7)
     assert threads.thread_count() == 7 == shared.value
     for count in (0, -1, 1025, "2", 1.0):
-        with pytest.raises(UserError, match=r"is no number of threads\n.*from 1 to 1024"):
+        with pytest.raises(UserError, match=r"is not a number of threads\n.*from 1 to 1024"):
             threads.set_thread_count(count)  # type: ignore[arg-type]
     assert threads.thread_count() == 7
 

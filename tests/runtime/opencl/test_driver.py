@@ -53,7 +53,9 @@ class TestAbsence:
     def test_without_pyopencl(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pyopencl", None)
         message = _absent(OpenCLDriver())
-        assert message.startswith("there is no device opencl:0\n  why: pyopencl cannot be imported")
+        assert message.startswith(
+            "this machine has no device opencl:0\n  why: pyopencl cannot be imported"
+        )
         assert "what to do: pip install pyopencl; apt-get install pocl-opencl-icd" in message
 
     def test_without_platforms(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +129,7 @@ class TestOnPocl:
 
     def test_a_device_that_is_one_too_many(self) -> None:
         count = refcomp.opencl().driver.count()
-        with pytest.raises(UserError, match=rf"this machine has {count} of kind opencl"):
+        with pytest.raises(UserError, match=rf"it has {count} of kind opencl"):
             refcomp.opencl(count).require()
 
     def test_it_takes_opencl_text_only(self) -> None:

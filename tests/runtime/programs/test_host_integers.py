@@ -12,7 +12,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, FloatImm, IntImm, Var
 from refcomp.ir.parser import parse_expr
 from refcomp.oracle.interpreter.scalars import OPERATORS, make_scalar
-from refcomp.runtime.programs.host_integers import MOST_DEPTH, Slots, compile_integer
+from refcomp.runtime.programs.host_integers import MAX_DEPTH, Slots, compile_integer
 
 _INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u32", "u64"]
 _BINARY = sorted(
@@ -79,7 +79,7 @@ def test_bools_lets_and_choices() -> None:
     ],
 )
 def test_what_the_host_cannot_evaluate(expr: Expr) -> None:
-    with pytest.raises(Unsupported, match=r"the host cannot evaluate .*(\n.*)*works with integers"):
+    with pytest.raises(Unsupported, match=r"the host cannot evaluate .*(\n.*)*computes integers"):
         compile_integer(expr, Slots())
 
 
@@ -88,8 +88,8 @@ def test_depth_is_limited_but_not_size() -> None:
     slots = Slots()
     slots.place(n)
     expr = n
-    for _ in range(MOST_DEPTH - 1):
+    for _ in range(MAX_DEPTH - 1):
         expr = expr + n
-    assert compile_integer(expr, slots)([3]) == 3 * MOST_DEPTH
-    with pytest.raises(Unsupported, match=f"of more than {MOST_DEPTH} nested operations"):
+    assert compile_integer(expr, slots)([3]) == 3 * MAX_DEPTH
+    with pytest.raises(Unsupported, match=f"of more than {MAX_DEPTH} nested operations"):
         compile_integer(expr + n, slots)

@@ -102,7 +102,7 @@ def test_arrays_of_the_host_are_refused() -> None:
         with pytest.raises(UserError) as caught:
             _add(fake_device(_fake()))(arg, arg, arg)
         assert "argument A (1 of 3) lies on cpu:0, expected on fake:0" in str(caught.value)
-        assert "refcomp.nd.array(a, x.device), of an array x that" in str(caught.value)
+        assert "refcomp.nd.array(a, x.device), of an array x on" in str(caught.value)
 
 
 def test_outputs_of_the_host_are_refused() -> None:
@@ -123,7 +123,7 @@ def test_a_block_beyond_the_device() -> None:
     driver = _fake()
     device = fake_device(driver)
     array = refcomp.array(np.zeros(65, np.float32), device)
-    with pytest.raises(UserError, match="the kernel back asks for 65 threads in threadIdx.x"):
+    with pytest.raises(UserError, match="the kernel back needs 65 threads in threadIdx.x"):
         _steps(device)(array, 2)
     assert driver.held == 1
 
