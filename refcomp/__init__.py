@@ -92,7 +92,10 @@ _SOURCES = {
     "refcomp.graph.executor": "GraphExecutor",
 }
 _HOME = {name: module for module, names in _SOURCES.items() for name in names.split()}
-_RENAMED = {"convert": ("refcomp.ir.promotion", "as_expr"), "pow": ("refcomp.te.maths", "power")}
+_RENAMED = {
+    "convert": ("refcomp.ir.promotion", "as_expr"),
+    "pow": ("refcomp.te.maths", "power"),
+}
 
 # Modules by their classic names.
 _CLASSIC = {

@@ -54,12 +54,16 @@ def build(
         ToolchainError: a tool is missing or fails.
     """
     if target_host is not None and as_target(target_host).kind != "llvm":
-        raise UserError(f"a host function cannot be compiled for {target_host}", remedy='"llvm"')
+        raise UserError(
+            f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
+        )
     chosen = as_target(target)
     if not isinstance(inputs, Schedule):
         return build_functions([inputs], chosen)
     if args is None:
-        raise UserError("a schedule is built without arguments", remedy="pass args=[A, B, C]")
+        raise UserError(
+            "a schedule is built without arguments", remedy="pass args=[A, B, C]"
+        )
     if current_options().certify:
         certify_build(inputs, args, name, chosen.kind)
     return _build_lowered([with_entry_conditions(lower(inputs, args, name))], chosen)
@@ -73,7 +77,9 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
             remedy="pass a list such as [refcomp.lower(schedule, [A, B, C])]",
         )
     if not funcs:
-        raise UserError("the list of functions to build is empty", remedy="pass at least one")
+        raise UserError(
+            "the list of functions to build is empty", remedy="pass at least one"
+        )
     chosen = as_target(target)
     for func in funcs:
         _check_given(func)

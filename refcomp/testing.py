@@ -20,7 +20,9 @@ def assert_allclose(
     found = as_numpy(actual)
     wanted = as_numpy(desired)
     # numpy's own function would broadcast one shape to the other.
-    assert found.shape == wanted.shape, f"shapes differ: {found.shape}, expected {wanted.shape}"
+    assert found.shape == wanted.shape, (
+        f"shapes differ: {found.shape}, expected {wanted.shape}"
+    )
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, verbose=True)
 
 

@@ -28,7 +28,7 @@ MAX_TOKENS, MAX_WIDTH = 9.5, 88  # a code line; columns that 90 % of the lines k
 # fmt: off
 UNREVISED = (
     "arith", "cli", "driver", "emulator", "foundation", "frontend",
-    "graph", "hip", "ir", "oracle", "passes",
+    "graph", "hip", "ir", "passes",
     "runtime", "te", "toolchain", "topi",
 )
 # fmt: on

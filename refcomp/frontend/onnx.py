@@ -51,9 +51,8 @@ def from_onnx(
 
 def _onnx() -> Any:
     try:
-        import onnx.numpy_helper  # noqa: PLC0415
-
         import onnx  # noqa: PLC0415  optional
+        import onnx.numpy_helper  # noqa: PLC0415
     except ImportError as error:
         raise UserError(
             "reading an ONNX model needs the package onnx, which is not installed",
