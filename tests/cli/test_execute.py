@@ -186,7 +186,7 @@ def test_a_bare_shared_object_is_refused(cli: Cli) -> None:
     result = cli("execute", input=b"\x7fELF no more")
     assert result.exit_code == 4
     assert "bare shared object" in result.stderr
-    assert "code of AMD GPUs is loaded by refcomp.load_code_object" in result.stderr
+    assert "code for AMD GPUs, use refcomp.load_code_object" in result.stderr
 
 
 @pytest.mark.llvm
