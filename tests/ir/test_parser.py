@@ -225,7 +225,9 @@ def test_checks_are_read_back():
     assert print_func(func) == _CHECKED
     for wrong in ("7", '"reads A"', "x"):
         begin, end = _CHECKED.index('"'), _CHECKED.index(" {")
-        with pytest.raises(UserError, match=r"in.txt:\d:\d+: (expected a text|'reads A' desc)"):
+        with pytest.raises(
+            UserError, match=r"in.txt:\d:\d+: (expected a text|'reads A' does not desc)"
+        ):
             parse_func(_CHECKED[:begin] + wrong + _CHECKED[end:], "in.txt")
     with pytest.raises(UserError, match=r"takes an i64\[1, 3\] out last"):
         parse_func(_CHECKED.replace("i64[1, 3]", "i64[2, 3]"))

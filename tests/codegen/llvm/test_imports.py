@@ -210,5 +210,7 @@ def test_a_definition_that_cannot_be_read_is_refused():
 
 
 def test_a_text_that_defines_nothing_is_refused():
-    with pytest.raises(UserError, match="import_llvm is 'micro.ll', which defines no function"):
+    with pytest.raises(
+        UserError, match="import_llvm is 'micro.ll', which does not define a function"
+    ):
         halved("micro.ll")

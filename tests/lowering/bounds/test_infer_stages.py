@@ -94,7 +94,9 @@ def test_a_mark_that_does_not_fit_the_region():
 def test_a_parallel_loop_in_a_kernel():
     s, a, b, c = _bound()
     s[b].parallel(b.op.axis[0])
-    with pytest.raises(UserError, match=r"cannot parallel axis i of stage B(.|\n)*bind the loop"):
+    with pytest.raises(
+        UserError, match=r"cannot parallelize axis i of stage B(.|\n)*bind the loop"
+    ):
         refcomp.lower(s, [a, c])
 
 
