@@ -25,7 +25,9 @@ PHRASES = re.compile(
 # Programs, tables and signatures inside of prose: indented text, fences, rows, doctests.
 CODE = re.compile(r"( {4}|```|\||>>>|\.\.\. )")
 # Where a sentence ends: before a capital, at an empty line, or where an item of a list begins.
-SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+(?=[`\"'(*]*[A-Z0-9])|\n\s*\n|\n\s*(?:[-*]|\d+\.|\w+:) ")
+SENTENCE_END = re.compile(
+    r"(?<=[.!?;:])\s+(?=[`\"'(*]*[A-Z0-9])|\n\s*\n|\n\s*(?:[-*]|\d+\.|\w+:|\S+(?:\.py|/)) "
+)
 MESSAGE = re.compile(r"[A-Za-z]+,? [a-z]+,? [a-z]+")  # a string that reads as a sentence
 
 

@@ -1,4 +1,4 @@
-"""From a function of the loop IR to a callable: which passes run, which compiler, which device.
+"""From a function of the loop IR to a callable: passes, compiler and device of each target.
 
 steps.py             the steps of every pipeline, in order, each with its reason
 backend.py           the record of a back end, and the register of all

@@ -46,7 +46,7 @@ class CompiledFunctions:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a loader needs beside the code."""
+    """The input of a loader beside the code."""
 
     signatures: tuple[Signature, ...]  # how each function is called
     sources: Mapping[str, str]  # texts from before the code, by language

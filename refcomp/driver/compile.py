@@ -69,7 +69,7 @@ def printer_of(target: Target) -> Print:
 def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
     """Return the texts behind the pipeline, by stage: what is compiled, and the assembly.
 
-    A record without `texts` compiles at once, since only its code tells which texts there are.
+    A record without `texts` compiles at once, since only its code shows which texts exist.
     """
     backend = backend_of(target)
     if backend.texts is not None:

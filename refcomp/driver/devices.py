@@ -1,7 +1,7 @@
-"""Which device a name means: names of targets and of kinds of devices, as the classic API has them.
+"""Devices by name: by the name of a target or of a kind of device, as in the classic API.
 
-`context("llvm", 0)` is the host, where code for that target runs; `context("opencl", 1)` the second
-OpenCL device. A device need not exist: `.exist` tells. Refuses names that are neither.
+`context("llvm", 0)` is the host, where code for that target runs. `context("opencl", 1)` is the
+second OpenCL device. `.exist` is True if the device exists. Other names are refused.
 """
 
 import re
@@ -31,16 +31,19 @@ from refcomp.toolchain import disassemble
 # Options of an emulator, beside the names of hazards.
 _ALL_HAZARDS, _UNCHECKED = "hazards", "unchecked"
 _MAX_STEPS, _MAX_SECONDS = "max-steps", "max-seconds"
-# Devices that are observed are told apart by numbers.
+# Observed devices have numbers, since no two of them are the same.
 _observed = count(1)
 
 __all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emulator"]
 
 
 def context(name: str | Target, index: int = 0) -> Device:
-    """Device number `index` of the kind that `name` means: a target, or a kind of device.
+    """Return device number `index` of the kind that `name` means: a target, or a kind of device.
 
-    A target may have options: `context("llvm -mcpu=znver4")`. UserError for an unknown name.
+    A target may have options: `context("llvm -mcpu=znver4")`.
+
+    Raises:
+        UserError: the name is unknown.
     """
     kind = name.kind if isinstance(name, Target) else _first_word(name)
     by_target = {backend.name: backend.device for backend in backends()}
@@ -88,15 +91,24 @@ def rocm_emulator(
     profile: Profile | None = None,
     observers: Sequence[Observer] = (),
 ) -> Device:
-    """An emulated AMD GPU, a kind of device of its own.
+    """Return an emulated AMD GPU, which is a kind of device of its own.
 
-    `hazards` has it look for hazards, all or some of `refcomp.emulator.observers.hazards.HAZARDS`;
-    without `is_watched` it does not look for bits that nothing wrote, which takes up to a third of
-    the time. A launch is given up when no wave of it has ended for `max_steps` instructions (2 *
-    10**9 unless said otherwise; each wave counts) or `max_seconds` seconds (600), and raises a
-    UserError that says where the waves are. With a `profile`, which counts what runs on it, or
-    other `observers`, which see all its launches, it is one that nobody else uses. UserError for
-    one that is not emulated, and for other options.
+    Args:
+        arch: the GPU, such as `"gfx942"`.
+        hazards: True to check for all hazards, or the names of some
+            (`refcomp.emulator.observers.hazards.HAZARDS`).
+        is_watched: False to skip the checks for undefined bits. They take up to a third of the
+            time.
+        max_steps: instructions, summed over the waves, after which a launch is stopped if no wave
+            has ended. Default 2 * 10**9.
+        max_seconds: seconds after which such a launch is stopped. Default 600.
+        profile: counts what runs on the device. A device with a profile is not shared.
+        observers: further observers of all launches. A device with observers is not shared.
+
+    A launch that is stopped raises a UserError that lists where the waves are.
+
+    Raises:
+        UserError: the GPU is not emulated, or an option is wrong.
     """
     if not isinstance(profile, Profile | None):
         what = f"profile={profile!r} counts nothing"
@@ -111,7 +123,7 @@ def rocm_emulator(
     driver = (
         _observed_driver(choice, observers) if observers else _emulator_driver(choice)
     )
-    driver.count()  # which tells whether there is such an emulator
+    driver.count()  # raises UserError if such a GPU is not emulated
     kind = re.sub(r"\W", "_", choice)
     number = f"_observed{next(_observed)}" if observers else ""
     return Device(f"rocm_emulator_{kind}{number}", 0, driver)

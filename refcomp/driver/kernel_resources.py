@@ -1,8 +1,8 @@
-"""What kernels take of an AMD GPU, and which loop to change when it is too much.
+"""The registers and memory that kernels need on an AMD GPU, and which loop to change.
 
-Needs the code object as it was linked, and for advice the kernels that it was made of, at the
-device level. Ensures: every number stands in the code object, but for the occupancy, which follows
-from the others. A kernel whose threads keep values in memory for want of registers is warned of.
+Requires the linked code object and, for advice, its kernels at the device level. Every number is
+read from the code object, except the occupancy, which follows from the others. A kernel that spills
+registers to memory causes a warning.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class KernelResources:
 
 
 def resources_of(code: object) -> tuple[KernelResources, ...]:
-    """What each kernel of a code object takes. Unsupported for the code of other devices."""
+    """Return the resources of each kernel of a code object.
+
+    Raises:
+        Unsupported: the code is for other devices.
+    """
     if not isinstance(code, Binary) or code.format != "hsaco":
         raise unknown_resources()
     told = read_code_object(code.data)
@@ -68,7 +72,7 @@ def resources_of(code: object) -> tuple[KernelResources, ...]:
 
 
 def unknown_resources() -> Unsupported:
-    """Return the error for targets whose machine code does not list what kernels take."""
+    """Return the error for targets whose machine code does not list the resources of kernels."""
     return Unsupported(
         "what kernels take of a device is not known",
         why="only the machine code for AMD GPUs tells",
@@ -93,7 +97,7 @@ def _resources(kernel: KernelMetadata, occupancy: Occupancy | None) -> KernelRes
 
 
 def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
-    """What the code object must tell of `kernel`, which is at the device level."""
+    """Return the metadata that the code object of `kernel` (at the device level) must have."""
     params = tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params)
     starts = [*kernels_in(kernel.body)]
     extents = kernel_nest(starts[0]).block if starts else (IntImm(1, I64),) * 3
@@ -105,10 +109,10 @@ def expected_kernel(kernel: PrimFunc) -> ExpectedKernel:
 
 @deep_recursion()
 def _shared_bytes(kernel: PrimFunc, threads: int) -> int:
-    """What the buffers of constant size take at most, whatever order they lie in.
+    """Return an upper bound of the bytes of all buffers of constant size, in any order.
 
-    LLVM may part a shared buffer into up to sixteen variables, each at the alignment of the whole,
-    and put small local ones into shared memory, one for each thread.
+    LLVM may divide a shared buffer into up to sixteen variables, each with the alignment of the
+    whole. It may put small local buffers into shared memory, one for each thread.
     """
     units = [n.buffer.alignment for n in walk(kernel.body) if isinstance(n, Allocate)]
     unit, known = max(SHARED_ALIGNMENT, *units, 0), dict[int, int]()

@@ -10,7 +10,7 @@ from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.verify import verify
 
-# Steps that are no passes over one function.
+# Steps that are not passes over one function.
 _OF_PROGRAMS = (Scope.SPLIT, Scope.DEVICE_LIMITS)
 
 

@@ -44,13 +44,11 @@ from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 
 Pass = Callable[[PrimFunc], PrimFunc]
-Made = (
-    PrimFunc | Program
-)  # what steps make of a function: itself, or on devices a Program
+Made = PrimFunc | Program  # the result of steps: a function, or on devices a Program
 
 
 class Scope(StrEnum):
-    """What a step is given."""
+    """The part of a program that a step receives."""
 
     FUNCTION = "function"  # the whole function
     SPLIT = "split"  # the whole function, of which it makes a Program

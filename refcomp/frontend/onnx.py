@@ -1,9 +1,8 @@
-"""Reads an ONNX model as a graph.
+"""Read an ONNX model as a graph. Needs the optional package `onnx`.
 
-Needs the optional package `onnx`. Refuses, with UserError, files that are too large, truncated or
-something else, external data, and shapes and dtypes that make no sense; with Unsupported, operators
-and attributes that refcomp cannot run, all at once and counted. Names in a model are hostile: they
-reach messages and text only quoted.
+Raises UserError for files that are too large, truncated or not ONNX, for external data, and for
+inconsistent shapes and dtypes. Raises one Unsupported that counts all operators and attributes that
+refcomp cannot run. Names in a model are hostile, so messages and text contain them only quoted.
 """
 
 from __future__ import annotations
@@ -283,7 +282,7 @@ class _Importer:
 
 
 class Reasons:
-    """What a model needs that refcomp lacks, gathered so that one error lists all of it."""
+    """The features of a model that refcomp lacks, collected for one error that lists all."""
 
     def __init__(self) -> None:
         # (operator, reason) -> nodes

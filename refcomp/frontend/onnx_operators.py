@@ -1,6 +1,6 @@
-"""What each ONNX operator becomes: one converter each, in a table at the end.
+"""The converters of ONNX operators, one for each operator, in a table at the end.
 
-A converter declares the attributes it understands and the values it refuses, so that a model can
+A converter declares the attributes that it supports and the values that it refuses. So a model can
 be checked as a whole before anything is built.
 """
 
@@ -40,7 +40,7 @@ class OnnxValues:
         self.add(name, value)
 
     def constant(self, value: Value, what: str) -> Array:
-        """The elements of a constant; Unsupported when they are computed when the graph runs."""
+        """Return the elements of a constant, or raise Unsupported if the graph computes them."""
         if value not in self._constants:
             raise Unsupported(f"its {what} is no constant")
         return self._constants[value]
@@ -155,7 +155,7 @@ def _require_images(value: Value) -> None:
 
 
 def _padding(call: OnnxNode, data: Value, kernel: Sequence[int]) -> tuple[int, ...]:
-    """What the node adds on each side: top, left, bottom, right."""
+    """Return the padding of the node: top, left, bottom, right."""
     mode = call.attributes.get("auto_pad", "NOTSET")
     if mode == "NOTSET":
         return tuple(call.attributes.get("pads", (0, 0, 0, 0)))

@@ -128,11 +128,11 @@ class GraphRewriter(GraphBuilder):
             self.values[value] = self.constant(value.name, array)
 
     def mapped(self, values: Sequence[Value | None]) -> list[Value | None]:
-        """What stands here for values of the copied graph."""
+        """Return the values of this graph that replace values of the copied graph."""
         return [None if value is None else self.values[value] for value in values]
 
     def copy(self, node: GraphNode) -> None:
-        """Repeats a node of the copied graph on what stands for its inputs."""
+        """Repeat a node of the copied graph on the values that replace its inputs."""
         names = [value.name for value in node.outputs]
         inputs = self.mapped(node.inputs)
         made = self.nodes(node.operator, inputs, node.attributes, names, node.subgraphs)

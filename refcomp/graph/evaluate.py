@@ -1,6 +1,6 @@
-"""What a graph means: its nodes one after the other, each by its operator's numpy meaning.
+"""The meaning of a graph: evaluate its nodes in order, each by its operator's numpy meaning.
 
-The oracle of everything below: no te, no schedule, no machine code.
+This is the oracle of all that compiles graphs. It uses no te, no schedule and no machine code.
 """
 
 from __future__ import annotations

@@ -50,22 +50,22 @@ class GraphExecutor:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The names that `run` and `set_input` take."""
+        """Return the names of the inputs for `run` and `set_input`."""
         return tuple(value.name for value in self.module.graph.inputs)
 
     @property
     def num_outputs(self) -> int:
-        """How many arrays `run` returns."""
+        """Return the number of arrays that `run` returns."""
         return len(self.module.graph.outputs)
 
     def set_input(self, name: str, value: Any) -> None:
-        """Keeps a copy of `value` for later runs that are not given this input."""
+        """Keep a copy of `value` for later runs that do not provide this input."""
         check_type(check_name(self.module.graph, name), *_form(name, value))
         with self._lock:
             self._kept[name] = array(value, self.device)
 
     def get_output(self, index: int = 0) -> NDArray:
-        """Output number `index` of the last run; UserError when there is none."""
+        """Return output number `index` of the last run, or raise UserError if there is none."""
         results = self._results
         if not 0 <= index < len(results):
             remedy = (
@@ -77,10 +77,14 @@ class GraphExecutor:
     def run(
         self, feeds: Mapping[str, Any] | None = None, /, **inputs: Any
     ) -> list[NDArray]:
-        """The outputs as fresh arrays.
+        """Run the graph and return its outputs as new arrays.
 
-        Inputs are NDArrays or numpy arrays by name; `feeds` takes names that are no identifiers.
-        UserError for unknown and missing names and for another dtype or shape.
+        Args:
+            feeds: inputs by name, also for names that are not Python identifiers.
+            **inputs: NDArrays or numpy arrays by name.
+
+        Raises:
+            UserError: a name is unknown or missing, or an input has another dtype or shape.
         """
         with self._lock:
             self._results = self._run({**self._kept, **(feeds or {}), **inputs})

@@ -1,6 +1,6 @@
-"""A graph: operators on tensors, in an order in which each input is made before it is read.
+"""A graph: operators on tensors, in an order in which each value is made before it is read.
 
-Grammar of the text that `str(graph)` gives (names that are no identifiers are quoted)::
+The grammar of `str(graph)`, where names that are not identifiers are quoted::
 
     graph NAME(VALUE, ...) -> (NAME, ...) {
       const VALUE
@@ -8,8 +8,8 @@ Grammar of the text that `str(graph)` gives (names that are no identifiers are q
         graph ... { ... }              # subgraphs of the node above
     }
 
-All of it is immutable data: a pass builds another graph (`refcomp.graph.builder`). Values are told
-apart by identity; their names are unique within a graph, and may be hostile.
+A graph is immutable data: a pass builds another graph (`refcomp.graph.builder`). Values are
+compared by identity. Their names are unique within a graph, and may be hostile.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class GraphNode:
 
     @property
     def name(self) -> str:
-        """The name of the first output, which tells the node apart."""
+        """Return the name of the first output, which identifies the node."""
         return self.outputs[0].name
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        """The inputs that are given, each once, in order."""
+        """Return the inputs that are present, each once, in order."""
         return tuple(dict.fromkeys(value for value in self.inputs if value is not None))
 
     def __str__(self) -> str:

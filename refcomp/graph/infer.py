@@ -1,6 +1,6 @@
-"""What a node makes: dtypes and shapes of its outputs, and its te compute.
+"""Type inference: the dtypes and shapes of a node's outputs, and its te compute.
 
-`FUSED` is the one operator that is not in the registry: its meaning is its subgraph.
+`FUSED` is the only operator outside of the registry. Its meaning is its subgraph.
 """
 
 from __future__ import annotations

@@ -50,11 +50,11 @@ class Operator:
 
     @property
     def least_inputs(self) -> int:
-        """How many inputs must be given."""
+        """Return the number of inputs that are required."""
         return len(self.inputs) if self.required < 0 else self.required
 
     def check_inputs(self, inputs: Sequence[Any]) -> None:
-        """UserError for too few or too many inputs, or a required one left out."""
+        """Raise UserError for too few or too many inputs, or if a required input is missing."""
         most = math.inf if self.variadic else len(self.inputs)
         given = len(inputs)
         missing = [

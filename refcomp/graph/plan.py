@@ -1,7 +1,7 @@
-"""What runs for one set of values of a graph's symbols: all memory placed, all kernels bound.
+"""The plan of a run for one set of values of a graph's symbols: placed memory, bound kernels.
 
-One piece of memory holds every value that is no constant, and the kernels' workspaces; those that
-are not in use at the same time share it (`refcomp.graph.memory_plan`).
+One piece of memory holds the workspaces of the kernels and every value that is not a constant.
+Values that are not in use at the same time share it (`refcomp.graph.memory_plan`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checks that a graph keeps the rules of `refcomp.graph.graph`; CompilerBug tells what is broken.
+"""Check that a graph keeps the rules of `refcomp.graph.graph`, and raise CompilerBug if not.
 
-Frontends and passes build graphs with the builder, which infers types; this holds what they made
-against the same rules once more, by another way.
+Frontends and passes build graphs with the builder, which infers types. This module checks their
+graphs against the same rules in another way.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     y[n, O, i, j, o] = bias[O, o] + sum over (C, ky, kx, c) of
                        x[n, C, i * stride + ky, j * stride + kx, c] * w[O, C, ky, kx, c, o]
 
-Channel C * (channels in a block) + c stands at block C, place c. There is no padding: zeros around
-an image belong to its buffer (the halo), where whoever writes the image leaves them.
+Channel C * (channels in a block) + c stands at block C, place c. The operator does not pad. Zeros
+around an image belong to its buffer (the halo), and the producer of the image provides them.
 """
 
 from __future__ import annotations
@@ -120,6 +120,6 @@ def block_channels(data: Array, block: int) -> Array:
 
 
 def unblock_channels(data: Array) -> Array:
-    """What `block_channels` was given."""
+    """Return the array whose channels `block_channels` put into blocks."""
     batch, blocks, height, width, block = data.shape
     return data.transpose(0, 1, 4, 2, 3).reshape(batch, blocks * block, height, width)

@@ -1,7 +1,7 @@
 """Pooling over two spatial axes: the greatest or the mean element of each window.
 
 `layout` is NCHW or NHWC. Padding never wins a maximum. Averages divide by the number of elements of
-the window, or, without `count_include_pad`, by the number of those that are no padding.
+the window, or, without `count_include_pad`, by the number of elements that are not padding.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def avg_pool2d(
 
 
 def _inside(data: Tensor, pool: _Pool, k: int, position: Expr) -> Expr:
-    """How many places along spatial axis k the window at `position` has inside the data."""
+    """Return the number of elements along axis k that the window at `position` has in the data."""
     start = position * pool.strides[k] - pool.padding[k]
     end = maths.minimum(start + pool.kernel[k], data.shape[pool.axis + k])
     return end - maths.maximum(start, const(0, start.dtype))

@@ -35,14 +35,14 @@ def extents(tensor: Tensor) -> tuple[Extent, ...]:
 
 
 def is_same(a: Extent, b: Extent) -> bool:
-    """Whether two extents are known to be equal."""
+    """Return True if two extents are known to be equal."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
     return structurally_equal(a, b)
 
 
 def require_constant(extent: Extent, what: str) -> int:
-    """The extent as an int; UserError when it is symbolic."""
+    """Return the extent as an int, or raise UserError if it is symbolic."""
     if isinstance(extent, int):
         return extent
     raise UserError(
@@ -88,7 +88,7 @@ def product(factors: Sequence[Extent]) -> Extent:
 def window_extent(
     size: Extent, kernel: int, stride: int, dilation: int, before: int, after: int
 ) -> Extent:
-    """How many windows fit along an axis of `size` with that much padding on either side."""
+    """Return the number of windows along an axis of `size` elements with the given padding."""
     reach = before + after - dilation * (kernel - 1) - 1
     if isinstance(size, int):
         if size + reach < 0:

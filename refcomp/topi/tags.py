@@ -1,4 +1,4 @@
-"""What a stage of an operator is, for whoever schedules it: the `tag` of its ComputeOp."""
+"""Tags of ComputeOps, by which schedules recognise the stages of operators."""
 
 # Each element is a cheap expression of the inputs: may be computed where it is read.
 INJECTIVE = "injective"

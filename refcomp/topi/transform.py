@@ -40,7 +40,7 @@ def reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:
 def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
     kept = [data.shape[k] if dim == 0 else dim for k, dim in enumerate(shape)]
     if -1 in kept and not data.size:
-        # numpy cannot tell what -1 stands for when nothing is left to divide.
+        # numpy cannot infer -1 from an array without elements.
         known = [
             data.shape[k]
             for k, dim in enumerate(shape)
@@ -88,7 +88,7 @@ def _factors(shape: Sequence[Extent]) -> tuple[int, Counter[Expr]]:
 
 
 def _quotient(whole: Sequence[Extent], part: Sequence[Extent]) -> Extent:
-    """The product of `whole` divided by that of `part`, which must divide it."""
+    """Return the product of `whole` divided by that of `part`, which must divide it."""
     (a, symbols), (b, others) = _factors(whole), _factors(part)
     if others - symbols or not b or a % b:
         raise UserError("reshape: what -1 stands for is no integer")
@@ -169,7 +169,7 @@ def flatten_numpy(data: Array, *, axis: int = 1) -> Array:
 
 
 def transpose(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    """Axis k of the result is axis axes[k] of the input."""
+    """Permute the axes: axis k of the result is axis axes[k] of the input."""
     if sorted(axes) != list(range(data.ndim)):
         raise UserError(
             f"transpose: {tuple(axes)} is no permutation of the axes of {data.ndim} dimensions"

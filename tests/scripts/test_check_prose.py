@@ -49,7 +49,9 @@ def test_long_sentence_is_found_with_its_number_of_words() -> None:
     assert found(f"# {halves}\n") == [(1, finding)]
 
 
-@pytest.mark.parametrize("end", [". Word", ": Word", "; Word", "\n\nword", "\n- word", "\n2. word"])
+@pytest.mark.parametrize(
+    "end", [". Word", ": Word", "; Word", "\n\nword", "\n- word", "\n2. word", "\na.py word"]
+)
 def test_sentence_ends_at_punctuation_paragraphs_and_items(end: str) -> None:
     half = " ".join(["word"] * 20)
     assert found(f'"""{half}{end} {half}."""\n') == []

@@ -66,7 +66,7 @@ class _LayoutRewriter:
             self.rewriter.copy(node)
 
     def _follows(self, node: GraphNode) -> bool:
-        """Whether the node may work on the form with channels last."""
+        """Return True if the node may work on the layout with channels last."""
         if not node.reads or node.operator == "batch_norm" or node.subgraphs:
             return False
         if find_operator(node.operator).pattern != "elementwise":

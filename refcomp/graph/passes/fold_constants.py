@@ -1,10 +1,10 @@
-"""What depends on constants alone is computed once, by the operators' numpy meaning.
+"""Compute nodes whose inputs are constant once, by the numpy meaning of their operators.
 
 Before:  const w; t = transpose(w); y = conv2d_nhwc(x, t)
 After:   const t; y = conv2d_nhwc(x, t)
 
-Requires: nothing. Ensures: what is folded costs no more than its result is large, and that is
-bounded: operators with loops of their own stay, so that a model cannot stall the compiler.
+Requires: nothing. Ensures: the cost of folding is proportional to the size of the results, which is
+bounded. Operators with loops of their own stay, so that a model cannot stall the compiler.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class _Grouping:
             self.group_of[value], self.cost[value] = group, cost
 
     def _may_join(self, node: GraphNode, value: Value) -> bool:
-        """Whether only `node` reads `value`, and the two may share loops."""
+        """Return True if only `node` reads `value`, and both may share loops."""
         group = self.group_of.get(value)
         if group is None or node.operator == FUSED or value in self.graph.outputs:
             return False

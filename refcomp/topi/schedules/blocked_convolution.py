@@ -1,10 +1,11 @@
 """The host's schedule of a convolution with channels in blocks (`topi.conv2d_nchwc`).
 
-A tile of some pixels of a row by two blocks of output channels is summed up in registers, over all
-of the reduction, and then goes through what follows the convolution (bias, ReLU) into memory. The
-sums are local memory that is written out and so becomes registers: with two vectors of weights and
-one of data they must fit in the 32 of AVX-512. One schedule serves all sizes; the pixels are as
-many as leave the fewest of a row over.
+A tile has some pixels of a row, and two blocks of output channels. Registers accumulate its sums
+over the whole reduction. The operators that follow (bias, ReLU) are applied on the way to memory.
+
+The sums are local memory that unrolling turns into registers. With two vectors of weights and one
+of data they must fit in the 32 registers of AVX-512. One schedule serves all sizes: the number of
+pixels is chosen so that a row leaves the fewest over.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def elementwise_follower(schedule: Schedule, op: ComputeOp) -> Tensor | None:
 
 
 def _is_elementwise(op: Operation, tensor: Tensor) -> bool:
-    """Whether each element of `op` reads only the element of `tensor` at its own place."""
+    """Return True if each element of `op` reads only the element of `tensor` at its own place."""
     if not isinstance(op, ComputeOp) or op.tag != INJECTIVE or len(op.outputs) != 1:
         return False
     own = [axis.var for axis in op.axis]
@@ -84,7 +85,7 @@ def _axes(tensor: Tensor) -> tuple[IterVar, ...]:
 
 
 def _pixels(width: int, blocks: int) -> int:
-    """How many pixels of a row are summed up at a time."""
+    """Return the number of pixels of a row in a tile."""
     most = max(1, min(width, _MOST_SUMS // blocks)) if width else _LEAST_PIXELS
     counts = range(min(most, _LEAST_PIXELS), most + 1)
     return min(counts, key=lambda count: (-(-width // count) * count, -count))

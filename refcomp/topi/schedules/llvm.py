@@ -49,7 +49,7 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
 
 
 def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:
-    """The computed tensors that need memory and are no outputs: the workspaces, in order."""
+    """Return the workspaces: computed tensors that need memory and are not outputs, in order."""
     return tuple(
         tensor
         for stage in schedule.stages
