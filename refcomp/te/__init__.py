@@ -130,7 +130,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """TVM's te makes schedules, too: theirs is a later room, which is imported when asked for."""
+    """Return names of TVM's te that belong to schedules here, importing that room on first use."""
     if name != "create_schedule":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     maker: Callable[..., Any] = import_module(

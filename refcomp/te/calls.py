@@ -1,4 +1,7 @@
-"""call_packed, call_extern, call_pure_extern, call_pure_intrin, call_llvm_intrin: calls by name."""
+"""Calls of functions by name.
+
+call_packed, call_extern, call_pure_extern, call_pure_intrin and call_llvm_intrin.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,12 @@ _N = TypeVar("_N", bound=Node)
 
 
 def call_packed(name: str, *args: Any) -> CallPacked:
-    """A statement that calls the registered function `name` (`register_func`).
+    """Return a statement that calls a registered Python function.
 
-    A buffer becomes a numpy array on its memory, a number Python's int, float or bool. Only while
-    the function runs is the array's memory certain to be there.
+    Args:
+        name: the name under which `register_func` registered the function.
+        *args: a buffer arrives as a numpy array on its memory, which is valid only during the
+            call. A number arrives as a Python int, float or bool.
     """
     return _checked(
         CallPacked(checked_callee(name), tuple(_argument(a, name) for a in args))
@@ -58,24 +63,33 @@ def call_packed(name: str, *args: Any) -> CallPacked:
 
 
 def call_extern(dtype: Any, name: str, *args: Any) -> CallExtern:
-    """A statement that calls the C function `name`, whose result, of `dtype`, is dropped.
+    """Return a statement that calls a C function and drops its result.
 
-    A buffer becomes the address of its first element. Numbers go as they are: convert them to the
-    types that the function takes. The function is sought in the shared objects of the target's
-    option `-libs`, in libm and in libc.
+    Args:
+        dtype: the dtype of the result.
+        name: the symbol, which is looked up in the shared objects of the target's option `-libs`,
+            in libm and in libc.
+        *args: a buffer becomes the address of its first element. Numbers are passed unchanged, so
+            convert them to the types of the function's parameters.
     """
     passed = tuple(_argument(a, name) for a in args)
     return _checked(CallExtern(checked_callee(name), as_dtype(dtype), passed))
 
 
 def call_pure_extern(dtype: Any, name: str, *args: Any) -> Expr:
-    """The value, of `dtype`, that the C function `name` gives for numbers. See `call_extern`."""
+    """Return the result, of `dtype`, of a C function of numbers without side effects.
+
+    See `call_extern`.
+    """
     passed = tuple(_argument(a, name) for a in args)
     return _checked(PureExtern(checked_callee(name), passed, as_dtype(dtype)))
 
 
 def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """The intrinsic `name` of numbers, which become `dtype` first where it takes floats."""
+    """Return the intrinsic `name` of numbers.
+
+    Those of intrinsics on floats are converted to `dtype`.
+    """
     target = as_dtype(dtype)
     operands = [as_expr(a) for a in args]
     if target.is_float:
@@ -86,11 +100,13 @@ def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
 
 
 def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """The value, of `dtype`, of LLVM's intrinsic `name` (`llvm.fshl.i32`) for numbers.
+    """Return the result of an LLVM intrinsic whose value depends only on its arguments.
 
-    The value may depend on the arguments alone. Python's own numbers become `dtype`; others go as
-    they are. Where refcomp has the function, it is that one, on every target; others are for hosts
-    that LLVM compiles for.
+    Args:
+        dtype: the dtype of the result.
+        name: the intrinsic, such as `llvm.fshl.i32`. If refcomp has the same function, that one is
+            used, on every target. Other intrinsics exist only on hosts.
+        *args: numbers. Python's own become `dtype`; others are passed unchanged.
     """
     target, operands = (
         as_dtype(dtype),
@@ -98,7 +114,7 @@ def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     )
     if not str(name).startswith("llvm."):
         raise UserError(
-            f"{name!r} is no intrinsic of LLVM",
+            f"{name!r} is not an intrinsic of LLVM",
             why='their names begin with "llvm."',
             remedy="call C functions with call_pure_extern, refcomp's own with call_pure_intrin",
         )

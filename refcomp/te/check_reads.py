@@ -1,8 +1,8 @@
-"""Refuses computations that read beyond a tensor, where that is certain.
+"""Refuse computations that certainly read beyond a tensor.
 
-An index is judged where its least and its greatest value are really attained (`arith.attained`).
-What is read on some condition only (a branch, a `where=`) is not judged. What depends on the values
-of symbols is left to `refcomp.lowering.required_reads`, which states it for each call.
+An index is judged where its minimum and maximum are attained (`arith.attained`). Conditional reads
+(in a branch, under `where=`) are not judged. Reads that depend on the values of symbols become
+conditions that each call checks (`refcomp.lowering.required_reads`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def check_reads(
     bodies: Iterable[Expr],
     rows: IterVar | None = None,
 ) -> bool:
-    """UserError when `bodies`, for all values of `axes`, read an element that is not there.
+    """Raise UserError if `bodies` read an element that does not exist, for all values of `axes`.
 
-    With `rows`, the first axis, a read of an earlier row (`S[t - 1, i]`) of as many rows is let
-    pass, as S may be the state of a scan, which computes later rows only. Says whether one was.
+    `rows` is the first axis of a computation that may belong to a scan. With it, reads of earlier
+    rows of as many rows (`S[t - 1, i]`) are accepted, since S may be the state, and the scan
+    computes only later rows. Returns True if there was such a read.
     """
     waits = False
     listed = list(bodies)
@@ -64,7 +65,7 @@ def box_of(
     facts: Facts | None = None,
     symbols: frozenset[Var] | None = None,
 ) -> Box:
-    """The Box of `axes`, whose ranges do not depend on each other."""
+    """Return the Box of `axes`, whose ranges must not depend on each other."""
     listed, known = list(axes), Facts() if facts is None else facts
     for axis in listed:
         for symbol in variables_in(axis.extent):
@@ -73,7 +74,7 @@ def box_of(
 
 
 def widened(box: Box, axes: Iterable[IterVar]) -> Box:
-    """`box` with more axes."""
+    """Return `box` with additional axes."""
     for axis in axes:
         box = box.with_axis(axis.var, axis.minimum, axis.extent)
     return box
@@ -96,7 +97,7 @@ def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
 
 
 def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
-    """The reads that each iteration does, whatever the conditions are."""
+    """Yield the reads that each iteration executes, whatever its conditions are."""
     seen: set[int] = set()
     stack: list[Node] = []
     stack.extend(reversed(list(bodies)))
@@ -113,7 +114,7 @@ def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
 
 
 def _is_conditional(node: Node) -> bool:
-    """Whether only the condition of `node` is evaluated in each iteration."""
+    """Return True if each iteration evaluates only the condition of `node`."""
     if isinstance(node, Reduce):
         return not as_int(node.condition)
     return isinstance(node, IfThenElseExpr | Select)

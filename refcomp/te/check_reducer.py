@@ -1,8 +1,8 @@
-"""Refuses a combiner that is no commutative monoid: its result would depend on the schedule.
+"""Refuse a combiner that is not a commutative monoid: its result would depend on the schedule.
 
-Three laws are tried on a few numbers: the identity is neutral, order does not matter, grouping does
-not matter. What cannot be computed here, as calls of intrinsics cannot, is believed. Equal values
-are never tried: where `argmax` meets two equal maxima it may keep either.
+Three laws are tried on a few numbers: the identity is neutral, and combination is commutative and
+associative. Expressions that cannot be evaluated here, such as calls of intrinsics, are trusted.
+Equal values are not tried, because `argmax` may keep either of two equal maxima.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Reducer(Protocol):
 
 
 def check_reducer(reducer: _Reducer) -> None:
-    """UserError, with the numbers that show it, when a law does not hold."""
+    """Raise UserError, with numbers as the counterexample, if a law does not hold."""
     tried = [_values(reducer, k) for k in range(len(_TRIED))]
     neutral = tuple(reducer.identities)
     for x in tried:
@@ -65,7 +65,7 @@ def check_reducer(reducer: _Reducer) -> None:
 
 
 def _values(reducer: _Reducer, k: int) -> _Values:
-    """One value to try for each variable, the components of a tuple different as well."""
+    """Return one value to try for each variable. The components of a tuple differ as well."""
     dtypes = [var.dtype for var in reducer.lhs]
     return tuple(
         _constant(_TRIED[(k + component) % len(_TRIED)], dtype)
@@ -93,7 +93,7 @@ def _require(
     if None in numbers or numbers[: len(found)] == numbers[len(found) :]:
         return
     raise UserError(
-        f"the combiner f of reducer {reducer.name} is no reduction: {law} is {_show(found)} one "
+        f"the combiner f of reducer {reducer.name} is not a reduction: {law} is {_show(found)} one "
         f"way and {_show(expected)} the other",
         why=f"{why}, as schedules split, reorder and share out the iterations",
         remedy="combine by an associative and commutative function with its identity",

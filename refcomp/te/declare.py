@@ -1,4 +1,4 @@
-"""decl_buffer: a buffer declared by the user, for extern operations, builders and intrinsics."""
+"""decl_buffer: declare a buffer for extern operations, builders and intrinsics."""
 
 from __future__ import annotations
 
@@ -25,12 +25,19 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> BufferView:
-    """A buffer of `shape` (ints, variables, expressions), for which memory is found later.
+    """Declare a buffer whose memory is bound later.
 
-    `strides` (elements, one for each dimension) and `elem_offset` are variables that a use gives
-    values to, or what they must be. `data_alignment` (bytes, a power of two) and `offset_factor`
-    are what the declaring code relies on; -1 and 0 rely on nothing. UserError for anything else,
-    Unsupported for `data`, memory of one's own.
+    Args:
+        shape: ints, variables and expressions of them.
+        strides: elements between neighbours, one for each dimension. A variable is bound at each
+            use; anything else is a requirement.
+        elem_offset: elements before the first one, like `strides` a variable or a requirement.
+        data_alignment: bytes, a power of two, on which the declaring code relies; -1 for none.
+        offset_factor: a factor of the offset on which the declaring code relies; 0 for none.
+
+    Raises:
+        UserError: an argument is not as described.
+        Unsupported: `data`, memory of the user's, is given.
     """
     if data is not None:
         raise Unsupported(

@@ -1,8 +1,8 @@
-"""extern: tensors computed by a statement of the user's own, not element by element.
+"""extern: tensors that a statement of the user's computes.
 
-The statement is loop IR: calls of registered or C functions, or what an `ir_builder` wrote. What
-it does inside is not looked at: its axes are opaque, all of its outputs are computed at once, and
-all of its inputs are there before. Refuses statements that break a rule of the loop IR.
+The statement is loop IR: calls of registered or C functions, or the result of an `ir_builder`. It
+is opaque to schedules: its axes have no order, all outputs are computed at once, and all inputs are
+complete before. Statements that break a rule of the loop IR are refused.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ from refcomp.te.tensor import OPAQUE, IterVar, Tensor, as_shape, axis, scalar_dt
 
 @dataclass(eq=False, slots=True)
 class ExternOp(Operation):
-    """Tensors that the statement `body` computes. It reads `in_buffers`, which stand for the
-    tensors `reads`, and writes `out_buffers`. `axis` are those of the first output."""
+    """Tensors that the statement `body` computes.
+
+    It reads `in_buffers`, which stand for the tensors `reads`, and writes `out_buffers`. `axis` are
+    the axes of the first output.
+    """
 
     what: ClassVar[str] = "an extern operation"
     axis: tuple[IterVar, ...]
@@ -46,17 +49,17 @@ class ExternOp(Operation):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors read, in order of first appearance."""
+        """Return the tensors that are read, in order of first appearance."""
         return tuple(dict.fromkeys(self.reads))
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
-        """No axes."""
+        """Return no axes."""
         return ()
 
     @property
     def buffers(self) -> dict[Buffer, Tensor]:
-        """The tensor that each of the statement's buffers stands for."""
+        """Return the tensor of each buffer of the statement."""
         return dict(
             zip(
                 (*self.in_buffers, *self.out_buffers),
@@ -76,14 +79,21 @@ def extern(
     out_buffers: Any = None,
     tag: str = "",
 ) -> Any:
-    """The tensors that the statement `fcompute(ins, outs)` computes from `inputs`.
+    """Return the tensors that the statement `fcompute(ins, outs)` computes from `inputs`.
 
-    `shape` is a shape, or a list of shapes for several outputs, with one dtype or a list of them;
-    by default the dtype that all inputs share. `fcompute` is given a view of a buffer for each
-    input and output and returns a statement: `call_packed("name", ins[0], outs[0])`,
-    `call_extern("int32", "name", ...)`, or what an ir_builder wrote. Views of the user's own
-    (`decl_buffer`) may be given as `in_buffers` and `out_buffers`. Variables that the statement
-    uses and does not bind are scalar arguments.
+    Args:
+        shape: the shape of the output, or a list of shapes for several outputs.
+        inputs: the tensors that the statement reads.
+        fcompute: takes a view of a buffer for each input and each output, and returns a statement:
+            `call_packed("name", ins[0], outs[0])`, `call_extern("int32", "name", ...)`, or the
+            result of an ir_builder. Variables that it uses and does not bind are scalar arguments.
+        dtype: the dtype of the outputs, or a list of dtypes. The default is that of all inputs.
+        in_buffers: views that the user declared (`decl_buffer`), one for each input.
+        out_buffers: the same for the outputs.
+        tag: a label for schedules.
+
+    Returns:
+        A tensor, or a list of tensors for several outputs.
     """
     checked_name(name, "a tensor")
     if not callable(fcompute):
@@ -110,7 +120,7 @@ def _checked_inputs(inputs: Any, name: str) -> tuple[Tensor, ...]:
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise UserError(
-                f"extern {name} reads {tensor!r}, which is no tensor",
+                f"extern {name} reads {tensor!r}, which is not a tensor",
                 remedy="pass the list of tensors that it reads; it may be empty",
             )
     return given
@@ -166,7 +176,7 @@ def _statement(given: Any, name: str) -> Stmt:
     if isinstance(given, Stmt):
         return given
     raise UserError(
-        f"the function of extern {name} returns {given!r}, which is no statement",
+        f"the function of extern {name} returns {given!r}, which is not a statement",
         remedy="return call_packed(...), call_extern(...) or what ir_builder's get() gives",
     )
 
@@ -177,7 +187,7 @@ def _statement(given: Any, name: str) -> Stmt:
 def _declared_values(
     views: Sequence[BufferView], tensors: Sequence[Tensor], name: str
 ) -> dict[Var, Expr]:
-    """Values for the variables that views are declared with."""
+    """Return values for the variables with which views are declared."""
     values: dict[Var, Expr] = {}
     for view, tensor in zip(views, tensors, strict=True):
         _check_kind(view, tensor, name)
@@ -235,7 +245,7 @@ def _product(a: Expr, b: Expr) -> Expr:
 
 
 def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
-    """The statement on buffers of its own, as the tensors are; UserError for an illegal one."""
+    """Set the statement, on buffers like the tensors. Raise UserError if it is illegal."""
     tensors = [*op.reads, *op.outputs]
     values = _declared_values(views, tensors, op.name)
     names = UniqueNames(var.name for var in variables_in(body))
@@ -272,5 +282,5 @@ def _as_function(
 def buffers_to_places(
     op: ExternOp, places: Mapping[Tensor, Buffer]
 ) -> dict[Buffer, Buffer]:
-    """The memory that each buffer of the statement stands for, with that of each tensor."""
+    """Return the memory of each buffer of the statement, given the memory of each tensor."""
     return {buffer: places[tensor] for buffer, tensor in op.buffers.items()}

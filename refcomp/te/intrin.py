@@ -1,9 +1,9 @@
-"""decl_tensor_intrin: what an instruction or a hand-written function computes of a whole block.
+"""decl_tensor_intrin: an instruction or a hand-written function that computes a whole block.
 
-A tensor intrinsic has two sides. The compute that it is declared with says what is computed; the
-statements that `fcompute` gives say how, on buffers that stand for a block within larger memory:
-their strides and offsets are variables, which each use binds. A reduction may have three
-statements: the whole, one that resets the output, and one that adds to it.
+A tensor intrinsic has two sides. A compute defines its result. The statements of `fcompute`
+implement it on buffers that stand for a block within larger memory; the strides and offsets of
+these buffers are variables that each use binds. A reduction may have three statements: for the
+whole, to reset the output, and to add to it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from refcomp.te.tensor import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorIntrin:
-    """What `op` computes, in statements on blocks of memory.
+    """The computation `op` as statements on blocks of memory.
 
-    `views` holds for each of `inputs` and then for each output of `op` the view of its block.
-    `body` computes the output from nothing; of a reduction that is done in parts, `reset` makes it
-    the identity and `update` adds one part. At least one of `body` and `update` is there.
+    `views` holds the view of the block of each of `inputs` and then of each output of `op`. `body`
+    computes the whole output. For a reduction that is computed in parts, `reset` stores the
+    identity and `update` adds one part. At least one of `body` and `update` exists.
     """
 
     name: str
@@ -54,7 +54,7 @@ class TensorIntrin:
 
     @property
     def buffers(self) -> dict[Tensor, BufferView]:
-        """The view that stands for each tensor."""
+        """Return the view of each tensor."""
         return dict(zip((*self.inputs, *self.op.outputs), self.views, strict=True))
 
     def __repr__(self) -> str:
@@ -68,12 +68,19 @@ def decl_tensor_intrin(
     binds: Mapping[Tensor, BufferView] | None = None,
     default_buffer_params: Mapping[str, Any] | None = None,
 ) -> TensorIntrin:
-    """The intrinsic that computes what the compute `op` does, of constant extents.
+    """Declare the tensor intrinsic that computes the same as the compute `op`, of constant extents.
 
-    `fcompute(ins, outs)` is given a view for each input and output and returns the statement, or
-    three of them (body, reset, update), each None where there is none. `binds` gives views of the
-    user's own (`decl_buffer`, with `strides` and `offset_factor`) for some tensors; the others get
-    compact ones, declared with `default_buffer_params`.
+    Args:
+        op: the compute that defines the result.
+        fcompute: takes a view for each input and each output, and returns the statement, or three
+            statements (body, reset, update), None for each that does not exist.
+        name: the name in messages.
+        binds: tensor -> the view that the user declared (`decl_buffer`, with `strides` and
+            `offset_factor`). Other tensors get compact views.
+        default_buffer_params: options of `decl_buffer` for these compact views.
+
+    Raises:
+        UserError: `op` is not a compute of constant extents, or a statement is illegal.
     """
     made = op.op if isinstance(op, Tensor) else op
     checked_name(name, "a tensor intrinsic")
@@ -158,7 +165,7 @@ def _statements(given: Any, op: ComputeOp, name: str) -> tuple[Stmt | None, ...]
         raise UserError(f"tensor intrinsic {name} has neither a body nor an update")
     if op.reduction is None and (reset is not None or update is not None):
         raise UserError(
-            f"tensor intrinsic {name} has a reset or an update, but {op.name} is no reduction",
+            f"tensor intrinsic {name} has a reset or an update, but {op.name} is not a reduction",
             remedy="return its body alone",
         )
     return body, reset, update
@@ -191,7 +198,11 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
 
 
 def _scalars(intrin: TensorIntrin, statement: Stmt) -> list[Var]:
-    """The strides and offsets that the statement uses; UserError for any other free variable."""
+    """Return the strides and offsets that the statement uses.
+
+    Raises:
+        UserError: the statement has another free variable.
+    """
     bound = {item for node in walk(statement) for item in bound_by(node)}
     declared: set[Var] = set()
     for view in intrin.views:

@@ -33,14 +33,14 @@ from refcomp.te.tensor import scalar_dtype
 
 
 def var(name: str = "n", dtype: Any = "int64") -> Var:
-    """A scalar variable: a symbolic extent (int64) or a scalar argument of any dtype."""
+    """Return a scalar variable: a symbolic extent (int64), or a scalar argument of any dtype."""
     return Var(
         checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}")
     )
 
 
 def min_value(dtype: Any) -> Expr:
-    """The least value of a dtype; minus infinity for floats."""
+    """Return the minimum of a dtype; minus infinity for floats."""
     target = as_dtype(dtype)
     if target.is_float:
         return FloatImm(-math.inf, target)
@@ -48,7 +48,7 @@ def min_value(dtype: Any) -> Expr:
 
 
 def max_value(dtype: Any) -> Expr:
-    """The greatest value of a dtype; infinity for floats."""
+    """Return the maximum of a dtype; infinity for floats."""
     target = as_dtype(dtype)
     return (
         FloatImm(math.inf, target)
@@ -58,24 +58,27 @@ def max_value(dtype: Any) -> Expr:
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
-    """true_value where condition holds, else false_value; both may be evaluated."""
+    """Return true_value where condition holds, else false_value. Both may be evaluated."""
     a, b = match_types(true_value, false_value)
     return Select(cast(BOOL, condition), a, b)
 
 
 def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
-    """As `select`, but only the chosen value is evaluated: it may guard an access."""
+    """Return the same as `select`, but evaluate only the chosen value.
+
+    So it may guard an access.
+    """
     a, b = match_types(true_value, false_value)
     return IfThenElseExpr(cast(BOOL, condition), a, b)
 
 
 def all(*conditions: Any) -> Expr:
-    """Whether every condition holds."""
+    """Return the condition that every condition holds."""
     return _join(And, "all", conditions)
 
 
 def any(*conditions: Any) -> Expr:
-    """Whether at least one condition holds."""
+    """Return the condition that at least one condition holds."""
     return _join(Or, "any", conditions)
 
 
@@ -89,22 +92,22 @@ def _join(cls: type[Any], name: str, conditions: tuple[Any, ...]) -> Expr:
 
 
 def minimum(a: Any, b: Any) -> Expr:
-    """The lesser of two values; NaN propagates."""
+    """Return the lesser of two values. NaN propagates."""
     return binary(Min, a, b)
 
 
 def maximum(a: Any, b: Any) -> Expr:
-    """The greater of two values; NaN propagates."""
+    """Return the greater of two values. NaN propagates."""
     return binary(Max, a, b)
 
 
 def power(x: Any, y: Any) -> Expr:
-    """x to the power y, of two floats."""
+    """Return x to the power y, for floats."""
     return _call("pow", x, y)
 
 
 def fma(a: Any, b: Any, c: Any) -> Expr:
-    """a * b + c rounded once; f32 and f64."""
+    """Return a * b + c, rounded once, for f32 and f64."""
     return _call("fma", a, b, c)
 
 
@@ -152,44 +155,50 @@ isnan, isinf, isfinite, popcount, clz = map(
 
 
 def abs(x: Any) -> Expr:
-    """The absolute value; that of the least signed integer is itself, of unsigned x is x."""
+    """Return the absolute value.
+
+    The minimum of a signed integer type is its own absolute value.
+    """
     operand = as_expr(x)
     return operand if operand.dtype.kind == "uint" else _call("abs", operand)
 
 
 def atan2(y: Any, x: Any) -> Expr:
-    """The angle of the point (x, y), in radians."""
+    """Return the angle of the point (x, y), in radians."""
     return _call("atan2", y, x)
 
 
 def hypot(x: Any, y: Any) -> Expr:
-    """sqrt(x * x + y * y) without needless overflow."""
+    """Return sqrt(x * x + y * y) without needless overflow."""
     return _call("hypot", x, y)
 
 
 def copysign(x: Any, y: Any) -> Expr:
-    """x with the sign of y."""
+    """Return x with the sign of y."""
     return _call("copysign", x, y)
 
 
 def fabs(x: Any) -> Expr:
-    """The absolute value as a float; the same as `abs` on floats."""
+    """Return the absolute value as a float, like `abs` on floats."""
     return abs(_as_float(x))
 
 
 def nearbyint(x: Any) -> Expr:
-    """The nearest integer, ties to even; the same as `round`."""
+    """Return the nearest integer, ties to even, like `round`."""
     return _call("round", x)
 
 
 def fmod(x: Any, y: Any) -> Expr:
-    """The remainder of x / y truncated, of floats: exact, with the sign of x."""
+    """Return the remainder of x / y truncated, for floats: exact, with the sign of x."""
     a, b = match_types(x, y)
     return Mod(_as_float(a), _as_float(b))
 
 
 def nextafter(x: Any, y: Any) -> Expr:
-    """The next number of the type after x on the way to y; y where they are equal. f16 to f64."""
+    """Return the number of the type that follows x towards y, or y if they are equal.
+
+    Defined for f16 to f64.
+    """
     a, b = (_as_float(operand) for operand in match_types(x, y))
     bits = _bits_of(a)
     zero, one = const(0, bits.dtype), const(1, bits.dtype)
@@ -201,7 +210,7 @@ def nextafter(x: Any, y: Any) -> Expr:
 
 
 def ldexp(x: Any, exponent: Any) -> Expr:
-    """x times 2 to the power `exponent`, an integer, rounded once."""
+    """Return x times 2 to the power `exponent`, an integer, rounded once."""
     value = _as_float(x)
     if value.dtype.bits == 16:
         return cast(value.dtype, ldexp(cast(F32, value), exponent))
@@ -213,7 +222,7 @@ _EXPONENTS = {32: (127, -126, 24), 64: (1023, -1022, 53)}
 
 
 def _scaled(x: Expr, n: Expr) -> Expr:
-    """By factors that lose nothing until the last one, as musl's scalbn does it."""
+    """Scale by factors that are exact until the last one, like scalbn in musl."""
     most, least, digits = _EXPONENTS[x.dtype.bits]
     up, down = (const(2.0**k, x.dtype) for k in (most, least + digits))
     for _ in range(2):
@@ -239,20 +248,20 @@ def _float_of(bits: Expr) -> Expr:
 
 
 def truncdiv(a: Any, b: Any) -> Expr:
-    """Integer division rounded toward zero; the same as `a / b`."""
+    """Return the quotient rounded toward zero, like `a / b` on integers."""
     return binary(Div, a, b)
 
 
 def truncmod(a: Any, b: Any) -> Expr:
-    """The remainder of `truncdiv`; the same as `a % b`."""
+    """Return the remainder of `truncdiv`, like `a % b`."""
     return binary(Mod, a, b)
 
 
 def floordiv(a: Any, b: Any) -> Expr:
-    """Integer division rounded down; the same as `a // b`."""
+    """Return the quotient rounded down, like `a // b`."""
     return binary(FloorDiv, a, b)
 
 
 def floormod(a: Any, b: Any) -> Expr:
-    """The remainder of `floordiv`; has the sign of b."""
+    """Return the remainder of `floordiv`, which has the sign of b."""
     return binary(FloorMod, a, b)

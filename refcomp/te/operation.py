@@ -1,6 +1,6 @@
-"""Operations: what a tensor is made from. Placeholders are given, computes are computed.
+"""Operations, which make tensors: placeholders, whose elements are given, and computes.
 
-The operations of a computation and the tensors between them are the dataflow graph.
+The operations of a computation and the tensors between them form the dataflow graph.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from refcomp.te.tensor import (
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """Something that makes tensors. `outputs` are its tensors, `line` the user's source line.
+    """A maker of tensors.
 
-    `what` it is, for messages.
+    `outputs` are its tensors, `line` is the user's source line, and `what` describes it in
+    messages.
     """
 
     what: ClassVar[str] = "an operation"
@@ -44,29 +45,29 @@ class Operation:
     outputs: tuple[Tensor, ...] = field(init=False, default=())
 
     def output(self, index: int) -> Tensor:
-        """Tensor number `index` of this operation."""
+        """Return tensor number `index` of this operation."""
         return self.outputs[index]
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors read, in order of first appearance."""
+        """Return the tensors that are read, in order of first appearance."""
         return ()
 
 
 @dataclass(eq=False, slots=True)
 class PlaceholderOp(Operation):
-    """A tensor that the caller gives."""
+    """A tensor that the caller provides."""
 
     what: ClassVar[str] = "a placeholder"
 
 
 @dataclass(eq=False, slots=True)
 class ComputeOp(Operation):
-    """One or several tensors computed element by element over `axis`.
+    """One or several tensors that are computed element by element over `axis`.
 
-    `body[k]` is the value of output k at the point `axis`; if it is a Reduce, all are, of the same
-    reducer and sources, over `reduce_axis`. `waits_for_scan`: it is only right within a scan. The
-    body stays as it is, so that what it reads is found once.
+    `body[k]` is the value of output k at the point `axis`. If one of them is a Reduce, all are,
+    with the same reducer and sources, over `reduce_axis`. `waits_for_scan` is True if the compute
+    is legal only within a scan. The body never changes, so its reads are found once.
     """
 
     what: ClassVar[str] = "a compute"
@@ -79,17 +80,17 @@ class ComputeOp(Operation):
 
     @property
     def reduction(self) -> Reduce | None:
-        """The reduction that is the body, if it is one."""
+        """Return the reduction that is the body, or None."""
         return self.body[0] if isinstance(self.body[0], Reduce) else None
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
-        """The axes reduced over; empty without a reduction."""
+        """Return the axes of the reduction; none without a reduction."""
         return () if self.reduction is None else self.reduction.axes
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors read, in order of first appearance."""
+        """Return the tensors that are read, in order of first appearance."""
         if self._inputs is None:  # each primitive asks all operations for theirs
             nodes = (node for root in self.body for node in walk(root))
             found = (node.tensor for node in nodes if isinstance(node, TensorRead))
@@ -100,7 +101,13 @@ class ComputeOp(Operation):
 def placeholder(
     shape: Any, dtype: Any = "float32", name: str = "placeholder"
 ) -> Tensor:
-    """A tensor given by the caller: `shape` of ints, variables and expressions of them."""
+    """Return a tensor that the caller provides.
+
+    Args:
+        shape: ints, variables and expressions of them.
+        dtype: the dtype of the elements.
+        name: the name of the argument.
+    """
     op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
     op.outputs = (
         Tensor(op, 0, as_shape(shape), scalar_dtype(dtype, f"tensor {name}")),
@@ -115,12 +122,22 @@ def compute(
     tag: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The tensor of `shape` whose element at (i, j, ...) is fcompute(i, j, ...).
+    """Return the tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
-    `fcompute` takes one index variable per dimension and returns an expression, or a tuple of
-    them for several outputs of one shape. Its parameters' names become the axes' names;
-    parameters with a default are not indices. `tag` and `attrs` are for schedules to go by; the
-    tag is that of the `tag_scope` around where none is given.
+    Args:
+        shape: ints, variables and expressions of them.
+        fcompute: takes one index variable for each dimension, and returns an expression, or a
+            tuple of expressions for several outputs of one shape. The names of its parameters
+            become the names of the axes. Parameters with a default are not indices.
+        name: the name of the tensor.
+        tag: a label for schedules; the default is that of the enclosing `tag_scope`.
+        attrs: further data for schedules.
+
+    Returns:
+        A tensor, or a tuple of tensors.
+
+    Raises:
+        UserError: the expression is not one, or certainly reads beyond a tensor.
     """
     dims = as_shape(shape)
     names = _axis_names(fcompute, len(dims), checked_name(name, "a tensor"))
@@ -200,7 +217,7 @@ def _check_body(body: tuple[Expr, ...], name: str) -> None:
 
 
 def reachable_operations(outputs: Iterable[Operation]) -> tuple[Operation, ...]:
-    """All operations that `outputs` are made from, producers before consumers."""
+    """Return all operations on which `outputs` depend, producers before consumers."""
     order: dict[Operation, None] = {}
     stack: list[tuple[Operation, bool]] = [
         (op, False) for op in reversed(list(outputs))

@@ -1,7 +1,7 @@
 """Reductions: a combiner with its identity, applied over reduction axes.
 
-`Reduce` is an expression above the loop IR. A reduction has to be the whole body of a compute:
-lowering makes an initialisation and an update of it.
+`Reduce` is an expression that exists only above the loop IR. It must be the whole body of a
+compute. Lowering turns it into an initialisation and an update.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ class CommReducer:
     def combine(
         self, so_far: Sequence[Expr], next_values: Sequence[Expr]
     ) -> tuple[Expr, ...]:
-        """The combined values as expressions."""
+        """Return the combined values as expressions."""
         bound = dict(zip((*self.lhs, *self.rhs), (*so_far, *next_values), strict=True))
         return tuple(substitute(result, bound) for result in self.results)
 
 
 @node
 class Reduce(Derived):
-    """Value `value_index` of `reducer` over all `sources` on `axes` where `condition` holds; the
-    identity where there are none. The order of combination is free unless scheduled."""
+    """Value `value_index` of `reducer` over all `sources` on `axes` where `condition` holds.
+
+    Without any, it is the identity. The order of combination is free unless a schedule fixes it.
+    """
 
     reducer: CommReducer
     sources: tuple[Expr, ...]
@@ -58,14 +60,19 @@ class Reduce(Derived):
 
 
 def reduce_axis(dom: Any, name: str = "k") -> IterVar:
-    """An axis to reduce over: `dom` is (begin, end), end exclusive, or an extent.
+    """Return an axis to reduce over.
 
-    UserError for another form, a negative extent, and a name that is no text.
+    Args:
+        dom: (begin, end), where end is exclusive, or an extent.
+        name: the name of the axis.
+
+    Raises:
+        UserError: `dom` has another form or a negative extent, or the name is not a string.
     """
     bounds = tuple(dom) if isinstance(dom, tuple | list) else (0, dom)
     if len(bounds) != 2:
         raise UserError(
-            f"{dom!r} is no range to reduce over", remedy="pass (begin, end)"
+            f"{dom!r} is not a range to reduce over", remedy="pass (begin, end)"
         )
     begin, end = bounds
     as_dim(begin), as_dim(end)  # each is refused by itself, not their difference
@@ -145,11 +152,18 @@ def _make_reducer(
 def comm_reducer(
     fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
 ) -> Callable[..., Any]:
-    """A reduction of the user's own.
+    """Return a reduction that the user defines.
 
-    `fcombine(x, y)` combines two values (or two tuples of them) and `fidentity(dtype, ...)` gives
-    the identity. Both must make a commutative monoid, or a UserError says for which numbers they do
-    not. The result is called as `reducer(expr_or_tuple, axis=..., where=None)`.
+    Args:
+        fcombine: combines two values, or two tuples of values.
+        fidentity: takes the dtypes and returns the identity.
+        name: the name in messages.
+
+    Returns:
+        A function `reducer(expr_or_tuple, axis=..., where=None)`.
+
+    Raises:
+        UserError: the combiner is not a commutative monoid. The message has numbers that show it.
     """
 
     def reduce(expr: Any, axis: Any = None, where: Any = None) -> Any:

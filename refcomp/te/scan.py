@@ -37,10 +37,11 @@ from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
 
 @dataclass(eq=False, slots=True)
 class ScanOp(Operation):
-    """Tensors computed row by row along `scan_axis`, which begins behind the rows of `init`.
+    """Tensors that are computed row by row along `scan_axis`, from the first row after `init` on.
 
-    Output k is `state[k]` while it is computed, from `init[k]` and `update[k]`. `axis` are the scan
-    axis and, for every state, opaque axes of a row: a row is computed by the update's own loops.
+    While output k is computed, it is `state[k]`, made from `init[k]` and `update[k]`. `axis` are
+    the scan axis and, for every state, opaque axes of a row, since the update's own loops compute
+    a row.
     """
 
     what: ClassVar[str] = "a scan"
@@ -53,28 +54,28 @@ class ScanOp(Operation):
 
     @property
     def scan_axis(self) -> IterVar:
-        """The axis along which rows are computed, one after the other."""
+        """Return the axis along which rows are computed in order."""
         return self.axis[0]
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
-        """No axes."""
+        """Return no axes."""
         return ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors that are read: init, update, and those that were named."""
+        """Return the tensors that are read: init, update, and those that were named."""
         return tuple(dict.fromkeys((*self.init, *self.update, *self.given)))
 
     def row_axes(self, output: int) -> tuple[IterVar, ...]:
-        """The opaque axes of a row of that output."""
+        """Return the opaque axes of a row of an output."""
         begin = 1 + sum(tensor.ndim - 1 for tensor in self.state[:output])
         return self.axis[begin : begin + self.state[output].ndim - 1]
 
     def body_operations(
         self, updates: Sequence[Operation] | None = None
     ) -> list[Operation]:
-        """The operations that are computed for each row: those that a state leads to."""
+        """Return the operations of a row: those on the way from the states to the updates."""
         states = {tensor.op for tensor in self.state}
         inside: set[Operation] = set(states)
         last = updates if updates is not None else [tensor.op for tensor in self.update]
@@ -95,11 +96,22 @@ def scan(
     name: str = "scan",
     tag: str = "",
 ) -> Any:
-    """The tensors of which row t is row t of `init`, or else of `update` (see the module).
+    """Return the tensors whose row t is row t of `init`, or else row t of `update`.
 
-    Each argument is a tensor, or a list of tensors for several states, which are computed
-    together; `update` and `state_placeholder` have one shape, `init` one of fewer rows. `inputs`
-    may name the other tensors that the update reads. Returns a tensor, or a list as given.
+    Args:
+        init: a tensor with the first rows, or a list of tensors for several states, which are
+            computed together.
+        update: a tensor with all rows, of the shape of the state, or a list.
+        state_placeholder: the placeholder that stands for the result in `update`, or a list.
+        inputs: the other tensors that the update reads; optional.
+        name: the name of the result.
+        tag: a label for schedules.
+
+    Returns:
+        A tensor, or a list of tensors if lists are given.
+
+    Raises:
+        UserError: an update reads a row that may not exist yet, or the shapes do not match.
     """
     several = isinstance(state_placeholder, list | tuple)
     checked_name(name, "a tensor")
@@ -128,7 +140,7 @@ def _tensors(given: Any, what: str, name: str) -> tuple[Tensor, ...]:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise UserError(
-                f"the {what} of scan {name} is {tensor!r}, which is no tensor",
+                f"the {what} of scan {name} is {tensor!r}, which is not a tensor",
                 remedy="pass a tensor, or a list of tensors for several states",
             )
     return tensors
@@ -239,9 +251,9 @@ def _check_body(op: ScanOp) -> None:
 
 
 def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
-    """Refuse an update that reads a state's later rows, or other rows of an update than its own.
+    """Refuse an update that reads later rows of a state, or other rows of an update than its own.
 
-    What computes between the states and the update read is followed.
+    The check follows the computes between the states and the update.
     """
     row = update.axis[0].var
     computes = [inner for inner in op.body_operations() if isinstance(inner, ComputeOp)]

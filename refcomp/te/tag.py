@@ -1,4 +1,4 @@
-"""tag_scope: a tag for all operations that are described inside, for schedules to go by."""
+"""tag_scope: a tag, by which schedules may choose, for all operations that are made inside."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _CURRENT: ContextVar[str] = ContextVar("tag", default="")
 
 @contextmanager
 def tag_scope(tag: str) -> Iterator[None]:
-    """Operations described inside, in this thread, are tagged `tag`. Also a decorator.
+    """Tag the operations that this thread makes inside. It is also a decorator.
 
-    UserError for a scope in another: an operation has one tag.
+    Raises:
+        UserError: another scope encloses this one. An operation has one tag.
     """
     checked_name(tag, "a tag")
     outer = _CURRENT.get()
@@ -34,5 +35,5 @@ def tag_scope(tag: str) -> Iterator[None]:
 
 
 def tag_in_force(tag: str) -> str:
-    """`tag`, or that of the scope where none is given."""
+    """Return `tag`, or the tag of the enclosing scope if it is empty."""
     return tag or _CURRENT.get()

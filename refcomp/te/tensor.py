@@ -1,7 +1,7 @@
-"""Tensors, the axes they are computed over, and the reads of their elements.
+"""Tensors, the axes over which they are computed, and the reads of their elements.
 
-A Tensor is one output of an Operation. Reading it (`A[i, j]`) gives a TensorRead, an expression
-that only exists above the loop IR: lowering turns it into a BufferLoad, or inlines what it reads.
+A Tensor is one output of an Operation. Reading it (`A[i, j]`) makes a TensorRead, an expression
+that exists only above the loop IR. Lowering replaces it by a BufferLoad or by the expression read.
 """
 
 from __future__ import annotations
@@ -27,12 +27,18 @@ _TAGS = (*THREAD_TAGS, VTHREAD, *(f"{VTHREAD}.{dim}" for dim in "xyz"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IterVar(Operators):
-    """An axis: a loop variable running over minimum, ..., minimum + extent - 1.
+    """An axis: a loop variable over minimum, ..., minimum + extent - 1.
 
-    `kind` is `data_parallel` (iterations are independent), `reduction` (they combine), `ordered`
-    (each may need the ones before: a scan's), `opaque` (nobody knows: an extern operation's) or
-    `thread` (the threads of a GPU that `thread_tag` names; an extent of 0 is that of the loops
-    bound to it). Usable as an index in expressions. Identity is the object.
+    It can be used as an index in expressions. Two axes are equal only if they are the same object.
+
+    `kind` is one of:
+
+    - `data_parallel`: the iterations are independent.
+    - `reduction`: the iterations are combined.
+    - `ordered`: each iteration may need the earlier ones, as in a scan.
+    - `opaque`: the iterations are not known, as in an extern operation.
+    - `thread`: the threads of a GPU that `thread_tag` names. An extent of 0 means the extent of the
+      loops that are bound to it.
     """
 
     var: Var
@@ -43,11 +49,11 @@ class IterVar(Operators):
 
     @property
     def name(self) -> str:
-        """The variable's name, unique within its stage."""
+        """Return the variable's name, unique within its stage."""
         return self.var.name
 
     def as_expr(self) -> Expr:
-        """The variable, so that an axis can stand where an expression is expected."""
+        """Return the variable, so that an axis can be used as an expression."""
         return self.var
 
     def __repr__(self) -> str:
@@ -55,25 +61,30 @@ class IterVar(Operators):
 
 
 def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
-    """A fresh axis named `name` over [minimum, minimum + extent)."""
+    """Return a new axis named `name` over [minimum, minimum + extent)."""
     var = Var(checked_name(name, "an axis"), I64)
     return IterVar(var, _as_bound(minimum), _as_bound(extent), kind)
 
 
 def thread_axis(dom: Any = None, tag: Any = None, name: str = "") -> IterVar:
-    """The axis of a GPU's threads that `tag` names, for loops to be bound to.
+    """Return an axis of a GPU's threads, to which loops can be bound.
 
-    `thread_axis("threadIdx.x")` has as many threads as the loops bound to it have iterations;
-    `thread_axis((0, 64), "threadIdx.x")` insists on 64. The tags are blockIdx.x .y .z (groups of
-    threads), threadIdx.x .y .z (threads within a group), and vthread, of which there may be
-    several: virtual threads, many of which each thread is in turn. `name` is a label. UserError for
-    any other tag, and for a range that is empty or does not begin at 0.
+    Args:
+        dom: the range (0, number of threads), or the tag. `thread_axis("threadIdx.x")` has as many
+            threads as the loops that are bound to it.
+        tag: blockIdx.x, .y or .z (groups of threads), threadIdx.x, .y or .z (threads within a
+            group), or vthread. Each thread executes all virtual threads in turn, and there may be
+            several such axes.
+        name: a label.
+
+    Raises:
+        UserError: the tag is unknown, or the range is empty or does not begin at 0.
     """
     if tag is None:
         dom, tag = None, dom
     if not isinstance(tag, str) or tag not in _TAGS:
         raise UserError(
-            f"{tag!r} is no thread axis",
+            f"{tag!r} is not a thread axis",
             why="a GPU has groups of threads and threads in a group, in up to three dimensions",
             remedy=f"use one of {', '.join((*THREAD_TAGS, VTHREAD))}",
         )
@@ -88,7 +99,7 @@ def _thread_extent(dom: Any, tag: str) -> Expr:
     is_empty = isinstance(extent, IntImm) and extent.value < 1
     if as_int(first) != 0 or is_empty:
         raise UserError(
-            f"{dom!r} is no range of threads for {tag}",
+            f"{dom!r} is not a range of threads for {tag}",
             why="threads are counted from 0, and there is at least one",
             remedy=f'pass thread_axis((0, 64), "{tag}"), or thread_axis("{tag}")',
         )
@@ -96,9 +107,9 @@ def _thread_extent(dom: Any, tag: str) -> Expr:
 
 
 def as_dim(value: Any) -> Expr:
-    """`value` (int, IterVar or integer expression) as an i64 expression, an extent or an index."""
+    """Return an int, IterVar or integer expression as an i64 expression: an extent or an index."""
     if isinstance(value, bool | float):
-        raise UserError(f"{value!r} is no index or extent", remedy="use an integer")
+        raise UserError(f"{value!r} is not an index or extent", remedy="use an integer")
     expr = const(value, I64) if isinstance(value, int) else as_expr(value)
     if not expr.dtype.is_int:
         raise UserError(
@@ -109,7 +120,7 @@ def as_dim(value: Any) -> Expr:
 
 
 def _as_bound(value: Any) -> Expr:
-    """As `as_dim`, for what has to be known before any element is computed."""
+    """Return the same as `as_dim`, and refuse values that are known only during a computation."""
     dim = as_dim(value)
     for item in walk(dim):
         if isinstance(item, TensorRead):
@@ -122,9 +133,10 @@ def _as_bound(value: Any) -> Expr:
 
 
 def as_shape(shape: Any) -> tuple[Expr, ...]:
-    """A shape as i64 expressions; an int or expression alone means one dimension.
+    """Return a shape as i64 expressions. An int or expression alone is one dimension.
 
-    Raises UserError for negative constants and for shape variables that are not int64.
+    Raises:
+        UserError: a constant is negative, or a shape variable is not int64.
     """
     dims = shape if isinstance(shape, tuple | list) else (shape,)
     return tuple(_shape_dim(dim) for dim in dims)
@@ -146,7 +158,7 @@ def _shape_dim(value: Any) -> Expr:
 
 
 def scalar_dtype(dtype: Any, of_what: str) -> DType:
-    """A dtype of one lane; UserError for vectors, which only schedules make."""
+    """Return a dtype of one lane. Raise UserError for vectors, which only schedules make."""
     scalar = as_dtype(dtype)
     if scalar.lanes != 1:
         raise UserError(
@@ -173,13 +185,13 @@ class Tensor(TensorOperators):
 
     @property
     def name(self) -> str:
-        """The operation's name, with `.v1`, `.v2` ... for its further outputs."""
+        """Return the operation's name, with `.v1`, `.v2` ... for further outputs."""
         suffix = f".v{self.value_index}" if self.value_index else ""
         return f"{self.op.name}{suffix}"
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     def __getitem__(self, indices: Any) -> TensorRead:
@@ -218,7 +230,7 @@ class Tensor(TensorOperators):
         return self[indices]
 
     def as_expr(self) -> Expr:
-        """The single element of a rank-0 tensor; UserError for any other."""
+        """Return the only element of a rank-0 tensor. Raise UserError for other ranks."""
         if self.ndim:
             raise UserError(
                 f"tensor {self.name} is used as a number",

@@ -1,6 +1,6 @@
-"""Python's operators on tensors: of its element where a tensor has only one, refused otherwise.
+"""Python's operators on tensors: defined for tensors of one element, refused for others.
 
-`A + B` on tensors would hide that memory and loops come with each operation.
+`A + B` on tensors would hide the memory and the loops of another operation.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class TensorOperators(NotANumber):
 
     @property
     def name(self) -> str:
-        """The tensor's name."""
+        """Return the tensor's name."""
         raise NotImplementedError
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         raise NotImplementedError
 
     def _in_words(self) -> str:

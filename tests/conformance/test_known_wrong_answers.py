@@ -86,7 +86,7 @@ def test_15196_15209_a_combiner_whose_order_matters_is_refused(divides):
 
     mine = rc.comm_reducer(combine, lambda t: rc.const(int(divides), t), name="mine")
     a, k = rc.placeholder((64, 64), name="A"), rc.reduce_axis((0, 64), name="k")
-    with pytest.raises(UserError, match="the combiner f of reducer mine is no reduction"):
+    with pytest.raises(UserError, match="the combiner f of reducer mine is not a reduction"):
         rc.compute((64,), lambda i: mine(a[i, k], axis=k), name="B")
 
 

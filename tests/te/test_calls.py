@@ -112,7 +112,9 @@ def test_the_text_of_an_intrinsic_is_read_back():
 
 
 def test_names_without_llvm_are_refused():
-    with pytest.raises(UserError, match=r"'ctpop' is no intrinsic of LLVM(.|\n)*call_pure_intrin"):
+    with pytest.raises(
+        UserError, match=r"'ctpop' is not an intrinsic of LLVM(.|\n)*call_pure_intrin"
+    ):
         refcomp.call_llvm_intrin("int32", "ctpop", refcomp.var("n"))
     with pytest.raises(UserError, match="address of A"):
         refcomp.call_llvm_intrin("int32", "llvm.x.i32", A)

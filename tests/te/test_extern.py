@@ -135,7 +135,7 @@ def test_declared_buffers_fit_their_tensors(declared, why):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda a: refcomp.extern((4,), [3], packed()), "reads 3, which is no tensor"),
+        (lambda a: refcomp.extern((4,), [3], packed()), "reads 3, which is not a tensor"),
         (lambda a: refcomp.extern((4,), [], packed()), "has no dtype, and its inputs have none"),
         (
             lambda a: refcomp.extern((4,), [a, a_of(4, dtype="int8")], packed()),

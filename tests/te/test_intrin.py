@@ -139,7 +139,7 @@ def test_an_intrinsic_has_one_size():
 def test_only_a_reduction_is_done_in_parts():
     a = refcomp.placeholder((4,), name="a")
     b = refcomp.compute((4,), lambda i: a[i] + 1.0, name="b")
-    with pytest.raises(UserError, match="a reset or an update, but b is no reduction"):
+    with pytest.raises(UserError, match="a reset or an update, but b is not a reduction"):
         refcomp.decl_tensor_intrin(
             b, lambda i, o: (None, None, refcomp.call_packed("f", i[0], o[0]))
         )

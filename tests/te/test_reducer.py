@@ -53,7 +53,9 @@ def test_the_range_of_an_axis_is_one_argument():
     with pytest.raises(UserError, match="64 is not a name for an axis"):
         refcomp.reduce_axis(0, 64)
     for dom in ((), (0, 8, 2)):
-        with pytest.raises(UserError, match=r"is no range to reduce over\n.*pass \(begin, end\)"):
+        with pytest.raises(
+            UserError, match=r"is not a range to reduce over\n.*pass \(begin, end\)"
+        ):
             refcomp.reduce_axis(dom)
     for dom in ((8, 2), -6):
         with pytest.raises(UserError, match="to reduce over ends before it begins"):

@@ -71,7 +71,7 @@ ST = state()
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (_of(3, update(ST), ST), "the init of scan S is 3, which is no tensor"),
+        (_of(3, update(ST), ST), "the init of scan S is 3, which is not a tensor"),
         (_of(init(), update(ST), [ST, ST]), "scan S has 1 inits, 1 updates and 2 states"),
         (_of([], [], []), "scan S has 0 inits, 0 updates and 0 states"),
         (_of([init()] * 2, [update(ST)] * 2, [ST, ST]), "scan S has one state twice"),

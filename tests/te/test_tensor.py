@@ -30,7 +30,7 @@ def test_wrong_number_of_indices():
 @pytest.mark.parametrize("index", [1.5, True])
 def test_an_index_must_be_an_integer(index):
     a = refcomp.placeholder((4,), name="A")
-    with pytest.raises(UserError, match="is no index or extent"):
+    with pytest.raises(UserError, match="is not an index or extent"):
         a[index]
 
 
@@ -99,14 +99,16 @@ def test_a_thread_axis_of_a_symbolic_number_of_threads():
 @pytest.mark.parametrize("tag", ["threadIdx", "threadidx.x", "", None, 3, "warp"])
 def test_what_is_no_thread_axis(tag):
     with pytest.raises(
-        UserError, match=r"is no thread axis(.|\n)*use one of blockIdx.x, blockIdx.y"
+        UserError, match=r"is not a thread axis(.|\n)*use one of blockIdx.x, blockIdx.y"
     ):
         refcomp.thread_axis(tag)
 
 
 @pytest.mark.parametrize("dom", [(1, 64), (0, 0), 0, (0, -3)])
 def test_a_range_of_threads_begins_at_0_and_is_not_empty(dom):
-    with pytest.raises(UserError, match=r"is no range of threads for threadIdx.x(.|\n)*\(0, 64\)"):
+    with pytest.raises(
+        UserError, match=r"is not a range of threads for threadIdx.x(.|\n)*\(0, 64\)"
+    ):
         refcomp.thread_axis(dom, "threadIdx.x")
 
 

@@ -287,5 +287,5 @@ def test_a_combiner_that_is_none_never_gets_here():
     a = refcomp.placeholder((4, 8), name="A")
     k = refcomp.reduce_axis((0, 8), "k")
     minus = refcomp.comm_reducer(lambda x, y: x - y, lambda t: refcomp.const(0, t), name="minus")
-    with pytest.raises(UserError, match="the combiner f of reducer minus is no reduction"):
+    with pytest.raises(UserError, match="the combiner f of reducer minus is not a reduction"):
         refcomp.compute((4,), lambda i: minus(a[i, k], axis=k), name="B")
