@@ -37,7 +37,7 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
         ) from error
     if not data.startswith(_ELF):
         raise UserError(
-            f"{name} is no code object",
+            f"{name} is not a code object",
             why=f"it begins with {data[:4]!r}, not as an ELF file"
             if data
             else "it is empty",

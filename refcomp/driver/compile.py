@@ -52,7 +52,7 @@ def printer_of(target: Target) -> Print:
     if backend.print is not None:
         return backend.print
     if backend.has_kernels:
-        why = "its text alone does not tell how kernels are launched"
+        why = "its text alone does not describe how kernels are launched"
     elif backend.compile is None:
         why = "it runs the loop IR as it is"
     else:

@@ -74,8 +74,8 @@ def resources_of(code: object) -> tuple[KernelResources, ...]:
 def unknown_resources() -> Unsupported:
     """Return the error for targets whose machine code does not list the resources of kernels."""
     return Unsupported(
-        "what kernels take of a device is not known",
-        why="only the machine code for AMD GPUs tells",
+        "the resources of kernels are not known",
+        why="only machine code for AMD GPUs lists them",
         remedy="build for the target rocm",
     )
 

@@ -79,6 +79,6 @@ def find_pass(name: str) -> Pass:
         )
     if name not in passes:
         raise UserError(
-            f"there is no pass {name!r}", remedy=f"passes: {', '.join(passes)}"
+            f"{name!r} is not a pass", remedy=f"passes: {', '.join(passes)}"
         )
     return passes[name]

@@ -78,7 +78,7 @@ class PipelineStep:
 _NARROW = PipelineStep(
     narrow_index_types,
     "flat",
-    "while loops tell the ranges of indices",
+    "while loops still show the ranges of indices",
     licence="narrow_indices",
 )
 CHECK_ACCESSES = PipelineStep(
@@ -207,7 +207,7 @@ _DEVICE = (
     PipelineStep(
         check_device_limits,
         "flat",
-        "as soon as there are kernels to tell of",
+        "as soon as there are kernels to check",
         Scope.DEVICE_LIMITS,
     ),
     PipelineStep(

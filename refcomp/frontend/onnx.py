@@ -104,7 +104,7 @@ def _parse(data: bytes) -> _Proto:
 
 def _no_model(why: str) -> UserError:
     return UserError(
-        "this is no ONNX model, or a damaged one",
+        "this is not an ONNX model, or a damaged one",
         why=why,
         remedy="compare its size with the original's; export or download it again",
     )
@@ -206,7 +206,7 @@ class _Importer:
             what = f"input {info.name!r}"
             if not info.type.HasField("tensor_type"):
                 raise Unsupported(
-                    f"{what} is no tensor", remedy="export it with tensors only"
+                    f"{what} is not a tensor", remedy="export it with tensors only"
                 )
             kind = info.type.tensor_type
             if not kind.HasField("shape"):

@@ -42,7 +42,7 @@ class OnnxValues:
     def constant(self, value: Value, what: str) -> Array:
         """Return the elements of a constant, or raise Unsupported if the graph computes them."""
         if value not in self._constants:
-            raise Unsupported(f"its {what} is no constant")
+            raise Unsupported(f"its {what} is not a constant")
         return self._constants[value]
 
 
@@ -292,7 +292,7 @@ def _flatten(call: OnnxNode) -> None:
 def _reshape(call: OnnxNode) -> None:
     shape = call.context.constant(call.required(1), "shape")
     if shape.ndim != 1 or shape.dtype.kind != "i":
-        raise UserError("its shape is no list of integers")
+        raise UserError("its shape is not a list of integers")
     call.emit("reshape", [call.required(0)], shape=tuple(int(dim) for dim in shape))
 
 

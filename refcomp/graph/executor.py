@@ -71,7 +71,7 @@ class GraphExecutor:
             remedy = (
                 f"numbers 0 to {len(results) - 1}" if results else "call run() first"
             )
-            raise UserError(f"there is no output {index}", remedy=remedy)
+            raise UserError(f"output {index} does not exist", remedy=remedy)
         return results[index]
 
     def run(

@@ -58,7 +58,7 @@ def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
 def _resolve(given: Sequence[Extent], shape: Sequence[int]) -> list[Extent]:
     if any(dim < -1 for dim in shape) or list(shape).count(-1) > 1:
         raise UserError(
-            f"reshape: {tuple(shape)} is no shape",
+            f"reshape: {tuple(shape)} is not a shape",
             remedy="use numbers >= 0 and at most one -1",
         )
     if any(dim == 0 and k >= len(given) for k, dim in enumerate(shape)):
@@ -91,7 +91,7 @@ def _quotient(whole: Sequence[Extent], part: Sequence[Extent]) -> Extent:
     """Return the product of `whole` divided by that of `part`, which must divide it."""
     (a, symbols), (b, others) = _factors(whole), _factors(part)
     if others - symbols or not b or a % b:
-        raise UserError("reshape: what -1 stands for is no integer")
+        raise UserError("reshape: the extent for -1 would not be an integer")
     return product([*(symbols - others).elements(), a // b])
 
 
@@ -172,7 +172,7 @@ def transpose(data: Tensor, *, axes: Sequence[int]) -> Tensor:
     """Permute the axes: axis k of the result is axis axes[k] of the input."""
     if sorted(axes) != list(range(data.ndim)):
         raise UserError(
-            f"transpose: {tuple(axes)} is no permutation of the axes of {data.ndim} dimensions"
+            f"transpose: {tuple(axes)} is not a permutation of the axes of {data.ndim} dimensions"
         )
     places = [list(axes).index(k) for k in range(data.ndim)]
     result: Tensor = compute(

@@ -82,7 +82,7 @@ def test_json_has_each_function(cli: Cli, add_text: str) -> None:
 def test_an_unknown_pass_is_refused_with_those_there_are(cli: Cli, add_text: str) -> None:
     result = cli("pass", "flaten", input=add_text)
     assert result.exit_code == 4
-    assert "there is no pass 'flaten'" in result.stderr
+    assert "'flaten' is not a pass" in result.stderr
     assert "flatten_storage" in result.stderr
 
 

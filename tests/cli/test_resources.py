@@ -38,8 +38,8 @@ def test_each_kernel_has_a_line(cli: Cli) -> None:
 def test_other_targets_do_not_tell(cli: Cli, target: str) -> None:
     result = cli("show", "-", "--resources", "--target", target, input=_KERNEL)
     assert result.exit_code != 0
-    assert "what kernels take of a device is not known" in result.stderr
-    assert "only the machine code for AMD GPUs tells" in result.stderr
+    assert "the resources of kernels are not known" in result.stderr
+    assert "only machine code for AMD GPUs lists them" in result.stderr
     assert "build for the target rocm" in result.stderr
 
 

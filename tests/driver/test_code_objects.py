@@ -54,7 +54,7 @@ def test_kernels_of_a_bare_code_object_run(tmp_path):
 def test_what_is_no_code_object_is_not_loaded(tmp_path):
     for text, why in (("no machine code", "it begins with b'no m'"), ("", "it is empty")):
         (tmp_path / "text.hsaco").write_text(text)
-        with pytest.raises(UserError, match=f"text.hsaco is no code object\n  why: {why}"):
+        with pytest.raises(UserError, match=f"text.hsaco is not a code object\n  why: {why}"):
             refcomp.load_code_object(tmp_path / "text.hsaco")
     (tmp_path / "damaged.hsaco").write_text("\x7fELF no machine code")
     with pytest.raises(ToolchainError, match="the metadata of a code object cannot be read"):

@@ -35,7 +35,7 @@ def test_what_a_kernel_takes():
 
 @pytest.mark.parametrize("code", [None, Source("", "opencl"), Binary(b"", "so")])
 def test_other_devices_do_not_tell(code):
-    with pytest.raises(Unsupported, match="what kernels take of a device is not known") as caught:
+    with pytest.raises(Unsupported, match="the resources of kernels are not known") as caught:
         resources_of(code)
     assert "build for the target rocm" in str(caught.value)
 

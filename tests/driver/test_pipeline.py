@@ -72,7 +72,7 @@ def test_some_steps_need_a_licence():
 
 def test_passes_are_found_by_name():
     assert find_pass("flatten_storage").__name__ == "flatten_storage"
-    with pytest.raises(UserError, match=r"there is no pass 'flatten'(.|\n)*flatten_storage"):
+    with pytest.raises(UserError, match=r"'flatten' is not a pass(.|\n)*flatten_storage"):
         find_pass("flatten")
     for name in ("split_host_device", "check_device_limits"):
         with pytest.raises(UserError, match=f"the step {name} cannot be run by itself"):

@@ -189,8 +189,11 @@ def test_a_step_that_goes_wrong(
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda data: data[: len(data) // 2], r"this is no ONNX model, or a damaged one\n  why: "),
-        (lambda data: b"GIF89a" + data[:99], r"no ONNX model(.|\n)*download it again"),
+        (
+            lambda data: data[: len(data) // 2],
+            r"this is not an ONNX model, or a damaged one\n  why: ",
+        ),
+        (lambda data: b"GIF89a" + data[:99], r"not an ONNX model(.|\n)*download it again"),
         (lambda data: b"", "the model is empty"),
     ],
     ids=["truncated", "foreign", "empty"],

@@ -218,7 +218,7 @@ def _twice(model) -> None:
         (lambda m: m.graph.input.append(m.graph.input[0]), "two inputs named 'image'"),
         (lambda m: m.graph.initializer.append(m.graph.initializer[0]), "named 'Conv_0.weight'"),
         (lambda m: m.graph.sparse_initializer.add(), "stores sparse constants"),
-        (lambda m: m.graph.input[0].type.Clear(), "input 'image' is no tensor"),
+        (lambda m: m.graph.input[0].type.Clear(), "input 'image' is not a tensor"),
     ],
 )
 def test_models_that_make_no_sense_are_refused(change, message) -> None:

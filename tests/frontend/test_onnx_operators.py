@@ -297,7 +297,7 @@ def test_machine_code_agrees_with_onnx_runtime():
         ("Flatten", (5,), {"other": 1}, "its attribute 'other' is unknown"),
         ("MatMul", (), {"constants": {"w": floats(0, 3)}}, "fewer than two dimensions"),
         ("Split", (), {"outputs": ("a", "b")}, "it splits a symbolic extent"),
-        ("Reshape", (4,), {"inputs": ["x", "x"]}, "its shape is no constant"),
+        ("Reshape", (4,), {"inputs": ["x", "x"]}, "its shape is not a constant"),
         ("Constant", (), {"inputs": [], "value_string": "a"}, "'value_string' is unknown"),
     ],
 )

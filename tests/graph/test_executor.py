@@ -216,7 +216,7 @@ def test_results_are_fresh_arrays() -> None:
 
 def test_set_input_keeps_a_copy_and_get_output_gives_the_last_result() -> None:
     executor = executor_of(make_graph(adding, ("N", 4)))
-    with pytest.raises(UserError, match="there is no output 0"):
+    with pytest.raises(UserError, match="output 0 does not exist"):
         executor.get_output(0)
     x = integers(0, 2, 4)
     executor.set_input("x", x)
@@ -226,7 +226,7 @@ def test_set_input_keeps_a_copy_and_get_output_gives_the_last_result() -> None:
     np.testing.assert_array_equal(executor.get_output(0).asnumpy(), expected)
     executor.run(x=x)
     np.testing.assert_array_equal(executor.get_output().asnumpy(), x + integers(1, 4))
-    with pytest.raises(UserError, match="there is no output 1"):
+    with pytest.raises(UserError, match="output 1 does not exist"):
         executor.get_output(1)
 
 

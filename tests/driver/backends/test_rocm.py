@@ -25,7 +25,7 @@ def test_the_code_tells_what_kernels_take():
     code = compile_functions([fills("float32")], "rocm -mcpu=gfx942").code
     (kernel,) = ROCM.resources(code.code)
     assert kernel.kernel == "f_kernel0" and kernel.vgprs > 0
-    with pytest.raises(Unsupported, match="what kernels take of a device is not known"):
+    with pytest.raises(Unsupported, match="the resources of kernels are not known"):
         ROCM.resources(None)
 
 
