@@ -1,11 +1,19 @@
-"""Source -> Binary by subprocess, as toolchains/*.toml describe it. Knows nothing of the IR.
+"""Source -> Binary by subprocesses that toolchains/*.toml describe. Independent of the IR.
 
-Reading order: description.py (what a toolchain file says), places.py and versions.py (what is on
-this machine), find.py (the choice), run.py and steps.py (running tools), keep.py (runs kept for
-later), remember.py (the cache), host.py and layout.py (what processors and GPUs are like),
-compile.py (the door), disassembly.py (the way back), code_object.py (the machine code of AMD GPUs
-held against what was asked for), occupancy.py (what follows for how much of it runs at a time),
-diagnose.py (the doctor).
+Reading order:
+
+- description.py: the contents of a toolchain file.
+- places.py and versions.py: the tools on this machine.
+- find.py: the choice among them.
+- run.py and steps.py: running tools.
+- keep.py: folders that keep runs for later.
+- remember.py: the cache.
+- host.py and layout.py: facts about processors and GPUs.
+- compile.py: the door of this room.
+- disassembly.py: from machine code back to text.
+- code_object.py: checks of machine code for AMD GPUs.
+- occupancy.py: the number of waves that a GPU holds at a time.
+- diagnose.py: the report of `refcomp doctor`.
 """
 
 from refcomp.toolchain.code_object import (

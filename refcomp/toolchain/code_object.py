@@ -1,8 +1,8 @@
-"""Code objects, the machine code of AMD GPUs, held against what was asked for.
+"""Checks of code objects, the machine code of AMD GPUs, against the request that made them.
 
-`read_code_object` refuses, by ToolchainError, what is no code object; `check_code_object`, by
-CompilerBug, one that is not what was asked for. The format is read by
-`refcomp.foundation.amd_metadata`.
+`read_code_object` raises ToolchainError for data that are not a code object. `check_code_object`
+raises CompilerBug for a code object that differs from the request.
+`refcomp.foundation.amd_metadata` reads the format.
 """
 
 import json
@@ -31,25 +31,25 @@ _MAJOR = re.compile(r"\.so\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class ExpectedKernel:
-    """What a kernel was meant to be. `params` are None for a buffer, else the dtype of a number.
-    `block` are the threads of a group in x, y and z, () where the launch decides; `shared_bytes`
-    what its shared buffers of constant size take at most."""
+    """The properties of a kernel that its code object must have."""
 
     symbol: str
-    params: tuple[DType | None, ...]
-    block: tuple[int, ...] = ()
-    shared_bytes: int = 0
+    params: tuple[DType | None, ...]  # None for a buffer, else the dtype of a number
+    block: tuple[
+        int, ...
+    ] = ()  # threads of a group in x, y and z; () if the launch decides
+    shared_bytes: int = 0  # upper bound of its shared buffers of constant size
 
 
 def found_code_object_version() -> int:
-    """The version to compile for: what the HIP runtime of this machine loads."""
+    """Return the version to compile for, which is that of the HIP runtime of this machine."""
     path = file_path(load_description("rocm").files["libamdhip64"])
     match = _MAJOR.search(os.path.realpath(path)) if path else None
     return hip_api.code_object_version(int(match[1]) if match else None)
 
 
 def read_code_object(data: bytes) -> CodeObjectMetadata:
-    """Read what the code object `data` tells of itself. ToolchainError."""
+    """Return the metadata of the code object `data`, or raise ToolchainError."""
     try:
         return read_metadata(ElfFile(data))
     except ValueError as error:
@@ -57,7 +57,7 @@ def read_code_object(data: bytes) -> CodeObjectMetadata:
 
 
 def metadata_text(data: bytes) -> str:
-    """Return all that the code object `data` tells of itself, as JSON. ToolchainError."""
+    """Return all metadata of the code object `data` as JSON, or raise ToolchainError."""
     try:
         elf = ElfFile(data)
         read_metadata(elf)  # refuses what is damaged
@@ -80,9 +80,12 @@ def _unreadable(error: Exception) -> ToolchainError:
 def check_code_object(
     binary: Binary, kernels: Sequence[ExpectedKernel], mcpu: str, version: int
 ) -> CodeObjectMetadata:
-    """What `binary` tells of itself, which is what was asked for: these kernels with their
-    arguments packed naturally and no others, their groups and no more shared memory than that, for
-    the GPU `mcpu`, in the format `version`."""
+    """Return the metadata of `binary` after checking it against the request.
+
+    The code object must be for the GPU `mcpu`, in format `version`, with exactly the expected
+    kernels. The arguments of each must be packed naturally. Neither its groups nor its shared
+    memory may exceed the request.
+    """
     code = read_code_object(binary.data)
     faults = list(_faults(code, kernels, mcpu, version))
     if faults:
@@ -96,7 +99,7 @@ def check_code_object(
 
 
 def argument_places(params: Sequence[DType | None]) -> tuple[tuple[int, int], ...]:
-    """Offset and size in bytes of each argument: each at a multiple of its size."""
+    """Return the offset and size in bytes of each argument, each at a multiple of its size."""
     places, offset = [], 0
     for param in params:
         size = _POINTER_BYTES if param is None else param.bytes

@@ -1,11 +1,11 @@
-"""From text to machine code: a Source and target options to a Binary, through the cache.
+"""The door from text to machine code: a Source and target options to a Binary, through the cache.
 
-Needs: the text is complete for its language; LLVM IR holds its triple and data layout.
-Ensures: the same text, options and tools give the same Binary, and give it without starting a
-tool once it is in the cache; then it is given even when the tools are gone. Where $REFCOMP_KEEP
-names a folder, the tools are always run, and what they were run on is kept there.
-Refuses: UserError for an option, output or language that the toolchain does not have;
-ToolchainError when a tool or library is missing, fails or hangs.
+Requires: the text is complete for its language; LLVM IR states its triple and data layout.
+Ensures: the same text, options and tools give the same Binary. Once it is in the cache, no tool is
+started, and it is found even after the tools were removed. If $REFCOMP_KEEP names a folder, the
+tools always run, and their inputs are kept there.
+Refuses: UserError for an unknown option, output or language; ToolchainError if a tool or library is
+missing, fails or hangs.
 """
 
 import json
@@ -39,11 +39,15 @@ def compile_source(
     cache: Cache | None = None,
     timeout_s: float | None = None,
 ) -> Binary:
-    """Compile `source` to `output`: of `llvm` `so`, `o`, `asm` or `ll`, of `rocm` `hsaco`.
+    """Compile a text.
 
-    `description` names a toolchain, or is one of a user's own (`read_description`).
-    `target_options` fill the holes of the toolchain file (`llvm`: mcpu, mattr, passes); `cache`
-    defaults to the user's; `timeout_s` limits each tool (default $REFCOMP_TOOL_TIMEOUT or 120).
+    Args:
+        source: the text and its language.
+        output: for `llvm` one of `so`, `o`, `asm` and `ll`; for `rocm` `hsaco`.
+        description: the name of a toolchain, or a description of the user's (`read_description`).
+        target_options: values for the holes of the toolchain file; for `llvm`: mcpu, mattr, passes.
+        cache: the cache; the user's by default.
+        timeout_s: seconds after which a tool is stopped; by default $REFCOMP_TOOL_TIMEOUT or 120.
     """
     chain = (
         description
@@ -111,7 +115,7 @@ def _key_parts(
 def _tool_paths(
     chain: Description, tools: FoundTools, output: BuildOutput, source: Source
 ) -> dict[str, str]:
-    """The tools of all steps by key, also those that only some texts need."""
+    """Return the tools of all steps by key, also those that only some texts need."""
     used = " ".join(
         arg for step in output.steps_for(source.requires) for arg in step.arguments
     )
@@ -126,7 +130,7 @@ def _tool_paths(
 def _libraries(
     chain: Description, source: Source, output: BuildOutput, options: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Paths: the user's own, those every link is offered, where present, then those required."""
+    """Return paths of libraries: the user's, the optional ones that exist, the required ones."""
     if not any("{libraries}" in step.arguments for step in output.steps):
         return ()
     always = [file_path(file) for file in chain.files.values() if file.is_always_linked]

@@ -1,7 +1,7 @@
-"""What a toolchain file says: tools and where they lie, their versions, steps and installation.
+"""The contents of a toolchain file: tools, their places and versions, steps and installation.
 
-The files are toolchains/*.toml. Ensures: a Description is complete and consistent: every step
-exists, every hole of a step can be filled. Refuses with UserError, naming file and key.
+The files are toolchains/*.toml. Ensures: a Description is complete and consistent. Every step
+exists, and every hole of a step can be filled. Refuses with UserError, naming file and key.
 """
 
 import re
@@ -23,7 +23,10 @@ _VERSION = re.compile(r"\d+(\.\d+)*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program. `names` may hold `{major}`; `variable` names an environment variable or ''."""
+    """A program.
+
+    `names` may contain `{major}`. `variable` names an environment variable or is empty.
+    """
 
     key: str
     names: tuple[str, ...]
@@ -33,11 +36,11 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where tools are sought.
+    """Places to search for tools.
 
-    A set environment variable of `variables` names a folder, and then nothing but the given
-    sub-folders of it is searched. Otherwise PATH, then `folders`: absolute globs, which may
-    hold `{major}`.
+    If one of the environment `variables` is set, it names a folder, and only the given sub-folders
+    of it are searched. Otherwise PATH is searched, then `folders`: absolute globs, which may
+    contain `{major}`.
     """
 
     variables: Mapping[str, tuple[str, ...]]
@@ -46,7 +49,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class VersionRule:
-    """How a tool tells its version, and which versions are taken (both ends included)."""
+    """The question for a tool's version, and the accepted versions, both ends included."""
 
     arguments: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -56,10 +59,10 @@ class VersionRule:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A library or folder of files that is found, not run.
+    """A library or folder of files, which is found but not run.
 
-    A set environment variable of `variables` names a folder, and then it is sought nowhere but at
-    the given globs below that. Otherwise `patterns`, which are absolute globs.
+    If one of the environment `variables` is set, it names a folder, and only the given globs below
+    it are searched. Otherwise `patterns` are searched, which are absolute globs.
     """
 
     key: str
@@ -72,10 +75,10 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A target option that fills the hole of its name.
+    """A target option, which fills the hole of its name.
 
-    `listing` is a command that prints the values a tool knows, one match of `known` each (empty:
-    not checked). The meaning of `host_values` depends on the machine, not on the text alone.
+    `listing` is a command that prints the values that a tool accepts; `known` matches one of them.
+    It is empty if values are not checked. The meaning of `host_values` depends on the machine.
     """
 
     key: str
@@ -87,12 +90,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class BuildStep:
-    """One run of a tool: an argument list with holes, and the suffix of the file it writes.
+    """One run of a tool: an argument list with holes, and the suffix of the file that it writes.
 
-    Holes: `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the functions that must
-    stay, with commas), a tool, an option, and as an argument of its own `{libraries}`. One that
-    `is_for_libraries` is left out where the text requires none. `before` has further arguments for
-    tools that are older than a major version.
+    Holes are `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the functions to keep,
+    with commas), a tool, an option, and `{libraries}`, which must be an argument of its own. A
+    step that `is_for_libraries` is skipped if the text requires none. `before` has further
+    arguments for tools older than a major version.
     """
 
     key: str
@@ -102,7 +105,7 @@ class BuildStep:
     before: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def for_version(self, version: Version) -> "BuildStep":
-        """The step as tools of that version need it."""
+        """Return the step for tools of a version."""
         further = [
             argument
             for major, more in self.before
@@ -114,13 +117,13 @@ class BuildStep:
 
 @dataclass(frozen=True, slots=True)
 class BuildOutput:
-    """What `compile_source` can be asked for: the steps, and the format of the last one's file."""
+    """One output of `compile_source`: its steps, and the format of the last step's file."""
 
     format: str
     steps: tuple[BuildStep, ...]
 
     def steps_for(self, libraries: Collection[str]) -> tuple[BuildStep, ...]:
-        """The steps that a text takes which requires `libraries`."""
+        """Return the steps for a text that requires `libraries`."""
         return tuple(
             step for step in self.steps if libraries or not step.is_for_libraries
         )
@@ -128,15 +131,14 @@ class BuildOutput:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """How to read stderr: the guilty line of the input, phrases that mean failure, and what to do
-    about some."""
+    """The reading of stderr: the line of the input, phrases that mean failure, and remedies."""
 
     line: re.Pattern[str]
     phrases: tuple[str, ...]
     remedies: tuple[tuple[re.Pattern[str], str], ...] = ()
 
     def remedy(self, stderr: str) -> str | None:
-        """What to do about what a tool says, where that is known."""
+        """Return the remedy for the message of a tool, if one is known."""
         return next(
             (text for pattern, text in self.remedies if pattern.search(stderr)), None
         )
@@ -144,9 +146,9 @@ class Failures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Description:
-    """One toolchain file; `input` is the name of the file that a Source is written to.
+    """One toolchain file. `input` is the name of the file to which a Source is written.
 
-    Hashed by identity, so that results of a search can hang on it.
+    It is hashed by identity, so that results of a search can be cached for it.
     """
 
     name: str
@@ -166,23 +168,27 @@ class Description:
 
     @property
     def needed_tools(self) -> tuple[Tool, ...]:
-        """The tools without which the toolchain does nothing; without any such, all."""
+        """Return the tools without which the toolchain is useless; all tools if none is marked."""
         needed = tuple(tool for tool in self.tools.values() if tool.is_needed)
         return needed or tuple(self.tools.values())
 
 
 def toolchain_names() -> tuple[str, ...]:
-    """The names of all toolchain files, sorted."""
+    """Return the names of all toolchain files, sorted."""
     return tuple(sorted(path.stem for path in toolchains_dir().glob("*.toml")))
 
 
 @cache
 def load_description(name: str) -> Description:
-    """The toolchain called `name`; UserError when there is none or its file is malformed."""
+    """Return the toolchain called `name`.
+
+    Raises:
+        UserError: it does not exist, or its file is malformed.
+    """
     path = toolchains_dir() / f"{name}.toml"
     if not name.isidentifier() or not path.is_file():
         raise UserError(
-            f"there is no toolchain {name!r}",
+            f"{name!r} is not a toolchain",
             where=str(toolchains_dir()),
             remedy=f"use one of {', '.join(toolchain_names())}",
         )
@@ -190,7 +196,7 @@ def load_description(name: str) -> Description:
 
 
 def read_description(path: Path) -> Description:
-    """The Description that a TOML file holds."""
+    """Return the Description in a TOML file."""
     top = read_table(path)
     steps = {key: _read_step(key, table) for key, table in top.tables("steps")}
     description = Description(

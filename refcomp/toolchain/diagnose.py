@@ -1,4 +1,4 @@
-"""What of every toolchain is there, in which version, and how to get what is missing."""
+"""Report which tools of every toolchain are installed, and how to get the others."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from refcomp.toolchain.versions import version_to_text
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """One tool or file of a toolchain. `path`, `version` and `reason` are '' where unknown.
+    """One tool or file of a toolchain. `path`, `version` and `reason` are empty where unknown.
 
-    `is_ok` means found in a version that is taken; `reason` says why not; `install` is the
-    command that brings it.
+    `is_ok` is True if it was found in an accepted version; else `reason` explains. `install` is the
+    command that installs it.
     """
 
     toolchain: str
@@ -47,7 +47,7 @@ class ToolReport:
 
 
 def diagnose() -> tuple[ToolReport, ...]:
-    """A report on every tool and file of every toolchain, in the order of their files."""
+    """Return a report on every tool and file of every toolchain, in the order of their files."""
     return tuple(
         report
         for name in toolchain_names()
@@ -87,7 +87,7 @@ def _report_tool(
 def _state(
     description: Description, tool: Tool, found: FoundTools | None
 ) -> tuple[str, str, str]:
-    """Path, version, and why the tool cannot be used."""
+    """Return path and version of a tool, and the reason why it cannot be used."""
     if found is not None:
         try:
             return find_tool(description, tool.key), version_to_text(found.version), ""

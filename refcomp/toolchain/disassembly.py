@@ -1,9 +1,8 @@
-"""From machine code to text, by llvm-objdump, through the cache.
+"""From machine code to text by llvm-objdump, through the cache.
 
-Ensures: the same code and tools give the same text, and give it without starting a tool once it is
-in the cache, packed: an emulated GPU that loads the same code again waits for nobody. Where
-$REFCOMP_KEEP names a folder, the tool is always run.
-Refuses: UserError for a format that is not known; ToolchainError when the tool is missing or fails.
+Ensures: the same code and tools give the same text. Once it is in the cache, packed, no tool is
+started. If $REFCOMP_KEEP names a folder, the tool always runs.
+Refuses: UserError for an unknown format; ToolchainError if the tool is missing or fails.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ _ENDS = re.compile(r"s_endpgm|s_branch|s_setpc_b64|s_trap")
 
 
 def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
-    """The assembly text of `binary`; text formats come back as they are.
+    """Return the assembly text of `binary`. Text formats are returned unchanged.
 
     `cache` defaults to the user's.
     """
@@ -55,7 +54,7 @@ def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
 
 
 def _disassembled(chain: Description, binary: Binary) -> bytes:
-    """What llvm-objdump prints, packed."""
+    """Return the output of llvm-objdump, packed."""
     with private_folder() as folder:
         path = write_input(folder / f"binary.{binary.format}", binary.data)
         # The name alone, since llvm-objdump prints it: the text must not depend on the folder.
@@ -66,10 +65,10 @@ def _disassembled(chain: Description, binary: Binary) -> bytes:
 
 
 def without_padding(text: str) -> str:
-    """Return llvm-objdump's text for an AMD GPU without the padding behind each function.
+    """Return llvm-objdump's text for an AMD GPU without the padding after each function.
 
-    Assemblers align functions, and GPUs read ahead: behind the last instruction of a function stand
-    s_code_end, s_nop or zeros that no wave runs.
+    Assemblers align functions, and GPUs prefetch: after the last instruction of a function stand
+    s_code_end, s_nop or zeros that no wave executes.
     """
     kept: list[str] = []
     pending: list[

@@ -1,7 +1,7 @@
-"""Finding tools: every tool by absolute path, all of one version, the newest that is complete.
+"""Find tools: absolute paths, all of one version, the newest that is complete.
 
-What a path suggests about a version only decides who is asked first; the tool's own answer
-counts. Refuses with ToolchainError: where it was sought, what was found, how to get it.
+The version that a path suggests only decides the order of the questions; the tool's own answer
+decides. The ToolchainError for a missing tool lists the places, the tools found and the remedy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from refcomp.toolchain.versions import file_identity, read_versions, version_to_
 
 @dataclass(frozen=True, slots=True)
 class FoundTools:
-    """The needed tools of a toolchain; `identity` changes when one of them is replaced."""
+    """The needed tools of a toolchain. `identity` changes if one of them is replaced."""
 
     version: Version
     paths: Mapping[str, str]
@@ -38,13 +38,13 @@ class FoundTools:
 
 @dataclass(slots=True)
 class ToolSearch:
-    """What a search has learnt: per tool, its versions with their paths; and who was refused."""
+    """The result of a search: the versions of each tool with their paths, and refused tools."""
 
     versions: dict[str, dict[Version, str]]
     refused: list[str]
 
     def best(self) -> Version | None:
-        """The newest version in which every tool is there."""
+        """Return the newest version in which every tool exists."""
         first, *others = self.versions.values()
         return max(
             (v for v in first if all(v in other for other in others)), default=None
@@ -56,9 +56,10 @@ _FOUND_FILES: dict[tuple[Description, str, tuple[str | None, ...]], str] = {}
 
 
 def find_tools(description: Description) -> FoundTools:
-    """The needed tools of `description`, in one version.
+    """Return the needed tools of `description`, in one version.
 
-    Remembered within the process for as long as the environment stays. Raises ToolchainError.
+    The result is remembered within the process while the environment stays the same. Raises
+    ToolchainError.
     """
     key = (description, environment_of(description))
     if key not in _FOUND:
@@ -67,7 +68,7 @@ def find_tools(description: Description) -> FoundTools:
 
 
 def find_tool(description: Description, key: str) -> str:
-    """The path of a single tool, also one that is not needed, in the version of the others."""
+    """Return the path of a single tool, needed or not, in the version of the others."""
     found = find_tools(description)
     if key in found.paths:
         return found.paths[key]
@@ -79,7 +80,7 @@ def find_tool(description: Description, key: str) -> str:
 
 
 def find_file(description: Description, key: str) -> str:
-    """The path of a data file; ToolchainError when it is missing."""
+    """Return the path of a data file, or raise ToolchainError."""
     memo = (description, key, environment_of(description))
     if memo not in _FOUND_FILES:
         file = description.files[key]
@@ -91,7 +92,7 @@ def find_file(description: Description, key: str) -> str:
 
 
 def file_not_found(file: DataFile) -> ToolchainError:
-    """The error for a data file that is missing."""
+    """Return the error for a missing data file."""
     return ToolchainError(
         f"{file.key} was not found",
         where=describe_file_places(file),
@@ -128,7 +129,7 @@ def _find_tools(description: Description) -> FoundTools:
 def _batches(
     candidates: Mapping[str, tuple[Candidate, ...]],
 ) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """(tool, path) pairs by the major version that is expected; the unknown ones come first."""
+    """Return (tool, path) pairs by the expected major version, unknown ones first."""
     unknown = 1 << 30
     grouped: dict[int, list[tuple[str, str]]] = {}
     for key, group in candidates.items():
@@ -181,7 +182,7 @@ def _not_found(
 
 
 def explain_search(tools: Sequence[Tool], search: ToolSearch) -> Iterator[str]:
-    """In words, what was found of each tool, and who was refused."""
+    """Describe in words which versions of each tool were found, and which were refused."""
     for tool in tools:
         versions = ", ".join(map(version_to_text, sorted(search.versions[tool.key])))
         yield f"{tool.names[-1]}: {f'found {versions}' if versions else 'none found'}"

@@ -1,8 +1,8 @@
-"""What the compiler knows about a processor: triple, data layout, widest vector; and the names.
+"""Facts that the compiler knows about a processor: triple, data layout, widest vector, names.
 
-One question to llc answers all: a sum of sixteen integers, stopped after instruction selection,
-shows the data layout, the processor that `native` stands for, and how wide its additions are.
-Everything is remembered in the cache per tool and processor.
+One run of llc gives all: a sum of sixteen integers, stopped after instruction selection. It shows
+the data layout, the processor that `native` means, and the width of its additions. The cache
+remembers the facts for each tool and processor.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ _MAX_LISTED = 8  # values of an option that an error names
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What llc says about a processor; `vector_bits` is 128, 256 or 512."""
+    """llc's facts about a processor. `vector_bits` is 128, 256 or 512."""
 
     triple: str
     layout: str
@@ -60,21 +60,24 @@ class HostFacts:
 
 
 def host_triple_and_layout() -> tuple[str, str]:
-    """The target triple and the data layout of this host, as LLVM IR text has them."""
+    """Return the target triple and the data layout of this host, as in LLVM IR."""
     facts = host_facts("native")
     return facts.triple, facts.layout
 
 
 def vector_bits(mcpu: str) -> int:
-    """The width in bits of the widest vector `mcpu` takes natively: 128, 256 or 512.
+    """Return the width in bits of the widest native vector of `mcpu`: 128, 256 or 512.
 
-    `native` means this host. UserError for a processor that llc does not know.
+    `native` means this host.
+
+    Raises:
+        UserError: llc does not know the processor.
     """
     return host_facts(mcpu).vector_bits
 
 
 def host_facts(mcpu: str) -> HostFacts:
-    """The facts about the processor `mcpu`; its name is resolved when it is `native`."""
+    """Return the facts about the processor `mcpu`; its name is resolved if it is `native`."""
     description = load_description("llvm")
     options = {"mcpu": mcpu}
     asked = (_PROBE, *description.steps["probe"].arguments)
@@ -88,7 +91,7 @@ def host_facts(mcpu: str) -> HostFacts:
 
 
 def host_part(description: Description, options: dict[str, str]) -> str:
-    """The part of a cache key that depends on this machine; '' when nothing does."""
+    """Return the part of a cache key that depends on this machine; '' if none does."""
     host_values = (
         value in description.options[key].host_values for key, value in options.items()
     )
@@ -97,7 +100,7 @@ def host_part(description: Description, options: dict[str, str]) -> str:
 
 @cache
 def cpu_identity() -> str:
-    """Text that differs between processors, or virtual machines, with other instructions."""
+    """Return a text that differs between processors or virtual machines with other instructions."""
     try:
         # The kernel writes one block per core as it is read: the first is enough.
         with open("/proc/cpuinfo", "rb", buffering=0) as file:
@@ -112,8 +115,10 @@ def cpu_identity() -> str:
 
 
 def check_option(name: str, option: str, value: str) -> None:
-    """Refuse, by UserError, a value that the tool of the toolchain `name` does not know, with those
-    it knows."""
+    """Raise UserError for a value that the tool of the toolchain `name` does not accept.
+
+    The error lists the accepted values.
+    """
     description = load_description(name)
     parts = ("option", option, value, *description.options[option].listing)
 
@@ -127,7 +132,7 @@ def check_option(name: str, option: str, value: str) -> None:
 def check_options(
     description: Description, tools: FoundTools, options: dict[str, str], store: Cache
 ) -> None:
-    """Refuse, by UserError, an option value that the tool does not know, with those it knows."""
+    """Raise UserError, with the accepted values, for a value that the tool does not accept."""
     for key, value in options.items():
         option = description.options[key]
         if not option.listing or value in option.host_values:
@@ -152,7 +157,7 @@ def check_options(
 def _known_remedy(
     option: Option, value: str, known: Sequence[str], command: Sequence[str]
 ) -> str:
-    """Name near values, what stands for this host, and the command that lists all values."""
+    """Return near values, the value for this host, and the command that lists all values."""
     host = " or ".join(option.host_values)
     if len(known) <= _MAX_LISTED:
         choices = (

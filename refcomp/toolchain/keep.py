@@ -1,9 +1,8 @@
-"""Keeps what tools were run on in the folder that $REFCOMP_KEEP names, to be run again.
+"""Keep the runs of tools in the folder that $REFCOMP_KEEP names, so that they can be repeated.
 
-Each run of a toolchain's steps leaves a folder of its own there: the inputs, the outputs, and
-`commands.sh`, which makes these outputs of those inputs wherever the folder lies. Of equal runs one
-is kept, also when they are started at once. Refuses, by UserError, a folder that
-cannot be written.
+Each run of a toolchain's steps leaves a folder with the inputs, the outputs, and `commands.sh`,
+which makes the outputs from the inputs in any folder. Of equal runs one is kept, also if they
+start at the same time. Refuses, by UserError, a folder that cannot be written.
 """
 
 from __future__ import annotations
@@ -25,13 +24,12 @@ _HEAD = '#!/bin/sh\nset -e\ncd "$(dirname "$0")"\n'
 
 
 def is_keeping() -> bool:
-    """Whether runs are to be kept; nothing is taken from the cache then."""
+    """Return True if runs are kept. The cache is not read then."""
     return bool(os.environ.get(VARIABLE))
 
 
 def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> None:
-    """Copies the folder of `source`, where `commands` of the toolchain `name` ran on it, to where
-    it is kept."""
+    """Keep a copy of the folder of `source`, in which `commands` of toolchain `name` ran."""
     if not is_keeping():
         return
     root, lines = (
@@ -39,7 +37,7 @@ def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> No
         [_command_line(c, source.parent) for c in commands],
     )
     script = _HEAD + "".join(f"{line}\n" for line in lines)
-    # Not the outputs: LLVM's bitcode tells the folder in which it was made.
+    # The outputs are left out, since LLVM's bitcode names the folder in which it was made.
     digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""What the text of a kernel depends on: the version of LLVM, and the data layout of the device.
+"""Facts that the text of a kernel depends on: the version of LLVM, and the device's data layout.
 
-The text must hold the layout, as the optimizer of LLVM 15 and 16 does not know it by itself: it is
-asked from llc. Both are remembered in the cache.
+The text must state the layout, because the optimizer of LLVM 15 and 16 does not know it. llc knows
+it. The cache remembers both facts.
 """
 
 import re
@@ -18,7 +18,7 @@ _LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
 
 
 def device_layout(description: str) -> str:
-    """The data layout of the device that the toolchain `description` compiles for."""
+    """Return the data layout of the device for which the toolchain `description` compiles."""
     chain = load_description(description)
     arguments = chain.steps["probe"].arguments
 
@@ -38,7 +38,7 @@ def device_layout(description: str) -> str:
 
 
 def llvm_major(description: str) -> int:
-    """The major version of the tools of the toolchain `description`."""
+    """Return the major version of the tools of the toolchain `description`."""
     chain = load_description(description)
     told = recall(
         default_cache(), chain, ("major",), lambda tools: b"%d" % tools.version[0]

@@ -1,7 +1,8 @@
-"""How many waves of a kernel an AMD GPU holds at a time, by the registers and memory they take.
+"""Occupancy: the number of waves of a kernel that an AMD GPU holds at a time.
 
-Ensures: the numbers are those of LLVM's own estimate for this GPU ("Occupancy" in its assembly);
-on hardware fewer may run, never more. Nothing is known of GPUs before gfx900.
+It follows from the registers and the memory of the kernel. Ensures: the numbers equal LLVM's own
+estimate for this GPU ("Occupancy" in its assembly). On hardware fewer waves may run, never more.
+GPUs before gfx900 are not known.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Hardware:
-    """Of one SIMD: `registers` for a lane's vectors, handed out by `granule`, to `most` waves;
-    `shared_bytes` for all groups, handed out by 512; whether scalar registers are few."""
+    """One SIMD.
+
+    It has `registers` for the vectors of a lane, allocated in units of `granule`, and holds `most`
+    waves. `shared_bytes` serve all groups, allocated in units of 512.
+    """
 
     registers: int
     granule: int
@@ -49,7 +53,10 @@ _WAVES_BY_SCALARS = ((80, 10), (88, 9), (100, 8))
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """`waves` of a SIMD at a time, of `most` that it can hold; `limit` says what allows no more."""
+    """`waves` of a SIMD at a time, of `most` that it can hold.
+
+    `limit` names the limiting resource.
+    """
 
     waves: int
     most: int
@@ -57,7 +64,7 @@ class Occupancy:
 
 
 def occupancy_of(kernel: KernelMetadata, mcpu: str) -> Occupancy | None:
-    """How many waves of `kernel` a SIMD of the GPU `mcpu` holds; None for a GPU not known."""
+    """Return the waves of `kernel` that a SIMD of the GPU `mcpu` holds; None for an unknown GPU."""
     names = [name for name in _HARDWARE if mcpu.startswith(name)]
     if not names:
         return None

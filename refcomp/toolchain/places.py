@@ -1,7 +1,7 @@
-"""Where tools and data files may lie on this machine: candidates, best first, nothing is run.
+"""Candidate places of tools and data files on this machine, best first. Nothing is run.
 
-Environment variables come first and shut out every other place; then PATH, then the folders of
-the toolchain file. Relative and empty entries of PATH are passed over.
+If an environment variable is set, no other place is searched. Otherwise PATH is searched, then the
+folders of the toolchain file. Relative and empty entries of PATH are ignored.
 """
 
 import glob
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from refcomp.toolchain.description import DataFile, Description, Tool
 
-# How many major versions above the least one are looked for by name.
+# Major versions above the least one that are searched by name.
 _MAJORS_AHEAD = 15
-# And how many below it, to tell a user what is too old.
+# Major versions below the least one, so that a message can name what is too old.
 _MAJORS_BEHIND = 3
 _MAJOR_IN_NAME = re.compile(r"-(\d+)\Z")
 _MAJOR_IN_PATH = re.compile(r"/llvm-?(\d+)[^/]*/")
@@ -24,14 +24,14 @@ _MAJOR_IN_PATH = re.compile(r"/llvm-?(\d+)[^/]*/")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An executable that may be the tool; `major` is what its path suggests, and only a hint."""
+    """An executable that may be the tool. `major` is a hint that its path gives."""
 
     path: str
     major: int | None
 
 
 def environment_of(description: Description) -> tuple[str | None, ...]:
-    """Everything of the environment that a search depends on."""
+    """Return all parts of the environment on which a search depends."""
     variables = [
         "PATH",
         *description.look.variables,
@@ -44,7 +44,7 @@ def environment_of(description: Description) -> tuple[str | None, ...]:
 def tool_candidates(
     description: Description, tools: Sequence[Tool]
 ) -> dict[str, tuple[Candidate, ...]]:
-    """For each tool, by key, the executables that may be it: best place first, each file once."""
+    """Return for each tool, by key, the possible executables: best place first, each file once."""
     listings = {folder: _listing(folder) for folder in _folders(description)}
     return {tool.key: _candidates(description, tool, listings) for tool in tools}
 
@@ -76,7 +76,7 @@ def _listing(folder: str) -> frozenset[str]:
 
 
 def file_path(file: DataFile) -> str | None:
-    """Where the data file lies, or None."""
+    """Return the path of the data file, or None."""
     return next(
         (path for pattern in _file_patterns(file) for path in _expand(pattern)), None
     )
@@ -91,7 +91,7 @@ def _file_patterns(file: DataFile) -> tuple[str, ...]:
 
 
 def describe_places(description: Description, tool: Tool) -> str:
-    """Where `tool` was sought, for a message."""
+    """Describe for messages where `tool` was searched."""
     if chosen := _value(tool.variable):
         return f"{tool.variable}={chosen}"
     if variable := _first_set(description.look.variables):
@@ -100,7 +100,7 @@ def describe_places(description: Description, tool: Tool) -> str:
 
 
 def describe_file_places(file: DataFile) -> str:
-    """Where `file` was sought, for a message."""
+    """Describe for messages where `file` was searched."""
     if variable := _first_set(file.variables):
         return (
             f"{variable}={os.environ[variable]}: {', '.join(file.variables[variable])}"
@@ -109,7 +109,11 @@ def describe_file_places(file: DataFile) -> str:
 
 
 def install_command(install: Mapping[str, str]) -> str:
-    """How to get a thing on this distribution: by name and version, name, kinship, default."""
+    """Return the command that installs a tool or file on this distribution.
+
+    The distribution is looked up by name and version, by name, by kinship; else the default is
+    used.
+    """
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -135,7 +139,7 @@ def _first_set(variables: Iterable[str]) -> str:
 
 
 def _folders(description: Description) -> tuple[str, ...]:
-    """All folders to search, in order, each real folder once."""
+    """Return all folders to search, in order, each real folder once."""
     variable = _first_set(description.look.variables)
     if variable:
         below = description.look.variables[variable]

@@ -1,7 +1,7 @@
-"""Results of tools, kept in the cache under their inputs and the tools that made them.
+"""Results of tools in the cache, by their inputs and by the tools that made them.
 
-Beside each result a record without the tools' identity tells which result was the last for the
-same inputs: it serves when no tool is found at all, and only then. On a hit no tool is started.
+A record beside each result, without the identity of the tools, names the latest result for the same
+inputs. It is used only if no tool is found at all. On a hit no tool is started.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,9 @@ def recall(
     parts: tuple[str, ...],
     make: Callable[[FoundTools], bytes],
 ) -> bytes:
-    """What `make` gives for the inputs `parts`: from the cache, or made and kept.
+    """Return the result of `make` for the inputs `parts`, from the cache if it is there.
 
-    Raises ToolchainError when it is not there and the tools are not found, and whatever `make`
-    raises.
+    Raises ToolchainError if it is not there and the tools are not found, and all errors of `make`.
     """
     record = Cache.key("without tools", description.name, *parts)
     try:

@@ -1,8 +1,8 @@
-"""Running a tool: an argument list, a time limit, and nobody left behind.
+"""Run a tool: an argument list, a time limit, and no process left behind.
 
-Each tool runs in a process group of its own, which is killed as a whole when the time limit
-passes or the caller is interrupted. No shell. Raises ToolchainError when a tool cannot be
-started or does not end in time.
+Each tool runs in a process group of its own. The whole group is killed if the time limit passes or
+the caller is interrupted. No shell is used. Raises ToolchainError if a tool cannot be started or
+does not end in time.
 """
 
 import os
@@ -27,7 +27,7 @@ _GRACE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A tool that has ended."""
+    """The result of a tool that has ended."""
 
     command: tuple[str, ...]
     status: int
@@ -36,7 +36,7 @@ class Completed:
 
 
 def tool_timeout_s() -> float:
-    """The time limit of one tool in seconds: $REFCOMP_TOOL_TIMEOUT, else 120."""
+    """Return the time limit of one tool in seconds: $REFCOMP_TOOL_TIMEOUT, else 120."""
     text = os.environ.get("REFCOMP_TOOL_TIMEOUT", "")
     if not text:
         return DEFAULT_TIMEOUT_S
@@ -76,7 +76,7 @@ def start_tool(
 def finish_tool(
     process: "subprocess.Popen[bytes]", timeout_s: float, kept: Path | None = None
 ) -> Completed:
-    """Wait for `process`; kill its whole group when it is not done after `timeout_s`."""
+    """Wait for `process`, and kill its whole group if it is not done after `timeout_s` seconds."""
     command = tuple(map(str, process.args))  # type: ignore[arg-type]
     try:
         stdout, stderr = process.communicate(timeout=timeout_s)
@@ -102,7 +102,7 @@ def run_tool(
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> bytes:
-    """Kill the group; what it had written to stderr."""
+    """Kill the group, and return what it had written to stderr."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     try:

@@ -1,9 +1,9 @@
-"""Running the steps of a toolchain on a text, in a private folder that is kept on failure.
+"""Run the steps of a toolchain on a text, in a private folder that is kept on failure.
 
-Where $REFCOMP_KEEP names a folder, what was run is kept there, too (`refcomp.toolchain.keep`).
+If $REFCOMP_KEEP names a folder, the run is also kept there (`refcomp.toolchain.keep`).
 
-Refuses with ToolchainError: a step that fails, hangs, warns of what it ignores, or writes
-nothing; the message holds the command, its stderr and the guilty line of the input.
+Refuses with ToolchainError a step that fails, hangs, ignores an option or writes no output. The
+message has the command, its stderr and the line of the input that it names.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _LIBRARIES = "{libraries}"
 
 
 def write_input(path: Path, data: bytes) -> Path:
-    """Write the input of a tool; ToolchainError when there is no room for it."""
+    """Write the input of a tool. Raise ToolchainError if the disk is full."""
     try:
         path.write_bytes(data)
     except OSError as error:
@@ -38,7 +38,7 @@ def fill_arguments(
     holes: Mapping[str, str],
     libraries: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """The argument list with its holes filled; an argument `{libraries}` becomes several."""
+    """Return the argument list with its holes filled. `{libraries}` becomes several arguments."""
     filled: list[str] = []
     for argument in arguments:
         if argument == _LIBRARIES:
@@ -56,7 +56,7 @@ def run_steps(
     libraries: tuple[str, ...],
     timeout_s: float,
 ) -> bytes:
-    """The bytes that the last step of `output` writes for `source`."""
+    """Return the bytes that the last step of `output` writes for `source`."""
     commands: list[tuple[str, ...]] = []
     with private_folder() as folder:
         path = first = write_input(folder / description.input, source.text.encode())
@@ -85,7 +85,7 @@ def run_checked(
     timeout_s: float | None = None,
     source: Source | None = None,
 ) -> Completed:
-    """Run a tool in `folder`; ToolchainError when it fails, or ignores what it was told."""
+    """Run a tool in `folder`. Raise ToolchainError if it fails, or ignores an option."""
     limit = tool_timeout_s() if timeout_s is None else timeout_s
     completed = run_tool(command, limit, folder)
     phrase = next(
@@ -112,7 +112,7 @@ def _describe_status(status: int) -> str:
 def _guilty_line(
     description: Description, source: Source | None, stderr: str
 ) -> str | None:
-    """The statement behind the line that stderr names; the line itself where none is known."""
+    """Return the statement of the line that stderr names, or the line if no statement is known."""
     match = description.failures.line.search(stderr)
     if match is None or source is None:
         return None

@@ -1,7 +1,7 @@
 """A TOML table that is read key by key, so that a wrong file is refused by file and key.
 
-Ensures: after `close`, no key of the table was left unread. Refuses with UserError: a missing
-key, a value of another type, an unknown key.
+Ensures: after `close`, every key of the table was read. Refuses with UserError: a missing key, a
+value of another type, an unknown key.
 """
 
 import tomllib
@@ -29,7 +29,10 @@ class TomlTable:
         return iter(self._content)
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A string; the default when the key is absent (without one, it must be there)."""
+        """Return a string, or the default if the key is absent.
+
+        Without a default the key is required.
+        """
         value = self._take(key, default)
         if not isinstance(value, str):
             raise self.refuse(key, f"must be a string, not {value!r}")
@@ -38,7 +41,7 @@ class TomlTable:
     def texts(
         self, key: str, default: tuple[str, ...] | None = None
     ) -> tuple[str, ...]:
-        """An array of strings."""
+        """Return an array of strings."""
         value = self._take(key, default)
         if isinstance(value, tuple):
             return value
@@ -49,42 +52,42 @@ class TomlTable:
         return tuple(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        """A boolean."""
+        """Return a boolean."""
         value = self._take(key, default)
         if not isinstance(value, bool):
             raise self.refuse(key, f"must be true or false, not {value!r}")
         return value
 
     def lists(self, key: str) -> dict[str, tuple[str, ...]]:
-        """The sub-table at `key`, whose values are all arrays of strings."""
+        """Return the sub-table at `key`, whose values are all arrays of strings."""
         group = self.table(key)
         return {name: group.texts(name) for name in group}
 
     def table(self, key: str) -> "TomlTable":
-        """A sub-table; an empty one when the key is absent."""
+        """Return a sub-table, which is empty if the key is absent."""
         value = self._take(key, {})
         if not isinstance(value, dict):
             raise self.refuse(key, f"must be a table, not {value!r}")
         return TomlTable(self.path, value, f"{self.prefix}{key}.")
 
     def tables(self, key: str) -> Iterator[tuple[str, "TomlTable"]]:
-        """The sub-tables of the table at `key`, by name."""
+        """Return the sub-tables of the table at `key`, by name."""
         group = self.table(key)
         for name in group:
             yield name, group.table(name)
 
     def mapping(self, key: str) -> dict[str, str]:
-        """The sub-table at `key`, whose values are all strings."""
+        """Return the sub-table at `key`, whose values are all strings."""
         group = self.table(key)
         return {name: group.text(name) for name in group}
 
     def close(self) -> None:
-        """Refuse what nobody has read."""
+        """Raise UserError for keys that were not read."""
         for key in self._unread:
             raise self.refuse(key, "is not a key that a toolchain file has here")
 
     def refuse(self, key: str, what: str) -> UserError:
-        """The error that says what is wrong with `key`."""
+        """Return the error that explains what is wrong with `key`."""
         return UserError(f"{self.prefix}{key} {what}", where=str(self.path))
 
     def _take(self, key: str, default: Any) -> Any:
@@ -96,7 +99,7 @@ class TomlTable:
 
 
 def read_table(path: Path) -> TomlTable:
-    """The top table of a TOML file; UserError when it cannot be read or is not TOML."""
+    """Return the top table of a TOML file. Raise UserError if it cannot be read or parsed."""
     try:
         return TomlTable(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -1,7 +1,7 @@
-"""Which version a tool has: asked once per file, then remembered in the cache.
+"""The versions of tools, asked once for each file and then remembered in the cache.
 
-A file counts as the same while its path, size and time of change stay. Several tools are asked
-at the same time, since most of the 15 ms that each takes is loading.
+A file counts as unchanged while its path, size and modification time stay. Several tools are asked
+at the same time, because most of the 15 ms that each takes is loading.
 """
 
 import os
@@ -12,28 +12,28 @@ from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Version, VersionRule
 from refcomp.toolchain.run import Completed, finish_tool, start_tool, tool_timeout_s
 
-# No tool needs longer to tell its version, however long its work may take.
+# No tool needs longer to print its version, however long its work may take.
 _TIMEOUT_S = 20.0
 
 
 def file_identity(path: str) -> str:
-    """Text that changes when the file at `path` is replaced."""
+    """Return a text that changes if the file at `path` is replaced."""
     status = os.stat(path)
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def read_versions(paths: Iterable[str], rule: VersionRule) -> dict[str, Version | str]:
-    """For each path its version, or in words why it has none."""
+    """Return for each path its version, or the reason in words why it has none."""
     return {path: _parse(text, rule) for path, text in _texts(paths, rule).items()}
 
 
 def version_text(path: str, rule: VersionRule) -> str:
-    """All that the tool prints when asked for its version."""
+    """Return all output of the tool when it is asked for its version."""
     return _texts([path], rule)[path]
 
 
 def version_to_text(version: Version) -> str:
-    """`19.1.7`."""
+    """Return a version as text, such as `19.1.7`."""
     return ".".join(map(str, version))
 
 
@@ -81,5 +81,5 @@ def _answer(completed: Completed | ToolchainError) -> bytes:
 def _parse(text: str, rule: VersionRule) -> Version | str:
     match = rule.pattern.search(text)
     if match is None:
-        return f"does not tell its version ({' '.join(text.split())[:200] or 'it said nothing'})"
+        return f"does not print its version ({' '.join(text.split())[:200] or 'it said nothing'})"
     return tuple(int(part) for part in match[1].split("."))

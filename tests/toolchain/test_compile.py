@@ -94,7 +94,7 @@ def test_an_unknown_option_is_refused() -> None:
 
 
 def test_an_unknown_toolchain_is_refused() -> None:
-    with pytest.raises(UserError, match="there is no toolchain 'banana'"):
+    with pytest.raises(UserError, match="'banana' is not a toolchain"):
         compile_source(FAKE_SOURCE, {}, "so", description="banana")
 
 

@@ -155,7 +155,7 @@ def test_a_tool_that_hangs_is_named(
     monkeypatch.setenv("REFCOMP_TOOL_TIMEOUT", "0.3")
     with pytest.raises(ToolchainError) as caught:
         find_tools(LLVM)
-    assert f"{fake_tools.bin}/opt does not tell its version" in str(caught.value)
+    assert f"{fake_tools.bin}/opt does not print its version" in str(caught.value)
 
 
 def test_replacing_a_tool_changes_the_identity(fake_tools: Tools, as_another_process) -> None:

@@ -43,10 +43,10 @@ def test_a_tool_is_asked_once_until_its_file_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("echo hello world", r"does not tell its version \(hello world\)"),
-        ("true", r"does not tell its version \(it said nothing\)"),
-        ("echo no license >&2; exit 7", r"does not tell.*exit status 7: no license"),
-        ("sleep 600", r"does not tell.*was not done after 0\.3 s"),
+        ("echo hello world", r"does not print its version \(hello world\)"),
+        ("true", r"does not print its version \(it said nothing\)"),
+        ("echo no license >&2; exit 7", r"does not print.*exit status 7: no license"),
+        ("sleep 600", r"does not print.*was not done after 0\.3 s"),
     ],
 )
 def test_a_tool_that_does_not_tell(
