@@ -1,1 +1,1 @@
-"""AMD GPUs, through the HIP runtime library; driver.py is the door."""
+"""AMD GPUs through the HIP runtime library; driver.py is the door."""

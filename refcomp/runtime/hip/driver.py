@@ -1,10 +1,12 @@
-"""AMD GPUs, by way of the HIP runtime library: the kind `rocm`.
+"""The driver of AMD GPUs, through the HIP runtime library: the kind of device `rocm`.
 
-The library is loaded when somebody asks whether a device exists, never at import. Without it, or
-without a GPU, `device("rocm").exist` is False, and every use is a UserError that says why and what
-to do. All work goes to the default stream, in order, whichever thread gives it, but what a thread
-gives inside `with driver.stream(index):`.
-Refuses the use in a process that was forked after HIP had started, which HIP does not survive.
+The library is loaded at the first question whether a device exists, never at import. Without the
+library or without a GPU, `device("rocm").exist` is False, and every use is a UserError with the
+reason and the remedy. All work goes to the default stream, in order, from whichever thread. Inside
+`with driver.stream(index):` a thread's work goes to that stream.
+
+Refuses the use in a process that was forked after HIP had started, because HIP does not survive a
+fork.
 """
 
 import ctypes
@@ -51,13 +53,13 @@ from refcomp.runtime.launch import KernelSignature
 
 @dataclass(frozen=True, slots=True)
 class _HipDevices:
-    """The library and how many devices it has; if none, why and what to do. `process` asked."""
+    """The library, its number of devices, and the reason and the remedy if there are none."""
 
     library: HipLibrary | None
     count: int
     why: str
     remedy: str
-    process: int
+    process: int  # the id of the process that asked
 
 
 # What kernels may ask of an AMD GPU that is not known more closely.
@@ -73,7 +75,7 @@ USUAL_LIMITS = DeviceLimits(
 
 
 class HipDriver:
-    """The DeviceDriver of kind `rocm`; may be used by several threads. `load` finds the library."""
+    """The DeviceDriver of kind `rocm`. Several threads may use it. `load` finds the library."""
 
     part = staticmethod(part_of)
 
@@ -90,7 +92,7 @@ class HipDriver:
         return found.why, found.remedy
 
     def library_told(self) -> dict[str, str]:
-        """Of the library: where it is, its version and its driver's; empty where there is none."""
+        """Return the place and the versions of library and driver; empty without a library."""
         library = self._look().library
         return {} if library is None else library_versions(library)
 
@@ -98,15 +100,18 @@ class HipDriver:
         return f"{gpu_name(self.use(index), index)} ({self.arch(index)})"
 
     def arch(self, index: int) -> str:
-        """The name of the GPU's instruction set, as LLVM calls it: gfx90a."""
+        """Return the name of the GPU's instruction set as LLVM spells it, such as gfx90a."""
         return arch_features(self.use(index), index).partition(":")[0]
 
     def info(self, index: int) -> HipInfo:
-        """What the GPU is, and how much of its memory is free."""
+        """Return the properties of the GPU and its free memory."""
         return describe_gpu(self.use(index), index)
 
     def limits(self, index: int) -> DeviceLimits:
-        """What a kernel may ask of the device: of what HIP does not tell, as much as of any."""
+        """Return the maxima of a kernel.
+
+        Limits that HIP does not report are those of usual GPUs (`USUAL_LIMITS`).
+        """
         library = self.use(index)
         return replace(
             USUAL_LIMITS,
@@ -120,12 +125,12 @@ class HipDriver:
         self.use(index).call("hipDeviceSynchronize")
 
     def allocate(self, index: int, size: int) -> DeviceMemory:
-        # Of no bytes there would be no address, and arguments at one address overlap.
+        # Memory of 0 bytes has no address, and arguments at one address overlap.
         made = make(self.use(index), "hipMalloc", max(size, 1), give_back="hipFree")
         return DeviceMemory(made.value, made)
 
     def pinned(self, index: int, shape: tuple[int, ...], dtype: Any) -> HostArray:
-        """A numpy array that the device reaches, so that streams copy it while others work."""
+        """Return a numpy array that the device can access, so that copies are asynchronous."""
         element = np.dtype(dtype)
         size = math.prod(shape) * element.itemsize
         made = make(
@@ -151,7 +156,7 @@ class HipDriver:
         target: DeviceMemory,
         size: int,
     ) -> None:
-        """Copy `size` bytes on a device, or from one to another without the host between."""
+        """Copy `size` bytes on a device, or directly between devices."""
         library, ends = self.use(index), (target.address, source.address)
         if source_index == index:
             self._copy(index, *ends, size, "hipMemcpyDeviceToDevice")
@@ -167,25 +172,27 @@ class HipDriver:
             library.call("hipMemset", target.address, byte, size)
 
     def stream(self, index: int) -> HipStream:
-        """A stream of its own; see `refcomp.runtime.hip.stream`."""
+        """Return a new stream; see `refcomp.runtime.hip.stream`."""
         return HipStream(self, index)
 
     def load(
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
     ) -> HipKernels:
-        """The kernels of a code object. ToolchainError when it is for another GPU."""
+        """Return the kernels of a code object. Raise ToolchainError if it is for another GPU."""
         if not isinstance(code, Binary) or code.format != "hsaco":
             raise UserError("an AMD GPU takes a code object", remedy="build for 'rocm'")
         return HipKernels(self, index, code.data, kernels)
 
     def seconds(self, index: int, work: Callable[[], None]) -> float:
-        """How long the device takes for what `work` queues, by its own clock."""
+        """Return the seconds of the device, by its clock, for what `work` queues."""
         start = HipEvent(self, index)
         work()
         return HipEvent(self, index).seconds_since(start)
 
     def counted(self, index: int, work: Callable[[], None]) -> object | None:
-        """What `work` has an emulated GPU do, counted; None of a real one, which runs nothing."""
+        """Return the counted work of an emulated GPU in `work`; None for a real GPU, without
+        running it.
+        """
         library = self.use(index)
         return None if library.counted is None else library.counted(work)
 
@@ -202,7 +209,7 @@ class HipDriver:
         return self._found
 
     def use(self, index: int) -> HipLibrary:
-        """The library, with the calling thread's next calls going to the device `index`."""
+        """Return the library after making device `index` current for the calling thread."""
         found = self._look()
         if found.library is None or not found.count:
             what = f"this machine has no device rocm:{index}"

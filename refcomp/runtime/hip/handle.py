@@ -1,8 +1,8 @@
-"""What the HIP library made and somebody must give back: memory, streams, events, modules.
+"""Ownership of what the HIP library makes: memory, streams, events, modules.
 
-A HipHandle gives it back when it is let go, in whichever thread that happens. Not in a forked
-child, to which nothing of the GPU belongs, and not at the process's end, when calls are not safe
-any more and the driver takes back what is left. What cannot be given back is a ResourceWarning.
+A HipHandle releases its object when it is deleted, in whichever thread. It does not in a forked
+child, which owns nothing on the GPU, nor at the end of the process, when calls are unsafe and the
+driver releases everything. A failing release is a ResourceWarning.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ from refcomp.runtime.hip.library import HipLibrary, told_call
 
 
 class HipHandle:
-    """`value` is an address or a handle, which the function `give_back` takes.
+    """`value` is an address or a handle, which the function `give_back` releases.
 
-    `busy_device` is the device that must have done its work before.
+    `busy_device` is the device whose work must be complete before.
     """
 
     __slots__ = ("__weakref__", "value")
@@ -35,7 +35,7 @@ class HipHandle:
 
 
 def make(library: HipLibrary, function: str, *args: Any, give_back: str) -> HipHandle:
-    """What `function` writes to its first argument; `args` are the others."""
+    """Return the handle that `function` writes to its first argument; `args` are the others."""
     made = ctypes.c_void_p()
     library.call(function, made, *args)
     return HipHandle(library, made.value or 0, give_back)

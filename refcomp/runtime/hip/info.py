@@ -1,4 +1,4 @@
-"""What an AMD GPU is: its name, its instruction set and its sizes, asked of the HIP library."""
+"""The properties of an AMD GPU, from the HIP library: name, instruction set, sizes."""
 
 import ctypes
 import re
@@ -27,10 +27,11 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True)
 class HipInfo:
-    """`arch` is the instruction set as LLVM calls it, `arch_features` with what is on or off in it.
+    """The properties of one GPU.
 
-    Threads, registers and bytes of shared memory without more words are those of one group; clocks
-    are in Hz, `peak_bandwidth` in bytes a second (two transfers a clock).
+    `arch` is the instruction set as LLVM spells it, `arch_features` the same with its features.
+    Threads, registers and bytes of shared memory are those of one group, unless the name says
+    otherwise. Clocks are in Hz, `peak_bandwidth` is in bytes a second (two transfers a clock).
     """
 
     name: str
@@ -55,12 +56,12 @@ class HipInfo:
 
     @property
     def peak_bandwidth(self) -> float:
-        """Bytes a second between the GPU and its memory, by its clock and the width of its bus."""
+        """Return bytes a second between GPU and memory, from the clock and the width of the bus."""
         return 2.0 * self.memory_clock * self.memory_bus_bits / 8
 
 
 def describe_gpu(library: HipLibrary, index: int) -> HipInfo:
-    """All of device `index`, which is the thread's current one."""
+    """Return all properties of device `index`, which must be the thread's current device."""
 
     def read(name: str) -> int:
         return attribute(library, index, name)
@@ -83,7 +84,7 @@ def describe_gpu(library: HipLibrary, index: int) -> HipInfo:
 
 
 def library_versions(library: HipLibrary) -> dict[str, str]:
-    """Where it is, its version and that of its driver."""
+    """Return the path of the library, its version and that of its driver."""
     return {
         "library": library.path,
         "runtime": _version(library, "hipRuntimeGetVersion"),
@@ -99,27 +100,27 @@ def _version(library: HipLibrary, function: str) -> str:
 
 
 def attribute(library: HipLibrary, index: int, name: str) -> int:
-    """One attribute of device `index`, by its name in the library."""
+    """Return one attribute of device `index`, by its name in the library."""
     value, number = ctypes.c_int32(), library.number(f"hipDeviceAttribute{name}")
     library.call("hipDeviceGetAttribute", value, number, index)
     return value.value
 
 
 def axes(library: HipLibrary, index: int, name: str) -> tuple[int, int, int]:
-    """Three attributes, of x, y and z."""
+    """Return three attributes, for x, y and z."""
     x, y, z = (attribute(library, index, f"{name}{axis}") for axis in "XYZ")
     return x, y, z
 
 
 def gpu_name(library: HipLibrary, index: int) -> str:
-    """What the maker calls it."""
+    """Return the vendor's name of the GPU."""
     text = ctypes.create_string_buffer(_NAME_BYTES)
     library.call("hipDeviceGetName", text, _NAME_BYTES, index)
     return text.value.decode(errors="replace").strip() or "AMD GPU"
 
 
 def arch_features(library: HipLibrary, index: int) -> str:
-    """The instruction set with its features: gfx90a:sramecc+:xnack-."""
+    """Return the instruction set with its features, such as gfx90a:sramecc+:xnack-."""
     call = next(c for c in hip_api.PROPERTIES if library.has(c.function))
     answer = ctypes.create_string_buffer(call.size)
     library.call(call.function, answer, index)
@@ -128,7 +129,7 @@ def arch_features(library: HipLibrary, index: int) -> str:
     )[0]
     if _ARCH.match(text) is None:
         raise ToolchainError(
-            f"{call.function} does not tell the GPU's name where it is expected",
+            f"{call.function} does not return the GPU's name where it is expected",
             where=library.path,
             remedy="this version of HIP is unknown: name the GPU yourself, rocm -mcpu=gfx...",
         )

@@ -23,7 +23,7 @@ _THREADS_IN_ALL = 2**32
 
 
 class HipKernels:
-    """The Launcher of one code object on device `index`; a kernel is looked up when first used."""
+    """The Launcher of one code object on device `index`. A kernel is looked up at its first use."""
 
     def __init__(
         self, owner: Owner, index: int, code: bytes, kernels: Sequence[KernelSignature]
@@ -60,7 +60,7 @@ class HipKernels:
         block: Extents,
         shared_bytes: int,
     ) -> None:
-        """Queue a run in the thread's current stream with `arguments` as they lie in memory."""
+        """Queue a run in the thread's current stream with packed `arguments`."""
         _check_size(kernel, grid, block)
         buffer = ctypes.create_string_buffer(arguments, max(1, len(arguments)))
         size = ctypes.c_size_t(len(arguments))
@@ -78,14 +78,15 @@ class HipKernels:
     def occupancy(
         self, kernel: str, threads: int, shared_bytes: tuple[int, ...] = ()
     ) -> int:
-        """How many groups of `threads` threads a multiprocessor runs at once.
+        """Return how many groups of `threads` threads a multiprocessor runs at once.
 
-        UserError for a kernel that the code does not have.
+        Raises:
+            UserError: the code object has no such kernel.
         """
         if kernel not in self._kernels:
             known = ", ".join(self._kernels)
             raise UserError(
-                f"there is no kernel {kernel}", remedy=f"use one of: {known}"
+                f"the code object has no kernel {kernel}", remedy=f"use one of: {known}"
             )
         groups = ctypes.c_int32()
         self._owner.use(self._index).call(
@@ -108,7 +109,7 @@ class HipKernels:
 
 
 def _check_size(kernel: str, grid: Extents, block: Extents) -> None:
-    """HIP counts the threads of all groups along an axis in 32 bits."""
+    """Raise UserError if the threads of all groups along an axis exceed 32 bits, as HIP counts."""
     for groups, threads, axis in zip(grid, block, "xyz", strict=True):
         if groups * threads >= _THREADS_IN_ALL:
             raise UserError(
@@ -119,7 +120,7 @@ def _check_size(kernel: str, grid: Extents, block: Extents) -> None:
 
 
 def pack_arguments(kernel: KernelSignature, values: Sequence[Any]) -> bytes:
-    """The buffer that `kernel` reads `values` from: Memory by its address, numbers as they are."""
+    """Return the argument buffer of `kernel`: memory by its address, numbers as they are."""
     buffer = bytearray()
     for param, value in zip(kernel.params, values, strict=True):
         piece = _piece(param, value)
@@ -135,7 +136,7 @@ def _piece(param: Any, value: Any) -> bytes:
 
 
 def dynamic_shared_bytes(sizes: Sequence[int]) -> int:
-    """Bytes for all shared buffers without a constant size, each with what fills it up."""
+    """Return the bytes of all shared buffers without a constant size, each padded."""
     return sum(
         -(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes
     )

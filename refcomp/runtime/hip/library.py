@@ -1,10 +1,10 @@
-"""AMD's HIP runtime library: found, typed by `refcomp.hip.interface`, and its errors told.
+"""AMD's HIP runtime library: finding it, typing it by `refcomp.hip.interface`, and naming its
+errors.
 
-Nothing is loaded at import. The library is sought below $ROCM_PATH, then by the names that the
-dynamic loader knows, newest first, then in /opt/rocm. $REFCOMP_ROCM, and nothing else, puts an
-emulated GPU in its place. Refuses what fails in the library's own
-words: UserError where a device or a driver is missing, MemoryError for lack of memory, else
-ToolchainError.
+Nothing is loaded at import. The library is searched below $ROCM_PATH, then by the names that the
+dynamic loader knows, newest first, then in /opt/rocm. Only $REFCOMP_ROCM replaces it by an emulated
+GPU. Errors are reported in the library's own words: UserError if a device or a driver is missing,
+MemoryError for lack of memory, else ToolchainError.
 """
 
 import ctypes
@@ -53,9 +53,9 @@ _MEANINGS = {
     )
 }
 _OTHER = ("the HIP runtime failed", "see dmesg for the cause")
-# Arguments that a message tells: what goes in.
+# The kinds of input arguments, which messages show.
 _TOLD = ("i32", "u32", "size", "address", "handle", "text")
-# How many major versions after the first are sought by name.
+# Major versions after the first are sought by name.
 _MAJORS_AHEAD = 40
 _NUMBER = re.compile(r"\d+")
 _GIVEN = "ROCM_PATH"
@@ -75,8 +75,11 @@ GPU_REMEDY = (
 
 
 class HipLibrary:
-    """A driver's functions, and what their error numbers mean; `path` names it in messages. Of an
-    emulated GPU `counted` runs some work and counts what it had the GPU do; else it is None."""
+    """The functions of a driver, and the meaning of their error numbers. `path` names it in
+    messages.
+
+    For an emulated GPU, `counted` runs some work and counts the GPU's part; otherwise it is None.
+    """
 
     def __init__(
         self,
@@ -87,9 +90,9 @@ class HipLibrary:
         self._functions, self.path, self.counted = functions, path, counted
 
     def status(self, function: str, *args: Any) -> int:
-        """The error number that a function of `hip_api.FUNCTIONS` returns.
+        """Return the error number of a function of `hip_api.FUNCTIONS`.
 
-        What an offering object raised in it is raised again.
+        An exception of a stand-in in Python is raised again.
         """
         called = getattr(self._functions, function)
         assert len(args) == len(parameters(function)), (
@@ -101,28 +104,28 @@ class HipLibrary:
         return number
 
     def call(self, function: str, *args: Any) -> None:
-        """Calls it; raises what its error number means."""
+        """Call a function, and raise the meaning of its error number."""
         number = self.status(function, *args)
         if number:
             raise self.failure(function, args, number)
 
     def has(self, function: str) -> bool:
-        """Whether this version of the library has the function."""
+        """Return True if this version of the library has the function."""
         return hasattr(self._functions, function)
 
     def number(self, name: str) -> int:
-        """What `name` of the header is in this version of the library."""
+        """Return the number of `name` of the header in this version of the library."""
         return hip_api.number(name, self.major)
 
     @cached_property
     def major(self) -> int:
-        """The number before the first point of the library's version."""
+        """Return the number before the first point of the library's version."""
         version = ctypes.c_int32()
         self.call("hipRuntimeGetVersion", ctypes.byref(version))
         return version.value // hip_api.MAJOR_UNIT
 
     def failure(self, function: str, args: Sequence[Any], number: int) -> Exception:
-        """What to raise when `function`, called with `args`, returned `number`, which is not 0."""
+        """Return the error for `number`, which is not 0, of `function` called with `args`."""
         told = f"{told_call(function, args)} says: {self.text(number)}"
         if number == _OUT_OF_MEMORY:
             return MemoryError(f"the AMD GPU has no room. {told}. Free arrays on it")
@@ -131,7 +134,7 @@ class HipLibrary:
         if number in _FOREIGN:
             remedy = (
                 "compile for this GPU: rocm -mcpu=... with the name that `device.driver.arch(0)` "
-                "tells, or rocminfo"
+                "or rocminfo returns"
             )
             return ToolchainError(
                 "the code is for another GPU", why=told, remedy=remedy
@@ -140,14 +143,14 @@ class HipLibrary:
         return ToolchainError(what, why=told, remedy=remedy)
 
     def text(self, number: int) -> str:
-        """The library's own name and words for an error number, and the number."""
+        """Return the library's own name and text for an error number, and the number."""
         told = [getattr(self._functions, text)(number) or b"" for text in hip_api.TEXTS]
         words = dict.fromkeys(text.decode(errors="replace") for text in told if text)
         return f"{', '.join(words)} ({number})"
 
 
 def told_call(function: str, args: Sequence[Any]) -> str:
-    """A call as a reader would write it, with what is passed in: `hipSetDevice(device=1)`."""
+    """Return a call as text, with its input arguments: `hipSetDevice(device=1)`."""
     given = zip(parameters(function), args, strict=True)
     told = [
         f"{name}={_tell(kind, value)}" for (kind, name), value in given if kind in _TOLD
@@ -171,26 +174,29 @@ _emulators: list[MakeEmulator] = []
 
 
 def register_emulator(make: MakeEmulator) -> None:
-    """Whoever asks for an emulated GPU gets what `make` makes from now on."""
+    """Let `make` make all emulated GPUs from now on."""
     _emulators[:] = [make]
 
 
 def emulated_hip(arch: str) -> HipLibrary:
-    """A driver for an emulated GPU. UserError when there is no emulator for `arch`."""
+    """Return a driver for an emulated GPU. Raise UserError if `arch` is not emulated."""
     if not _emulators:
         raise UserError(
-            f"there is no emulator of {arch}", remedy="register one, or use a real GPU"
+            f"{arch} cannot be emulated: no emulator is registered",
+            remedy="register one, or use a real GPU",
         )
     return library_of(_emulators[0](arch), f"the emulator of {arch}")
 
 
 def library_of(emulator: object, path: str) -> HipLibrary:
-    """The functions that an emulated GPU offers."""
+    """Return the functions that an emulated GPU provides."""
     return HipLibrary(offered_by(emulator), path, getattr(emulator, "counted", None))
 
 
 def load_hip() -> HipLibrary | None:
-    """What $REFCOMP_ROCM asks for, by default the newest library that can be loaded, or None."""
+    """Return what $REFCOMP_ROCM asks for, by default the newest library that can be loaded, or
+    None.
+    """
     if choice := os.environ.get(CHOICE):
         match = _EMULATOR.fullmatch(choice)
         if match is None:
@@ -217,7 +223,7 @@ def load_hip() -> HipLibrary | None:
 
 
 def sought_places() -> str:
-    """Where `load_hip` looks, for a message."""
+    """Describe for messages where `load_hip` searches."""
     if given := os.environ.get(_GIVEN):
         return f"{_GIVEN}={given}: lib/{hip_api.LIBRARY}*"
     first = f"{hip_api.LIBRARY}.{hip_api.MIN_MAJOR}"

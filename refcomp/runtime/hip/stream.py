@@ -1,15 +1,15 @@
-"""Streams and events of an AMD GPU: work that goes beside the default stream, and marks in it.
+"""Streams and events of an AMD GPU: queues of work beside the default stream, and marks in them.
 
     stream = rocm(0).driver.stream(0)
     with stream:                      # kernels that this thread launches go to the stream
         function(a, b)
     stream.upload(pinned, memory)     # returns at once; the array is held until `sync`
     event = stream.record()
-    other.wait(event)                 # `other` goes on when the mark is reached
+    other.wait(event)                 # `other` continues when the mark is reached
     stream.sync()
 
-Copies between a numpy array and the device are asynchronous only where the array is pinned
-(`HipDriver.pinned`). The default stream and `asnumpy` wait for all streams, as HIP has it.
+Copies between a numpy array and the device are asynchronous only if the array is pinned
+(`HipDriver.pinned`). The default stream and `asnumpy` wait for all streams, as in HIP.
 """
 
 import ctypes
@@ -23,13 +23,13 @@ from refcomp.runtime.hip.library import HipLibrary
 
 
 class CurrentStreams(threading.local):
-    """Of each thread: which stream its launches go to, by device; none is the default one."""
+    """The current stream of each thread, by device. Without one it is the default stream."""
 
     def __init__(self) -> None:
         self._entered: dict[int, list[HipStream]] = {}
 
     def of(self, index: int) -> int | None:
-        """The handle of the stream that was entered last on device `index`."""
+        """Return the handle of the stream that was entered last on device `index`."""
         entered = self._entered.get(index)
         return entered[-1].handle if entered else None
 
@@ -41,7 +41,7 @@ class CurrentStreams(threading.local):
 
 
 class Owner(Protocol):
-    """What a stream needs of a HipDriver: the library, with a device made current."""
+    """The part of a HipDriver that a stream needs: the library, with a device made current."""
 
     streams: CurrentStreams
 
@@ -60,7 +60,7 @@ class HipEvent:
 
     @property
     def handle(self) -> int:
-        """What the library calls it."""
+        """Return the library's handle."""
         return self._made.value
 
     def record(self, stream: int | None = None) -> None:
@@ -73,7 +73,9 @@ class HipEvent:
         self._driver.use(self.index).call("hipEventSynchronize", self.handle)
 
     def seconds_since(self, start: "HipEvent") -> float:
-        """What the device took from `start` to this mark, by its own clock; waits for both."""
+        """Wait for both marks, and return the seconds from `start` to this one by the device's
+        clock.
+        """
         self.sync()
         milliseconds = ctypes.c_float()
         ends = start.handle, self.handle
@@ -82,7 +84,7 @@ class HipEvent:
 
 
 class HipStream:
-    """A queue of work of device `index`, beside the others. May be used by one thread at a time."""
+    """A queue of work of device `index`, beside the others. One thread at a time may use it."""
 
     def __init__(self, driver: Owner, index: int) -> None:
         self._driver, self.index = driver, index
@@ -93,7 +95,7 @@ class HipStream:
 
     @property
     def handle(self) -> int:
-        """What the library calls it."""
+        """Return the library's handle."""
         return self._made.value
 
     def __enter__(self) -> "HipStream":
@@ -104,22 +106,25 @@ class HipStream:
         self._driver.streams.leave(self)
 
     def sync(self) -> None:
-        """Wait until all that was given to the stream is done."""
+        """Wait until all queued work is done."""
         self._call("hipStreamSynchronize", self.handle)
         self._held.clear()
 
     def record(self) -> HipEvent:
-        """A mark behind what was given to the stream before."""
+        """Return a mark after all work that is queued now."""
         with self:
             return HipEvent(self._driver, self.index)
 
     def wait(self, event: HipEvent) -> None:
-        """Do what is given from now on only when `event`'s mark is reached."""
+        """Execute work that is queued from now on only after `event`'s mark is reached."""
         self._held.append(event)
         self._call("hipStreamWaitEvent", self.handle, event.handle, 0)
 
     def upload(self, source: HostArray, target: DeviceMemory) -> None:
-        """Copy all of `source` to the start of `target`. UserError when it is not contiguous."""
+        """Copy all of `source` to the start of `target`.
+
+        Raise UserError if it is not contiguous.
+        """
         self._copy(
             target.address,
             _place(source),
@@ -130,7 +135,7 @@ class HipStream:
         )
 
     def download(self, source: DeviceMemory, target: HostArray) -> None:
-        """Fill `target` from the start of `source`. UserError when it is not contiguous."""
+        """Fill `target` from the start of `source`. Raise UserError if it is not contiguous."""
         self._copy(
             _place(target),
             source.address,

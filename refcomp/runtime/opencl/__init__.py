@@ -1,1 +1,1 @@
-"""OpenCL devices, through pyopencl; driver.py is the door."""
+"""OpenCL devices through pyopencl; driver.py is the door."""

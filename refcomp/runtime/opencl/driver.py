@@ -1,11 +1,12 @@
-"""OpenCL devices, by way of pyopencl: the kind `opencl`, which counts those of all platforms.
+"""The driver of OpenCL devices, through pyopencl: the kind `opencl`, which counts all platforms.
 
-Each device has a context and a queue that works in order, made when it is first used. pyopencl and
-the platforms are looked for when somebody asks whether a device exists, never at import; without
-them `opencl(0).exist` is False, and using it is a UserError that says what to install.
-Refuses the use in a process that was forked after OpenCL had started: its threads are gone there.
-PoCL, OpenCL on the processor, keeps what it compiles in $POCL_CACHE_DIR (default: pocl in the XDG
-cache directory), and has no device where that cannot be written.
+Each device has a context and an in-order queue, made at its first use. pyopencl and the platforms
+are looked up at the first question whether a device exists, never at import. Without them
+`opencl(0).exist` is False, and every use is a UserError that names what to install.
+
+Refuses the use in a process that was forked after OpenCL had started, because its threads do not
+survive a fork. PoCL, OpenCL on the CPU, caches compiled code in $POCL_CACHE_DIR (default: pocl in
+the XDG cache directory). It has no device if that folder cannot be written.
 """
 
 import os
@@ -34,7 +35,7 @@ _GAP = 256
 
 @dataclass(frozen=True, slots=True)
 class _OpenclDevices:
-    """The devices there are, and if none, why and what to do; `process` looked for them."""
+    """The devices that exist; if none, the reason and the remedy, found by `process`."""
 
     devices: tuple[Any, ...]
     why: str
@@ -44,7 +45,7 @@ class _OpenclDevices:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A device at work: pyopencl, and its device, context and queue."""
+    """A device in use: pyopencl, and its device, context and queue."""
 
     cl: ModuleType
     device: Any
@@ -54,7 +55,7 @@ class Opened:
 
 
 class OpenCLDriver:
-    """The DeviceDriver of kind `opencl`; may be used by several threads."""
+    """The DeviceDriver of kind `opencl`. Several threads may use it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -74,7 +75,7 @@ class OpenCLDriver:
         return f"{device.name.strip()} ({device.platform.name.strip()})"
 
     def limits(self, index: int) -> DeviceLimits:
-        """What a kernel may ask of the device; its features are the names of its extensions."""
+        """Return the maxima of a kernel. The features are the names of the extensions."""
         device = self._look().devices[index]
         x, y, z = device.max_work_item_sizes[:3]
         return DeviceLimits(
@@ -104,7 +105,7 @@ class OpenCLDriver:
     def load(
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
     ) -> OpenCLKernels:
-        """The kernels of an OpenCL C text, compiled by the device's own compiler."""
+        """Return the kernels of an OpenCL C text, compiled by the device's own compiler."""
         if not isinstance(code, Source) or code.language != "opencl":
             raise UserError(
                 "an OpenCL device takes an OpenCL C text", remedy="build for 'opencl'"
@@ -115,7 +116,7 @@ class OpenCLDriver:
         )
 
     def _copy(self, index: int, target: Any, source: Any) -> None:
-        """Copy one of a buffer and an array to the other, and wait for it."""
+        """Copy between a buffer and an array, and wait for the copy."""
         opened = self._open(index)
         ends = [
             e.reshape(-1).view(np.uint8) if _is_array(e) else e
@@ -126,9 +127,10 @@ class OpenCLDriver:
                 opened.cl.enqueue_copy(opened.queue, *ends, is_blocking=True)
 
     def _address_for(self, size: int) -> int:
-        """A number that stands for memory of `size` bytes: ranges of different pieces are apart.
+        """Return a number as the address of `size` bytes, such that different pieces do not
+        overlap.
 
-        OpenCL does not tell addresses; entry checks need them to see that arguments overlap.
+        OpenCL has no addresses on the host. Entry checks need them to detect overlapping arguments.
         """
         with self._lock:
             address = self._next_address
@@ -206,7 +208,7 @@ def _open(device: Any) -> Opened:
 
 @contextmanager
 def out_of_memory_told(cl: ModuleType, wanted: str) -> Iterator[None]:
-    """Raises MemoryError where the device has no room for what is done inside."""
+    """Raise MemoryError if the device has too little memory for the work inside."""
     try:
         yield
     except cl.Error as error:

@@ -1,10 +1,11 @@
 """Kernels on an OpenCL device: compiled from OpenCL C by the device's compiler, and launched.
 
 A kernel takes its buffers and numbers in order, then a `__local` pointer for each shared buffer
-whose size is no constant. A text is compiled once for a device while any module uses it; whatever
-is kept on disk is the OpenCL platform's affair. Launches may come from several threads.
-Refuses, by ToolchainError with the compiler's log, the guilty lines and the loop-IR statements
-behind them, what the compiler refuses; and, by UserError, launches beyond the device.
+whose size is not constant. A text is compiled once for a device while any module uses it; the
+OpenCL platform decides what it stores on disk. Launches may come from several threads.
+
+If the compiler refuses a text, a ToolchainError has its log, the lines and their loop-IR
+statements. Launches beyond the limits of the device are UserErrors.
 """
 
 import re
@@ -46,7 +47,10 @@ class OpenCLPrograms:
         self._lock = Lock()
 
     def build(self, source: Source) -> Any:
-        """The pyopencl program of `source`. ToolchainError when the compiler refuses it."""
+        """Return the pyopencl program of `source`.
+
+        Raise ToolchainError if the compiler refuses it.
+        """
         with self._lock:
             program = self._built.get(source.text)
             if program is None:
@@ -81,7 +85,7 @@ class OpenCLPrograms:
 
 
 def _build_options(cl: ModuleType, device: Any) -> tuple[str, ...]:
-    """The language's version, and division and square root rounded correctly where it can."""
+    """Return the options: the language version, and correctly rounded division and square root."""
     is_exact = (
         device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     )
@@ -90,7 +94,7 @@ def _build_options(cl: ModuleType, device: Any) -> tuple[str, ...]:
 
 
 def _guilty_lines(source: Source, log: str) -> str:
-    """Each line of `source` that `log` complains of, with the statement it came from."""
+    """Return each line of `source` that `log` names, with its loop-IR statement."""
     lines = source.text.splitlines()
     numbers = dict.fromkeys(
         int(match[1] or match[2]) for match in _GUILTY.finditer(log)
@@ -108,7 +112,7 @@ def _behind(source: Source, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """pyopencl's kernel keeps its arguments between calls, so that one thread at a time uses it."""
+    """A kernel and a lock, since pyopencl's kernel keeps its arguments between calls."""
 
     signature: KernelSignature
     kernel: Any
@@ -148,7 +152,7 @@ class OpenCLKernels:
                 f"arguments, not {len(signature.params)}",
                 remedy="build the module again",
             )
-        # Told the types, pyopencl packs numbers ten times faster.
+        # With the types known, pyopencl packs numbers ten times faster.
         kernel.set_scalar_arg_dtypes(
             [*map(_number_type, signature.params), *[None] * shared]
         )
@@ -162,7 +166,7 @@ class OpenCLKernels:
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        """As `Launcher.launch`; an error of the device is a UserError or a MemoryError."""
+        """Launch like `Launcher.launch`. An error of the device is a UserError or a MemoryError."""
         chosen = self._kernels[kernel]
         arguments = [
             value.owner if isinstance(value, DeviceMemory) else value

@@ -137,7 +137,7 @@ def test_failures_are_told_in_the_librarys_words(recording):
 
 def test_a_name_that_is_not_where_it_should_be(recording):
     recording.arch = b"MI210"
-    with pytest.raises(ToolchainError, match="does not tell the GPU's name where it") as caught:
+    with pytest.raises(ToolchainError, match="does not return the GPU's name where it") as caught:
         driver_of(recording).arch(0)
     assert "recording" in str(caught.value) and "rocm -mcpu=gfx" in str(caught.value)
 

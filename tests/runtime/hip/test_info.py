@@ -58,7 +58,7 @@ def test_the_place_of_the_name_goes_by_version():
 
 def test_a_name_that_is_not_there():
     recording = RecordingHip(arch=b"MI210")
-    with pytest.raises(ToolchainError, match="does not tell the GPU's name where it") as caught:
+    with pytest.raises(ToolchainError, match="does not return the GPU's name where it") as caught:
         arch_features(library_of(recording), 0)
     assert "recording" in str(caught.value) and "rocm -mcpu=gfx" in str(caught.value)
     recording.hipDeviceGetName = lambda *args: 0
