@@ -358,8 +358,10 @@ def _tell(
 
 
 def _as_numbers(array: Any) -> Any:
-    """What is of no type that is known as the integers that it would be, or as bytes: numpy reads
-    its files of bfloat16 so, too."""
+    """View an array of an unsupported dtype as unsigned integers of the same width, or as bytes.
+
+    numpy does the same when it loads files of bfloat16.
+    """
     with suppress(UserError):
         as_dtype(array.dtype)
         return array

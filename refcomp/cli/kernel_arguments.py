@@ -45,7 +45,7 @@ class GivenArgument:
 
 
 def read_arguments(texts: Sequence[str]) -> list[GivenArgument]:
-    """Read what `--arg` says, each time. UserError if two arguments go to one file."""
+    """Parse all `--arg` options. Raise UserError if two outputs name the same file."""
     given = [_read(text) for text in texts]
     outputs = [one.path for one in given if one.path]
     if twice := sorted({path for path in outputs if outputs.count(path) > 1}):

@@ -74,12 +74,16 @@ class Stmt(Node):
 
 @node
 class For(Stmt):
-    """Runs `body` for var = minimum, ..., minimum + extent - 1; not at all when extent <= 0.
+    """Run `body` for var = minimum, ..., minimum + extent - 1; never if extent <= 0.
 
-    `serial` runs in order. `parallel` runs in any order, possibly at once; iterations must not
-    conflict. `vectorized` and `unrolled` mean the same as `serial`, and say how to print it. Of a
-    thread tag, each iteration is run by a thread (or a group of threads) of its own, at once; of
-    kind `vthread`, by a virtual thread, many of which one thread is (Note [Kernels]).
+    The kind of the loop decides the order of the iterations:
+
+    - `serial`: in order.
+    - `parallel`: in any order, possibly at once. Iterations must not conflict.
+    - `vectorized`, `unrolled`: in order; the kind asks for a certain form of the code.
+    - a thread tag: each iteration by a thread, or a group of threads, of its own, at once.
+    - `vthread`: each iteration by a virtual thread. One thread executes several of them (Note
+      [Kernels]).
     """
 
     binds = ("var",)

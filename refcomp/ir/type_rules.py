@@ -78,12 +78,12 @@ _ENTRY_OPERATORS = "+, -, *, //, %, min, max, comparisons, and, or, not"
 
 
 def type_fault(item: Node) -> str | None:
-    """What is wrong with the operands of `item`, None when nothing is."""
+    """Describe what is wrong with the operands of `item`; None if nothing is."""
     return type_rule(type(item))(item)
 
 
 def type_rule(cls: type[Any]) -> Callable[[Any], str | None]:
-    """What tells what is wrong with the operands of a node of that class."""
+    """Return the function that checks the operands of nodes of a class."""
     return _RULES.get(cls, _unknown)
 
 
