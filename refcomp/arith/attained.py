@@ -85,7 +85,8 @@ class Box:
 
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
         """This box with one more axis, whose extent must be the same in each iteration."""
-        first, count = self.attained(minimum), self.attained(extent)
+        first = self.attained(minimum)
+        count = self.attained(extent)
         if first is None or count is None or count.axes or first.wraps:
             return self.unknown()
         size = self._size(count.high)
@@ -131,14 +132,16 @@ class Box:
 
     def _narrowed(self, part: AtMost) -> Box:
         """This box where `part` holds."""
-        small, large = self.attained(part.small), self.attained(part.large)
+        small = self.attained(part.small)
+        large = self.attained(part.large)
         named = {*variables_in(part.small), *variables_in(part.large)}
         axes = [var for var in named if var in self._ranges and self._ranges[var].axes]
         if not (axes or small is None or large is None):
             return self._where(in_i64(large).low - in_i64(small).low + (1 - part.gap))
         if len(axes) != 1 or not self._is_independent(axes[0]):
             return self.unknown()
-        below, above = linear(part.small, axes[0]), linear(part.large, axes[0])
+        below = linear(part.small, axes[0])
+        above = linear(part.large, axes[0])
         rest = below and above and self.attained(above.rest - below.rest - part.gap)
         if below is None or above is None or rest is None or rest.axes:
             return self.unknown()
@@ -214,7 +217,8 @@ class Box:
     def judge(self, index: Expr, dim: Expr) -> Judgement:
         """Judge an access at `index` in a dimension of `dim` elements."""
         self._points = Enumeration(self._constant, self._lets)  # forgets the last index
-        values, count = self.attained(index), self.attained(dim)
+        values = self.attained(index)
+        count = self.attained(dim)
         if not self.is_known or values is None or count is None or count.axes:
             return Judgement()
         low, high, end = values.low, values.high, count.high
@@ -298,7 +302,8 @@ class Box:
             case Cast(dtype=dtype, value=value):
                 return self._converted(self.attained(value), value.dtype, dtype)
             case BinaryExpr(a=a, b=b) if type(expr) in RULES:
-                left, right = self.attained(a), self.attained(b)
+                left = self.attained(a)
+                right = self.attained(b)
                 if left is None or right is None or left.axes & right.axes:
                     return None
                 if not (left.axes or right.axes or is_constant(left, right)):
@@ -333,7 +338,9 @@ class Box:
         """
         if values is None or not dtype.is_int:
             return None
-        low, high, wraps = values.low, values.high, list(values.wraps)
+        low = values.low
+        high = values.high
+        wraps = list(values.wraps)
         if isinstance(low, int) and isinstance(high, int):
             return (
                 values if dtype.min_value <= low and high <= dtype.max_value else None

@@ -284,7 +284,8 @@ def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
 
 
 def _interval_of_truncated(bounds: Bounds, expr: Any) -> Interval:
-    a, b = bounds.interval(expr.a), bounds.interval(expr.b)
+    a = bounds.interval(expr.a)
+    b = bounds.interval(expr.b)
     if a.is_at_least(0) and isinstance(expr, Mod) and not b.is_at_least(0):
         # The remainder has the sign of `a`, and is no greater.
         return Interval(0, a.high)

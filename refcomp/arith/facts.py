@@ -76,10 +76,8 @@ class Facts:
         As the loop's body is entered, the extent is at least 1.
         """
         self.table.declare(var, LOOP_RANK)
-        low, count = (
-            self.simplifier.representative(minimum),
-            self.simplifier.representative(extent),
-        )
+        low = self.simplifier.representative(minimum)
+        count = self.simplifier.representative(extent)
         return self._extended_once(Facts._bind, var, low, count)
 
     def _bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
@@ -152,7 +150,8 @@ class Facts:
             condition.a.dtype
         ):
             return facts
-        a, b = self._symbolic(condition.a), self._symbolic(condition.b)
+        a = self._symbolic(condition.a)
+        b = self._symbolic(condition.b)
         if a is None or b is None:
             return facts
         return facts._assume_difference(condition, b.plus(a, -1))
@@ -234,7 +233,8 @@ class Facts:
         lengths = self.bounds.interval(extent).shift(-1).maximum(Interval.point(0))
         first = self.bounds.interval(minimum)
         values = Interval(first.low, (first + lengths).high)
-        low, count = self._symbolic(minimum), self._symbolic(extent)
+        low = self._symbolic(minimum)
+        count = self._symbolic(extent)
         last = None if low is None or count is None else low.plus(count).shift(-1)
         if last is not None:
             exact_high = self.bounds.interval_of_sum(last).high
@@ -262,10 +262,14 @@ class Facts:
             self.assumed,
             self._indices,
         )
-        facts.lower, facts.upper = dict(self.lower), dict(self.upper)
-        facts.truths, facts.values = dict(self.truths), dict(self.values)
-        facts._ranges, facts._known = dict(self._ranges), dict(self._known)
-        facts._residues, facts._extended = dict(self._residues), {}
+        facts.lower = dict(self.lower)
+        facts.upper = dict(self.upper)
+        facts.truths = dict(self.truths)
+        facts.values = dict(self.values)
+        facts._ranges = dict(self._ranges)
+        facts._known = dict(self._known)
+        facts._residues = dict(self._residues)
+        facts._extended = {}
         return facts
 
 

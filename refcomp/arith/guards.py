@@ -47,7 +47,8 @@ def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | Non
         case Not(a=a):
             return comparisons(a, not holds)
         case And(a=a, b=b) | Or(a=a, b=b) if isinstance(condition, And) == holds:
-            left, right = comparisons(a, holds), comparisons(b, holds)
+            left = comparisons(a, holds)
+            right = comparisons(b, holds)
             return None if left is None or right is None else (*left, *right)
         case BinaryExpr(a=a, b=b) if (
             a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64
@@ -88,7 +89,8 @@ def linear(expr: Expr, var: Var) -> Linear | None:
         return Linear(0, expr)
     match expr:
         case Add(a=a, b=b) | Sub(a=a, b=b):
-            left, right = linear(a, var), linear(b, var)
+            left = linear(a, var)
+            right = linear(b, var)
             if left is None or right is None:
                 return None
             sign = 1 if isinstance(expr, Add) else -1

@@ -203,7 +203,8 @@ def bottom_up(
 
 def free_of(expr: Expr, var: Var) -> bool:
     """Whether `expr` does not use `var`."""
-    stack, seen = [expr], {id(expr)}
+    stack = [expr]
+    seen = {id(expr)}
     while stack:
         item = stack.pop()
         if item is var:

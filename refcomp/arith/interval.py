@@ -174,7 +174,8 @@ def _quotient(a: _End, b: _End) -> _End:
 
 def _from_ends(ends: Iterable[_End]) -> Interval:
     values = tuple(ends)
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     return Interval(
         low if isinstance(low, int) else None, high if isinstance(high, int) else None
     )

@@ -97,7 +97,8 @@ class Sum:
 
     def split_factor(self, atom: int) -> tuple[Sum, Sum]:
         """(x, y) with self == atom * x + y, where y holds the products without the atom."""
-        quotient, rest = Sum(), Sum({}, self.const)
+        quotient = Sum()
+        rest = Sum({}, self.const)
         for monomial, k in self.terms.items():
             if atom in monomial:
                 place = monomial.index(atom)
@@ -189,7 +190,8 @@ def collect(root: Expr, leaf: Callable[[Expr], Sum], parts: Parts | None = None)
     terms: Terms = {}
     const = 0
     for part in leaves:
-        k, total_leaf = factors.get(id(part), 0), leaf(part)
+        k = factors.get(id(part), 0)
+        total_leaf = leaf(part)
         const += k * total_leaf.const
         for monomial, coefficient in total_leaf.terms.items():
             _accumulate(terms, monomial, k * coefficient)
@@ -281,10 +283,12 @@ class SumTable(ExprTable):
         items = sorted(total.terms.items(), key=lambda item: self._place(item[0]))
         first = next((i for i, (_, k) in enumerate(items) if k > 0), None)
         if first is None:
-            result, const = self.constant(total.const, dtype), 0
+            result = self.constant(total.const, dtype)
+            const = 0
         else:
             items.insert(0, items.pop(first))
-            result, const = self._term(*items[0], dtype), total.const
+            result = self._term(*items[0], dtype)
+            const = total.const
         for monomial, k in items if first is None else items[1:]:
             term = self._term(monomial, abs(k), dtype)
             result = self.make(Add if k > 0 else Sub, result, term)

@@ -137,7 +137,8 @@ class SignSearch:
             or expr.b.value <= 0
         ):
             return
-        divided, divisor = self._bounds.exact_sum(expr.a), expr.b.value
+        divided = self._bounds.exact_sum(expr.a)
+        divisor = expr.b.value
         if divided is not None:
             bound = divided.shift(1 - divisor) if is_low else divided
             yield rest.scale(divisor).plus(factor.times(bound))
@@ -170,10 +171,8 @@ class SignSearch:
 
     def _bounds_of_quotient(self, expr: FloorDiv, is_low: bool) -> list[Sum]:
         """x // m is monotone in x where m > 0."""
-        divided, divisor = (
-            self._bounds.exact_sum(expr.a),
-            self._bounds.exact_sum(expr.b),
-        )
+        divided = self._bounds.exact_sum(expr.a)
+        divisor = self._bounds.exact_sum(expr.b)
         if divided is None or divisor is None:
             return []
         bound = self._extreme(divided, is_low)
@@ -203,7 +202,8 @@ class SignSearch:
                 return None
             if pivot not in ends:
                 return None
-            total, changed = rest.plus(factor.times(ends[pivot])), True
+            total = rest.plus(factor.times(ends[pivot]))
+            changed = True
         return total if changed else None
 
     def _by_assumptions(self, total: Sum, depth: int) -> bool:

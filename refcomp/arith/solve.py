@@ -61,7 +61,8 @@ def _difference(condition: Expr, facts: Facts) -> Sum | None:
         or facts.table.reads_memory(known)
     ):
         return None
-    a, b = facts.bounds.exact_sum(known.a), facts.bounds.exact_sum(known.b)
+    a = facts.bounds.exact_sum(known.a)
+    b = facts.bounds.exact_sum(known.b)
     if a is None or b is None:
         return None
     return b.plus(a, -1).shift(-1 if isinstance(known, LT) else 0)
@@ -81,15 +82,15 @@ def _end(var: Var, factor: Sum, facts: Facts) -> Sum | None:
     """The end of the variable's range at which its product with `factor` is least."""
     if factor.is_const and factor.const == 0:
         return None
-    sign, serial = (
-        facts.bounds.interval_of_sum(factor),
-        facts.table.serial(facts.table.intern(var)),
-    )
+    sign = facts.bounds.interval_of_sum(factor)
+    serial = facts.table.serial(facts.table.intern(var))
     values = facts.bounds.interval(facts.table.expr(serial))
     if sign.is_at_least(0):
-        symbolic, constant = facts.lower.get(serial), values.low
+        symbolic = facts.lower.get(serial)
+        constant = values.low
     elif sign.is_at_most(0):
-        symbolic, constant = facts.upper.get(serial), values.high
+        symbolic = facts.upper.get(serial)
+        constant = values.high
     else:
         return None
     if constant is not None:

@@ -305,7 +305,8 @@ def _checked(
 ) -> Any:
     if array.shape == shape:
         return array
-    is_symbolic, has_rank = any(_symbols(param)), array.ndim == len(shape)
+    is_symbolic = any(_symbols(param))
+    has_rank = array.ndim == len(shape)
     numbers = f" = {shape}" if is_symbolic and has_rank else ""
     ranks = f"its rank is {array.ndim}, not {len(shape)}"
     raise UserError(

@@ -150,7 +150,8 @@ def _build_trial(kind: str) -> Module:
 
 def _run_trial(module: Module, kind: str) -> str:
     """Double three numbers; return what is wrong with the result, '' when nothing is."""
-    given, device = np.array([1, 2, 3], np.float32), device_for(kind)
+    given = np.array([1, 2, 3], np.float32)
+    device = device_for(kind)
     arrays = [array(given, device), array(np.zeros_like(given), device)]
     module(*arrays)
     result = arrays[1].asnumpy()

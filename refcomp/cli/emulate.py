@@ -242,7 +242,8 @@ def _emulate_program(asked: _Asked) -> int:
 
 def _emulate_kernel(asked: _Asked, data: bytes, grid: Extents, block: Extents) -> int:
     """Run one kernel of a code object; return the exit code."""
-    given, profile = read_arguments(asked.arguments), Profile()
+    given = read_arguments(asked.arguments)
+    profile = Profile()
     with progress(f"emulating {asked.file}"):
         hazards = asked.hazards or asked.chosen
         gpu = EmulatedGpu(_disassemble, is_watched=asked.checks, hazards=hazards)

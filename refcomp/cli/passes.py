@@ -29,7 +29,8 @@ from refcomp.foundation.target import DeviceLimits, Target
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.verify import verify
 
-_BF16, _U16 = as_dtype("bfloat16"), as_dtype("uint16")
+_BF16 = as_dtype("bfloat16")
+_U16 = as_dtype("uint16")
 
 
 @click.command(

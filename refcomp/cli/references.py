@@ -106,7 +106,8 @@ class TensorReference:
     ) -> list[str]:
         """Labels of the operations one of which made the first result that does not follow from
         the inputs and the other results; empty when each follows."""
-        feeds, scalars = self._feeds(inputs), self._scalars(sizes)
+        feeds = self._feeds(inputs)
+        scalars = self._scalars(sizes)
         given = {self.tensors[name]: array for name, array in results.items()}
         for name in (name for name in self.tensors if name in results):
             tensor = self.tensors[name]

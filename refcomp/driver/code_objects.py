@@ -44,7 +44,8 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
             remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
         )
     refuse_unlinked(data, os.fspath(path))
-    told, binary = toolchain.read_code_object(data), Binary(data, "hsaco")
+    told = toolchain.read_code_object(data)
+    binary = Binary(data, "hsaco")
     target = as_target(f"rocm -mcpu={told.mcpu}")
     kernels = [KernelSignature(kernel.name, kernel.name, ()) for kernel in told.kernels]
     return DeviceModule(

@@ -115,7 +115,8 @@ def _shared_bytes(kernel: PrimFunc, threads: int) -> int:
     whole. It may put small local buffers into shared memory, one for each thread.
     """
     units = [n.buffer.alignment for n in walk(kernel.body) if isinstance(n, Allocate)]
-    unit, known = max(SHARED_ALIGNMENT, *units, 0), dict[int, int]()
+    unit = max(SHARED_ALIGNMENT, *units, 0)
+    known = dict[int, int]()
 
     def total(stmt: Stmt) -> int:
         # A statement that stands in several places is printed at each, with memory of its own.

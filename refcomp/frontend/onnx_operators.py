@@ -178,7 +178,8 @@ def _padding(call: OnnxNode, data: Value, kernel: Sequence[int]) -> tuple[int, .
 
 
 def _conv(call: OnnxNode) -> None:
-    data, weight = call.required(0), call.required(1)
+    data = call.required(0)
+    weight = call.required(1)
     _require_images(data)
     kernel = tuple(weight.shape[2:])
     given = call.attributes.get("kernel_shape", kernel)
@@ -310,7 +311,8 @@ def _concat(call: OnnxNode) -> None:
 
 
 def _split(call: OnnxNode) -> None:
-    data, axis = call.required(0), call.attributes.get("axis", 0)
+    data = call.required(0)
+    axis = call.attributes.get("axis", 0)
     if not -len(data.shape) <= axis < len(data.shape):
         raise UserError(f"its axis {axis} is out of range")
     given = call.input(1)

@@ -53,7 +53,8 @@ class GraphModule:
 
 def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """`graph` compiled for `target`; run it with `refcomp.graph.executor.GraphExecutor`."""
-    optimized, chosen = optimize(graph), as_target(target)
+    optimized = optimize(graph)
+    chosen = as_target(target)
     lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
     with build_options(certify=False):  # each schedule was, if that is asked for
         module = (

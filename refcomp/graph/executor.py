@@ -117,7 +117,8 @@ def _form(name: str, value: Any) -> tuple[Any, tuple[int, ...]]:
     """The dtype and shape of an input."""
     if isinstance(value, NDArray):
         return value.type, value.shape
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    dtype = getattr(value, "dtype", None)
+    shape = getattr(value, "shape", None)
     if dtype is None or not isinstance(shape, tuple):
         raise UserError(
             f"input {name!r} is a {type(value).__name__}",

@@ -249,10 +249,12 @@ class IRBuilder:
         some pass (`pragma_NAME`), with `node` for the record only."""
         tag = getattr(node, "thread_tag", None)
         if attr_key == "thread_extent" and tag:
-            extent, zero = cast(I64, value), IntImm(0, I64)
+            extent = cast(I64, value)
+            zero = IntImm(0, I64)
             self._around_the_rest(lambda body: For(node.var, zero, extent, tag, body))
         elif attr_key.startswith("pragma_"):
-            wish, held = attr_key.removeprefix("pragma_"), as_expr(value)
+            wish = attr_key.removeprefix("pragma_")
+            held = as_expr(value)
             self._around_the_rest(lambda body: Pragma(wish, held, body))
         else:
             raise UserError(

@@ -16,7 +16,8 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import PureExtern
 
 _PREFIX = "llvm.amdgcn."
-_REGISTER_BITS, _BF16_BITS = 32, DType("uint", 16)
+_REGISTER_BITS = 32
+_BF16_BITS = DType("uint", 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,8 @@ def gpu_intrinsic_fault(call: PureExtern) -> str | None:
     intrinsic = GPU_INTRINSICS.get(call.name)
     if intrinsic is None:
         return f"{call.name} is no instruction that is known; known: {' '.join(GPU_INTRINSICS)}"
-    given, wanted = tuple(arg.dtype for arg in call.args), intrinsic.operands
+    given = tuple(arg.dtype for arg in call.args)
+    wanted = intrinsic.operands
     if (
         given not in (wanted, tuple(map(_passed, wanted)))
         or call.dtype != intrinsic.sum

@@ -164,11 +164,9 @@ class _Parser:
         self.exprs.declares_symbols = True
         params, outputs = self._params()
         self.exprs.declares_symbols = False
-        imports, requires, checks = (
-            self._texts("import"),
-            self._requires(),
-            self._texts("check"),
-        )
+        imports = self._texts("import")
+        requires = self._requires()
+        checks = self._texts("check")
         func = PrimFunc(
             name.text, params, Block(()), outputs, imports, requires, checks
         )
@@ -236,7 +234,8 @@ class _Parser:
             self.exprs.bind(name, buffer)
             return buffer
         dtype = self.exprs.dtype()
-        var, after = self.exprs.names.get(name.text), self.stream.peek()
+        var = self.exprs.names.get(name.text)
+        after = self.stream.peek()
         if not isinstance(var, Var) or after.text not in (",", ")"):
             self.stream.fail(
                 after, f"expected `,`, `)` or `[` after `{dtype}`, found {after}"
@@ -282,7 +281,8 @@ class _Parser:
 
     def _statement(self, opened: list[_Open]) -> None:
         token = self.stream.peek()
-        simple, opener = self._simple.get(token.text), self._openers.get(token.text)
+        simple = self._simple.get(token.text)
+        opener = self._openers.get(token.text)
         if simple is not None:
             self._add(opened[-1], simple(self.stream.take()), token)
             return
@@ -391,7 +391,8 @@ class _Parser:
         self.stream.expect("of", "after the name of the task")
         count = self.exprs.fresh_name("the name of the number of tasks")
         mark = self.exprs.bound_count()
-        first, second = Var(task.text, I64), Var(count.text, I64)
+        first = Var(task.text, I64)
+        second = Var(count.text, I64)
         self.exprs.bind(task, first)
         self.exprs.bind(count, second)
         return self._open(

@@ -282,7 +282,8 @@ class _Writer:
 
     def _region(self, depth: int, stmt: ParallelRegion) -> list[_Part]:
         captures = ", ".join(map(self._name, stmt.captures))
-        task, num_tasks = self._bind(stmt.task), self._bind(stmt.num_tasks)
+        task = self._bind(stmt.task)
+        num_tasks = self._bind(stmt.num_tasks)
         head = f"region {to_identifier(stmt.name)} ({captures}) task {task} of {num_tasks} "
         return [head, *self._scope(depth, stmt, stmt.body)]
 

@@ -145,7 +145,8 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
         b = _number_like(b, a.dtype)
     elif isinstance(b, Expr) and _is_number(a):
         a = _number_like(a, b.dtype)
-    x, y = as_expr(a), as_expr(b)
+    x = as_expr(a)
+    y = as_expr(b)
     lanes = max(x.dtype.lanes, y.dtype.lanes)
     if {x.dtype.lanes, y.dtype.lanes} - {1, lanes}:
         raise UserError(
@@ -198,7 +199,8 @@ def binary(cls: type[Any], a: Any, b: Any) -> Expr:
     if x.dtype.is_bool and cls in (BitAnd, BitOr, BitXor):
         cls = {BitAnd: And, BitOr: Or, BitXor: NE}[cls]
     elif x.dtype.is_bool and "bool" not in _ALLOWED.get(cls.__name__, ("bool",)):
-        x, y = cast(I32, x), cast(I32, y)
+        x = cast(I32, x)
+        y = cast(I32, y)
     allowed = _ALLOWED.get(cls.__name__)
     if allowed is not None and x.dtype.kind not in allowed:
         raise UserError(

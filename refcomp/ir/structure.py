@@ -73,7 +73,8 @@ class _Comparison:
     """A walk over two trees at once, with an explicit stack of steps still to take."""
 
     def __init__(self) -> None:
-        self._left, self._right = _Scopes(), _Scopes()
+        self._left = _Scopes()
+        self._right = _Scopes()
         self._serial = itertools.count()
         self._done: set[tuple[int, int]] = set()
         self._trail: list[list[tuple[int, int]]] = [[]]
@@ -124,7 +125,8 @@ class _Comparison:
         self._steps.extend((self._compare, x, y) for x, y in pairs)
 
     def _enter(self, a: Node, b: Node) -> bool:
-        xs, ys = bound_by(a), bound_by(b)
+        xs = bound_by(a)
+        ys = bound_by(b)
         if [type(x) for x in xs] != [type(y) for y in ys]:
             return False
         marks = list(itertools.islice(self._serial, len(xs)))
@@ -183,7 +185,8 @@ class _Hashing:
 
     def _visit_fields(self, node: Node) -> None:
         inner, outer = _fields(type(node))
-        values, bound = _values(node, outer), bound_by(node)
+        values = _values(node, outer)
+        bound = bound_by(node)
         labels = tuple(v for b in bound for v in _values(b, _label_free(type(b))))
         scoped = _values(node, inner) + labels
         self._steps.append((self._take_node, (node, len(values) + len(scoped))))

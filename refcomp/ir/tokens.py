@@ -46,7 +46,8 @@ class TokenStream:
                 f"a {type(text).__name__} is not loop-IR text",
                 remedy="pass a text, as refcomp.print_func writes it",
             )
-        self._text, self._filename = text, str(filename)
+        self._text = text
+        self._filename = str(filename)
         self._tokens = self._tokenize()
         self._next = 0
 

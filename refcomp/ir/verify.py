@@ -239,7 +239,8 @@ class _Check:
                 captured in self._visible, f"{captured.name} is captured, but not bound"
             )
         self._outside.append((self._visible, self._checked))
-        self._visible, self._checked = set(region.captures), set()
+        self._visible = set(region.captures)
+        self._checked = set()
 
     # Rules.
 

@@ -124,7 +124,8 @@ def element_indices(buffer: Buffer, indices: Any) -> tuple[Expr, ...]:
 
 def flat_indices(buffer: Buffer, offset: Any) -> tuple[Expr, ...]:
     """The indices of the element `offset` elements from the start of row-major memory."""
-    rest, indices = _index(offset), list[Expr]()
+    rest = _index(offset)
+    indices = list[Expr]()
     for extent in reversed(buffer.shape[1:]):
         indices.insert(0, FloorMod(rest, extent))
         rest = FloorDiv(rest, extent)

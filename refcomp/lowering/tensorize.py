@@ -265,7 +265,8 @@ class _IntrinsicPlacement:
                 f"{block.buffer.scope}",
                 f'copy it: cache_read or cache_write with scope "{view.scope}"',
             )
-        offset, factor = block.offset(self.facts), view.offset_factor
+        offset = block.offset(self.facts)
+        factor = view.offset_factor
         if factor > 1 and not self._is_multiple(offset, factor):
             self.refuse(
                 f"{view.name} is declared with offset_factor {factor}, "

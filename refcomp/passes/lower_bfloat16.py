@@ -52,7 +52,9 @@ from refcomp.ir.stmt import (
     Store,
 )
 
-_U16, _U32, _U64 = DType("uint", 16), DType("uint", 32), DType("uint", 64)
+_U16 = DType("uint", 16)
+_U32 = DType("uint", 32)
+_U64 = DType("uint", 64)
 
 # Nodes whose result is one of their operands, or exact in bf16 if the operands are.
 _EXACT_NODES = (ir.Mod, ir.Min, ir.Max, Select, ir.IfThenElseExpr, Let, ir.Broadcast)

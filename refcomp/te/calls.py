@@ -108,10 +108,8 @@ def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
             used, on every target. Other intrinsics exist only on hosts.
         *args: numbers. Python's own become `dtype`; others are passed unchanged.
     """
-    target, operands = (
-        as_dtype(dtype),
-        [_number(as_dtype(dtype), a, name) for a in args],
-    )
+    target = as_dtype(dtype)
+    operands = [_number(as_dtype(dtype), a, name) for a in args]
     if not str(name).startswith("llvm."):
         raise UserError(
             f"{name!r} is not an intrinsic of LLVM",

@@ -66,7 +66,8 @@ def box_of(
     symbols: frozenset[Var] | None = None,
 ) -> Box:
     """Return the Box of `axes`, whose ranges must not depend on each other."""
-    listed, known = list(axes), Facts() if facts is None else facts
+    listed = list(axes)
+    known = Facts() if facts is None else facts
     for axis in listed:
         for symbol in variables_in(axis.extent):
             known = known.nonnegative(symbol)

@@ -201,7 +201,8 @@ def nextafter(x: Any, y: Any) -> Expr:
     """
     a, b = (_as_float(operand) for operand in match_types(x, y))
     bits = _bits_of(a)
-    zero, one = const(0, bits.dtype), const(1, bits.dtype)
+    zero = const(0, bits.dtype)
+    one = const(1, bits.dtype)
     grows = (a < b) == (a > 0.0)
     step = _float_of(Select(grows, bits + one, bits - one))
     least = _float_of(Select(b < 0.0, (zero + 1 << bits.dtype.bits - 1) + one, one))

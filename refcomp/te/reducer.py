@@ -128,9 +128,11 @@ def _make_reducer(
     lhs = tuple(Var(f"lhs{k}", dtype) for k, dtype in enumerate(dtypes))
     rhs = tuple(Var(f"rhs{k}", dtype) for k, dtype in enumerate(dtypes))
     if len(dtypes) == 1:
-        results, identities = (combine(lhs[0], rhs[0]),), (identity(str(dtypes[0])),)
+        results = (combine(lhs[0], rhs[0]),)
+        identities = (identity(str(dtypes[0])),)
     else:
-        results, identities = combine(lhs, rhs), identity(*map(str, dtypes))
+        results = combine(lhs, rhs)
+        identities = identity(*map(str, dtypes))
     if not all(isinstance(made, tuple | list) for made in (results, identities)):
         raise UserError(
             f"reducer {name} of {len(dtypes)} values does not combine to a tuple",
@@ -193,7 +195,8 @@ def _standard(
     def reduce(expr: Any, axis: Any = None, where: Any = None) -> Expr:
         axes = _check_axes(axis, name)
         value = _arithmetic(expr)
-        lhs, rhs = Var("lhs0", value.dtype), Var("rhs0", value.dtype)
+        lhs = Var("lhs0", value.dtype)
+        rhs = Var("rhs0", value.dtype)
         reducer = CommReducer(
             name, (lhs,), (rhs,), (cls(lhs, rhs),), (identity(value.dtype),)
         )

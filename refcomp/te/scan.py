@@ -128,7 +128,8 @@ def scan(
         _check_state(*triple, name)
     _check_rows(inits, states, name)
     given = () if inputs is None else _tensors(inputs, "input", name)
-    axes, tag = _axes(name, inits, states), tag_in_force(tag)
+    axes = _axes(name, inits, states)
+    tag = tag_in_force(tag)
     op = ScanOp(name, caller_line(), axes, inits, updates, states, given, tag)
     _check_body(op)
     op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(states))
@@ -311,7 +312,8 @@ def _check_earlier(
 def _check_own(
     op: ScanOp, update: ComputeOp, other: Tensor, index: Expr, facts: Facts
 ) -> None:
-    row, state = update.axis[0].var, op.state[op.update.index(other)]
+    row = update.axis[0].var
+    state = op.state[op.update.index(other)]
     if not prove(EQ(index, row), facts):
         raise UserError(
             f"the update {update.name} of scan {op.name} reads row {index} of the update "

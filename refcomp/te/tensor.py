@@ -95,7 +95,8 @@ def thread_axis(dom: Any = None, tag: Any = None, name: str = "") -> IterVar:
 
 def _thread_extent(dom: Any, tag: str) -> Expr:
     begin, end = dom if isinstance(dom, tuple | list) and len(dom) == 2 else (0, dom)
-    first, extent = _as_bound(begin), _as_bound(end)
+    first = _as_bound(begin)
+    extent = _as_bound(end)
     is_empty = isinstance(extent, IntImm) and extent.value < 1
     if as_int(first) != 0 or is_empty:
         raise UserError(

@@ -337,7 +337,8 @@ def _read_output(table: TomlTable, steps: Mapping[str, BuildStep]) -> BuildOutpu
 
 def _read_failures(table: TomlTable) -> Failures:
     # A pattern that never matches, for toolchains whose tools name no line.
-    line, phrases = _read_pattern(table, "line", r"(?!)()"), table.texts("phrases", ())
+    line = _read_pattern(table, "line", r"(?!)()")
+    phrases = table.texts("phrases", ())
     known = (remedy for _, remedy in table.tables("remedies"))
     failures = Failures(line, phrases, tuple(map(_read_remedy, known)))
     table.close()

@@ -32,10 +32,8 @@ def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> No
     """Keep a copy of the folder of `source`, in which `commands` of toolchain `name` ran."""
     if not is_keeping():
         return
-    root, lines = (
-        Path(os.environ[VARIABLE]),
-        [_command_line(c, source.parent) for c in commands],
-    )
+    root = Path(os.environ[VARIABLE])
+    lines = [_command_line(c, source.parent) for c in commands]
     script = _HEAD + "".join(f"{line}\n" for line in lines)
     # The outputs are left out, since LLVM's bitcode names the folder in which it was made.
     digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]

@@ -69,7 +69,8 @@ def _window(
     padding: Padding,
     dilation: Pair,
 ) -> _Window:
-    (sy, sx), (dy, dx) = _pair(strides, "strides"), _pair(dilation, "dilation")
+    sy, sx = _pair(strides, "strides")
+    dy, dx = _pair(dilation, "dilation")
     top, left, bottom, right = padding
     height = window_extent(size[0], kernel[0], sy, dy, top, bottom)
     width = window_extent(size[1], kernel[1], sx, dx, left, right)
@@ -143,7 +144,8 @@ def conv2d_numpy(
     dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> Array:
-    x, w = pad_numpy(widen(data), padding, 0, 2), widen(weight)
+    x = pad_numpy(widen(data), padding, 0, 2)
+    w = widen(weight)
     out, depth, *kernel = w.shape
     span = [x.shape[2 + k] - dilation[k] * (kernel[k] - 1) - 1 for k in (0, 1)]
     height, width = (span[k] // strides[k] + 1 for k in (0, 1))
@@ -203,7 +205,8 @@ def conv2d_nhwc_numpy(
     padding: Padding = (0, 0, 0, 0),
     dilation: Pair = (1, 1),
 ) -> Array:
-    plain, oihw = data.transpose(0, 3, 1, 2), weight.transpose(3, 2, 0, 1)
+    plain = data.transpose(0, 3, 1, 2)
+    oihw = weight.transpose(3, 2, 0, 1)
     result = conv2d_numpy(
         plain, oihw, bias, strides=strides, padding=padding, dilation=dilation
     )

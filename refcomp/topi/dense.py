@@ -68,7 +68,8 @@ def gemm_numpy(
     trans_a: bool = False,
     trans_b: bool = False,
 ) -> Array:
-    left, right = widen(a.T if trans_a else a), widen(b.T if trans_b else b)
+    left = widen(a.T if trans_a else a)
+    right = widen(b.T if trans_b else b)
     kind = left.dtype.type
     product = left @ right * kind(alpha)
     if c is not None and beta != 0:

@@ -43,7 +43,8 @@ def pad_spatial(data: Tensor, padding: Padding, value: Expr, first_axis: int) ->
         shape[place] = shape[place] + (low + high)
 
     def element(*index: Expr) -> Expr:
-        source, inside = list(index), []
+        source = list(index)
+        inside = []
         for place, low, high in zip(places, before, after, strict=True):
             source[place] = index[place] - low if low else index[place]
             if low:

@@ -256,9 +256,7 @@ def _windows(
     windows = []
     for ky, kx in np.ndindex(*kernel):
         y, x = ky * dilation[0], kx * dilation[1]
-        rows, columns = (
-            slice(y, y + reach[0], strides[0]),
-            slice(x, x + reach[1], strides[1]),
-        )
+        rows = slice(y, y + reach[0], strides[0])
+        columns = slice(x, x + reach[1], strides[1])
         windows.append(padded[(*[slice(None)] * axis, rows, columns)])
     return windows

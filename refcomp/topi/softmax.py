@@ -32,7 +32,8 @@ def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
     def without(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return (*index[:place], *index[place + 1 :])
 
-    k, r = reduce_axis(sizes[place], "k"), reduce_axis(sizes[place], "r")
+    k = reduce_axis(sizes[place], "k")
+    r = reduce_axis(sizes[place], "r")
     greatest: Tensor = compute(
         rest,
         lambda *index: reducer.max(data[along(index, k.var)], axis=k),

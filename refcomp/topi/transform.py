@@ -75,7 +75,9 @@ def _resolve(given: Sequence[Extent], shape: Sequence[int]) -> list[Extent]:
 
 def _factors(shape: Sequence[Extent]) -> tuple[int, Counter[Expr]]:
     """The constant and the symbolic factors of the product of `shape`."""
-    constant, symbols, pending = 1, Counter[Expr](), list(shape)
+    constant = 1
+    symbols = Counter[Expr]()
+    pending = list(shape)
     while pending:
         match pending.pop():
             case int(value) | IntImm(value=value):
@@ -89,7 +91,8 @@ def _factors(shape: Sequence[Extent]) -> tuple[int, Counter[Expr]]:
 
 def _quotient(whole: Sequence[Extent], part: Sequence[Extent]) -> Extent:
     """Return the product of `whole` divided by that of `part`, which must divide it."""
-    (a, symbols), (b, others) = _factors(whole), _factors(part)
+    a, symbols = _factors(whole)
+    b, others = _factors(part)
     if others - symbols or not b or a % b:
         raise UserError("reshape: the extent for -1 would not be an integer")
     return product([*(symbols - others).elements(), a // b])

@@ -197,8 +197,8 @@ INTERPRETED = (
     SeededBug(
         *("inner loop taken at its first iteration", "refcomp.arith.solve", "_end"),
         *(
-            "symbolic, constant = facts.upper.get(serial), values.high",
-            "symbolic, constant = facts.lower.get(serial), values.low",
+            "symbolic = facts.upper.get(serial)\n        constant = values.high",
+            "symbolic = facts.lower.get(serial)\n        constant = values.low",
         ),
     ),
     SeededBug(

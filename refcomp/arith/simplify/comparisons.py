@@ -26,7 +26,8 @@ def normal_form(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides | b
     """The truth of `cls(a, b)` for scalar integers, or the comparison it is the same as."""
     if cls in (GT, GE):
         cls, a, b = (LT if cls is GT else LE), b, a
-    x, y = engine.bounds.exact_sum(a), engine.bounds.exact_sum(b)
+    x = engine.bounds.exact_sum(a)
+    y = engine.bounds.exact_sum(b)
     is_exact, dtype = engine.bounds.is_exact, a.dtype
     if x is None or y is None:
         return _of_congruence(engine, cls, a, b)
@@ -56,7 +57,8 @@ def _of_congruence(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides 
     """Sides that may wrap: equal where their difference is 0 modulo 2^bits."""
     if cls not in (EQ, NE):
         return cls, a, b
-    x, y = engine.table.sum_of(a), engine.table.sum_of(b)
+    x = engine.table.sum_of(a)
+    y = engine.table.sum_of(b)
     difference = wrapped(x.plus(y, -1), a.dtype)
     residue = engine.bounds.modular_of_sum(difference).wrapped(a.dtype.bits)
     if difference.is_const or not residue.contains(0):
@@ -141,7 +143,8 @@ def _equal_sides(total: Sum) -> tuple[Sum, Sum]:
 
 def decide_vectors(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> bool | None:
     """The truth of a comparison in all lanes, where it is the same at both ends of two ramps."""
-    ends_of_a, ends_of_b = _ends(engine, a), _ends(engine, b)
+    ends_of_a = _ends(engine, a)
+    ends_of_b = _ends(engine, b)
     if ends_of_a is None or ends_of_b is None or cls in (EQ, NE):
         return None
     ends = zip(ends_of_a, ends_of_b, strict=True)

@@ -306,7 +306,8 @@ class Simplifier:
         return self.table.constant(int(value), dtype)
 
     def _integer(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
-        x, y = self.table.sum_of(a), self.table.sum_of(b)
+        x = self.table.sum_of(a)
+        y = self.table.sum_of(b)
         if cls is Add or cls is Sub:
             return self.finish_sum(x.plus(y, 1 if cls is Add else -1), a.dtype)
         if cls is Mul:

@@ -276,7 +276,8 @@ class Application:
             return a is b or bool(a == b)
         if not (self._has_sum(a) and self._has_sum(b)):
             return False
-        x, y = self._exact_sum(a), self._exact_sum(b)
+        x = self._exact_sum(a)
+        y = self._exact_sum(b)
         return x is not None and y is not None and x.equals(y)
 
     # Conditions and results
@@ -353,7 +354,8 @@ class Application:
 
 def split_by_product(total: Sum, factors: tuple[int, ...], k: int) -> tuple[Sum, Sum]:
     """(x, y) with total == k * product(factors) * x + y."""
-    quotient, rest = Sum(), Sum({}, total.const)
+    quotient = Sum()
+    rest = Sum({}, total.const)
     for monomial, coefficient in total.terms.items():
         remaining = _without(monomial, factors)
         if remaining is None or coefficient % k:

@@ -23,7 +23,8 @@ _MOST_TERMS = (
 
 
 def _roots(text: str, other: str) -> tuple[type[Expr], type[Expr]]:
-    quotient, remainder = parse(text), parse(other)
+    quotient = parse(text)
+    remainder = parse(other)
     assert isinstance(quotient, Op) and isinstance(remainder, Op)
     return quotient.cls, remainder.cls
 
@@ -40,7 +41,8 @@ def factors_of(
     whole beside a loop variable, so that `(i * (n + 1) + j) // (n + 1)` sees its divisor. Other
     sums stay whole, as multiplying out would compute more.
     """
-    keeps_a, keeps_b = _stays_whole(engine, a, b), _stays_whole(engine, b, a)
+    keeps_a = _stays_whole(engine, a, b)
+    keeps_b = _stays_whole(engine, b, a)
     x = _whole(engine, *a) if keeps_a else a[1]
     return x, _whole(engine, *b) if keeps_b else b[1]
 

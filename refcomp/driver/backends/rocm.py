@@ -45,7 +45,8 @@ def print_rocm(made: Sequence[Made], target: Target) -> Source:
 def _compile(
     made: Sequence[Made], target: Target, _limits: DeviceLimits | None
 ) -> Code:
-    kernels, mcpu = kernels_of(made), _gpu_of(target)
+    kernels = kernels_of(made)
+    mcpu = _gpu_of(target)
     source = print_rocm(made, target)
     dump_stage(source.language, source.text)  # before a tool can fail on it
     located, loop_ir = add_debug_locations(source, kernels)

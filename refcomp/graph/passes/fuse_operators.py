@@ -47,7 +47,8 @@ class _Grouping:
     """The groups so far, and for each value how many expressions it takes to compute it anew."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.readers = graph, graph.readers()
+        self.graph = graph
+        self.readers = graph.readers()
         self.groups: list[list[GraphNode]] = []
         self.group_of: dict[Value, list[GraphNode]] = {}
         self.cost: dict[Value, int] = {}

@@ -268,7 +268,8 @@ class _System:
         # x mod c - y mod c == 0
         if len(total.terms) == 2 and not total.const and not sum(total.terms.values()):
             first, second = total.terms
-            a, b = table.expr(first[0]), table.expr(second[0])
+            a = table.expr(first[0])
+            b = table.expr(second[0])
             is_plain = len(first) == len(second) == 1
             if (
                 is_plain

@@ -80,7 +80,8 @@ class HipDriver:
     part = staticmethod(part_of)
 
     def __init__(self, load: Callable[[], HipLibrary | None] = load_hip) -> None:
-        self._load, self._lock = load, Lock()
+        self._load = load
+        self._lock = Lock()
         self.streams = CurrentStreams()
         self._found: _HipDevices | None = None
 
@@ -157,7 +158,8 @@ class HipDriver:
         size: int,
     ) -> None:
         """Copy `size` bytes on a device, or directly between devices."""
-        library, ends = self.use(index), (target.address, source.address)
+        library = self.use(index)
+        ends = (target.address, source.address)
         if source_index == index:
             self._copy(index, *ends, size, "hipMemcpyDeviceToDevice")
         elif size:

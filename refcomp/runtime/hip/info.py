@@ -101,7 +101,8 @@ def _version(library: HipLibrary, function: str) -> str:
 
 def attribute(library: HipLibrary, index: int, name: str) -> int:
     """Return one attribute of device `index`, by its name in the library."""
-    value, number = ctypes.c_int32(), library.number(f"hipDeviceAttribute{name}")
+    value = ctypes.c_int32()
+    number = library.number(f"hipDeviceAttribute{name}")
     library.call("hipDeviceGetAttribute", value, number, index)
     return value.value
 
@@ -137,6 +138,7 @@ def arch_features(library: HipLibrary, index: int) -> str:
 
 
 def _memory_bytes(library: HipLibrary) -> tuple[int, int]:
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    free = ctypes.c_size_t()
+    total = ctypes.c_size_t()
     library.call("hipMemGetInfo", free, total)
     return free.value, total.value

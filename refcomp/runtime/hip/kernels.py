@@ -29,7 +29,8 @@ class HipKernels:
         self, owner: Owner, index: int, code: bytes, kernels: Sequence[KernelSignature]
     ) -> None:
         self._owner, self._index = owner, index
-        library, module = owner.use(index), ctypes.c_void_p()
+        library = owner.use(index)
+        module = ctypes.c_void_p()
         library.call("hipModuleLoadData", module, code)
         # A kernel may still run when it is let go.
         self._module = HipHandle(
@@ -101,7 +102,8 @@ class HipKernels:
     def _function(self, kernel: str) -> int:
         found = self._functions.get(kernel)
         if found is None:
-            library, function = self._owner.use(self._index), ctypes.c_void_p()
+            library = self._owner.use(self._index)
+            function = ctypes.c_void_p()
             symbol = self._kernels[kernel].symbol.encode()
             library.call("hipModuleGetFunction", function, self._module.value, symbol)
             found = self._functions[kernel] = function.value or 0

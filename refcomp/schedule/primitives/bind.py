@@ -64,7 +64,8 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             "threads cannot wait for each other",
             remedy="bind it to threadIdx; or rfactor it, and bind the new output axis",
         )
-    extent, minimum = simplify(loop.extent), simplify(loop.minimum)
+    extent = simplify(loop.extent)
+    minimum = simplify(loop.minimum)
     count = as_int(extent)
     if count is None or count < 1:
         stage.refuse(
@@ -103,7 +104,8 @@ def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             for relation in stage.loops.relations
         )
     )
-    given, wanted = as_int(simplify(loop.extent)), as_int(simplify(thread.extent))
+    given = as_int(simplify(loop.extent))
+    wanted = as_int(simplify(thread.extent))
     if fixed and given is not None and wanted and given != wanted:
         stage.refuse(
             "bind",

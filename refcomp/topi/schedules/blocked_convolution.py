@@ -29,7 +29,8 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     (result,) = op.outputs
     follower = elementwise_follower(schedule, op)
     if follower is None:
-        sums, last = schedule.cache_write(result, "local"), result
+        sums = schedule.cache_write(result, "local")
+        last = result
     else:
         sums, last = result, follower
         schedule[sums].set_scope("local")
