@@ -134,7 +134,7 @@ def compute(
         attrs: further data for schedules.
 
     Returns:
-        A tensor, or a tuple of tensors.
+        A tensor, or a list of tensors if `fcompute` returns a tuple.
 
     Raises:
         UserError: the expression is not one, or certainly reads beyond a tensor.
