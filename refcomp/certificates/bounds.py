@@ -34,9 +34,8 @@ class Reason(StrEnum):
 
     PROVED = "proved"  # follows from the loops and conditions around it
     AT_ENTRY = "checked at entry"  # follows from these and the function's requirements
-    BY_DATA = (
-        "depends on data"  # an index, or a loop or condition around it, reads memory
-    )
+    # An index, or a loop or condition around it, reads memory.
+    BY_DATA = "depends on data"
     NOT_STATED = "not stated"
 
 

@@ -52,9 +52,8 @@ class Scope(StrEnum):
 
     FUNCTION = "function"  # the whole function
     SPLIT = "split"  # the whole function, of which it makes a Program
-    DEVICE_LIMITS = (
-        "limits"  # each kernel of the Program, with the limits of the device
-    )
+    # Runs on each kernel of the Program, with the limits of the device.
+    DEVICE_LIMITS = "limits"
     KERNEL = "kernel"  # each kernel of the Program
     PROGRAM = "program"  # each kernel of the Program, and the host's part
 

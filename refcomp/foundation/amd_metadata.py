@@ -38,9 +38,8 @@ class KernelArgument:
     # launch sets) or `hidden_...` (filled in by the loader).
     kind: str
     is_read_only: bool = False  # the kernel only reads the buffer
-    alignment: int = (
-        1  # bytes, of the memory that a shared pointer points to: a power of 2
-    )
+    # Of the memory that a shared pointer points to, in bytes: a power of 2.
+    alignment: int = 1
     type_name: str = ""  # as in the source; empty if the compiler wrote none
     space: str = ""  # address space of a buffer; empty for other kinds
 

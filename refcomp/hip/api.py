@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from refcomp.hip.numbers import NUMBERS, VERSIONS
 
 LIBRARY = "libamdhip64.so"
-MIN_MAJOR = (
-    5  # in the library's file name, libamdhip64.so.5; any later version is accepted
-)
+# Number in the library's file name, libamdhip64.so.5; later ones are accepted.
+MIN_MAJOR = 5
 
 # Function -> kind and name of each parameter, in the order of the library's header. The kinds:
 # - i32, u32, and size (unsigned, 64 bits)

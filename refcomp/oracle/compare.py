@@ -46,9 +46,8 @@ class Report:
     worse than all others. Fields that describe it are None, 0 and '' if all elements are exact.
     """
 
-    verdicts: (
-        Array  # int8, shape of the arrays: EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE
-    )
+    # EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE: int8, shape of the arrays.
+    verdicts: Array
     worst_index: tuple[int, ...] | None
     worst_ratio: float  # inf: no difference is allowed, or one side is NaN or infinite
     worst_text: str

@@ -57,12 +57,10 @@ class Bound:
     limit: Limit  # with the most seconds
     units: float  # compute units that work, on average
     simds: float  # SIMDs that work, on average
-    useful: (
-        float  # part of the time on working SIMDs that multiply-adds alone would take
-    )
-    peak: (
-        float  # part of the time that multiply-adds alone would take on the whole card
-    )
+    # Part of the time on working SIMDs that multiply-adds alone would take.
+    useful: float
+    # Part of the time that multiply-adds alone would take on the whole card.
+    peak: float
 
     def __str__(self) -> str:
         microseconds = 1e6 * self.seconds[self.limit]

@@ -27,9 +27,8 @@ class DeviceMemory:
 
     address: int
     owner: object  # frees the memory when it is no longer referenced
-    host: HostArray | None = (
-        None  # uint8 [size], the same memory, if the host can access it
-    )
+    # The same memory as uint8 [size], if the host can access it.
+    host: HostArray | None = None
 
 
 class Driver(Protocol):

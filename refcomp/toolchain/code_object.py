@@ -35,9 +35,8 @@ class ExpectedKernel:
 
     symbol: str
     params: tuple[DType | None, ...]  # None for a buffer, else the dtype of a number
-    block: tuple[
-        int, ...
-    ] = ()  # threads of a group in x, y and z; () if the launch decides
+    # Threads of a group in x, y and z; () if the launch decides.
+    block: tuple[int, ...] = ()
     shared_bytes: int = 0  # upper bound of its shared buffers of constant size
 
 

@@ -71,9 +71,8 @@ def without_padding(text: str) -> str:
     s_code_end, s_nop or zeros that no wave executes.
     """
     kept: list[str] = []
-    pending: list[
-        str
-    ] = []  # padding, unless another instruction of the function follows
+    # Padding, unless another instruction of the function follows.
+    pending: list[str] = []
     is_ended = False
     for line in text.splitlines(keepends=True):
         if is_ended and (_PADDING.match(line) or (pending and _COMMENT.match(line))):

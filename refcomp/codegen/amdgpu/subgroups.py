@@ -44,9 +44,8 @@ class _OtherLane:
 
     way: Literal["permute", "swizzle", "xor", "within", "one", "first"]
     number: int | str  # a constant, or an operand
-    kept: int = (
-        0  # the bits of the reading lane's own number that are kept, for `within`
-    )
+    # For `within`: the bits that are kept of the reading lane's own number.
+    kept: int = 0
 
 
 def _call(out: LlvmFunction, call: Call) -> str:

@@ -39,12 +39,10 @@ class CExpr:
     text: str
     precedence: int  # of the outermost operator, as the table `operator` has it
     depth: int = 0  # how many operators are nested
-    is_wrapping: bool = (
-        False  # has the type `wrapping_dtype`, not the type of its dtype
-    )
-    half_bits: str = (
-        ""  # of an f16 that is held in an f32: text of the f16's bits, if known
-    )
+    # True if its C type is that of `wrapping_dtype`, not that of its dtype.
+    is_wrapping: bool = False
+    # For an f16 that is held in an f32: text of the f16's bits, if known.
+    half_bits: str = ""
 
     def __str__(self) -> str:
         return self.text

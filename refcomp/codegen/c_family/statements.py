@@ -22,9 +22,8 @@ from refcomp.ir.constants import as_constant, element_count
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 
-_VECTOR_BYTES = (
-    16  # of the widest vector loads of shared memory, which work best if aligned
-)
+# Size of the widest vector loads of shared memory, which are fastest if aligned.
+_VECTOR_BYTES = 16
 
 
 def print_stmt(out: CFunction, stmt: st.Stmt) -> None:

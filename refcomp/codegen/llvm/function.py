@@ -49,18 +49,16 @@ class LlvmModule:
         self.globals = Declarations()
         self.requires: set[str] = set()  # libraries to link
         self.functions: list[Chunk] = []
-        self.descriptions: dict[
-            str, str
-        ] = {}  # call of a registered function -> symbol
+        # Call of a registered function -> symbol of its description.
+        self.descriptions: dict[str, str] = {}
         self.imported: dict[str, ImportedFunction] = {}  # from the user's own LLVM IR
         self._symbols = UniqueNames(separator=".")
         self.vector_bits = vector_bits  # of the widest vector register
         self.wavefront_size = 1  # lanes of a wave of the GPU
         self.gpu = ""  # name of the AMD GPU, '' on the host
         self.llvm = 0  # major version that reads the text, where it matters
-        self.min_waves = (
-            0  # that a SIMD of the GPU shall have registers for; 0: no wish
-        )
+        # Waves for which a SIMD of the GPU must have registers; 0: no wish.
+        self.min_waves = 0
         libmvec = self.tables["libmvec"]["triple"]
         self.has_libmvec = re.fullmatch(libmvec, triple) is not None
         self._types: dict[DType, str] = {}

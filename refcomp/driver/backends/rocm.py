@@ -28,9 +28,8 @@ _DEFAULT_GPU = "gfx90a"
 def print_rocm(made: Sequence[Made], target: Target) -> Source:
     """Print kernels as LLVM IR for the target's GPU, and for the LLVM that is found here."""
     mcpu = _gpu_of(target)
-    toolchain.check_option(
-        "rocm", "mcpu", mcpu
-    )  # before the printer, which knows no list of GPUs
+    # The printer has no list of GPUs.
+    toolchain.check_option("rocm", "mcpu", mcpu)
     return print_amdgpu(
         kernels_of(made),
         layout=toolchain.device_layout("rocm"),

@@ -86,9 +86,8 @@ class LaunchRequest:
     shared_bytes: int = 0  # of a group, in addition to the kernel's own
     limits: Limits = USUAL_LIMITS
     observers: tuple[Observer, ...] = ()
-    read_only: tuple[
-        int, ...
-    ] = ()  # addresses of allocations that the kernel must not write
+    # Addresses of allocations that the kernel must not write.
+    read_only: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,9 +98,8 @@ class Effect:
 
     touches: frozenset[int]  # registers that it reads or writes at once
     fills: frozenset[int]  # registers that are written when its operation completes
-    kind: (
-        str  # of the operation that it begins, a key of `Counters.counted`; "" for none
-    )
+    # Kind of the operation that it begins, a key of `Counters.counted`; "" for none.
+    kind: str
     waits: Mapping[str, int]  # counter -> operations that may remain in flight
 
 

@@ -29,9 +29,8 @@ class Semantics:
     # one undefined bit makes all of the lane's result undefined.
     spread: Function | None = None
     is_approximate: bool = False  # a real GPU may differ by 1 ulp
-    keeps_high: bool = (
-        False  # a result of 16 bits leaves the upper half of the register
-    )
+    # A result of 16 bits leaves the upper half of the register.
+    keeps_high: bool = False
     # The function on 64-bit integers, for instructions that saturate under `clamp`.
     wide: Function | None = None
 

@@ -141,9 +141,8 @@ class Tracked(NamedTuple):
     """A function of two integers, with the spread of undefined bits through it."""
 
     function: Function
-    spread: (
-        Function  # shadows of the sources, then their values -> shadow of the result
-    )
+    # Shadows of the sources, then their values -> shadow of the result.
+    spread: Function
 
 
 def chained(first: Tracked, second: Tracked) -> Function:

@@ -123,9 +123,8 @@ def may_reach(address: Array, end: Array | np.integer | int, size: int) -> Mask:
     """
     is_aligned = size & (size - 1) == 0 and address % address.dtype.type(size) == 0
     eight = address.dtype.type(8)
-    reach = address + address.dtype.type(
-        size
-    )  # wraps only for addresses beyond the end
+    # This sum wraps only for addresses beyond the end.
+    reach = address + address.dtype.type(size)
     last = (end + eight - 1) // eight * eight
     legal: Mask = (address < end) & (is_aligned | (reach <= last))
     return legal

@@ -39,9 +39,8 @@ class CheckedOffsets(NamedTuple):
     A tuple, since each access makes one.
     """
 
-    offsets: (
-        Offsets  # bytes, flat; where it is out of bounds, another offset that is not
-    )
+    # In bytes, flat. An offset out of bounds is replaced by one within them.
+    offsets: Offsets
     wrong: Mask | None  # flat: the lanes that are out of bounds; None: no lane is
 
 

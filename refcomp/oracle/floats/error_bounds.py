@@ -80,9 +80,8 @@ class Bounded:
     value: Array  # the reference; floats as long doubles
     error: Array  # long double: the greatest distance of a legal finite value from the reference
     doubtful: Array  # bool; the error holds because rounding decides a branch or a jump
-    condition: (
-        Array  # condition number of the sum; 1: nothing cancels, inf: everything does
-    )
+    # Condition number of the sum; 1: nothing cancels, inf: everything does.
+    condition: Array
     # Bits (`refcomp.oracle.floats.legal_values`) of infinities and NaN that are legal, too.
     others: Array = field(default_factory=lambda: NO_OTHERS)
 

@@ -209,9 +209,8 @@ class _Enclosure:
         self._high = np.zeros(shape, WIDE)
         self.others = np.zeros(shape, np.uint8)  # infinities that a partial sum may be
         self.overflowed = np.zeros(shape, np.bool_)  # no legal sum is finite any more
-        self.infinity = np.zeros(
-            shape, WIDE
-        )  # of `overflowed`: what all sums were then
+        # Where `overflowed`: the infinity that all legal sums were then.
+        self.infinity = np.zeros(shape, WIDE)
 
     def add(self, term: Approx, part: Array | EllipsisType) -> None:
         """Add `term` to the elements at `part`."""
@@ -274,7 +273,7 @@ class Products:
         self._unknown = np.zeros(shape, np.bool_)
         self._may_be_zero = np.zeros(shape, np.bool_)
         self._keeps_sign = np.ones(shape, np.bool_)
-        self._others = np.zeros(shape, np.uint8)  # what terms may be beside intervals
+        self._others = np.zeros(shape, np.uint8)  # infinities and NaN that terms may be
 
     def add(self, term: Approx, part: Array | EllipsisType) -> None:
         """Multiply the elements at `part` by `term`."""

@@ -79,9 +79,8 @@ class _IntervalAccesses:
 
     def __init__(self) -> None:
         self._interval: object = None
-        self._accesses: dict[
-            str, dict[int, list[_AgentAccess]]
-        ] = {}  # by kind and element
+        # By kind and element.
+        self._accesses: dict[str, dict[int, list[_AgentAccess]]] = {}
 
     def record(
         self, kind: str, element: int, thread: Thread, agent: object, interval: object

@@ -35,9 +35,8 @@ class Transfer:
     width: int  # bytes of a piece
     count: int = 1  # number of pieces
     is_signed: bool = False  # whether a piece is sign-extended
-    place: str = (
-        ""  # the half of a register that a piece is: "low", "high"; "": all of it
-    )
+    # The half of its register that a piece takes: "low" or "high"; "": all of it.
+    place: str = ""
 
 
 # Suffix of a mnemonic -> number of words.

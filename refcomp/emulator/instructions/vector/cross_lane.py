@@ -151,9 +151,8 @@ def bind_permute(instruction: Instruction, reach: int = 64) -> Run:
     index = vector_index(instruction.operands[0])
 
     def run(waves: Waves) -> None:
-        wave, lane = np.nonzero(
-            waves.mask
-        )  # in ascending order: the highest lane is last
+        # In ascending order, so that the highest lane is last and its write stays.
+        wave, lane = np.nonzero(waves.mask)
         target = wave, lane // reach * reach + operands.chosen(waves)[wave, lane]
         found = np.zeros(waves.mask.shape, np.uint32)
         found[target] = operands.values(waves)[wave, lane]
