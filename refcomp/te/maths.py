@@ -200,6 +200,11 @@ def nextafter(x: Any, y: Any) -> Expr:
     Defined for f16 to f64.
     """
     a, b = (_as_float(operand) for operand in match_types(x, y))
+    if a.dtype.kind == "bfloat":
+        raise UserError(
+            f"nextafter is not defined on dtype {a.dtype}",
+            remedy="it takes f16, f32 and f64; convert with .astype(...)",
+        )
     bits = _bits_of(a)
     zero = const(0, bits.dtype)
     one = const(1, bits.dtype)

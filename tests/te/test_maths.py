@@ -43,6 +43,26 @@ def test_popcount_is_not_for_floats():
         refcomp.popcount(refcomp.var("x", "float32"))
 
 
+@pytest.mark.parametrize("name", ["abs", "power", "atan2", "hypot", "copysign"])
+def test_maths_of_bools_is_refused(name):
+    operands = [refcomp.var("b", "bool")] * (1 if name == "abs" else 2)
+    with pytest.raises(UserError, match="is not defined on dtype bool(.|\n)*astype"):
+        getattr(refcomp, name)(*operands)
+
+
+@pytest.mark.parametrize("name", ["nextafter", "fma"])
+def test_maths_that_bfloat16_does_not_have_is_refused(name):
+    operands = [refcomp.var("x", "bfloat16")] * (2 if name == "nextafter" else 3)
+    with pytest.raises(UserError, match=f"{name} is not defined on dtype bf16(.|\n)*astype"):
+        getattr(refcomp, name)(*operands)
+
+
+@pytest.mark.parametrize("name", ["floordiv", "floormod"])
+def test_floor_division_of_floats_is_refused(name):
+    with pytest.raises(UserError, match="is not defined on dtype f32"):
+        getattr(refcomp, name)(refcomp.var("x", "float32"), 2)
+
+
 def test_choices_and_conditions():
     n, x = refcomp.var("n"), refcomp.var("x", "float32")
     assert isinstance(refcomp.select(n > 0, x, 0), Select)
