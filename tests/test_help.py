@@ -1,0 +1,126 @@
+"""`help` of each public name is a manual page: plain prose, each parameter, an example that runs.
+
+An example knows `rc` and `np`. The page of a class explains its fields and parameters; its methods
+have pages of their own. A method without an example is called by the example of its class.
+"""
+
+import doctest
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import refcomp as rc
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+from check_prose import FIRST_WORDS, in_prose
+
+# Tools that examples need. All other examples run without any.
+MARKS: dict[str, tuple[pytest.MarkDecorator, ...]] = {}
+# Pages still to be written.
+UNWRITTEN = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    nd ir_builder hybrid DType as_dtype CompilerBug OutOfBounds RefcompError ToolchainError
+    Unsupported UserError get_global_func list_global_func_names register_func Target as_target
+    Backend register_backend build_options const print_func parse_func compute placeholder
+    decl_buffer extern scan tag_scope decl_tensor_intrin call_extern call_llvm_intrin call_packed
+    call_pure_extern call_pure_intrin thread_axis comm_reducer max min prod reduce_axis sum
+    Schedule create_schedule replay Certificate certify build build_functions lower
+    load_code_object cpu device context opencl rocm rocm_emulator LocalMemory Profile NDArray
+    array empty from_dlpack from_numpy load_module from_onnx compile_graph GraphExecutor convert
+    topi te schedule ir graph frontend runtime oracle profile testing
+""",
+    )
+)
+
+
+def pages() -> Iterator[tuple[str, object]]:
+    """Yield each public name with what it names, methods as `Class.method`."""
+    for name in rc.__all__:
+        value = getattr(rc, name)
+        if isinstance(value, str):  # the version
+            continue
+        yield name, value
+        if inspect.isclass(value):
+            yield from ((f"{name}.{method}", f) for method, f in methods_of(value))
+
+
+def methods_of(owner: type) -> Iterator[tuple[str, object]]:
+    for name, value in vars(owner).items():
+        if name.startswith("_") or isinstance(value, type):
+            continue
+        function = getattr(value, "__func__", value)  # of a classmethod or staticmethod
+        if inspect.isfunction(function) or isinstance(value, property):
+            yield name, function
+
+
+PAGES = {name: value for name, value in pages() if name.split(".")[0] not in UNWRITTEN}
+
+
+def page_of(name: str) -> str:
+    return inspect.getdoc(PAGES[name]) or ""
+
+
+def parameters_of(value: object) -> list[str]:
+    """Return the names of the parameters that a page explains."""
+    if isinstance(value, ModuleType | property):
+        return []
+    if inspect.isclass(value) and issubclass(value, Exception):
+        return []
+    return [name for name in inspect.signature(value).parameters if name not in ("self", "cls")]
+
+
+def with_marks() -> list[object]:
+    return [pytest.param(name, marks=MARKS.get(name, ())) for name in PAGES]
+
+
+def test_only_existing_pages_are_listed_as_unwritten_or_marked() -> None:
+    assert set(rc.__all__) >= UNWRITTEN
+    assert set(PAGES) >= set(MARKS)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_plain_prose(name: str) -> None:
+    page = page_of(name)
+    assert page, f"{name} has no page"
+    assert not FIRST_WORDS.match(page)
+    assert list(in_prose(page)) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_explains_each_parameter(name: str) -> None:
+    page = page_of(name)
+    missing = [
+        parameter
+        for parameter in parameters_of(PAGES[name])
+        if not re.search(rf"(?m)^ +\*{{0,2}}{parameter}: ", page)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_has_an_example(name: str) -> None:
+    owner, _, method = name.rpartition(".")
+    if owner and ">>>" not in page_of(name):
+        assert re.search(rf"(?m)^ +(>>>|\.\.\.).*\.{method}\b", page_of(owner))
+    else:
+        assert ">>>" in page_of(name)
+
+
+@pytest.mark.parametrize("name", with_marks())
+def test_example_gives_what_the_page_shows(name: str) -> None:
+    found = doctest.DocTestParser().get_doctest(
+        page_of(name), {"rc": rc, "np": np, "__name__": "example"}, name, None, None
+    )
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(found, out=report.append)
+    assert runner.failures == 0, "".join(report)
