@@ -11,7 +11,7 @@ A node whose children come back unchanged is returned as the same object; `origi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any, Protocol, TypeVar, cast, overload
 
@@ -112,13 +112,25 @@ def with_fields(node: _N, **changes: Any) -> _N:
 
 
 def with_changes(node: _N, **fields: Any) -> _N:
-    """As `with_fields`, but the same object when every field is the same object already."""
-    changes = {
-        name: value
-        for name, value in fields.items()
-        if value is not getattr(node, name)
-    }
+    """Return `node` with some fields replaced, or `node` itself if nothing changed.
+
+    A field is unchanged if it is the same object, or a tuple of the same objects.
+    """
+    changes: dict[str, object] = {}
+    for name, value in fields.items():
+        old = getattr(node, name)
+        if value is old:
+            continue
+        if isinstance(old, tuple) and same_items(value, old):
+            continue
+        changes[name] = value
     return with_fields(node, **changes) if changes else node
+
+
+def same_items(first: Sequence[object], second: Sequence[object]) -> bool:
+    """Return True if both sequences hold the same objects in the same order."""
+    # By identity: == between expressions would build an expression.
+    return len(first) == len(second) and all(map(is_, first, second))
 
 
 def walk(root: Node) -> Iterator[Node]:

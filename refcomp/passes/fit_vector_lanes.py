@@ -24,8 +24,9 @@ device, kept. It refuses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from refcomp.arith import simplify
 from refcomp.ir import expr as ir
@@ -33,7 +34,7 @@ from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
-from refcomp.ir.stmt import LetStmt, Stmt, Store, block
+from refcomp.ir.stmt import LetStmt, Origin, Stmt, Store, block
 
 LANES = (16, 8, 4, 2)
 
@@ -79,14 +80,24 @@ class _Fitting:
         if isinstance(stmt, LetStmt):
             pieces = _pieces(stmt.var.dtype.lanes)
             if len(pieces) > 1:
-                return self._let(stmt, pieces)
+                lets = [self._bind(stmt, piece) for piece in pieces]
+                return _with_lets(lets, self.stmt(stmt.body), stmt.origin)
         return map_children(stmt, self.stmt, only=Stmt)
 
     def _store(self, store: Store, pieces: tuple[_Piece, ...]) -> Stmt:
-        stores: list[Stmt] = [self._piece_of_store(store, piece) for piece in pieces]
+        stores: list[Stmt] = []
+        for piece in pieces:
+            index = self._cut_to(piece, store.index)
+            value = self._cut_to(piece, store.value)
+            predicate = store.predicate
+            if predicate is not None:
+                predicate = self._cut_to(piece, predicate)
+            part = with_fields(store, index=index, value=value, predicate=predicate)
+            stores.append(part)
         read = {node.buffer for node in walk(store) if isinstance(node, Load)}
         if store.buffer not in read:
             return block(stores, store.origin)
+        # One vector store reads all lanes before it writes the first one.
         lets: list[tuple[Var, Expr]] = []
 
         def named(expr: Expr) -> Expr:
@@ -97,25 +108,7 @@ class _Fitting:
             return var
 
         stores = [map_children(piece, named, only=Expr) for piece in stores]
-        result = block(stores, store.origin)
-        for var, value in reversed(lets):
-            result = LetStmt(var, value, result, store.origin)
-        return result
-
-    def _piece_of_store(self, store: Store, piece: _Piece) -> Store:
-        index = self._cut_to(piece, store.index)
-        value = self._cut_to(piece, store.value)
-        predicate = store.predicate
-        if predicate is not None:
-            predicate = self._cut_to(piece, predicate)
-        return with_fields(store, index=index, value=value, predicate=predicate)
-
-    def _let(self, stmt: LetStmt, pieces: tuple[_Piece, ...]) -> Stmt:
-        lets = [self._bind(stmt, piece) for piece in pieces]
-        result = self.stmt(stmt.body)
-        for var, value in reversed(lets):
-            result = LetStmt(var, value, result, stmt.origin)
-        return result
+        return _with_lets(lets, block(stores, store.origin), store.origin)
 
     def _bind(self, let: LetStmt | Let, piece: _Piece) -> tuple[Var, Expr]:
         """Return the variable and the value of a let for one piece."""
@@ -129,12 +122,9 @@ class _Fitting:
     def _cut_to(self, piece: _Piece, expr: Expr) -> Expr:
         """Return the lanes of `expr` that are in `piece`; a scalar is not changed."""
         if piece not in self._cut:
-
-            def cut(recurse: Callable[[Expr], Expr], part: Expr) -> Expr:
-                return self._expr(piece, recurse, part)
-
-            self._cut[piece] = memoised(cut)
-        return self._cut[piece](expr)
+            self._cut[piece] = memoised(partial(self._expr, piece))
+        cut = self._cut[piece]
+        return cut(expr)
 
     def _expr(self, piece: _Piece, recurse: Callable[[Expr], Expr], expr: Expr) -> Expr:
         match expr:
@@ -143,7 +133,8 @@ class _Fitting:
             case Var():
                 return self._parts[expr, piece]
             case Ramp(base=base, stride=stride):
-                start = simplify(base + stride * IntImm(piece.first, stride.dtype))
+                distance = stride * IntImm(piece.first, stride.dtype)
+                start = simplify(base + distance)
                 return start if piece.lanes == 1 else Ramp(start, stride, piece.lanes)
             case Broadcast(value=value):
                 return value if piece.lanes == 1 else Broadcast(value, piece.lanes)
@@ -152,5 +143,15 @@ class _Fitting:
                 return Let(var, value, recurse(expr.body))
         cut = map_children(expr, recurse, only=Expr)
         if isinstance(cut, ir.Cast | ir.Call):
+            # These state their dtype; all others derive it from their operands.
             return with_fields(cut, dtype=cut.dtype.with_lanes(piece.lanes))
         return cut
+
+
+def _with_lets(
+    lets: Sequence[tuple[Var, Expr]], body: Stmt, origin: Origin | None
+) -> Stmt:
+    """Return `body` within `lets`, the first one outermost."""
+    for var, value in reversed(lets):
+        body = LetStmt(var, value, body, origin)
+    return body

@@ -36,33 +36,45 @@ from refcomp.ir.stmt import AtomicUpdate, BufferStore, Prefetch, Store
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
     """Return `func` with each access at one element offset."""
-    return func.with_body(rewriter(_flatten)(func.body))
+    flatten = rewriter(_flatten)
+    return func.with_body(flatten(func.body))
 
 
 def _flatten(recurse: Rewrite, node: Node) -> Node:
     node = map_children(node, recurse)
-    if isinstance(node, BufferLoad):
-        return Load(node.buffer, _offset(node.buffer, node.indices))
-    if isinstance(node, AddressOf) and node.indices:
-        return with_fields(node, indices=(_offset(node.buffer, node.indices),))
-    if isinstance(node, BufferStore):
-        offset = _offset(node.buffer, node.indices)
-        return Store(node.buffer, offset, node.value, None, node.origin)
-    if isinstance(node, AtomicUpdate | Prefetch):
-        return with_fields(node, indices=(_offset(node.buffer, node.indices),))
+    match node:
+        case BufferLoad():
+            offset = _offset(node.buffer, node.indices)
+            return Load(node.buffer, offset)
+        case BufferStore():
+            offset = _offset(node.buffer, node.indices)
+            return Store(
+                node.buffer,
+                offset,
+                node.value,
+                predicate=None,
+                origin=node.origin,
+            )
+        case AddressOf(indices=()):
+            return node  # the address of the whole buffer
+        case AddressOf() | AtomicUpdate() | Prefetch():
+            offset = _offset(node.buffer, node.indices)
+            return with_fields(node, indices=(offset,))
     return node
 
 
 def _offset(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     if not indices:
         return IntImm(0, I64)
+    # In i64 from the first index on: a product of narrower indices may wrap.
     offset = cast(I64, indices[0])
-    for extent, index in zip(buffer.shape[1:], indices[1:], strict=True):
-        offset = _multiply(offset, cast(I64, extent)) + cast(I64, index)
+    inner_extents = buffer.shape[1:]
+    for extent, index in zip(inner_extents, indices[1:], strict=True):
+        rows = offset
+        width = cast(I64, extent)
+        if isinstance(rows, IntImm) and isinstance(width, IntImm):
+            offset = IntImm(rows.value * width.value, I64)
+        else:
+            offset = rows * width
+        offset = offset + cast(I64, index)
     return offset
-
-
-def _multiply(a: Expr, b: Expr) -> Expr:
-    if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return IntImm(a.value * b.value, I64)
-    return a * b

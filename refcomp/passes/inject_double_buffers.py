@@ -42,6 +42,7 @@ is filled, or that is filled from values that the same iteration computes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -86,8 +87,11 @@ def inject_double_buffers(func: PrimFunc) -> PrimFunc:
     body = _visit(func.body)
     for stmt in walk(body):
         if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
-            why = "it is not allocated in a serial loop"
-            _refuse(stmt, why, "compute it at a serial loop")
+            _refuse(
+                stmt,
+                why="it is not allocated in a serial loop",
+                remedy="compute it at a serial loop",
+            )
     return func.with_body(body)
 
 
@@ -100,22 +104,21 @@ def _visit(stmt: Stmt) -> Stmt:
 
 def _double(loop: For) -> Stmt:
     """Return `loop` with all buffers under pragmas doubled."""
-    pragma = _find(loop.body)
-    if pragma is None or not isinstance(pragma.body, Allocate):
+    pragma = loop.body
+    # Lets, allocations and other pragmas may stand between the loop and the pragma.
+    while not (isinstance(pragma, Pragma) and pragma.key == DOUBLE_BUFFER):
+        if not isinstance(pragma, Pragma | Allocate | LetStmt):
+            return loop
+        pragma = pragma.body
+    allocation = pragma.body
+    if not isinstance(allocation, Allocate):
         return loop
-    doubling = _Doubling(loop, pragma.body.buffer, pragma)
+    doubling = _Doubling(loop, allocation.buffer, pragma)
     doubled = doubling.doubled()
     start, ahead = doubling.apply(doubled)
-    return Allocate(doubled, block([start, _double(ahead)]), pragma.body.origin)
-
-
-def _find(stmt: Stmt) -> Pragma | None:
-    """Return the first pragma between a loop and the statements in it."""
-    while isinstance(stmt, Pragma | Allocate | LetStmt):
-        if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
-            return stmt if isinstance(stmt.body, Allocate) else None
-        stmt = stmt.body
-    return None
+    # The loop may hold more pragmas: its body still has those of other buffers.
+    body = block([start, _double(ahead)])
+    return Allocate(doubled, body, allocation.origin)
 
 
 def _refuse(pragma: Pragma, why: str, remedy: str) -> NoReturn:
@@ -154,21 +157,20 @@ class _Doubling:
         loop = self.loop
         dtype = loop.var.dtype
         parts = self._divide()
-        now: Expr = loop.var
         end = loop.extent
         if as_int(loop.minimum) != 0:
-            now = Sub(loop.var, loop.minimum)
             end = Add(loop.minimum, loop.extent)
-        ahead = Add(loop.var, IntImm(1, dtype))
+        # A loop of no iterations must not fill the buffer: the values may not exist.
+        is_run = LT(IntImm(0, loop.extent.dtype), loop.extent)
         first = self._fill(parts.fills, doubled, loop.minimum, IntImm(0, dtype))
-        fill_next = self._fill(parts.fills, doubled, ahead, _slot(ahead, loop))
-        present = FloorMod(now, IntImm(2, now.dtype))
-        use = _at_slot(parts.rest, self.buffer, doubled, present)
-        body = block([IfThenElse(LT(ahead, end), fill_next, None, loop.origin), use])
+        start = IfThenElse(is_run, first, None, loop.origin)
+        ahead = Add(loop.var, IntImm(1, dtype))
+        fill_next = self._fill(parts.fills, doubled, ahead, self._slot(ahead))
+        fill = IfThenElse(LT(ahead, end), fill_next, None, loop.origin)
+        use = _at_slot(parts.rest, self.buffer, doubled, self._slot(loop.var))
+        body = block([fill, use])
         for wrapper in reversed(parts.wrappers):
             body = with_fields(wrapper, body=body)
-        zero = IntImm(0, loop.extent.dtype)
-        start = IfThenElse(LT(zero, loop.extent), first, None, loop.origin)
         return start, with_fields(loop, body=body)
 
     def doubled(self) -> Buffer:
@@ -184,7 +186,10 @@ class _Doubling:
             if isinstance(stmt, LetStmt):  # the first filling stands outside of it
                 stmt = substitute(stmt.body, {stmt.var: stmt.value})
                 continue
-            if not self._is_doubled(stmt):
+            # The buffer's allocation and the pragma around it move out of the loop.
+            is_pragma = isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER
+            inner = stmt.body if is_pragma else stmt
+            if not (isinstance(inner, Allocate) and inner.buffer is self.buffer):
                 wrappers.append(stmt)
             stmt = stmt.body
         stmts = stmt.stmts if isinstance(stmt, Block) else (stmt,)
@@ -192,13 +197,6 @@ class _Doubling:
         rest = [s for s in stmts if not self._writes(s)]
         self._check(stmts, fills, rest)
         return _DividedBody(block(fills), block(rest), wrappers)
-
-    def _is_doubled(self, stmt: Stmt) -> bool:
-        """Return True for the buffer's allocation, and for the pragma around it."""
-        inner = stmt
-        if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
-            inner = stmt.body
-        return isinstance(inner, Allocate) and inner.buffer is self.buffer
 
     def _writes(self, stmt: Stmt) -> bool:
         return any(
@@ -210,32 +208,45 @@ class _Doubling:
         self, stmts: tuple[Stmt, ...], fills: list[Stmt], rest: list[Stmt]
     ) -> None:
         if not fills:
-            _refuse(self.pragma, "nothing fills it there", "compute it at this loop")
+            why = "nothing fills it there"
+            _refuse(self.pragma, why, remedy="compute it at this loop")
         before = stmts[: stmts.index(fills[-1])]
         if any(self.buffer in _read_by(s) for s in before if s not in fills):
-            _refuse(self.pragma, "it is read before it is filled", "fill it first")
-        both = {i.buffer for s in fills for i in walk(s) if isinstance(i, _WRITES)}
-        inside = {i.buffer for i in walk(self.loop.body) if isinstance(i, Allocate)}
-        inside -= {i.buffer for s in stmts for i in walk(s) if isinstance(i, Allocate)}
-        if len(both & inside) > 1:
-            names = " and ".join(sorted(buffer.name for buffer in both & inside))
-            _refuse(self.pragma, f"one statement fills {names}", "fill them one by one")
-        written = {i.buffer for s in rest for i in walk(s) if isinstance(i, _WRITES)}
-        used = {b for s in fills for b in _read_by(s)} & written
+            why = "it is read before it is filled"
+            _refuse(self.pragma, why, remedy="fill it first")
+        # A statement runs early as a whole. A second buffer that it fills would need two
+        # copies as well, unless the buffer is allocated in the statement or around the loop.
+        around = _buffers_of([self.loop.body], Allocate) - _buffers_of(stmts, Allocate)
+        filled = _buffers_of(fills, _WRITES) & around
+        if len(filled) > 1:
+            names = " and ".join(sorted(buffer.name for buffer in filled))
+            why = f"one statement fills {names}"
+            _refuse(self.pragma, why, remedy="fill them one by one")
+        sources = {buffer for stmt in fills for buffer in _read_by(stmt)}
+        used = sources & _buffers_of(rest, _WRITES)
         if used:
             name = min(buffer.name for buffer in used)
             why = f"it is filled from {name}, which the same iteration computes"
-            _refuse(self.pragma, why, f"double-buffer {name}, or neither")
+            _refuse(self.pragma, why, remedy=f"double-buffer {name}, or neither")
 
     def _fill(self, fills: Stmt, doubled: Buffer, step: Expr, slot: Expr) -> Stmt:
         copy = with_fresh_names(fills, {self.loop.var: step})
         return _at_slot(copy, self.buffer, doubled, slot)
 
+    def _slot(self, step: Expr) -> Expr:
+        """Return the copy that iteration `step` uses: 0 or 1, in turn."""
+        minimum = self.loop.minimum
+        offset = step if as_int(minimum) == 0 else Sub(step, minimum)
+        return FloorMod(offset, IntImm(2, step.dtype))
 
-def _slot(step: Expr, loop: For) -> Expr:
-    """Return the copy that iteration `step` uses."""
-    offset = step if as_int(loop.minimum) == 0 else Sub(step, loop.minimum)
-    return FloorMod(offset, IntImm(2, step.dtype))
+
+def _buffers_of(
+    stmts: Iterable[Stmt],
+    classes: type[Allocate] | tuple[type[BufferStore], type[AtomicUpdate]],
+) -> set[Buffer]:
+    """Return the buffers of the statements of these classes inside `stmts`."""
+    items = (item for stmt in stmts for item in walk(stmt))
+    return {item.buffer for item in items if isinstance(item, classes)}
 
 
 def _read_by(stmt: Stmt) -> set[Buffer]:

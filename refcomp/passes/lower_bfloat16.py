@@ -22,9 +22,6 @@ no bf16 is left in values, buffers, parameters or captures. A scalar parameter i
 its bits. Level: flat to host, or to device. It refuses nothing.
 """
 
-from collections.abc import Callable
-from operator import is_
-
 from refcomp.foundation.dtype import F32, F64, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import AddressOf, Buffer, Load
@@ -63,30 +60,35 @@ _EXACT_CALLS = ("abs", "copysign", "floor", "ceil", "trunc", "round")
 
 def lower_bfloat16(func: PrimFunc) -> PrimFunc:
     """Return `func` without bfloat16."""
-    names = _Names()
-    params = tuple(names.param(param) for param in func.params)
-    body = names.lower(func.body)
+    lowering = _Lowering()
+    params = tuple(lowering.param(param) for param in func.params)
+    body = lowering.lower(func.body)
     for param, passed in zip(func.params, params, strict=True):
-        if isinstance(param, Var) and isinstance(passed, Var) and passed is not param:
-            body = _named_within(body, names.var(param), _from_bits(passed))
-    if body is func.body and all(map(is_, params, func.params)):
-        return func
-    return with_fields(func, params=params, body=body)
+        if passed is param:
+            continue
+        if isinstance(param, Var) and isinstance(passed, Var):
+            var = lowering.var(param)
+            value = _from_bits(passed)
+            body = _named_within(body, var, value)
+    return with_changes(func, params=params, body=body)
 
 
 def _named_within(body: Stmt, var: Var, value: Expr) -> Stmt:
     """Return `body` with a let of `var`, inside the bound loops of a kernel."""
     if isinstance(body, For) and is_bound(body):
-        return with_fields(body, body=_named_within(body.body, var, value))
+        inner = _named_within(body.body, var, value)
+        return with_fields(body, body=inner)
     # The host of a Program only passes the bits on.
-    return LetStmt(var, value, body) if var in variables_in(body) else body
+    if var not in variables_in(body):
+        return body
+    return LetStmt(var, value, body)
 
 
 def _is_bfloat(dtype: DType) -> bool:
     return dtype.kind == "bfloat"
 
 
-class _Names:
+class _Lowering:
     """The replacements of bf16 variables and buffers, and the rewrite that applies them."""
 
     def __init__(self) -> None:
@@ -121,7 +123,8 @@ class _Names:
         if isinstance(node, Var):
             return self.var(node)
         if isinstance(node, Cast):
-            return _cast(recurse(node.value), node.value.dtype, node.dtype)
+            value = recurse(node.value)
+            return _cast(value, source=node.value.dtype, target=node.dtype)
         if isinstance(node, AddressOf):
             address = map_children(node, recurse)
             return with_fields(address, buffer=self.buffer(node.buffer))
@@ -129,9 +132,16 @@ class _Names:
             return ir.FloatImm(node.value, F32)
         if isinstance(node, Load) and _is_bfloat(node.dtype):
             load = map_children(node, recurse)
-            return _from_bits(with_fields(load, buffer=self.buffer(node.buffer)))
+            load = with_fields(load, buffer=self.buffer(node.buffer))
+            return _from_bits(load)
         if isinstance(node, ir.PureExtern):
-            return _with_bits(map_children(node, recurse), node)
+            lowered = map_children(node, recurse)
+            args = list(lowered.args)
+            for position, original in enumerate(node.args):
+                # Instructions of GPUs take bf16 operands as bits.
+                if _is_bfloat(original.dtype):
+                    args[position] = _to_bits(args[position])
+            return with_changes(lowered, args=tuple(args))
         return self._operation(map_children(node, recurse), node)
 
     def _operation(self, lowered: Expr, node: Expr) -> Expr:
@@ -141,6 +151,7 @@ class _Names:
         if not _is_bfloat(node.dtype):
             return lowered
         if isinstance(lowered, Call):
+            # A call states its dtype; other nodes derive it from their operands.
             lowered = with_fields(lowered, dtype=F32.with_lanes(node.dtype.lanes))
         if isinstance(node, _EXACT_NODES):
             return lowered
@@ -157,31 +168,19 @@ class _Names:
             return with_fields(lowered, buffer=self.buffer(lowered.buffer), value=bits)
         if isinstance(node, Allocate | Prefetch) and _is_bfloat(node.buffer.dtype):
             return with_fields(lowered, buffer=self.buffer(node.buffer))
-        if isinstance(lowered, ParallelRegion):
-            captures = _same_or(lowered.captures, self._capture)
-            return with_changes(lowered, captures=captures)
+        if isinstance(node, ParallelRegion):
+            captures: list[Var | Buffer] = []
+            for item in node.captures:
+                if isinstance(item, Buffer):
+                    captures.append(self.buffer(item))
+                else:
+                    captures.append(self.var(item))
+            return with_changes(lowered, captures=tuple(captures))
         if isinstance(node, LaunchKernel):
-            return with_changes(lowered, arguments=_same_or(node.arguments, self.param))
+            # Kernels have scalar parameters, as functions do: they take bits.
+            arguments = tuple(map(self.param, node.arguments))
+            return with_changes(lowered, arguments=arguments)
         return lowered
-
-    def _capture(self, item: Var | Buffer) -> Var | Buffer:
-        return self.buffer(item) if isinstance(item, Buffer) else self.var(item)
-
-
-def _same_or(
-    items: tuple[Var | Buffer, ...], function: Callable[[Var | Buffer], Var | Buffer]
-) -> tuple[Var | Buffer, ...]:
-    """Return `function` of each item; the same tuple if nothing changed."""
-    changed = tuple(map(function, items))
-    return items if all(map(is_, changed, items)) else changed
-
-
-def _with_bits(lowered: ir.PureExtern, node: ir.PureExtern) -> Expr:
-    """Return a call whose operands are lowered. GPU instructions take bf16 as bits."""
-    pairs = zip(lowered.args, node.args, strict=True)
-    args = tuple(_to_bits(new) if _is_bfloat(old.dtype) else new for new, old in pairs)
-    is_same = all(map(is_, args, lowered.args))
-    return lowered if is_same else with_fields(lowered, args=args)
 
 
 # Bits and values. `x` is an f32 expression, scalar or vector.
@@ -210,41 +209,49 @@ def _from_bits(bits: Expr) -> Expr:
 
 def _to_bits(x: Expr) -> Expr:
     match x:
-        case Call("bits_to_float", (ir.ShiftLeft(Cast(value=stored)),), _) if (
-            stored.dtype.bits == 16
-        ):
-            return stored  # copied from memory to memory
+        case Call("bits_to_float", (ir.ShiftLeft(Cast(value=stored)),), _):
+            if stored.dtype.bits == 16:
+                return stored  # copied from memory to memory
     bits = _bits_of(x)
-    return Cast(_like(_U16, x), ir.ShiftRight(bits, _number(16, bits)))
+    high = ir.ShiftRight(bits, _number(16, bits))
+    return Cast(_like(_U16, x), high)
 
 
 def _round(x: Expr) -> Expr:
     """Return the nearest bf16 number, ties to even; NaN stays NaN."""
     value = Var("x", x.dtype)
     bits = Var("bits", _like(_U32, x))
-    last = ir.BitAnd(ir.ShiftRight(bits, _number(16, bits)), _number(1, bits))
+    high = ir.ShiftRight(bits, _number(16, bits))
+    last = ir.BitAnd(high, _number(1, bits))
     # A tie carries into the bits that are kept only if the last of these is 1.
-    carried = ir.Add(bits, ir.Add(_number(0x7FFF, bits), last))
+    half = ir.Add(_number(0x7FFF, bits), last)
+    carried = ir.Add(bits, half)
     kept = ir.BitAnd(carried, _number(0xFFFF0000, bits))
     nan = const(float("nan"), x.dtype)
-    rounded = Select(ir.NE(value, value), nan, _float_of(kept))
-    return Let(value, x, Let(bits, _bits_of(value), rounded))
+    # The bits of a NaN must not be rounded: the carry could make them an infinity.
+    is_nan = ir.NE(value, value)
+    rounded = Select(is_nan, nan, _float_of(kept))
+    inner = Let(bits, _bits_of(value), rounded)
+    return Let(value, x, inner)
 
 
 def _cast(value: Expr, source: DType, target: DType) -> Expr:
     """Return `value` as dtype `target`; before it was lowered, it was of dtype `source`."""
+    wide = F32.with_lanes(target.lanes)
     if not _is_bfloat(target):
         return value if value.dtype == target else Cast(target, value)
-    wide = F32.with_lanes(target.lanes)
     if _is_bfloat(source):
         return value
     if source.is_bool or (source.is_int and source.bits == 8):
         return Cast(wide, value)  # bf16 has eight binary digits
+    # f64 holds each 32-bit integer, f32 each 16-bit one; wider values round to odd first.
     if source.bits == 64 and source.is_int:
         return _round(_odd_f32(_odd_f64(value)))
     if source.bits == 64 or (source.is_int and source.bits == 32):
-        return _round(_odd_f32(Cast(_like(F64, value), value)))
-    return _round(value if value.dtype == wide else Cast(wide, value))
+        f64_value = Cast(_like(F64, value), value)
+        return _round(_odd_f32(f64_value))
+    f32_value = value if value.dtype == wide else Cast(wide, value)
+    return _round(f32_value)
 
 
 def _odd_f32(x: Expr) -> Expr:
@@ -256,11 +263,14 @@ def _odd_f32(x: Expr) -> Expr:
     near = Var("near", _like(F32, x))
     bits = _bits_of(near)
     back = Cast(x.dtype, near)
+    is_exact = ir.EQ(back, value)
+    # Floats are sign and magnitude, so one less in the bits is one step toward zero.
     is_beyond = ir.GT(_magnitude(back), _magnitude(value))
     toward_zero = ir.Sub(bits, Cast(bits.dtype, is_beyond))
-    odd = _float_of(ir.BitOr(toward_zero, _number(1, bits)))
-    chosen = Select(ir.EQ(back, value), near, odd)
-    return Let(value, x, Let(near, Cast(near.dtype, value), chosen))
+    odd_bits = ir.BitOr(toward_zero, _number(1, bits))
+    chosen = Select(is_exact, near, _float_of(odd_bits))
+    inner = Let(near, Cast(near.dtype, value), chosen)
+    return Let(value, x, inner)
 
 
 def _odd_f64(x: Expr) -> Expr:
@@ -272,10 +282,13 @@ def _odd_f64(x: Expr) -> Expr:
     dropped = ir.BitAnd(value, _number(0xFFF, x))
     sticky = Cast(x.dtype, ir.NE(dropped, _number(0, x)))
     merged = ir.BitOr(ir.Sub(value, dropped), ir.ShiftLeft(sticky, _number(12, x)))
+    # Integers of 54 digits and more may need more digits than the 53 of f64.
     is_exact: Expr = ir.LE(value, _number(1 << 53, x))
     if x.dtype.kind == "int":
-        is_exact = ir.And(is_exact, ir.GE(value, _number(-(1 << 53), x)))
-    return Let(value, x, Cast(_like(F64, x), Select(is_exact, value, merged)))
+        is_above = ir.GE(value, _number(-(1 << 53), x))
+        is_exact = ir.And(is_exact, is_above)
+    chosen = Select(is_exact, value, merged)
+    return Let(value, x, Cast(_like(F64, x), chosen))
 
 
 def _magnitude(x: Expr) -> Expr:

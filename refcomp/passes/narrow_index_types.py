@@ -52,14 +52,16 @@ _ARITHMETIC = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)
 
 def narrow_index_types(func: PrimFunc) -> PrimFunc:
     """Return `func` with i32 variables and indices where they fit."""
-    return func.with_body(_Narrowing(facts_of(func), {}).stmt(func.body))
+    narrowing = _Narrowing(facts_of(func), {})
+    return func.with_body(narrowing.stmt(func.body))
 
 
 class _Narrowing:
     """Rewrites statements and expressions at one place.
 
     `facts` hold there for the original variables. `narrowed` has the i32 variables that
-    replace some of them.
+    replace some of them. Each place has an object of its own: what fits there need not fit
+    elsewhere, so no result is reused.
     """
 
     def __init__(self, facts: Facts, narrowed: dict[Var, Var]) -> None:
@@ -82,7 +84,12 @@ class _Narrowing:
                 store = map_children(stmt, self.expr, only=Expr)
                 return with_changes(store, index=self._index(stmt.index))
             case ParallelRegion():
-                return self._region(stmt)
+                captures = tuple(
+                    self._narrowed.get(item, item) if isinstance(item, Var) else item
+                    for item in stmt.captures
+                )
+                body = self.stmt(stmt.body)
+                return with_changes(stmt, captures=captures, body=body)
         rebuilt = map_children(stmt, self.expr, only=Expr)
         return map_children(rebuilt, self.stmt, only=Stmt)
 
@@ -90,51 +97,45 @@ class _Narrowing:
         inside = self._facts.bind(loop.var, loop.minimum, loop.extent)
         minimum = self.narrow(loop.minimum)
         extent = self.narrow(loop.extent)
-        is_kept = is_bound(loop) or not self._ends_fit(loop)
-        if minimum is None or extent is None or is_kept:
+        # A loop also computes its end, to compare the variable with it.
+        end = ir.Add(loop.minimum, loop.extent)
+        ends_fit = self._fits(loop.minimum) and self._fits(end)
+        if minimum is None or extent is None or is_bound(loop) or not ends_fit:
             minimum = self.expr(loop.minimum)
             extent = self.expr(loop.extent)
             body = _Narrowing(inside, self._narrowed).stmt(loop.body)
             return with_changes(loop, minimum=minimum, extent=extent, body=body)
         var = Var(loop.var.name, I32)
-        body = _Narrowing(inside, self._narrowed | {loop.var: var}).stmt(loop.body)
+        narrowed = self._narrowed | {loop.var: var}
+        body = _Narrowing(inside, narrowed).stmt(loop.body)
         return with_fields(loop, var=var, minimum=minimum, extent=extent, body=body)
-
-    def _ends_fit(self, loop: For) -> bool:
-        """Return True if all values of the variable, and the end, fit in i32."""
-        ends = (loop.minimum, ir.Add(loop.minimum, loop.extent))
-        return all(self._fits(end) for end in ends)
 
     def _let(self, stmt: LetStmt) -> Stmt:
         inside = self._facts.let(stmt.var, stmt.value)
         value = self.narrow(stmt.value)
         if value is None:
+            value = self.expr(stmt.value)
             body = _Narrowing(inside, self._narrowed).stmt(stmt.body)
-            return with_changes(stmt, value=self.expr(stmt.value), body=body)
+            return with_changes(stmt, value=value, body=body)
         var = Var(stmt.var.name, value.dtype)
-        body = _Narrowing(inside, self._narrowed | {stmt.var: var}).stmt(stmt.body)
+        narrowed = self._narrowed | {stmt.var: var}
+        body = _Narrowing(inside, narrowed).stmt(stmt.body)
         return with_fields(stmt, var=var, value=value, body=body)
 
     def _if(self, stmt: IfThenElse) -> Stmt:
-        holds = _Narrowing(self._facts.assume(stmt.condition), self._narrowed)
-        then_case = holds.stmt(stmt.then_case)
+        holds = self._facts.assume(stmt.condition)
+        then_case = _Narrowing(holds, self._narrowed).stmt(stmt.then_case)
         else_case = stmt.else_case
         if else_case is not None:
             fails = self._facts.assume(ir.Not(stmt.condition))
             else_case = _Narrowing(fails, self._narrowed).stmt(else_case)
         condition = self.expr(stmt.condition)
         return with_changes(
-            stmt, condition=condition, then_case=then_case, else_case=else_case
+            stmt,
+            condition=condition,
+            then_case=then_case,
+            else_case=else_case,
         )
-
-    def _region(self, stmt: ParallelRegion) -> Stmt:
-        captures = tuple(
-            self._narrowed.get(item, item) if isinstance(item, Var) else item
-            for item in stmt.captures
-        )
-        is_same = all(a is b for a, b in zip(captures, stmt.captures, strict=True))
-        kept = stmt.captures if is_same else captures
-        return with_changes(stmt, captures=kept, body=self.stmt(stmt.body))
 
     # Expressions.
 
@@ -153,6 +154,7 @@ class _Narrowing:
             load = map_children(expr, self.expr, only=Expr)
             return with_changes(load, index=self._index(expr.index))
         if isinstance(expr, ir.Comparison):
+            # A comparison is a bool at either width, so it needs no cast.
             narrow = self._with_narrow_parts(expr)
             if narrow is not None:
                 return narrow
@@ -183,10 +185,12 @@ class _Narrowing:
         return self._with_narrow_parts(expr)
 
     def _with_narrow_parts(self, expr: Expr) -> Expr | None:
-        narrow = [self.narrow(child) for child in children(expr)]
-        parts = [part for part in narrow if part is not None]
-        if len(parts) < len(narrow):
-            return None
+        parts: list[Expr] = []
+        for child in children(expr):
+            part = self.narrow(child)
+            if part is None:
+                return None
+            parts.append(part)
         remaining = iter(parts)
         return map_children(expr, lambda _: next(remaining), only=Expr)
 

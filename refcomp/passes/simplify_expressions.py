@@ -35,7 +35,7 @@ evaluated. Level: any, kept. It refuses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from refcomp.arith import Facts, simplify
@@ -48,9 +48,9 @@ from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import (
     buffers_in,
     replace_buffers,
+    same_items,
     variables_in,
     with_changes,
-    with_fields,
 )
 from refcomp.ir.stmt import (
     Allocate,
@@ -92,9 +92,8 @@ def _simplified(stmt: Stmt, facts: Facts) -> Stmt:
     return _VISITS[type(stmt)](stmt, facts)
 
 
-def _simplified_all(exprs: tuple[Expr, ...], facts: Facts) -> tuple[Expr, ...]:
-    result = tuple(simplify(expr, facts) for expr in exprs)
-    return exprs if all(a is b for a, b in zip(result, exprs, strict=True)) else result
+def _simplified_all(exprs: Iterable[Expr], facts: Facts) -> tuple[Expr, ...]:
+    return tuple(simplify(expr, facts) for expr in exprs)
 
 
 def _visit_for(stmt: For, facts: Facts) -> Stmt:
@@ -103,58 +102,76 @@ def _visit_for(stmt: For, facts: Facts) -> Stmt:
     count = as_int(extent)
     if count is not None and count <= 0:
         return Block((), stmt.origin)
+    # A minimum that reads memory must be evaluated once, before the body may write there.
     if count == 1 and not buffers_in(minimum):
-        body = _simplified(stmt.body, facts.define(stmt.var, minimum))
-        return with_changes(stmt, body=body, extent=extent) if is_bound(stmt) else body
-    body = _simplified(stmt.body, facts.bind(stmt.var, minimum, extent))
+        inside = facts.define(stmt.var, minimum)
+        body = _simplified(stmt.body, inside)
+        if not is_bound(stmt):
+            return body
+        # A bound loop of one iteration still says that the kernel has this thread index.
+        return with_changes(stmt, body=body, extent=extent)
+    inside = facts.bind(stmt.var, minimum, extent)
+    body = _simplified(stmt.body, inside)
     return with_changes(stmt, minimum=minimum, extent=extent, body=body)
 
 
 def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
     condition = simplify(stmt.condition, facts)
-    holds = as_int(condition)
-    if holds is not None:
-        chosen = stmt.then_case if holds else stmt.else_case
-        return Block((), stmt.origin) if chosen is None else _simplified(chosen, facts)
-    then_case = _simplified(stmt.then_case, facts.assume(condition))
+    decided = as_int(condition)
+    if decided is not None:
+        chosen = stmt.then_case if decided else stmt.else_case
+        if chosen is None:
+            return Block((), stmt.origin)
+        return _simplified(chosen, facts)
+    holds = facts.assume(condition)
+    then_case = _simplified(stmt.then_case, holds)
     else_case = stmt.else_case
     if else_case is not None:
-        else_case = _simplified(else_case, facts.assume(Not(condition)))
+        fails = facts.assume(Not(condition))
+        else_case = _simplified(else_case, fails)
     return with_changes(
-        stmt, condition=condition, then_case=then_case, else_case=else_case
+        stmt,
+        condition=condition,
+        then_case=then_case,
+        else_case=else_case,
     )
 
 
 def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
     value = simplify(stmt.value, facts)
+    # The simplifier replaces a defined variable by its value wherever it occurs.
     if is_copied(value):
         return _simplified(stmt.body, facts.define(stmt.var, value))
-    body = _simplified(stmt.body, facts.let(stmt.var, value))
+    inside = facts.let(stmt.var, value)
+    body = _simplified(stmt.body, inside)
     return with_changes(stmt, value=value, body=body)
 
 
 def _visit_allocate(stmt: Allocate, facts: Facts) -> Stmt:
     shape = _simplified_all(stmt.buffer.shape, facts)
-    if shape is not stmt.buffer.shape:
-        buffer: Buffer = with_fields(stmt.buffer, shape=shape)
+    buffer = with_changes(stmt.buffer, shape=shape)
+    if buffer is not stmt.buffer:
         stmt = replace_buffers(stmt, {stmt.buffer: buffer})
     return with_changes(stmt, body=_simplified(stmt.body, facts))
 
 
 def _visit_block(stmt: Block, facts: Facts) -> Stmt:
     stmts = [_simplified(item, facts) for item in stmt.stmts]
-    if all(a is b for a, b in zip(stmts, stmt.stmts, strict=True)):
+    if same_items(stmts, stmt.stmts):
         return stmt
     return block(stmts, stmt.origin)
 
 
 def _visit_write(stmt: BufferStore | AtomicUpdate, facts: Facts) -> Stmt:
     indices = _simplified_all(stmt.indices, facts)
-    return with_changes(stmt, indices=indices, value=simplify(stmt.value, facts))
+    value = simplify(stmt.value, facts)
+    return with_changes(stmt, indices=indices, value=value)
 
 
 def _visit_store(stmt: Store, facts: Facts) -> Stmt:
-    predicate = None if stmt.predicate is None else simplify(stmt.predicate, facts)
+    predicate = stmt.predicate
+    if predicate is not None:
+        predicate = simplify(predicate, facts)
     holds = as_constant(predicate)
     if holds is not None:
         if not holds:
@@ -174,14 +191,18 @@ def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
     lets: list[tuple[Var, Expr]] = []
     arguments: list[Var | Buffer] = []
     for item in stmt.arguments:
-        value = simplify(item, facts) if isinstance(item, Var) else item
-        if isinstance(item, Var) and not isinstance(value, Var | Buffer):
+        if isinstance(item, Buffer):
+            arguments.append(item)
+            continue
+        value = simplify(item, facts)
+        if isinstance(value, Var):
+            arguments.append(value)
+        else:
             lets.append((item, value))
-        arguments.append(value if isinstance(value, Var) else item)
-    is_same = all(a is b for a, b in zip(arguments, stmt.arguments, strict=True))
+            arguments.append(item)
     result: Stmt = with_changes(
         stmt,
-        arguments=stmt.arguments if is_same else tuple(arguments),
+        arguments=tuple(arguments),
         grid=_simplified_all(stmt.grid, facts),
         block=_simplified_all(stmt.block, facts),
         shared_bytes=_simplified_all(stmt.shared_bytes, facts),
@@ -194,16 +215,17 @@ def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
 def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
     inner = facts.nonnegative(stmt.num_tasks)
     inner = inner.bind(stmt.task, IntImm(0, stmt.task.dtype), stmt.num_tasks)
+    # The keys are an ordered set: two captures may simplify to the same variable.
     captures: dict[Var | Buffer, None] = {}
     for capture in stmt.captures:
-        if isinstance(capture, Var):
-            captures.update(dict.fromkeys(variables_in(simplify(capture, facts))))
-        else:
+        if isinstance(capture, Buffer):
             captures[capture] = None
-    # By identity: == between variables would build an expression.
-    is_same = list(map(id, captures)) == list(map(id, stmt.captures))
-    kept = stmt.captures if is_same else tuple(captures)
-    return with_changes(stmt, captures=kept, body=_simplified(stmt.body, inner))
+            continue
+        value = simplify(capture, facts)
+        for var in variables_in(value):
+            captures[var] = None
+    body = _simplified(stmt.body, inner)
+    return with_changes(stmt, captures=tuple(captures), body=body)
 
 
 def _visit_prefetch(stmt: Prefetch, facts: Facts) -> Stmt:
@@ -211,21 +233,21 @@ def _visit_prefetch(stmt: Prefetch, facts: Facts) -> Stmt:
 
 
 def _visit_call(stmt: CallPacked | CallExtern, facts: Facts) -> Stmt:
-    args = tuple(_simplified_argument(arg, facts) for arg in stmt.args)
-    unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
-    return stmt if unchanged else with_fields(stmt, args=args)
-
-
-def _simplified_argument(arg: Expr, facts: Facts) -> Expr:
-    if isinstance(arg, AddressOf):
-        return with_changes(arg, indices=_simplified_all(arg.indices, facts))
-    return simplify(arg, facts)
+    args: list[Expr] = []
+    for arg in stmt.args:
+        if isinstance(arg, AddressOf):
+            indices = _simplified_all(arg.indices, facts)
+            args.append(with_changes(arg, indices=indices))
+        else:
+            args.append(simplify(arg, facts))
+    return with_changes(stmt, args=tuple(args))
 
 
 def _visit_pragma(stmt: Pragma, facts: Facts) -> Stmt:
     return with_changes(stmt, body=_simplified(stmt.body, facts))
 
 
+# One function for each class: a lookup is faster than trying the classes in turn.
 _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     For: _visit_for,
     IfThenElse: _visit_if,

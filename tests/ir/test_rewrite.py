@@ -75,6 +75,7 @@ def test_with_fields_carries_the_origin():
 def test_with_changes_keeps_what_does_not_change():
     loop = For(i, IntImm(0, I64), j, "serial", STORE, ORIGIN)
     assert with_changes(loop, extent=j, body=STORE) is loop
+    assert with_changes(STORE, indices=(*STORE.indices,)) is STORE
     changed = with_changes(loop, extent=i, body=STORE)
     assert (changed.extent, changed.body, changed.origin) == (i, STORE, ORIGIN)
 
