@@ -133,7 +133,7 @@ def _library_of(kind: str) -> Mapping[str, str]:
     if not isinstance(driver, HipDriver):
         return {}
     with suppress(RefcompError):
-        return driver.library_told()
+        return driver.library_details()
     return {}
 
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
 
-HostArray = npt.NDArray[Any]
+HostArray = npt.NDArray[
+    Any
+]  # of any dtype; in C's order unless a docstring says otherwise
 
 _KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
 # Bytes, of memory of the host: a cache line, so that no vector crosses two lines.
@@ -127,8 +129,8 @@ def address_of(array: HostArray) -> int:
 class Device:
     """One device, which need not exist on this machine. Equal by kind and index."""
 
-    kind: str
-    index: int
+    kind: str  # a key of _DRIVERS
+    index: int  # among the devices of its kind
     driver: Driver = field(compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -162,6 +164,7 @@ class Device:
         raise UserError(f"this machine has no device {self}", why=why, remedy=remedy)
 
 
+# Kind of device -> its driver. Importing a driver's module registers it.
 _DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
 
 

@@ -2,22 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from refcomp.foundation.artifacts import ScalarParam, Signature
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
-from refcomp.runtime.arrays.entry_checks import EntryChecks
+from refcomp.runtime.arrays.entry_checks import EntryChecks, MachineValues
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.arrays.scalars import typed_scalar
 from refcomp.runtime.device import Device, HostArray, cpu
 
 # An interpreter of a function. It takes numpy scalars and arrays, and writes outputs in place.
-ArrayCallable = Callable[[list[Any]], None]
-# What compiled code takes: addresses (on devices, DeviceMemory), numbers, sizes of symbols.
-MachineValues = list[Any]
+ArrayCallable = Callable[[list[np.generic | HostArray]], None]
 
 
 class Function(ABC):
@@ -98,6 +95,7 @@ class PythonFunction(Function):
         self._callable = body
 
     def _run(self, args: Sequence[object], values: MachineValues) -> None:
+        # The interpreter takes the arguments themselves, so it does not need `values`.
         if not self.signature.checks:
             self._callable(self._as_numpy(args))
             return
@@ -123,5 +121,6 @@ class PythonFunction(Function):
                 result.append(arg.numpy())
             else:
                 assert isinstance(arg, np.ndarray)
+                # A subclass such as np.matrix redefines operators.
                 result.append(arg.view(np.ndarray))
         return result

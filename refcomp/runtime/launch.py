@@ -21,6 +21,7 @@ from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
 from refcomp.runtime.device import Device, DeviceMemory, Driver
 
 Extents = tuple[int, int, int]  # in x, y and z
+Argument = DeviceMemory | np.generic  # of a kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Launcher(Protocol):
     def launch(
         self,
         kernel: str,
-        values: Sequence[DeviceMemory | np.generic],
+        values: Sequence[Argument],
         grid: Extents,
         block: Extents,
         shared_bytes: tuple[int, ...],

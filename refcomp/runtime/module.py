@@ -50,7 +50,13 @@ class Module:
         imported_modules: tuple[DeviceModule, ...] = (),
         contents: ModuleContents | ProgramContents | None = None,
     ) -> None:
-        self._functions = _by_name(functions)
+        self._functions: dict[str, Function] = {}
+        for function in functions:
+            if self._functions.setdefault(function.name, function) is not function:
+                raise UserError(
+                    f"two functions of a module are called {function.name}",
+                    remedy="give each function a name of its own",
+                )
         self.target = target
         self.imported_modules = imported_modules
         self.entry_name = _checked_entry(self._functions, entry)
@@ -183,6 +189,7 @@ class Module:
             ProgramFunction(signature, host, code)
             for signature, host in zip(contents.signatures, hosts, strict=True)
         ]
+        # A device that is missing now may exist where the module file is loaded.
         if device.exist:
             code.load()
         kernels = DeviceModule(
@@ -279,7 +286,14 @@ class Module:
         if name.endswith(".so"):
             contents = self._machine_code()
             refuse_if_called_back(contents.binary.data)
-            _refuse_if_checked(contents.signatures)
+            for signature in contents.signatures:
+                if signature.checks:
+                    # Only a module file describes the status array.
+                    raise UserError(
+                        f"{signature.name} checks its accesses, and cannot be a bare shared object",
+                        why="its caller must pass a status array, and must turn it into an error",
+                        remedy="save a module file, or build without the build option check_bounds",
+                    )
             write_file(name, contents.binary.data)
         else:
             self.save(path)
@@ -333,31 +347,6 @@ class Module:
         if the function does not run on `device`.
         """
         return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
-
-
-def _refuse_if_checked(signatures: Iterable[Signature]) -> None:
-    """Raise UserError for functions that check accesses.
-
-    Only a module file describes their status array.
-    """
-    for signature in signatures:
-        if signature.checks:
-            raise UserError(
-                f"{signature.name} checks its accesses, and cannot be a bare shared object",
-                why="its caller must pass a status array, and must turn it into an error",
-                remedy="save a module file, or build without the build option check_bounds",
-            )
-
-
-def _by_name(functions: Iterable[Function]) -> dict[str, Function]:
-    found: dict[str, Function] = {}
-    for function in functions:
-        if found.setdefault(function.name, function) is not function:
-            raise UserError(
-                f"two functions of a module are called {function.name}",
-                remedy="give each function a name of its own",
-            )
-    return found
 
 
 def _checked_entry(functions: Mapping[str, Function], entry: str | None) -> str:

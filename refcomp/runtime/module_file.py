@@ -10,21 +10,16 @@ says what is missing.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.paths import checked_path
-from refcomp.ir.func import PrimFunc
 from refcomp.runtime.device import device
 from refcomp.runtime.files.archive import damaged, read_archive
 from refcomp.runtime.files.manifest import checked_manifest, unpack
-from refcomp.runtime.files.program_manifest import (
-    ProgramContents,
-    read_hosts,
-    unpack_program,
-)
+from refcomp.runtime.files.program_manifest import read_hosts, unpack_program
 from refcomp.runtime.host.machine_code import require_library
 from refcomp.runtime.module import Module
 
@@ -41,7 +36,14 @@ def load_module(
     manifest = checked_manifest(name, members)
     if "device" in manifest:
         program = unpack_program(name, manifest, members)
-        return _program_module(program, read_hosts(name, program), disassemble)
+        code = program.code
+        make_asm = None
+        # OpenCL devices take texts, which have no disassembly.
+        if disassemble is not None and isinstance(code, Binary):
+            make_asm = partial(disassemble, code)
+        hosts = read_hosts(name, program)
+        home = device(program.device)
+        return Module.from_program_contents(program, hosts, home, make_asm)
     contents = unpack(name, members)
     if contents.libraries != needed_libraries(contents.binary.data):
         raise damaged(name, "its manifest and its code need different libraries")
@@ -49,16 +51,4 @@ def load_module(
         require_library(library)
     if disassemble is None:
         return Module.from_contents(contents)
-    return Module.from_contents(contents, lambda: disassemble(contents.binary))
-
-
-def _program_module(
-    contents: ProgramContents,
-    hosts: Sequence[PrimFunc],
-    disassemble: Callable[[Binary], str] | None,
-) -> Module:
-    make_asm = None
-    if disassemble is not None and isinstance(contents.code, Binary):
-        make_asm = partial(disassemble, contents.code)
-    home = device(contents.device)
-    return Module.from_program_contents(contents, hosts, home, make_asm)
+    return Module.from_contents(contents, partial(disassemble, contents.binary))

@@ -24,7 +24,10 @@ class Sources:
 
         Raises UserError if the module has no such text.
         """
-        format = self._default() if format is None else format
+        if format is None:
+            # `asm` is nearest, but takes long to make.
+            printed = [name for name in self._texts if name not in ("loop_ir", "asm")]
+            format = next(iter([*printed, *self._texts]), "loop_ir")
         if format == "asm" and format not in self._texts and self._disassemble:
             self._texts[format] = self._disassemble()
         if format not in self._texts:
@@ -34,7 +37,3 @@ class Sources:
                 remedy=f"it has: {', '.join(known) or 'none'}",
             )
         return self._texts[format]
-
-    def _default(self) -> str:
-        printed = [name for name in self._texts if name not in ("loop_ir", "asm")]
-        return next(iter([*printed, *self._texts]), "loop_ir")

@@ -125,7 +125,7 @@ def test_the_versions_of_hip_are_told(cli: Cli, monkeypatch: pytest.MonkeyPatch)
         assert re.fullmatch(r"\d+\.\d+\.\d+", told[name])
     line = f"by {told['library']}: runtime {told['runtime']}, driver {told['driver']}"
     assert line in cli("doctor").stdout
-    monkeypatch.setattr(HipDriver, "library_told", lambda self: {})
+    monkeypatch.setattr(HipDriver, "library_details", lambda self: {})
     assert "by libamdhip64" not in cli("doctor").stdout
 
 
@@ -136,7 +136,7 @@ def test_a_library_that_tells_no_version_is_no_failure(
     def fail(self: HipDriver) -> dict[str, str]:
         raise UserError("it does not answer")
 
-    monkeypatch.setattr(HipDriver, "library_told", fail)
+    monkeypatch.setattr(HipDriver, "library_details", fail)
     assert _rocm(cli("doctor", "--json").stdout)["library"] == {}
 
 

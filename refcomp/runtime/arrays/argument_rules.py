@@ -208,6 +208,7 @@ def _check_dtype(
     expected = to_numpy(param.dtype)
     if dtype == expected:
         return
+    # as_dtype ignores the byte order.
     try:
         is_foreign = as_dtype(dtype) == param.dtype
     except RefcompError:
@@ -307,6 +308,7 @@ def _wrong_dim(
     is_symbolic = any(names_in_dim(expected))
     text = f"{dim_to_plain_text(expected)} = {value}" if is_symbolic else str(value)
     remedy = "pass arrays whose shapes agree"
+    # No array has a negative extent, so other sizes are needed.
     if value < 0:
         least = least_size(expected)
         needed = f"make {dim_to_plain_text(expected)} at least 0"

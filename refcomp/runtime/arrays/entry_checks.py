@@ -24,6 +24,11 @@ from refcomp.runtime.arrays.ndarray import LAYOUT, Form, NDArray
 from refcomp.runtime.arrays.scalars import scalar_reader
 from refcomp.runtime.device import HostArray
 
+# The machine values of a call's arguments, then of its symbols. For an array the address (on
+# devices, programs replace it by the DeviceMemory), for a number an int or a float, for a symbol
+# its size.
+MachineValues = list[Any]
+
 _HOST = "cpu:0"
 # Combinations of forms that a function remembers. With more shapes, some calls are slow.
 _MAX_KNOWN = 256
@@ -48,10 +53,11 @@ class EntryChecks:
             for param in signature.params
         )
         self._shape_scalars = shape_scalars(signature)
+        # (forms of the arrays, integers that shapes need) -> the result of `admit`
         self._known: dict[tuple[object, ...], Admitted] = {}
 
     # This runs in every call, so it is written for speed.
-    def check(self, args: Sequence[Any]) -> list[Any]:
+    def check(self, args: Sequence[object]) -> MachineValues:
         """Return the machine values of `args` in order, and then the sizes of the symbols.
 
         The value of an array is its address, which is valid while `args` is alive.
@@ -59,7 +65,7 @@ class EntryChecks:
         if len(args) != len(self._readers):
             raise self._wrong_count(len(args))
         forms: list[Form] = []
-        values: list[Any] = []
+        values: MachineValues = []
         for arg, read in zip(args, self._readers, strict=True):
             if read is not None:
                 values.append(read(arg))
@@ -74,13 +80,14 @@ class EntryChecks:
             values.append(arg.__array_interface__["data"][0])
         admitted = self._admit(forms, values)
         for output, size, other, other_size in admitted.pairs:
-            start, other_start = values[output], values[other]
+            start = values[output]
+            other_start = values[other]
             if start < other_start + other_size and other_start < start + size:
                 raise overlap_error(self.signature, output, other)
         values += admitted.symbols
         return values
 
-    def _admit(self, forms: list[Form], values: list[Any]) -> Admitted:
+    def _admit(self, forms: list[Form], values: MachineValues) -> Admitted:
         scalars = {
             name: values[position] for name, position in self._shape_scalars.items()
         }
@@ -88,13 +95,14 @@ class EntryChecks:
         admitted = self._known.get(key)
         if admitted is None:
             admitted = admit(self.signature, self._device, forms, scalars)
+            # A new start is as good as a queue: nobody calls with so many shapes for long.
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             self._known[key] = admitted
         return admitted
 
     def _plain_array(self, arg: object, position: int) -> HostArray:
-        """Return `arg`, of a subclass of ndarray, as an ndarray. UserError for other values."""
+        """Return `arg` as an ndarray, if it is of a subclass. UserError for other values."""
         if isinstance(arg, np.ndarray) and not isinstance(arg, np.ma.MaskedArray):
             return arg.view(np.ndarray)
         count = len(self._readers)

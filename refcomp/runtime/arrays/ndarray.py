@@ -35,13 +35,14 @@ LAYOUT = CONTIGUOUS | ALIGNED | WRITABLE
 
 # The properties of an array that a call checks: dtype, shape, device as text, bits of LAYOUT.
 # A plain tuple, because each call makes and compares some.
-Form = tuple[np.dtype[Any], tuple[int, ...], str, int]
+Form = tuple[np.dtype[np.generic], tuple[int, ...], str, int]
 
 # Of an array. A larger one has no address for its end after alignment.
 _MAX_BYTES = sys.maxsize - 4096
 
 # The host in DLPack: kDLCPU, device 0.
 _DLPACK_HOST = (1, 0)
+# Indices of all elements: a[:], a[...] and a[()].
 _WHOLE = (slice(None), Ellipsis, ())
 
 
@@ -66,7 +67,7 @@ class NDArray:
         self,
         memory: DeviceMemory,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         device: Device,
     ) -> None:
         self.memory = memory
@@ -226,7 +227,7 @@ class NDArray:
         elements = self.asnumpy() if self._host is None else self._host
         return np.array(elements, dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **request: Any) -> Any:
+    def __dlpack__(self, **request: Any) -> object:
         """Return a DLPack capsule that shares the memory; `request` as in the array API standard.
 
         Raises Unsupported for bfloat16 and for memory of other devices. Raises UserError if the
@@ -263,7 +264,9 @@ class NDArray:
         return self._host
 
 
-def _as_host_array(source: object, dtype: np.dtype[Any] | None = None) -> HostArray:
+def _as_host_array(
+    source: object, dtype: np.dtype[np.generic] | None = None
+) -> HostArray:
     """Return `source` as a compact numpy array of `dtype`; None keeps its own dtype."""
     if isinstance(source, NDArray):
         source = source.asnumpy() if source._host is None else source._host
@@ -329,13 +332,14 @@ def empty(
 
     On the host, its memory starts at a multiple of 64 bytes.
     """
+    extents = _checked_shape(shape)
     element = to_numpy(_scalar_dtype(dtype))
-    return _allocate(
-        _checked_shape(shape), element, cpu() if device is None else device
-    )
+    return _allocate(extents, element, cpu() if device is None else device)
 
 
-def _allocate(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> NDArray:
+def _allocate(
+    shape: tuple[int, ...], dtype: np.dtype[np.generic], device: Device
+) -> NDArray:
     checked_device(device).require()
     size = math.prod(shape) * dtype.itemsize
     if size > _MAX_BYTES:
@@ -357,10 +361,8 @@ def array(
     """
     element = None if dtype is None else to_numpy(_scalar_dtype(dtype))
     elements = _as_host_array(source, element)
-    result = _allocate(
-        elements.shape, elements.dtype, cpu() if device is None else device
-    )
-    return result.copyfrom(elements)
+    home = cpu() if device is None else device
+    return _allocate(elements.shape, elements.dtype, home).copyfrom(elements)
 
 
 def from_numpy(source: HostArray) -> NDArray:
@@ -381,12 +383,13 @@ def from_numpy(source: HostArray) -> NDArray:
             f"the memory of this numpy array cannot be shared: {reason}",
             remedy="refcomp.array(a) copies it",
         )
+    # A subclass such as np.matrix has other rules of indexing.
     plain = source.view(np.ndarray)
     memory = DeviceMemory(address_of(plain), plain, plain.reshape(-1).view(np.uint8))
     return NDArray(memory, plain.shape, element, cpu())
 
 
-def layout_problem(source: HostArray, element: np.dtype[Any]) -> str:
+def layout_problem(source: HostArray, element: np.dtype[np.generic]) -> str:
     """Return why compiled code cannot use the memory of `source`, '' if it can."""
     if source.dtype != element:
         return f"its byte order is not this machine's (dtype {source.dtype.str})"

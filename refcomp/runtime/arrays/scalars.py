@@ -18,6 +18,12 @@ from refcomp.foundation.errors import RefcompError, UserError
 
 ReadScalar = Callable[[object], int | float]
 
+# (bits, kind) of a dtype -> the bits of its largest finite number
+_LARGEST_BITS = {
+    (16, "bfloat"): 0x7F7F,
+    (16, "float"): 0x7BFF,
+    (32, "float"): 0x7F7FFFFF,
+}
 _F32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -36,6 +42,7 @@ def scalar_reader(param: ScalarParam, where: str) -> ReadScalar:
 def typed_scalar(dtype: DType, value: object) -> np.generic:
     """Return a number that `scalar_reader` accepts as a numpy scalar of `dtype`."""
     make: Callable[[object], np.generic] = to_numpy(dtype).type
+    # bf16 and f16 become infinite with a warning. Entry checks have refused such numbers.
     with np.errstate(over="ignore"):
         return make(value)
 
@@ -71,8 +78,10 @@ def _float_reader(param: ScalarParam, where: str) -> ReadScalar:
         if dtype.bits == 64 or (dtype.bits == 32 and -_F32_MAX <= number <= _F32_MAX):
             return number
         stored = typed_scalar(dtype, number)
+        # Rounding to nearest decides: a number slightly above the largest one fits.
         if math.isinf(stored.item()) and not math.isinf(number):
-            limit = _largest(dtype)
+            largest = np.array(_LARGEST_BITS[dtype.bits, dtype.kind], f"u{dtype.bytes}")
+            limit = float(largest.view(to_numpy(dtype)))
             raise _out_of_range(
                 param, value, where, f"{-limit:g} to {limit:g}, or infinite"
             )
@@ -96,16 +105,10 @@ def _is_real(value: object) -> TypeGuard[SupportsFloat]:
     if isinstance(value, np.generic):
         try:
             dtype = as_dtype(value.dtype)
-        except RefcompError:
+        except RefcompError:  # such as numpy's longdouble
             return isinstance(value, np.floating)
         return dtype.is_float or dtype.is_int
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _largest(dtype: DType) -> float:
-    bits = {"bf16": 0x7F7F, "f16": 0x7BFF, "f32": 0x7F7FFFFF}[str(dtype)]
-    unsigned = np.array(bits, np.dtype(f"u{dtype.bytes}"))
-    return float(unsigned.view(to_numpy(dtype)))
 
 
 def _wrong_kind(

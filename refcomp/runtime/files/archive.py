@@ -39,8 +39,8 @@ _DAMAGE = (
 @contextmanager
 def _complete_or_absent(path: str) -> Iterator[str]:
     """Yield a temporary path. It is renamed to `path` if the body succeeds. UserError."""
-    # It is in the same folder, so that it can be renamed, and its name is random, so that no
-    # other process uses it.
+    # In the same folder, so that it can be renamed. The name is random, so that no other process
+    # uses it.
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
     try:
         yield temporary
@@ -88,7 +88,12 @@ def read_archive(path: str) -> dict[str, bytes]:
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()
                 _check_entries(path, entries)
-                return {entry.filename: _read(archive, entry) for entry in entries}
+                members = {}
+                for entry in entries:
+                    with archive.open(entry) as member:
+                        # Pass the size: a member may have more bytes than it declares.
+                        members[entry.filename] = member.read(entry.file_size)
+                return members
     except OSError as error:
         raise UserError(
             f"{path} cannot be read",
@@ -97,12 +102,6 @@ def read_archive(path: str) -> dict[str, bytes]:
         ) from error
     except _DAMAGE as error:
         raise damaged(path, str(error)) from error
-
-
-def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    # Pass the size, so that a member with more bytes than it declares is not unpacked.
-    with archive.open(entry) as member:
-        return member.read(entry.file_size)
 
 
 def _refuse_foreign(path: str, start: bytes) -> None:

@@ -19,6 +19,9 @@ from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.python_limits import paused_collector
 from refcomp.runtime.files.archive import damaged
 
+# A JSON object. A value is checked where it is used, by `as_texts` or one of the MALFORMED.
+Manifest = dict[str, Any]
+
 FORMAT = "refcomp module"
 FORMAT_VERSION = 1
 
@@ -107,15 +110,23 @@ def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
         raise malformed(path, error) from error
 
 
-def checked_manifest(path: str, members: Mapping[str, bytes]) -> dict[str, Any]:
+def checked_manifest(path: str, members: Mapping[str, bytes]) -> Manifest:
     """Return the manifest in `members`. UserError for another version or damaged members."""
     manifest = _read_manifest(path, members[_MANIFEST])
-    _check_versions(path, manifest)
+    form = manifest.get("format_version")
+    version = manifest.get("refcomp_version")
+    if (form, version) != (FORMAT_VERSION, __version__):
+        raise UserError(
+            f"{path} was written by refcomp {version} (format {form}), "
+            f"this is refcomp {__version__} (format {FORMAT_VERSION})",
+            why="the calling convention of machine code may differ between versions",
+            remedy=f"compile and save the module again, or install refcomp {version}",
+        )
     _check_members(path, manifest.get("members"), members)
     return manifest
 
 
-def _read_manifest(path: str, raw: bytes) -> dict[str, Any]:
+def _read_manifest(path: str, raw: bytes) -> Manifest:
     try:
         # At the bottom of deeply nested JSON, the stack is too small for the finalizers that
         # the garbage collector might run.
@@ -132,19 +143,7 @@ def _read_manifest(path: str, raw: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _check_versions(path: str, manifest: dict[str, Any]) -> None:
-    found = (manifest.get("format_version"), manifest.get("refcomp_version"))
-    if found == (FORMAT_VERSION, __version__):
-        return
-    raise UserError(
-        f"{path} was written by refcomp {found[1]} (format {found[0]}), "
-        f"this is refcomp {__version__} (format {FORMAT_VERSION})",
-        why="the calling convention of machine code may differ between versions",
-        remedy=f"compile and save the module again, or install refcomp {found[1]}",
-    )
-
-
-def _check_machine(path: str, manifest: dict[str, Any]) -> None:
+def _check_machine(path: str, manifest: Manifest) -> None:
     remedy = "compile and save the module on this machine"
     if manifest.get("machine") != machine.machine():
         raise UserError(
@@ -179,9 +178,7 @@ def _check_members(path: str, declared: object, members: Mapping[str, bytes]) ->
             )
 
 
-def _contents_from(
-    manifest: dict[str, Any], members: Mapping[str, bytes]
-) -> ModuleContents:
+def _contents_from(manifest: Manifest, members: Mapping[str, bytes]) -> ModuleContents:
     functions = [
         (signature_from_json(item["signature"]), item["symbol"])
         for item in manifest["functions"]

@@ -7,7 +7,6 @@ Everything is checked before it is used, and inconsistent files are refused with
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from refcomp.foundation.artifacts import (
     Binary,
@@ -24,11 +23,19 @@ from refcomp.ir.parser import parse_funcs
 from refcomp.ir.verify import find_fault
 from refcomp.runtime.device import device, device_kinds
 from refcomp.runtime.files.archive import damaged
-from refcomp.runtime.files.manifest import MALFORMED, as_texts, malformed, pack_members
+from refcomp.runtime.files.manifest import (
+    MALFORMED,
+    Manifest,
+    as_texts,
+    malformed,
+    pack_members,
+)
 from refcomp.runtime.launch import KernelSignature
 
 # Bytes of the host functions' text, which limits the time of parsing. Models need far less.
 LAUNCH_LIMIT = 1 << 20
+# Kinds of dtypes that kernels do not take. A bf16 is passed as an integer.
+_NEVER_PASSED = ("bfloat", "string", "handle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def _kernel_to_json(kernel: KernelSignature) -> dict[str, object]:
 
 
 def unpack_program(
-    path: str, manifest: Mapping[str, Any], members: Mapping[str, bytes]
+    path: str, manifest: Manifest, members: Mapping[str, bytes]
 ) -> ProgramContents:
     """Return the contents of an archive after `checked_manifest`. UserError."""
     try:
@@ -111,16 +118,19 @@ def unpack_program(
     return contents
 
 
-def _contents_from(
-    manifest: Mapping[str, Any], members: Mapping[str, bytes]
-) -> ProgramContents:
+def _contents_from(manifest: Manifest, members: Mapping[str, bytes]) -> ProgramContents:
     keys = ("device", "target", "entry", "code")
     kind, target, entry, form = as_texts([manifest[key] for key in keys])
+    launch = members["launch"]
+    if len(launch) > LAUNCH_LIMIT:
+        raise ValueError(
+            f"host functions of {len(launch)} bytes, more than {LAUNCH_LIMIT}"
+        )
     raw = members["binary"]
     is_binary = manifest["is_binary"] is True
     return ProgramContents(
         signatures=tuple(map(signature_from_json, manifest["functions"])),
-        launch=_launch_text(members["launch"]),
+        launch=_text(launch),
         kernels=tuple(map(_kernel_from_json, manifest["kernels"])),
         device=kind,
         code=Binary(raw, form) if is_binary else Source(_text(raw), form),
@@ -146,32 +156,18 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogatepass")
 
 
-def _launch_text(raw: bytes) -> str:
-    if len(raw) > LAUNCH_LIMIT:
-        raise ValueError(
-            f"host functions of {len(raw)} bytes, more than {LAUNCH_LIMIT}"
-        )
-    return _text(raw)
-
-
-def _kernel_from_json(value: Mapping[str, Any]) -> KernelSignature:
+def _kernel_from_json(value: Manifest) -> KernelSignature:
     name, symbol = as_texts([value["name"], value["symbol"]])
+    params: list[DType | None] = []
+    for text in as_texts(value["params"]):
+        dtype = None if text == "buffer" else as_dtype(text)
+        if dtype and (dtype.lanes != 1 or dtype.kind in _NEVER_PASSED):
+            raise ValueError(f"a kernel cannot take a {dtype}")
+        params.append(dtype)
     loops = [as_texts(loop) for loop in value["loops"]]
-    return KernelSignature(
-        name,
-        symbol,
-        tuple(map(_param_from_json, as_texts(value["params"]))),
-        tuple((tag, loop) for tag, loop in loops),
-    )
-
-
-def _param_from_json(text: str) -> DType | None:
-    if text == "buffer":
-        return None
-    dtype = as_dtype(text)
-    if dtype.lanes != 1 or dtype.kind in ("bfloat", "string", "handle"):
-        raise ValueError(f"a kernel cannot take a {dtype}")
-    return dtype
+    # A loop of another length than 2 raises ValueError, which MALFORMED includes.
+    named = tuple((tag, loop) for tag, loop in loops)
+    return KernelSignature(name, symbol, tuple(params), named)
 
 
 def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
@@ -43,6 +44,7 @@ from refcomp.runtime.hip.kernels import HipKernels
 from refcomp.runtime.hip.library import (
     GPU_REMEDY,
     INSTALL,
+    CopyKind,
     HipLibrary,
     load_hip,
     sought_places,
@@ -53,16 +55,16 @@ from refcomp.runtime.launch import KernelSignature
 
 @dataclass(frozen=True, slots=True)
 class _HipDevices:
-    """The library, its number of devices, and the reason and the remedy if there are none."""
+    """The library and the devices that exist."""
 
-    library: HipLibrary | None
-    count: int
-    why: str
-    remedy: str
-    process: int  # the id of the process that asked
+    library: HipLibrary | None  # None if it was not found
+    count: int  # of devices
+    why: str  # why there are none
+    remedy: str  # what to do then
+    process: int  # the id of the process that counted them
 
 
-# What kernels may ask of an AMD GPU that is not known more closely.
+# The limits of an AMD GPU whose own are not known.
 USUAL_LIMITS = DeviceLimits(
     threads_per_axis=(1024, 1024, 1024),
     threads=1024,
@@ -70,7 +72,7 @@ USUAL_LIMITS = DeviceLimits(
     features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
     groups_per_axis=(2**31 - 1, 65535, 65535),
     argument_bytes=4096,
-    vector_bytes=128,  # of 32 registers side by side, the most that instructions take
+    vector_bytes=128,  # 32 adjacent registers, the maximum of an operand
 )
 
 
@@ -92,7 +94,7 @@ class HipDriver:
         found = self._look()
         return found.why, found.remedy
 
-    def library_told(self) -> dict[str, str]:
+    def library_details(self) -> dict[str, str]:
         """Return the place and the versions of library and driver; empty without a library."""
         library = self._look().library
         return {} if library is None else library_versions(library)
@@ -130,24 +132,28 @@ class HipDriver:
         made = make(self.use(index), "hipMalloc", max(size, 1), give_back="hipFree")
         return DeviceMemory(made.value, made)
 
-    def pinned(self, index: int, shape: tuple[int, ...], dtype: Any) -> HostArray:
+    def pinned(
+        self, index: int, shape: tuple[int, ...], dtype: npt.DTypeLike
+    ) -> HostArray:
         """Return a numpy array that the device can access, so that copies are asynchronous."""
         element = np.dtype(dtype)
         size = math.prod(shape) * element.itemsize
         made = make(
             self.use(index), "hipHostMalloc", max(size, 1), 0, give_back="hipHostFree"
         )
+        # The array refers to `piece`, and `piece` to the memory. So the memory lives as long as
+        # the array. ctypes' arrays accept new attributes, but their type does not say so.
         piece: Any = (ctypes.c_char * size).from_address(made.value)
-        piece.made = made  # numpy holds the piece, and the piece the memory
+        piece.made = made
         return np.frombuffer(piece, element).reshape(shape)
 
     def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None:
-        ends = target.address, address_of(source)
-        self._copy(index, *ends, source.nbytes, "hipMemcpyHostToDevice")
+        start = address_of(source)
+        self._copy(index, target.address, start, source.nbytes, CopyKind.HOST_TO_DEVICE)
 
     def download(self, index: int, source: DeviceMemory, target: HostArray) -> None:
-        ends = address_of(target), source.address
-        self._copy(index, *ends, target.nbytes, "hipMemcpyDeviceToHost")
+        start = address_of(target)
+        self._copy(index, start, source.address, target.nbytes, CopyKind.DEVICE_TO_HOST)
 
     def copy(
         self,
@@ -161,10 +167,10 @@ class HipDriver:
         library = self.use(index)
         ends = (target.address, source.address)
         if source_index == index:
-            self._copy(index, *ends, size, "hipMemcpyDeviceToDevice")
+            self._copy(index, *ends, size, CopyKind.DEVICE_TO_DEVICE)
         elif size:
             library.call("hipMemcpyPeer", ends[0], index, ends[1], source_index, size)
-            # HIP lets the copy go on; as `upload`, this returns when it is done.
+            # HIP's call may return before the copy is complete, but `copy` must not.
             library.call("hipDeviceSynchronize")
 
     def fill(self, index: int, target: DeviceMemory, byte: int, size: int) -> None:
@@ -192,18 +198,23 @@ class HipDriver:
         return HipEvent(self, index).seconds_since(start)
 
     def counted(self, index: int, work: Callable[[], None]) -> object | None:
-        """Return the counted work of an emulated GPU in `work`; None for a real GPU, without
-        running it.
+        """Run `work` on an emulated GPU, and return the counts of its instructions.
+
+        For a real GPU, return None without running it.
         """
         library = self.use(index)
         return None if library.counted is None else library.counted(work)
 
-    def _copy(self, index: int, target: int, source: int, size: int, kind: str) -> None:
+    def _copy(
+        self, index: int, target: int, source: int, size: int, kind: CopyKind
+    ) -> None:
+        """Copy `size` bytes between addresses, and wait for the copy."""
         library = self.use(index)
         if size:
             library.call("hipMemcpy", target, source, size, library.number(kind))
 
     def _look(self) -> _HipDevices:
+        # Without the lock, most calls need only this test.
         if self._found is None:
             with self._lock:
                 if self._found is None:
@@ -219,7 +230,7 @@ class HipDriver:
         if found.process != os.getpid():
             raise UserError(
                 "HIP was started before this process was forked",
-                why="what it keeps of the GPU is the parent's",
+                why="its state of the GPU belongs to the parent",
                 remedy="start the process by spawn: multiprocessing.get_context('spawn')",
             )
         found.library.call("hipSetDevice", index)
@@ -230,7 +241,7 @@ def _find_devices(library: HipLibrary | None) -> _HipDevices:
     if library is None:
         why = f"the HIP runtime library was not found; sought {sought_places()}"
         return _HipDevices(None, 0, why, INSTALL, os.getpid())
-    count: Any = ctypes.c_int32()
+    count = ctypes.c_int32()
     number = library.status("hipGetDeviceCount", ctypes.byref(count))
     if number:
         why = f"hipGetDeviceCount of {library.path} says: {library.text(number)}"

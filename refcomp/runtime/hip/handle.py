@@ -8,17 +8,13 @@ driver releases everything. A failing release is a ResourceWarning.
 import ctypes
 import os
 import warnings
-from typing import Any
 from weakref import finalize
 
-from refcomp.runtime.hip.library import HipLibrary, told_call
+from refcomp.runtime.hip.library import HipLibrary, call_text
 
 
 class HipHandle:
-    """`value` is an address or a handle, which the function `give_back` releases.
-
-    `busy_device` is the device whose work must be complete before.
-    """
+    """An object of the HIP library, which is released with the last reference to this handle."""
 
     __slots__ = ("__weakref__", "value")
 
@@ -29,19 +25,27 @@ class HipHandle:
         give_back: str,
         busy_device: int | None = None,
     ) -> None:
+        """Own `value`, an address or a handle, which the function `give_back` releases.
+
+        The work of `busy_device` must be complete before the release.
+        """
         self.value = value
-        ours = os.getpid(), library, value, give_back, busy_device
-        finalize(self, _give_back, *ours).atexit = False
+        release = finalize(
+            self, _release, os.getpid(), library, value, give_back, busy_device
+        )
+        release.atexit = False
 
 
-def make(library: HipLibrary, function: str, *args: Any, give_back: str) -> HipHandle:
+def make(
+    library: HipLibrary, function: str, *args: object, give_back: str
+) -> HipHandle:
     """Return the handle that `function` writes to its first argument; `args` are the others."""
     made = ctypes.c_void_p()
     library.call(function, made, *args)
     return HipHandle(library, made.value or 0, give_back)
 
 
-def _give_back(
+def _release(
     process: int,
     library: HipLibrary,
     value: int,
@@ -55,5 +59,5 @@ def _give_back(
         library.status("hipDeviceSynchronize")
     number = library.status(function, value)
     if number:
-        told = f"{told_call(function, (value,))} says: {library.text(number)}"
-        warnings.warn(told, ResourceWarning, stacklevel=2)
+        report = f"{call_text(function, (value,))} says: {library.text(number)}"
+        warnings.warn(report, ResourceWarning, stacklevel=2)

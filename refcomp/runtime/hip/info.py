@@ -9,6 +9,7 @@ from refcomp.hip import api as hip_api
 from refcomp.runtime.hip.library import HipLibrary
 
 _NAME_BYTES = 256
+_MINOR_UNIT = 100_000  # of a version number: its value for one minor version
 _ARCH = re.compile(rb"gfx[0-9a-f]+")
 
 # Fields of HipInfo that are one attribute each, by its name in the library.
@@ -27,36 +28,32 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True)
 class HipInfo:
-    """The properties of one GPU.
+    """The properties of one GPU."""
 
-    `arch` is the instruction set as LLVM spells it, `arch_features` the same with its features.
-    Threads, registers and bytes of shared memory are those of one group, unless the name says
-    otherwise. Clocks are in Hz, `peak_bandwidth` is in bytes a second (two transfers a clock).
-    """
-
-    name: str
-    arch: str
-    arch_features: str
-    threads_per_axis: tuple[int, int, int]
-    groups_per_axis: tuple[int, int, int]
-    wave_lanes: int
-    threads: int
+    name: str  # the vendor's
+    arch: str  # the instruction set as LLVM spells it, such as gfx90a
+    arch_features: str  # the same with its features: gfx90a:sramecc+:xnack-
+    threads_per_axis: tuple[int, int, int]  # maxima of a group
+    groups_per_axis: tuple[int, int, int]  # maxima of a launch
+    wave_lanes: int  # threads of a wave: 32 or 64
+    threads: int  # maximum of a group
     threads_per_multiprocessor: int
-    shared_bytes: int
+    shared_bytes: int  # maximum of a group
     shared_bytes_per_multiprocessor: int
-    registers: int
+    registers: int  # of 32 bits, maximum of a group
     multiprocessors: int
-    l2_bytes: int
-    clock: int
-    memory_clock: int
+    l2_bytes: int  # of the cache that all multiprocessors share
+    clock: int  # Hz, of the multiprocessors, at most
+    memory_clock: int  # Hz, at most
     memory_bus_bits: int
     memory_bytes: int
-    free_bytes: int
-    pci: str
+    free_bytes: int  # now
+    pci: str  # domain:bus:device, in hexadecimal digits
 
     @property
     def peak_bandwidth(self) -> float:
         """Return bytes a second between GPU and memory, from the clock and the width of the bus."""
+        # Two transfers a clock.
         return 2.0 * self.memory_clock * self.memory_bus_bits / 8
 
 
@@ -66,7 +63,9 @@ def describe_gpu(library: HipLibrary, index: int) -> HipInfo:
     def read(name: str) -> int:
         return attribute(library, index, name)
 
-    free, total = _memory_bytes(library)
+    free = ctypes.c_size_t()
+    total = ctypes.c_size_t()
+    library.call("hipMemGetInfo", free, total)
     features = arch_features(library, index)
     return HipInfo(
         name=gpu_name(library, index),
@@ -77,8 +76,8 @@ def describe_gpu(library: HipLibrary, index: int) -> HipInfo:
         **{field: read(name) for field, name in _ATTRIBUTES.items()},
         clock=read("ClockRate") * 1000,
         memory_clock=read("MemoryClockRate") * 1000,
-        memory_bytes=total,
-        free_bytes=free,
+        memory_bytes=total.value,
+        free_bytes=free.value,
         pci=f"{read('PciDomainID'):04x}:{read('PciBusId'):02x}:{read('PciDeviceId'):02x}",
     )
 
@@ -96,7 +95,8 @@ def _version(library: HipLibrary, function: str) -> str:
     number = ctypes.c_int32()
     library.call(function, number)
     major, rest = divmod(number.value, hip_api.MAJOR_UNIT)
-    return f"{major}.{rest // 100_000}.{rest % 100_000}"
+    minor, patch = divmod(rest, _MINOR_UNIT)
+    return f"{major}.{minor}.{patch}"
 
 
 def attribute(library: HipLibrary, index: int, name: str) -> int:
@@ -123,11 +123,11 @@ def gpu_name(library: HipLibrary, index: int) -> str:
 def arch_features(library: HipLibrary, index: int) -> str:
     """Return the instruction set with its features, such as gfx90a:sramecc+:xnack-."""
     call = next(c for c in hip_api.PROPERTIES if library.has(c.function))
+    # The whole struct of properties, whose layout depends on the version of the library.
     answer = ctypes.create_string_buffer(call.size)
     library.call(call.function, answer, index)
-    text = answer.raw[call.arch_offset : call.arch_offset + call.arch_bytes].partition(
-        b"\0"
-    )[0]
+    field = answer.raw[call.arch_offset : call.arch_offset + call.arch_bytes]
+    text = field.partition(b"\0")[0]
     if _ARCH.match(text) is None:
         raise ToolchainError(
             f"{call.function} does not return the GPU's name where it is expected",
@@ -135,10 +135,3 @@ def arch_features(library: HipLibrary, index: int) -> str:
             remedy="this version of HIP is unknown: name the GPU yourself, rocm -mcpu=gfx...",
         )
     return text.decode(errors="replace")
-
-
-def _memory_bytes(library: HipLibrary) -> tuple[int, int]:
-    free = ctypes.c_size_t()
-    total = ctypes.c_size_t()
-    library.call("hipMemGetInfo", free, total)
-    return free.value, total.value

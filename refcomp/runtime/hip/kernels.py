@@ -7,19 +7,18 @@ Shared buffers without a constant size lie one after the other, each at a multip
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
-from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.hip import api as hip_api
+from refcomp.runtime.arrays.scalars import typed_scalar
 from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip.handle import HipHandle
 from refcomp.runtime.hip.stream import Owner
-from refcomp.runtime.launch import Extents, KernelSignature
+from refcomp.runtime.launch import Argument, Extents, KernelSignature
 
 _POINTER_BYTES = 8
-SHARED_ALIGNMENT = 16
-_THREADS_IN_ALL = 2**32
+SHARED_ALIGNMENT = 16  # bytes
+_THREADS_IN_ALL = 2**32  # along an axis: HIP counts them in 32 bits
 
 
 class HipKernels:
@@ -28,21 +27,22 @@ class HipKernels:
     def __init__(
         self, owner: Owner, index: int, code: bytes, kernels: Sequence[KernelSignature]
     ) -> None:
-        self._owner, self._index = owner, index
+        self._owner = owner
+        self._index = index
         library = owner.use(index)
         module = ctypes.c_void_p()
         library.call("hipModuleLoadData", module, code)
-        # A kernel may still run when it is let go.
+        # A kernel may still run when the handle is deleted.
         self._module = HipHandle(
             library, module.value or 0, "hipModuleUnload", busy_device=index
         )
         self._kernels = {kernel.name: kernel for kernel in kernels}
-        self._functions: dict[str, int] = {}
+        self._functions: dict[str, int] = {}  # name of a kernel -> its handle
 
     def launch(
         self,
         kernel: str,
-        values: Sequence[Any],
+        values: Sequence[Argument],
         grid: Extents,
         block: Extents,
         shared_bytes: tuple[int, ...],
@@ -121,30 +121,33 @@ def _check_size(kernel: str, grid: Extents, block: Extents) -> None:
             )
 
 
-def pack_arguments(kernel: KernelSignature, values: Sequence[Any]) -> bytes:
+def pack_arguments(kernel: KernelSignature, values: Sequence[Argument]) -> bytes:
     """Return the argument buffer of `kernel`: memory by its address, numbers as they are."""
     buffer = bytearray()
-    for param, value in zip(kernel.params, values, strict=True):
-        piece = _piece(param, value)
+    for dtype, value in zip(kernel.params, values, strict=True):
+        if isinstance(value, DeviceMemory):
+            piece = value.address.to_bytes(_POINTER_BYTES, "little")
+        else:
+            assert dtype is not None, "a buffer is passed as DeviceMemory"
+            piece = typed_scalar(dtype, value).tobytes()
+        # Each argument starts at a multiple of its size.
         buffer += bytes(-len(buffer) % len(piece)) + piece
     return bytes(buffer)
 
 
-def _piece(param: Any, value: Any) -> bytes:
-    if isinstance(value, DeviceMemory):
-        return value.address.to_bytes(_POINTER_BYTES, "little")
-    number: bytes = to_numpy(param).type(value).tobytes()
-    return number
-
-
 def dynamic_shared_bytes(sizes: Sequence[int]) -> int:
     """Return the bytes of all shared buffers without a constant size, each padded."""
-    return sum(
-        -(-max(0, size) // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for size in sizes
-    )
+    total = 0
+    for size in sizes:
+        if size > 0:
+            total += size + -size % SHARED_ALIGNMENT
+    return total
 
 
-def _launch_parameters(buffer: Any, size: ctypes.c_size_t) -> Any:
+def _launch_parameters(
+    buffer: ctypes.Array[ctypes.c_char], size: ctypes.c_size_t
+) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the list of keys and values by which a launch takes packed arguments."""
     entries = (
         hip_api.LAUNCH_BUFFER_POINTER,
         ctypes.addressof(buffer),

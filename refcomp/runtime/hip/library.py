@@ -1,5 +1,4 @@
-"""AMD's HIP runtime library: finding it, typing it by `refcomp.hip.interface`, and naming its
-errors.
+"""AMD's HIP runtime library: how it is found and called, and what its errors mean.
 
 Nothing is loaded at import. The library is searched below $ROCM_PATH, then by the names that the
 dynamic loader knows, newest first, then in /opt/rocm. Only $REFCOMP_ROCM replaces it by an emulated
@@ -13,27 +12,30 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.hip import api as hip_api
 from refcomp.hip.interface import HipFunctions, of_library, offered_by, parameters
 
+# Errors of a machine without a usable GPU.
 _MISSING = tuple(
     hip_api.number(f"hipError{name}")
     for name in ("NotInitialized", "InsufficientDriver", "NoDevice", "InvalidDevice")
 )
+# Errors of code that was compiled for another GPU.
 _FOREIGN = tuple(
     hip_api.number(f"hipError{name}") for name in ("NoBinaryForGpu", "InvalidImage")
 )
 _OUT_OF_MEMORY = hip_api.number("hipErrorOutOfMemory")
-# What a number means to the user of a kernel, and what to do.
+# Remedies.
 _TOO_MUCH = (
     "fewer threads in a group, fewer groups, or less shared memory; "
     "see `device.driver.info`"
 )
 _ASTRAY = "build the schedule for `interp`, which reports the wrong access"
+# Number of an error -> (its meaning for the user of a kernel, the remedy).
 _MEANINGS = {
     hip_api.number(f"hipError{name}"): meaning
     for name, *meaning in (
@@ -54,17 +56,26 @@ _MEANINGS = {
 }
 _OTHER = ("the HIP runtime failed", "see dmesg for the cause")
 # The kinds of input arguments, which messages show.
-_TOLD = ("i32", "u32", "size", "address", "handle", "text")
+_INPUTS = ("i32", "u32", "size", "address", "handle", "text")
 # Major versions after the first are sought by name.
 _MAJORS_AHEAD = 40
 _NUMBER = re.compile(r"\d+")
-_GIVEN = "ROCM_PATH"
+_GIVEN = "ROCM_PATH"  # environment variable: the folder in which ROCm is installed
 _USUAL = "/opt/rocm"
-# Whose value is emulator:ARCH or emulator:ARCH:OPTION, or empty for a real GPU.
+# Environment variable: emulator:ARCH or emulator:ARCH:OPTION; empty for a real GPU.
 CHOICE = "REFCOMP_ROCM"
 _EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+(?:=[\w.+-]*)?)*)")
 
 Work = Callable[[], None]
+
+
+class CopyKind(StrEnum):
+    """The direction of a copy, by its name in HIP's header."""
+
+    HOST_TO_DEVICE = "hipMemcpyHostToDevice"
+    DEVICE_TO_HOST = "hipMemcpyDeviceToHost"
+    DEVICE_TO_DEVICE = "hipMemcpyDeviceToDevice"
+
 
 _WITHOUT = f"without an AMD GPU: {CHOICE}=emulator:gfx942 runs the same code, slowly"
 INSTALL = f"install ROCm, or on Debian: apt-get install libamdhip64-5; {_WITHOUT}"
@@ -75,11 +86,7 @@ GPU_REMEDY = (
 
 
 class HipLibrary:
-    """The functions of a driver, and the meaning of their error numbers. `path` names it in
-    messages.
-
-    For an emulated GPU, `counted` runs some work and counts the GPU's part; otherwise it is None.
-    """
+    """The functions of a HIP library, real or emulated, and the meaning of their errors."""
 
     def __init__(
         self,
@@ -87,9 +94,12 @@ class HipLibrary:
         path: str,
         counted: Callable[[Work], object] | None = None,
     ) -> None:
-        self._functions, self.path, self.counted = functions, path, counted
+        self._functions = functions
+        self.path = path  # the name in messages
+        # Runs some work and counts the part of the GPU. Only an emulated GPU has it.
+        self.counted = counted
 
-    def status(self, function: str, *args: Any) -> int:
+    def status(self, function: str, *args: object) -> int:
         """Return the error number of a function of `hip_api.FUNCTIONS`.
 
         An exception of a stand-in in Python is raised again.
@@ -103,7 +113,7 @@ class HipLibrary:
             self._functions.raise_pending()
         return number
 
-    def call(self, function: str, *args: Any) -> None:
+    def call(self, function: str, *args: object) -> None:
         """Call a function, and raise the meaning of its error number."""
         number = self.status(function, *args)
         if number:
@@ -124,41 +134,46 @@ class HipLibrary:
         self.call("hipRuntimeGetVersion", ctypes.byref(version))
         return version.value // hip_api.MAJOR_UNIT
 
-    def failure(self, function: str, args: Sequence[Any], number: int) -> Exception:
+    def failure(self, function: str, args: Sequence[object], number: int) -> Exception:
         """Return the error for `number`, which is not 0, of `function` called with `args`."""
-        told = f"{told_call(function, args)} says: {self.text(number)}"
+        report = f"{call_text(function, args)} says: {self.text(number)}"
         if number == _OUT_OF_MEMORY:
-            return MemoryError(f"the AMD GPU has no room. {told}. Free arrays on it")
+            return MemoryError(f"the AMD GPU has no room. {report}. Free arrays on it")
         if number in _MISSING:
-            return UserError("the AMD GPU cannot be used", why=told, remedy=GPU_REMEDY)
+            return UserError(
+                "the AMD GPU cannot be used", why=report, remedy=GPU_REMEDY
+            )
         if number in _FOREIGN:
             remedy = (
                 "compile for this GPU: rocm -mcpu=... with the name that `device.driver.arch(0)` "
                 "or rocminfo returns"
             )
             return ToolchainError(
-                "the code is for another GPU", why=told, remedy=remedy
+                "the code is for another GPU", why=report, remedy=remedy
             )
         what, remedy = _MEANINGS.get(number, _OTHER)
-        return ToolchainError(what, why=told, remedy=remedy)
+        return ToolchainError(what, why=report, remedy=remedy)
 
     def text(self, number: int) -> str:
         """Return the library's own name and text for an error number, and the number."""
-        told = [getattr(self._functions, text)(number) or b"" for text in hip_api.TEXTS]
-        words = dict.fromkeys(text.decode(errors="replace") for text in told if text)
+        texts = [getattr(self._functions, text)(number) for text in hip_api.TEXTS]
+        # The name and the text are the same for some errors.
+        words = dict.fromkeys(text.decode(errors="replace") for text in texts if text)
         return f"{', '.join(words)} ({number})"
 
 
-def told_call(function: str, args: Sequence[Any]) -> str:
+def call_text(function: str, args: Sequence[object]) -> str:
     """Return a call as text, with its input arguments: `hipSetDevice(device=1)`."""
     given = zip(parameters(function), args, strict=True)
-    told = [
-        f"{name}={_tell(kind, value)}" for (kind, name), value in given if kind in _TOLD
+    inputs = [
+        f"{name}={_argument_text(kind, value)}"
+        for (kind, name), value in given
+        if kind in _INPUTS
     ]
-    return f"{function}({', '.join(told)})"
+    return f"{function}({', '.join(inputs)})"
 
 
-def _tell(kind: str, value: Any) -> str:
+def _argument_text(kind: str, value: object) -> str:
     if kind not in ("address", "handle"):
         return (
             value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -167,8 +182,8 @@ def _tell(kind: str, value: Any) -> str:
     return hex(number or 0) if isinstance(number, int | None) else "host memory"
 
 
-# Makes an object with the functions of `refcomp.hip.interface` for the name of a GPU, behind which
-# options of the emulator may stand, each after a colon; UserError for what it does not know.
+# Makes an object with the functions of `refcomp.hip.interface`. The argument is the name of a GPU,
+# and options of the emulator, each after a colon. UserError for unknown names and options.
 MakeEmulator = Callable[[str], object]
 _emulators: list[MakeEmulator] = []
 
@@ -194,8 +209,9 @@ def library_of(emulator: object, path: str) -> HipLibrary:
 
 
 def load_hip() -> HipLibrary | None:
-    """Return what $REFCOMP_ROCM asks for, by default the newest library that can be loaded, or
-    None.
+    """Return the newest library that can be loaded, None if there is none.
+
+    If $REFCOMP_ROCM names an emulated GPU, return that one.
     """
     if choice := os.environ.get(CHOICE):
         match = _EMULATOR.fullmatch(choice)
@@ -242,8 +258,8 @@ def _candidates() -> Iterator[str]:
 
 def _files_below(root: str) -> list[str]:
     found = glob.glob(os.path.join(glob.escape(root), "lib", f"{hip_api.LIBRARY}*"))
-    return sorted(found, key=_numbers, reverse=True)
 
+    def version(path: str) -> list[int]:
+        return [int(number) for number in _NUMBER.findall(os.path.basename(path))]
 
-def _numbers(path: str) -> list[int]:
-    return [int(number) for number in _NUMBER.findall(os.path.basename(path))]
+    return sorted(found, key=version, reverse=True)

@@ -14,18 +14,19 @@ Copies between a numpy array and the device are asynchronous only if the array i
 
 import ctypes
 import threading
-from typing import Any, Protocol
+from typing import Protocol
 
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import DeviceMemory, HostArray, address_of
 from refcomp.runtime.hip.handle import make
-from refcomp.runtime.hip.library import HipLibrary
+from refcomp.runtime.hip.library import CopyKind, HipLibrary
 
 
 class CurrentStreams(threading.local):
     """The current stream of each thread, by device. Without one it is the default stream."""
 
     def __init__(self) -> None:
+        # Index of a device -> the streams that were entered and not left, the innermost last.
         self._entered: dict[int, list[HipStream]] = {}
 
     def of(self, index: int) -> int | None:
@@ -52,7 +53,8 @@ class HipEvent:
     """A mark in the work of a stream of device `index`, recorded in its current stream."""
 
     def __init__(self, driver: Owner, index: int) -> None:
-        self._driver, self.index = driver, index
+        self._driver = driver
+        self.index = index  # of the device
         self._made = make(
             driver.use(index), "hipEventCreate", give_back="hipEventDestroy"
         )
@@ -73,9 +75,7 @@ class HipEvent:
         self._driver.use(self.index).call("hipEventSynchronize", self.handle)
 
     def seconds_since(self, start: "HipEvent") -> float:
-        """Wait for both marks, and return the seconds from `start` to this one by the device's
-        clock.
-        """
+        """Wait for both marks, and return the seconds between them, by the device's clock."""
         self.sync()
         milliseconds = ctypes.c_float()
         ends = start.handle, self.handle
@@ -87,11 +87,13 @@ class HipStream:
     """A queue of work of device `index`, beside the others. One thread at a time may use it."""
 
     def __init__(self, driver: Owner, index: int) -> None:
-        self._driver, self.index = driver, index
+        self._driver = driver
+        self.index = index  # of the device
         self._made = make(
             driver.use(index), "hipStreamCreate", give_back="hipStreamDestroy"
         )
-        self._held: list[Any] = []
+        # Arrays, memory and events of queued work, which must exist until the work is done.
+        self._held: list[object] = []
 
     @property
     def handle(self) -> int:
@@ -129,9 +131,8 @@ class HipStream:
             target.address,
             _place(source),
             source.nbytes,
-            "HostToDevice",
-            source,
-            target,
+            CopyKind.HOST_TO_DEVICE,
+            held=(source, target),
         )
 
     def download(self, source: DeviceMemory, target: HostArray) -> None:
@@ -140,15 +141,18 @@ class HipStream:
             _place(target),
             source.address,
             target.nbytes,
-            "DeviceToHost",
-            source,
-            target,
+            CopyKind.DEVICE_TO_HOST,
+            held=(source, target),
         )
 
     def copy(self, source: DeviceMemory, target: DeviceMemory, size: int) -> None:
         """Copy `size` bytes between memory of the device."""
         self._copy(
-            target.address, source.address, size, "DeviceToDevice", source, target
+            target.address,
+            source.address,
+            size,
+            CopyKind.DEVICE_TO_DEVICE,
+            held=(source, target),
         )
 
     def fill(self, target: DeviceMemory, byte: int, size: int) -> None:
@@ -157,14 +161,22 @@ class HipStream:
         if size:
             self._call("hipMemsetAsync", target.address, byte, size, self.handle)
 
-    def _copy(self, target: int, source: int, size: int, kind: str, *held: Any) -> None:
+    def _copy(
+        self,
+        target: int,
+        source: int,
+        size: int,
+        kind: CopyKind,
+        held: tuple[object, ...],
+    ) -> None:
+        """Queue a copy of `size` bytes between addresses; keep `held` until it is done."""
         self._held += held
         library = self._driver.use(self.index)
         if size:
-            number = library.number(f"hipMemcpy{kind}")
+            number = library.number(kind)
             library.call("hipMemcpyAsync", target, source, size, number, self.handle)
 
-    def _call(self, function: str, *args: Any) -> None:
+    def _call(self, function: str, *args: object) -> None:
         self._driver.use(self.index).call(function, *args)
 
 

@@ -36,7 +36,7 @@ _NUMBERS = 1 << 30
 _MAX_KEPT = 1000
 
 _SLOT_BYTES = 8
-_raised: dict[int, BaseException] = {}
+_raised: dict[int, BaseException] = {}  # by number, the oldest first
 _serial = count()
 _lock = Lock()
 
@@ -82,6 +82,7 @@ def _arguments(call: PackedCall, slots: int) -> list[HostArray | float]:
     args: list[HostArray | float] = []
     for arg in call.args:
         if isinstance(arg, BufferArgument):
+            # An array takes a slot for its address and one for each extent.
             address = ctypes.c_uint64.from_address(slots).value
             extents = (ctypes.c_int64 * arg.rank).from_address(slots + _SLOT_BYTES)
             shape = tuple(max(0, extent) for extent in extents)

@@ -22,13 +22,17 @@ from refcomp.foundation.c_functions import c_type
 from refcomp.foundation.errors import CompilerBug, ToolchainError, UserError
 from refcomp.foundation.private_folder import private_folder
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
+from refcomp.runtime.arrays.entry_checks import MachineValues
 from refcomp.runtime.device import address_of
-from refcomp.runtime.function import Function, MachineValues
+from refcomp.runtime.function import Function
 from refcomp.runtime.host import callback
 from refcomp.runtime.host.threads import shared_thread_count
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
+
+    # `Any` is the Python type that corresponds to the C type.
+    _CValue = ctypes._SimpleCData[Any]
 
 _OUT_OF_MEMORY = 1
 
@@ -98,7 +102,7 @@ class HostFunction(Function):
     def __init__(self, signature: Signature, library: ctypes.CDLL, symbol: str) -> None:
         super().__init__(signature)
         callback.connect(library)
-        self._types: list[type[ctypes._SimpleCData[Any]]] = [
+        self._types: list[type[_CValue]] = [
             *(_c_type(param) for param in signature.params),
             *([ctypes.c_void_p] if signature.checks else []),
             *(ctypes.c_int64 for _ in signature.symbols),
@@ -111,16 +115,14 @@ class HostFunction(Function):
         shared_thread_count()
 
     def _run(self, args: Sequence[object], values: MachineValues) -> None:
+        accesses = None
         if self.signature.checks:
-            self._run_checked(values)
-        elif status := self._entry(*values, shared_thread_count()):
-            raise failure(self.name, status)
-
-    def _run_checked(self, values: MachineValues) -> None:
-        accesses = fresh_status(self.signature)
-        values.insert(len(self.signature.params), address_of(accesses))
+            accesses = fresh_status(self.signature)
+            values.insert(len(self.signature.params), address_of(accesses))
         status = self._entry(*values, shared_thread_count())
-        require_in_bounds(self.signature, accesses)
+        # A wrong access is the likely cause of any other failure, so it is reported first.
+        if accesses is not None:
+            require_in_bounds(self.signature, accesses)
         if status:
             raise failure(self.name, status)
 
@@ -143,7 +145,7 @@ class _BoundCall:
         self,
         name: str,
         entry: CFuncPtr,
-        c_values: tuple[ctypes._SimpleCData[Any], ...],
+        c_values: tuple[_CValue, ...],
         args: tuple[object, ...],
     ) -> None:
         self._name = name
@@ -170,7 +172,7 @@ def _entry_of(library: ctypes.CDLL, symbol: str) -> CFuncPtr:
     return entry
 
 
-def _c_type(param: TensorParam | ScalarParam) -> type[ctypes._SimpleCData[Any]]:
+def _c_type(param: TensorParam | ScalarParam) -> type[_CValue]:
     if isinstance(param, TensorParam):
         return ctypes.c_void_p
     if param.dtype.is_bool:

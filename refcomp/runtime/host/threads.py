@@ -71,28 +71,23 @@ def _count_from_environment() -> int:
     if _THREADS.is_forked:
         return 1
     if text := os.environ.get(_VARIABLE, "").strip():
-        return _parse(text)
+        is_short = text.isascii() and text.isdigit() and len(text) < 10
+        if is_short and 1 <= int(text) <= MAX_THREADS:
+            return int(text)
+        raise UserError(
+            f"{_VARIABLE} is {reprlib.repr(text)}, which is not a number of threads",
+            where=f"environment variable {_VARIABLE}",
+            remedy=f"set it to a number from 1 to {MAX_THREADS}, or unset it",
+        )
     # OpenMP's variable may be a list with a number for each level of nesting. Like OpenMP's
     # library, ignore any other text.
     outermost = re.match(
         r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", "")
     )
-    count = int(outermost[1]) if outermost else _processors()
+    if outermost:
+        count = int(outermost[1])
+    elif hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
     return min(count, MAX_THREADS)
-
-
-def _parse(text: str) -> int:
-    is_short = text.isascii() and text.isdigit() and len(text) < 10
-    if is_short and 1 <= int(text) <= MAX_THREADS:
-        return int(text)
-    raise UserError(
-        f"{_VARIABLE} is {reprlib.repr(text)}, which is not a number of threads",
-        where=f"environment variable {_VARIABLE}",
-        remedy=f"set it to a number from 1 to {MAX_THREADS}, or unset it",
-    )
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -9,13 +9,15 @@ survive a fork. PoCL, OpenCL on the CPU, caches compiled code in $POCL_CACHE_DIR
 the XDG cache directory). It has no device if that folder cannot be written.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,31 +28,34 @@ from refcomp.runtime.device import DeviceMemory, HostArray, register_device_kind
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl.kernels import OpenCLKernels, OpenCLPrograms
 
+if TYPE_CHECKING:
+    import pyopencl
+
 _INSTALL = (
     "pip install pyopencl; apt-get install pocl-opencl-icd for OpenCL on the processor"
 )
-# Distance between the addresses of pieces of memory, beyond their sizes.
+# Bytes between two pieces of memory, so that pieces of 0 bytes have different addresses.
 _GAP = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenclDevices:
-    """The devices that exist; if none, the reason and the remedy, found by `process`."""
+    """The devices that exist."""
 
-    devices: tuple[Any, ...]
-    why: str
-    remedy: str
-    process: int
+    devices: tuple[pyopencl.Device, ...]  # of all platforms
+    why: str  # why there are none
+    remedy: str  # what to do then
+    process: int  # the id of the process that looked for them
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A device in use: pyopencl, and its device, context and queue."""
+    """A device in use."""
 
-    cl: ModuleType
-    device: Any
-    context: Any
-    queue: Any
+    cl: ModuleType  # pyopencl
+    device: pyopencl.Device
+    context: pyopencl.Context  # of this device only
+    queue: pyopencl.CommandQueue  # in order
     programs: OpenCLPrograms
 
 
@@ -60,8 +65,8 @@ class OpenCLDriver:
     def __init__(self) -> None:
         self._lock = Lock()
         self._found: _OpenclDevices | None = None
-        self._opened: dict[int, Opened] = {}
-        self._next_address = _GAP
+        self._opened: dict[int, Opened] = {}  # by index of the device
+        self._next_address = _GAP  # see _address_for
 
     def count(self) -> int:
         return len(self._look().devices)
@@ -90,9 +95,9 @@ class OpenCLDriver:
 
     def allocate(self, index: int, size: int) -> DeviceMemory:
         opened = self._open(index)
-        with out_of_memory_told(opened.cl, f"{size} bytes"):
-            # OpenCL has no buffers of 0 bytes.
+        with memory_errors(opened.cl, f"{size} bytes"):
             flags = opened.cl.mem_flags.READ_WRITE
+            # OpenCL has no buffers of 0 bytes.
             buffer = opened.cl.Buffer(opened.context, flags, size=max(size, 1))
         return DeviceMemory(self._address_for(size), buffer)
 
@@ -111,24 +116,30 @@ class OpenCLDriver:
                 "an OpenCL device takes an OpenCL C text", remedy="build for 'opencl'"
             )
         opened = self._open(index)
-        return OpenCLKernels(
-            opened.cl, opened.queue, opened.programs.build(code), kernels
-        )
+        program = opened.programs.build(code)
+        return OpenCLKernels(opened.cl, opened.queue, program, kernels)
 
-    def _copy(self, index: int, target: Any, source: Any) -> None:
+    def _copy(
+        self,
+        index: int,
+        target: HostArray | pyopencl.Buffer,
+        source: HostArray | pyopencl.Buffer,
+    ) -> None:
         """Copy between a buffer and an array, and wait for the copy."""
         opened = self._open(index)
-        ends = [
-            e.reshape(-1).view(np.uint8) if _is_array(e) else e
-            for e in (target, source)
-        ]
+        ends: list[HostArray | pyopencl.Buffer] = []
+        for end in (target, source):
+            # pyopencl cannot copy arrays of every dtype, but it can copy bytes.
+            if isinstance(end, np.ndarray):
+                ends.append(end.reshape(-1).view(np.uint8))
+            else:
+                ends.append(end)
         if all(end.size for end in ends):
-            with out_of_memory_told(opened.cl, "a copy"):
+            with memory_errors(opened.cl, "a copy"):
                 opened.cl.enqueue_copy(opened.queue, *ends, is_blocking=True)
 
     def _address_for(self, size: int) -> int:
-        """Return a number as the address of `size` bytes, such that different pieces do not
-        overlap.
+        """Return an invented address for `size` bytes, which overlap no other piece.
 
         OpenCL has no addresses on the host. Entry checks need them to detect overlapping arguments.
         """
@@ -160,58 +171,45 @@ class OpenCLDriver:
         return opened
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
-
-
 def _find_devices() -> _OpenclDevices:
+    process = os.getpid()
     try:
         import pyopencl  # noqa: PLC0415  (optional, and slow to import)
     except ImportError as error:
-        return _OpenclDevices(
-            (), f"pyopencl cannot be imported: {error}", _INSTALL, os.getpid()
-        )
+        why = f"pyopencl cannot be imported: {error}"
+        return _OpenclDevices((), why, _INSTALL, process)
     try:
         platforms = pyopencl.get_platforms()
     except pyopencl.Error as error:
-        return _OpenclDevices(
-            (), f"no OpenCL platform is installed: {error}", _INSTALL, os.getpid()
-        )
-    devices = tuple(
-        device for platform in platforms for device in _devices_of(pyopencl, platform)
-    )
+        why = f"no OpenCL platform is installed: {error}"
+        return _OpenclDevices((), why, _INSTALL, process)
+    devices = []
+    for platform in platforms:
+        # A platform whose hardware is missing raises an error.
+        with suppress(pyopencl.Error):
+            devices += platform.get_devices()
     names = ", ".join(platform.name for platform in platforms)
-    return _OpenclDevices(
-        devices,
-        f"no platform of OpenCL has a device; the platforms are: {names or 'none'}",
-        f"{_INSTALL}; PoCL needs a folder that it can write: set POCL_CACHE_DIR",
-        os.getpid(),
-    )
+    why = f"no platform of OpenCL has a device; the platforms are: {names or 'none'}"
+    remedy = f"{_INSTALL}; PoCL needs a folder that it can write: set POCL_CACHE_DIR"
+    return _OpenclDevices(tuple(devices), why, remedy, process)
 
 
-def _devices_of(cl: ModuleType, platform: Any) -> list[Any]:
-    try:
-        return list(platform.get_devices())
-    except cl.Error:  # a platform whose hardware is missing says so by an error
-        return []
-
-
-def _open(device: Any) -> Opened:
+def _open(device: pyopencl.Device) -> Opened:
     import pyopencl  # noqa: PLC0415  (optional; found before)
 
     context = pyopencl.Context([device])
     queue = pyopencl.CommandQueue(context, device)
-    return Opened(
-        pyopencl, device, context, queue, OpenCLPrograms(pyopencl, context, device)
-    )
+    programs = OpenCLPrograms(pyopencl, context, device)
+    return Opened(pyopencl, device, context, queue, programs)
 
 
 @contextmanager
-def out_of_memory_told(cl: ModuleType, wanted: str) -> Iterator[None]:
+def memory_errors(cl: ModuleType, wanted: str) -> Iterator[None]:
     """Raise MemoryError if the device has too little memory for the work inside."""
     try:
         yield
     except cl.Error as error:
+        # A size beyond CL_DEVICE_MAX_MEM_ALLOC_SIZE has an error of its own.
         too_large = getattr(error, "code", None) == cl.status_code.INVALID_BUFFER_SIZE
         if not too_large and not isinstance(error, cl.MemoryError):
             raise

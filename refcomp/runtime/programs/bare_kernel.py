@@ -111,6 +111,7 @@ class BareKernel:
         shared = (signature.shared_bytes, shared_bytes)
         kernel = KernelSignature(signature.name, signature.name, params=())
         check_launch(kernel, groups, threads, shared, limits, code.device)
+        # The driver refuses an empty grid, which has nothing to do.
         if 0 not in groups:
             packed = cast(PackedLauncher, launcher)
             packed.launch_packed(
@@ -134,6 +135,7 @@ class BareKernel:
                 f"{what}={given!r} is not a shape for the kernel {self.signature.name}",
                 remedy=f"pass one to {_AXES} whole numbers: {what}=64, {what}=(16, 16)",
             )
+        # Missing axes have the extent 1.
         x, y, z = [*map(int, listed), 1, 1][:_AXES]
         return x, y, z
 
@@ -168,6 +170,7 @@ class BareKernel:
                 f"the kernel {self.signature.name} takes {len(wanted)} arguments, not {len(args)}",
                 where=repr(self),
             )
+        # The kernel's own shared memory comes first, then the dynamic bytes, then the arguments'.
         own = self.signature.shared_bytes
         places: list[int] = []
         pieces: list[tuple[LocalMemory, int]] = []
@@ -182,10 +185,15 @@ class BareKernel:
         self, args: Sequence[object], device: Device, offsets: Mapping[int, int]
     ) -> bytes:
         wanted = self.signature.arguments
+        # Gaps between arguments, and hidden arguments, are 0.
         buffer = bytearray(max((a.offset + a.size for a in wanted), default=0))
         for place, (argument, value) in enumerate(zip(wanted, args, strict=True)):
             if argument.kind == LOCAL_POINTER:
-                piece = self._local(place, value, offsets)
+                if place not in offsets:
+                    what = f"is local memory of a group, not {type(value).__name__}"
+                    remedy = "pass its size in bytes: refcomp.LocalMemory(256)"
+                    raise self._misfit(place, what, remedy)
+                piece = offsets[place].to_bytes(POINTER_BYTES, "little")
             else:
                 piece = self._piece(place, argument, value, device)
             buffer[argument.offset : argument.offset + argument.size] = piece
@@ -212,14 +220,6 @@ class BareKernel:
                 "ctypes, because the metadata of code objects has no dtypes",
             )
         return piece
-
-    def _local(self, place: int, value: object, offsets: Mapping[int, int]) -> bytes:
-        if place not in offsets:
-            what = f"is local memory of a group, not {type(value).__name__}"
-            raise self._misfit(
-                place, what, "pass its size in bytes: refcomp.LocalMemory(256)"
-            )
-        return offsets[place].to_bytes(POINTER_BYTES, "little")
 
     def _address(self, place: int, value: object, device: Device) -> bytes:
         if not isinstance(value, NDArray):

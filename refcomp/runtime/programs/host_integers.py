@@ -86,7 +86,11 @@ def _compile(expr: Expr, slots: Slots) -> Evaluate:
             operand = _compile(a, slots)
             return lambda values: 1 - operand(values)
         case ir.Select() | ir.IfThenElseExpr():
-            return _choice(expr, slots)
+            # Select evaluates both values, but integers have no effects, so one is enough.
+            condition = _compile(expr.condition, slots)
+            true_value = _compile(expr.true_value, slots)
+            false_value = _compile(expr.false_value, slots)
+            return lambda v: true_value(v) if condition(v) else false_value(v)
         case ir.Let():
             return _let(expr, slots)
         case ir.BinaryExpr():
@@ -134,14 +138,6 @@ def _wrapped(evaluate: Evaluate, source: DType | None, target: DType) -> Evaluat
         return value if low <= value <= high else wrap(value, target)
 
     return wrapped
-
-
-def _choice(expr: ir.Select | ir.IfThenElseExpr, slots: Slots) -> Evaluate:
-    # Select evaluates both values, but integers have no effects, so one is enough.
-    condition = _compile(expr.condition, slots)
-    true_value = _compile(expr.true_value, slots)
-    false_value = _compile(expr.false_value, slots)
-    return lambda values: (true_value if condition(values) else false_value)(values)
 
 
 def _let(expr: ir.Let, slots: Slots) -> Evaluate:

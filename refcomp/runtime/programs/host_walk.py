@@ -28,7 +28,7 @@ from refcomp.ir.stmt import (
     Stmt,
 )
 from refcomp.runtime.device import DeviceMemory
-from refcomp.runtime.launch import Extents, KernelSignature
+from refcomp.runtime.launch import Argument, Extents, KernelSignature
 from refcomp.runtime.programs.host_integers import (
     Evaluate,
     Slots,
@@ -37,7 +37,6 @@ from refcomp.runtime.programs.host_integers import (
 )
 
 Step = Callable[[Values], None]
-Argument = DeviceMemory | np.generic  # of a kernel
 
 # Nested statements, each a Python call, that need no deeper recursion limit.
 _MAX_SHALLOW = 200
@@ -70,6 +69,7 @@ class HostWalk:
 
     def run(self, values: Values) -> None:
         """Run the function on the values of the parameters and then of the symbols."""
+        # A call has values of its own, so that several threads can run the function.
         full = [*values, *[None] * (self.length - len(values))]
         if self.depth <= _MAX_SHALLOW:
             self.step(full)
@@ -119,7 +119,10 @@ class _Compiler:
             case LetStmt():
                 return self._let(stmt)
             case IfThenElse():
-                return self._condition(stmt)
+                condition = self._integer(stmt.condition)
+                then_case = self.compile(stmt.then_case)
+                else_case = self.compile(stmt.else_case or Block(()))
+                return lambda v: then_case(v) if condition(v) else else_case(v)
             case Block():
                 return self._block(stmt)
             case Allocate():
@@ -164,12 +167,6 @@ class _Compiler:
 
         return run
 
-    def _condition(self, stmt: IfThenElse) -> Step:
-        condition = self._integer(stmt.condition)
-        then_case = self.compile(stmt.then_case)
-        else_case = self.compile(stmt.else_case or Block(()))
-        return lambda values: (then_case if condition(values) else else_case)(values)
-
     def _block(self, stmt: Block) -> Step:
         steps = tuple(map(self.compile, stmt.stmts))
 
@@ -194,6 +191,7 @@ class _Compiler:
             try:
                 body(values)
             finally:
+                # The last reference: the device may use the memory for the next workspace.
                 values[place] = None
 
         return run
@@ -209,7 +207,8 @@ class _Compiler:
         )
 
         def run(values: Values) -> None:
-            gx, gy, gz, bx, by, bz = extents = extents_of(values)
+            extents = extents_of(values)
+            gx, gy, gz, bx, by, bz = extents
             if min(extents) <= 0:
                 return
             taken = [read(values) for read in readers]

@@ -19,17 +19,19 @@ from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
+from refcomp.runtime.arrays.entry_checks import MachineValues
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory
-from refcomp.runtime.function import Function, MachineValues
+from refcomp.runtime.function import Function
 from refcomp.runtime.launch import (
+    Argument,
     DeviceDriver,
     Extents,
     KernelSignature,
     Launcher,
     check_launch,
 )
-from refcomp.runtime.programs.host_walk import Argument, compile_host
+from refcomp.runtime.programs.host_walk import compile_host
 from refcomp.runtime.programs.kernel_lines import explain_lines
 
 
@@ -52,7 +54,7 @@ class DeviceCode:
         self.sources = sources
         self._lock = Lock()
         self._loaded: tuple[Launcher, DeviceLimits] | None = None
-        self._elsewhere: dict[Device, DeviceCode] = {}
+        self._elsewhere: dict[Device, DeviceCode] = {}  # the same code on other devices
 
     def on(self, device: Device) -> "DeviceCode":
         """Return the same code on another device."""
@@ -94,7 +96,8 @@ class ProgramFunction(Function):
         self._code = code
         self._host = host
         self._home = str(code.device)
-        self._elsewhere: dict[Device, ProgramFunction] = {}
+        self._elsewhere: dict[Device, ProgramFunction] = {}  # the same on other devices
+        # Positions of the arrays among the arguments.
         self._tensors = [
             place
             for place, param in enumerate(signature.params)
