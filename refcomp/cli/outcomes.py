@@ -79,7 +79,7 @@ def printable(text: str) -> str:
 def error_to_text(error: BaseException) -> str:
     """What a reader sees of `error`."""
     if isinstance(error, RefcompError):
-        return printable(f"error: {error}")
+        return printable(f"error: {error.message()}")
     if is_out_of_memory(error):
         return printable(
             f"error: memory ran out{f': {error}' if str(error) else ''}\n"
@@ -105,6 +105,12 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
         value = getattr(error, name, None)
         if value:
             parts[name] = list(value) if isinstance(value, tuple) else str(value)
+    if isinstance(error, RefcompError):
+        wrong = error.at or error.call
+        if wrong is not None:
+            parts["line"] = wrong.place
+        if error.earlier:
+            parts["earlier"] = {each.label: each.place for each in error.earlier}
     return {"error": parts}
 
 

@@ -1,19 +1,39 @@
 """The four kinds of failure a user can meet. Each says what, where, why and what to do.
 
+    cannot split axis i of stage C
+      --> my_schedule.py:12
+       |     s[C].split(i, factor=2)
+       |     ^^^^^^^^^^^^^^^^^^^^^^^
+      --> my_schedule.py:11
+       |     s[C].vectorize(i)
+       |     ----------------- vectorized here
+      where: stage C, loops: i (data_parallel)
+      why: it is vectorized already
+      what to do: split first, then mark
+
 `UserError`       The request is illegal.
 `Unsupported`     The request is legal, but refcomp cannot do it. The error says why.
 `ToolchainError`  An external tool is missing, failed or hung.
 `CompilerBug`     refcomp broke one of its own rules. A check found it, and reports the IR.
 
 All derive from `RefcompError`, so that a caller can catch every deliberate failure at once. Python
-prints an uncaught one with the user's own frames only: see `refcomp.foundation.tracebacks`.
+prints an uncaught one with the user's own frames only: see `refcomp.foundation.tracebacks`. Since
+that traceback ends at the user's line, the message below it does not quote this line again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from refcomp.foundation.tracebacks import hide_from_pytest, install_hooks, render
+from refcomp.foundation.snippets import Snippet
+from refcomp.foundation.tracebacks import (
+    call_of,
+    hide_from_pytest,
+    install_hooks,
+    is_call_shown,
+    render,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +44,11 @@ class RefcompError(Exception):
 
     Attributes:
         what: the failure in one sentence.
-        where: the user's line, the statement or the setting, if known.
+        where: the stage, the statement or the setting, if known.
         why: the reason or the rule.
         remedy: what to do.
+        at: the wrong line. If it is None, the message quotes the user's call of refcomp.
+        earlier: lines with which it conflicts; each label says what the line did.
     """
 
     # True if refcomp's authors are to read the error: the traceback then has all frames.
@@ -39,18 +61,40 @@ class RefcompError(Exception):
         where: str | None = None,
         why: str | None = None,
         remedy: str | None = None,
+        at: Snippet | None = None,
+        earlier: Iterable[Snippet] = (),
     ) -> None:
         self.what = what
         self.where = where
         self.why = why
         self.remedy = remedy
+        self.at = at
+        self.earlier = tuple(earlier)
         super().__init__(what)
         hide_from_pytest()
 
     def __str__(self) -> str:
+        return self.message(quotes_call=not is_call_shown())
+
+    def message(self, *, quotes_call: bool = True) -> str:
+        """Return the whole message, with the user's call of refcomp if `quotes_call`."""
+        lines = [self.what]
+        wrong = self.at
+        if wrong is None and quotes_call:
+            wrong = self.call
+        if wrong is not None:
+            lines += wrong.render("^")
+        for snippet in dict.fromkeys(self.earlier):
+            if snippet.place:
+                lines += snippet.render("-")
         labels = {"where": self.where, "why": self.why, "what to do": self.remedy}
-        details = [f"  {label}: {text}" for label, text in labels.items() if text]
-        return "\n".join([self.what, *details])
+        lines += [f"  {label}: {text}" for label, text in labels.items() if text]
+        return "\n".join(lines)
+
+    @property
+    def call(self) -> Snippet | None:
+        """The user's call of refcomp. None for a bug of refcomp, and before the error is raised."""
+        return None if self.keeps_frames else call_of(self)
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython prints; IPython looks for a method of this name."""
@@ -104,8 +148,8 @@ class ToolchainError(RefcompError):
         self.stderr = stderr
         self.kept = kept
 
-    def __str__(self) -> str:
-        lines = [super().__str__()]
+    def message(self, *, quotes_call: bool = True) -> str:
+        lines = [super().message(quotes_call=quotes_call)]
         if self.command:
             lines.append(f"  command: {' '.join(self.command)}")
         if self.stderr:

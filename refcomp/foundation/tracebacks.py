@@ -17,11 +17,17 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from types import FrameType, TracebackType
 from typing import Protocol
 
+from refcomp.foundation.snippets import Snippet, call_in
+
 VARIABLE = "REFCOMP_TRACEBACK"
 _PACKAGE = __name__.partition(".")[0]
+# True while a traceback is printed that ends at the user's line: messages need not quote it again.
+_SHOWS_CALL: ContextVar[bool] = ContextVar("shows_call", default=False)
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -65,10 +71,36 @@ def _is_of_the_user(error: BaseException) -> bool:
     frames = [entry.tb_frame for entry in _entries(error.__traceback__)]
     if not frames or is_ours(frames[-1]):
         return False
-    libraries = tuple(
-        sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")
-    )
-    return not frames[-1].f_code.co_filename.startswith(libraries)
+    return not frames[-1].f_code.co_filename.startswith(_libraries())
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Return the beginnings of the file names of code that no user wrote."""
+    paths = sysconfig.get_paths()
+    folders = (paths[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
+    return "<frozen ", *folders
+
+
+def is_call_shown() -> bool:
+    """Return True if the user sees the line of the call elsewhere: in a traceback, or in pytest.
+
+    In pytest, a quoted line would also satisfy `pytest.raises(match=...)` by its own words.
+    """
+    return _SHOWS_CALL.get() or "_pytest" in sys.modules
+
+
+def call_of(error: BaseException) -> Snippet | None:
+    """Return the innermost line of the user in the traceback of `error`.
+
+    Returns None if all frames belong to refcomp or to libraries.
+    """
+    found = None
+    for entry in _entries(error.__traceback__):
+        is_library = entry.tb_frame.f_code.co_filename.startswith(_libraries())
+        if not is_library and not is_ours(entry.tb_frame):
+            found = entry
+    return None if found is None else call_in(found)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -88,7 +120,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def only_users_frames(error: BaseException) -> Iterator[None]:
     """Remove refcomp's frames from `error` and its causes, and restore them at the end.
 
-    A cause without any frame of the user is removed as a whole.
+    A cause without any frame of the user is removed as a whole. Messages do not quote the user's
+    line while the traceback shows it.
     """
     hidden = [
         item
@@ -96,6 +129,7 @@ def only_users_frames(error: BaseException) -> Iterator[None]:
         if not shows_everything() and _is_of_the_user(item)
     ]
     before = [(e, e.__traceback__, e.__cause__, e.__suppress_context__) for e in hidden]
+    token = _SHOWS_CALL.set(not shows_everything())
     try:
         for item in hidden:
             item.__traceback__ = users_frames(item.__traceback__) or item.__traceback__
@@ -104,6 +138,7 @@ def only_users_frames(error: BaseException) -> Iterator[None]:
                 item.__cause__ = None  # Python then prints no context either
         yield
     finally:
+        _SHOWS_CALL.reset(token)
         for item, entry, cause, suppressed in before:
             item.__traceback__ = entry
             item.__cause__ = cause

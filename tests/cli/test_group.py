@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from inspect import getsourcelines
 from pathlib import Path
 
 import click
@@ -23,9 +24,13 @@ def failing(error: BaseException) -> click.Command:
     @click.command()
     @click.option("--json", is_flag=True)
     def command(json: bool) -> None:
-        raise error
+        raise error  # the line that messages quote
 
     return command
+
+
+_NUMBER = getsourcelines(failing)[1] + 4
+_QUOTED = f"{__file__}:{_NUMBER}"
 
 
 @pytest.mark.parametrize("name", group.COMMANDS)
@@ -82,7 +87,14 @@ def test_an_unknown_command_is_a_usage_error(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (Unsupported("no such thing", why="a limit"), 5, "error: no such thing\n  why: a limit\n"),
+        (
+            Unsupported("no such thing", why="a limit"),
+            5,
+            f"error: no such thing\n  --> {_QUOTED}\n"
+            "   |     raise error  # the line that messages quote\n"
+            "   |     ^^^^^^^^^^^\n"
+            "  why: a limit\n",
+        ),
         (CompilerBug("broken"), 70, "error: broken\n"),
         (ValueError("inside"), 70, "error: a bug in refcomp: ValueError: inside\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
@@ -105,6 +117,7 @@ def test_json_errors_go_to_stderr(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     result = cli("run", "--json")
     assert result.stdout == ""
     parts = {"kind": "Unsupported", "exit_code": 5, "what": "no such thing", "why": "a limit"}
+    parts["line"] = _QUOTED
     assert json.loads(result.stderr) == {"error": parts}
 
 

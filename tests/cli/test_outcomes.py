@@ -13,6 +13,7 @@ from refcomp.foundation.errors import (
     Unsupported,
     UserError,
 )
+from refcomp.foundation.snippets import Snippet
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,13 @@ def test_json_holds_the_parts_that_there_are() -> None:
             "kept": "/kept",
         }
     }
+
+
+def test_json_holds_the_wrong_line_and_earlier_ones() -> None:
+    split = Snippet("a.py:3", "split here")
+    error = UserError("wrong", at=Snippet("a.ir:7:2", text="x"), earlier=[split])
+    parts = error_to_json(error)["error"]
+    assert (parts["line"], parts["earlier"]) == ("a.ir:7:2", {"split here": "a.py:3"})
 
 
 def test_an_internal_error_is_told_as_a_bug_with_the_way_to_report_it() -> None:

@@ -1,5 +1,8 @@
 """Each failure says what, where, why and what to do, and all can be caught at once."""
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,9 @@ from refcomp.foundation.errors import (
     Unsupported,
     UserError,
 )
+from refcomp.foundation.snippets import Snippet
 
+ROOT = Path(__file__).parents[2]
 KINDS = [UserError, Unsupported, ToolchainError, CompilerBug]
 
 
@@ -80,3 +85,84 @@ def test_a_missing_tool_has_no_command_to_show() -> None:
     error = ToolchainError("no llc", remedy="install it")
     assert str(error) == "no llc\n  what to do: install it"
     assert (error.command, error.stderr, error.kept) == ((), "", None)
+
+
+def test_the_wrong_line_and_earlier_ones_are_quoted_before_the_reasons() -> None:
+    error = UserError(
+        "it is wrong",
+        at=Snippet("b.ir:4:1", text="A[i]", columns=(0, 1)),
+        earlier=[
+            Snippet("b.ir:3", "made here", text="alloc A"),
+            Snippet("", "made by nobody"),
+            Snippet("b.ir:3", "made here", text="alloc A"),
+        ],
+        where="here",
+        why="because",
+    )
+    assert str(error).splitlines() == [
+        "it is wrong",
+        "  --> b.ir:4:1",
+        "   |     A[i]",
+        "   |     ^",
+        "  --> b.ir:3",
+        "   |     alloc A",
+        "   |     ------- made here",
+        "  where: here",
+        "  why: because",
+    ]
+
+
+def test_the_users_call_is_quoted_by_the_whole_message() -> None:
+    with pytest.raises(UserError) as caught:
+        raise UserError("wrong", remedy="r")
+    line = caught.value.__traceback__.tb_lineno
+    assert caught.value.message() == (
+        "wrong\n"
+        f"  --> {__file__}:{line}\n"
+        '   |     raise UserError("wrong", remedy="r")\n'
+        "   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  what to do: r"
+    )
+    assert str(caught.value) == "wrong\n  what to do: r", "pytest shows the line itself"
+
+
+def test_a_line_that_is_named_wins_over_the_call() -> None:
+    with pytest.raises(UserError) as caught:
+        raise UserError("wrong", at=Snippet("x:1", text="y"))
+    assert caught.value.message() == "wrong\n  --> x:1\n   |     y\n   |     ^"
+
+
+def test_an_error_that_was_not_raised_and_a_bug_quote_no_call() -> None:
+    assert UserError("wrong").message() == "wrong"
+    with pytest.raises(CompilerBug) as caught:
+        raise CompilerBug("wrong")
+    assert caught.value.message() == "wrong"
+
+
+def test_a_program_that_prints_an_error_shows_the_very_call(tmp_path: Path) -> None:
+    path = tmp_path / "users_program.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import refcomp as rc
+            try:
+                types = rc.as_dtype("f32"), rc.as_dtype("f33")
+            except rc.UserError as error:
+                print(error)
+            """
+        ).lstrip()
+    )
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[:4] == [
+        "unknown dtype 'f33'",
+        f"  --> {path}:3",
+        '   |     types = rc.as_dtype("f32"), rc.as_dtype("f33")',
+        "   |                                 ^^^^^^^^^^^^^^^^^^",
+    ]

@@ -5,14 +5,21 @@ import subprocess
 import sys
 import textwrap
 import traceback
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 
+import numpy as np
 import pytest
 
 import refcomp as rc
 from refcomp.foundation.errors import CompilerBug, UserError
-from refcomp.foundation.tracebacks import VARIABLE, only_users_frames, users_frames
+from refcomp.foundation.tracebacks import (
+    VARIABLE,
+    call_of,
+    only_users_frames,
+    users_frames,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +68,43 @@ def test_a_script_shows_its_own_frames_and_the_message(tmp_path: Path) -> None:
         "refcomp.foundation.errors.UserError: tensor A is used as a number\n"
         "  what to do: read an element: A[i]\n"
     )
+
+
+@pytest.mark.tools
+def test_the_line_that_the_traceback_shows_is_not_quoted_again(tmp_path: Path) -> None:
+    text = run(tmp_path, MISTAKE)
+    assert "-->" not in text
+    again = run(
+        tmp_path,
+        MISTAKE.replace(
+            "    make()", "    try: make()\n    except rc.UserError as e: print(e); raise"
+        ),
+    )
+    assert again.count("-->") == 1, "printed by the program, and not below the traceback"
+
+
+@pytest.mark.tools
+def test_full_tracebacks_end_in_refcomp_and_so_messages_quote_the_call(tmp_path: Path) -> None:
+    text = run(tmp_path, MISTAKE, choice="full")
+    assert text.endswith(
+        "UserError: tensor A is used as a number\n"
+        "  --> users_program.py:4\n"
+        "   |     return rc.compute((4,), lambda i: rc.exp(A))\n"
+        "   |                                       ^^^^^^^^^\n"
+        "  what to do: read an element: A[i]\n"
+    )
+
+
+@pytest.mark.tools
+def test_programs_without_a_file_have_no_quotation(tmp_path: Path) -> None:
+    program = """
+        import refcomp as rc
+        try: rc.as_dtype("f33")
+        except rc.UserError as e: print(e)
+        raise SystemExit(1)
+    """
+    text = run(tmp_path, "", "-c", textwrap.dedent(program).strip())
+    assert text.startswith("unknown dtype 'f33'\n  --> <string>:2\n  what to do: ")
 
 
 @pytest.mark.tools
@@ -158,6 +202,7 @@ def test_pytest_shows_the_users_frames(tmp_path: Path) -> None:
     assert "users_program.py:3: " in text
     assert "UserError: str 'a' cannot be used" in text
     assert "refcomp/" not in text
+    assert "-->" not in text, "pytest shows the line above the message"
     assert "refcomp/te" in run(tmp_path, program, *words, choice="full")
 
 
@@ -170,6 +215,8 @@ def test_ipython_is_given_the_users_frames() -> None:
             lines = error._render_traceback_()
     assert sum(line.startswith("  File ") for line in lines) == 1
     assert any(__file__ in line for line in lines)
+    assert not any("-->" in line for line in lines)
+    assert sum('rc.as_dtype("f33")' in line for line in lines) == 1
 
 
 def test_a_bug_of_refcomp_keeps_its_frames_and_hidden_ones_come_back() -> None:
@@ -199,3 +246,18 @@ def test_a_traceback_of_refcomp_alone_has_no_frame_of_the_user() -> None:
     except UserError as error:
         assert users_frames(error.__traceback__) is not None
     assert users_frames(None) is None
+
+
+def test_the_call_is_the_innermost_line_outside_of_refcomp_and_of_libraries() -> None:
+    def mine(*_: object) -> None:
+        rc.as_dtype("f33")
+
+    with pytest.raises(UserError) as caught:
+        max([1], key=partial(np.vectorize(mine, otypes=[object])))
+    call = call_of(caught.value)
+    assert call is not None
+    assert call.place == f"{__file__}:{mine.__code__.co_firstlineno + 1}"
+    with pytest.raises(UserError) as caught:
+        np.vectorize(rc.as_dtype, otypes=[object])("f33")
+    assert "np.vectorize(rc.as_dtype" in call_of(caught.value).render("^")[1]
+    assert call_of(UserError("not raised")) is None
