@@ -30,13 +30,11 @@ UNWRITTEN = frozenset(
         """
     nd ir_builder hybrid DType as_dtype CompilerBug OutOfBounds RefcompError ToolchainError
     Unsupported UserError get_global_func list_global_func_names register_func Target as_target
-    Backend register_backend build_options const print_func parse_func compute placeholder
-    decl_buffer extern scan tag_scope decl_tensor_intrin call_extern call_llvm_intrin call_packed
-    call_pure_extern call_pure_intrin thread_axis comm_reducer max min prod reduce_axis sum
-    Schedule create_schedule replay Certificate certify build build_functions lower
-    load_code_object cpu device context opencl rocm rocm_emulator LocalMemory Profile NDArray
-    array empty from_dlpack from_numpy load_module from_onnx compile_graph GraphExecutor convert
-    topi te schedule ir graph frontend runtime oracle profile testing
+    Backend register_backend build_options print_func parse_func Schedule create_schedule replay
+    Certificate certify build build_functions lower load_code_object cpu device context opencl
+    rocm rocm_emulator LocalMemory Profile NDArray array empty from_dlpack from_numpy load_module
+    from_onnx compile_graph GraphExecutor topi te schedule ir graph frontend runtime oracle
+    profile testing
 """,
     )
 )

@@ -30,9 +30,27 @@ from refcomp.ir.expr import (
 
 
 def const(value: bool | int | float, dtype: Any = None) -> Expr:
-    """A constant; by default bool is bool, int is i32 (i64 when it needs it), float is f32.
+    """Return a constant.
 
-    Raises UserError when an integer does not fit `dtype`.
+    Args:
+        value: a bool, an int, a float or a numpy scalar. An expression is converted to `dtype`.
+        dtype: the dtype. By default, a bool is bool, an int is i32 (i64 if it needs more bits), a
+            float is f32, and a numpy scalar keeps its dtype. A vector dtype repeats the value.
+
+    Raises:
+        UserError: an integer does not fit the dtype, a float with a fraction is given for an
+            integer dtype, or the value is not a number.
+
+    Source: TVM, tir.const.
+
+    Example::
+
+        >>> rc.const(3), rc.const(3, "uint8"), rc.const(2**40), rc.const(1.5), rc.const(True)
+        (3i32, 3u8, 1099511627776, 1.5f32, true)
+        >>> rc.const(300, "uint8")
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: the constant 300 does not fit dtype u8...
     """
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
@@ -107,7 +125,23 @@ def _fits(value: int, dtype: DType) -> bool:
 
 
 def as_expr(value: Any) -> Expr:
-    """`value` as an Expr: itself, an object's `.var` or value, or a constant."""
+    """Return `value` as an expression.
+
+    Args:
+        value: an expression, which is returned as it is; an axis or a tensor of rank 0; or a Python
+            or numpy number, which becomes a constant as in `const`.
+
+    Raises:
+        UserError: the value is none of these, for example a text.
+
+    Source: TVM, te.convert.
+
+    Example::
+
+        >>> k = rc.reduce_axis((0, 8), name="k")
+        >>> rc.convert(k) * rc.convert(2)
+        k * 2
+    """
     if isinstance(value, Expr):
         return value
     to_expr = getattr(value, "as_expr", None)

@@ -53,9 +53,28 @@ def call_packed(name: str, *args: Any) -> CallPacked:
     """Return a statement that calls a registered Python function.
 
     Args:
-        name: the name under which `register_func` registered the function.
-        *args: a buffer arrives as a numpy array on its memory, which is valid only during the
-            call. A number arrives as a Python int, float or bool.
+        name: the name under which `register_func` registered the function. It is looked up at each
+            call of the compiled function.
+        *args: a buffer arrives as a numpy array on its memory, which is valid only during the call.
+            A number arrives as a Python int, float or bool.
+
+    Raises:
+        UserError: the name is not an identifier, or an argument is a text, or a tensor instead of a
+            buffer.
+
+    Source: TVM, tir.call_packed.
+
+    Example::
+
+        >>> def reverse(a, b):
+        ...     b[:] = a[::-1]
+        >>> _ = rc.register_func("demo.reverse", reverse, override=True)
+        >>> A = rc.placeholder((3,), name="A")
+        >>> def call_reverse(ins, outs):
+        ...     return rc.call_packed("demo.reverse", ins[0], outs[0])
+        >>> B = rc.extern((3,), [A], call_reverse, name="B")
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([1, 2, 3], "float32")}))
+        [3. 2. 1.]
     """
     return _checked(
         CallPacked(checked_callee(name), tuple(_argument(a, name) for a in args))
@@ -71,24 +90,81 @@ def call_extern(dtype: Any, name: str, *args: Any) -> CallExtern:
             in libm and in libc.
         *args: a buffer becomes the address of its first element. Numbers are passed unchanged, so
             convert them to the types of the function's parameters.
+
+    Raises:
+        UserError: the name is not an identifier, or an argument is a text, or a tensor instead of a
+            buffer.
+
+    Source: TVM, tir.call_extern.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), name="A")
+        >>> def copy(ins, outs):
+        ...     return rc.call_extern("int64", "memcpy", outs[0], ins[0], rc.const(12, "int64"))
+        >>> B = rc.extern((3,), [A], copy, name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "copy"))
+        func copy(A: f32[3], B: f32[3] out) {
+          extern i64 memcpy(write(B), read(A), 12)
+        }
     """
     passed = tuple(_argument(a, name) for a in args)
     return _checked(CallExtern(checked_callee(name), as_dtype(dtype), passed))
 
 
 def call_pure_extern(dtype: Any, name: str, *args: Any) -> Expr:
-    """Return the result, of `dtype`, of a C function of numbers without side effects.
+    """Return the result of a C function of numbers without side effects, as an expression.
 
-    See `call_extern`.
+    Args:
+        dtype: the dtype of the result.
+        name: the symbol, found as for `call_extern`.
+        *args: numbers and expressions. They are passed unchanged, so convert them to the types of
+            the function's parameters.
+
+    Raises:
+        UserError: the name is not an identifier, or an argument is a text, a tensor or a buffer.
+
+    Source: TVM, tir.call_pure_extern.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), "float64", name="A")
+        >>> B = rc.compute((3,), lambda i: rc.call_pure_extern("float64", "cbrt", A[i]), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "roots"))
+        func roots(A: f64[3], B: f64[3] out) {
+          for i in range(3) {
+            B[i] = extern f64 cbrt(A[i])
+          }
+        }
     """
     passed = tuple(_argument(a, name) for a in args)
     return _checked(PureExtern(checked_callee(name), passed, as_dtype(dtype)))
 
 
 def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
-    """Return the intrinsic `name` of numbers.
+    """Return an intrinsic of refcomp as an expression.
 
-    Those of intrinsics on floats are converted to `dtype`.
+    Args:
+        dtype: the dtype. If it is a float, the operands are converted to it. The dtype of the
+            result follows from the operands.
+        name: the name in the table of `refcomp.ir.intrinsics`, such as `"exp"`, `"fma"`,
+            `"popcount"`.
+        *args: numbers and expressions.
+
+    Raises:
+        UserError: the intrinsic is unknown, or does not take so many operands or their dtype.
+
+    Source: TVM, tir.call_pure_intrin.
+
+    Example::
+
+        >>> x = rc.var("x", "float32")
+        >>> rc.call_pure_intrin("float64", "fma", x, x, 1.0)
+        fma(f64(x), f64(x), 1.0f64)
+        >>> rc.call_pure_intrin("float32", "cbrt", x)
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: unknown intrinsic 'cbrt'...
     """
     target = as_dtype(dtype)
     operands = [as_expr(a) for a in args]
@@ -104,9 +180,24 @@ def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
 
     Args:
         dtype: the dtype of the result.
-        name: the intrinsic, such as `llvm.fshl.i32`. If refcomp has the same function, that one is
-            used, on every target. Other intrinsics exist only on hosts.
-        *args: numbers. Python's own become `dtype`; others are passed unchanged.
+        name: the intrinsic, such as `llvm.fshl.i32`. If refcomp has the same function, that
+            function is used, on every target. Other intrinsics exist only on hosts.
+        *args: numbers and expressions. A Python number becomes `dtype`; others are passed
+            unchanged.
+
+    Raises:
+        UserError: the name does not begin with `llvm.`, or an argument is a text, a tensor or a
+            buffer.
+
+    Source: TVM, tir.call_llvm_pure_intrin; the LLVM Language Reference for each intrinsic.
+
+    Example::
+
+        >>> x = rc.var("x", "int32")
+        >>> rc.call_llvm_intrin("int32", "llvm.fshl.i32", x, x, 5)
+        extern i32 llvm.fshl.i32(x, x, 5i32)
+        >>> rc.call_llvm_intrin("int32", "llvm.ctpop.i32", x)
+        popcount(x)
     """
     target = as_dtype(dtype)
     operands = [_number(as_dtype(dtype), a, name) for a in args]

@@ -14,6 +14,7 @@ from refcomp.ir.view import BufferView
 from refcomp.te.tensor import as_dim, as_shape, scalar_dtype
 
 
+# house: allow-long (a manual page)
 def decl_buffer(
     shape: Any,
     dtype: Any = "float32",
@@ -25,19 +26,38 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> BufferView:
-    """Declare a buffer whose memory is bound later.
+    """Declare a buffer whose memory is bound later, for extern operations and tensor intrinsics.
 
     Args:
-        shape: ints, variables and expressions of them.
-        strides: elements between neighbours, one for each dimension. A variable is bound at each
-            use; anything else is a requirement.
+        shape: the extents: ints, int64 variables, and expressions of them.
+        dtype: a scalar dtype of the elements.
+        name: the name in the loop IR.
+        data: memory of the user's, which is refused.
+        strides: elements between neighbours, one for each dimension; row-major by default. A
+            variable is bound at each use; anything else is a requirement.
         elem_offset: elements before the first one, like `strides` a variable or a requirement.
+        scope: the memory: `"global"`, `"shared"` or `"local"`.
         data_alignment: bytes, a power of two, on which the declaring code relies; -1 for none.
         offset_factor: a factor of the offset on which the declaring code relies; 0 for none.
 
+    Returns:
+        A view of the buffer. `view[i, j]` reads an element, `view.vstore` writes one, and
+        `view.access_ptr("r")` is its address for a function that reads.
+
     Raises:
         UserError: an argument is not as described.
-        Unsupported: `data`, memory of the user's, is given.
+        Unsupported: `data` is given.
+
+    Source: TVM, tir.decl_buffer.
+
+    Example::
+
+        >>> ld = rc.var("ld")
+        >>> tile = rc.decl_buffer((4, 4), "float32", "tile", strides=[ld, 1], offset_factor=4)
+        >>> tile.shape, tile.strides, tile.elem_offset
+        ((4, 4), (ld, 1), tile.elem_offset)
+        >>> tile[1, 2], tile.vstore((1, 2), 0.0)
+        (tile[1, 2], tile[1, 2] = 0.0f32)
     """
     if data is not None:
         raise Unsupported(

@@ -69,6 +69,7 @@ class ExternOp(Operation):
         )
 
 
+# house: allow-long (a manual page)
 def extern(
     shape: Any,
     inputs: Sequence[Tensor],
@@ -87,13 +88,37 @@ def extern(
         fcompute: takes a view of a buffer for each input and each output, and returns a statement:
             `call_packed("name", ins[0], outs[0])`, `call_extern("int32", "name", ...)`, or the
             result of an ir_builder. Variables that it uses and does not bind are scalar arguments.
+        name: the name of the result.
         dtype: the dtype of the outputs, or a list of dtypes. The default is that of all inputs.
         in_buffers: views that the user declared (`decl_buffer`), one for each input.
         out_buffers: the same for the outputs.
-        tag: a label for schedules.
+        tag: a label for schedules; the default is that of the enclosing `tag_scope`.
 
     Returns:
         A tensor, or a list of tensors for several outputs.
+
+    Raises:
+        UserError: `fcompute` is not a function or returns another thing than a legal statement, a
+            declared view does not fit its tensor, or the dtype is missing where the inputs differ.
+
+    Source: TVM, te.extern.
+
+    Example::
+
+        >>> def write_squares(ins, outs):
+        ...     ib = rc.ir_builder.create()
+        ...     a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        ...     with ib.for_range(0, 4, name="i") as i:
+        ...         b[i] = a[i] * a[i]
+        ...     return ib.get()
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.extern((4,), [A], write_squares, name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "squares"))
+        func squares(A: f32[4], B: f32[4] out) {
+          for i in range(4) {
+            B[i] = A[i] * A[i]
+          }
+        }
     """
     checked_name(name, "a tensor")
     if not callable(fcompute):

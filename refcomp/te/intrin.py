@@ -61,6 +61,7 @@ class TensorIntrin:
         return f"tensor intrinsic {self.name}"
 
 
+# house: allow-long (a manual page)
 def decl_tensor_intrin(
     op: Operation | Tensor,
     fcompute: Callable[..., Any],
@@ -68,12 +69,15 @@ def decl_tensor_intrin(
     binds: Mapping[Tensor, BufferView] | None = None,
     default_buffer_params: Mapping[str, Any] | None = None,
 ) -> TensorIntrin:
-    """Declare the tensor intrinsic that computes the same as the compute `op`, of constant extents.
+    """Declare a tensor intrinsic: statements that have the same result as a compute.
+
+    The extents of the compute are constants. `s[T].tensorize(axis, intrin)` replaces loops by the
+    statements.
 
     Args:
-        op: the compute that defines the result.
-        fcompute: takes a view for each input and each output, and returns the statement, or three
-            statements (body, reset, update), None for each that does not exist.
+        op: the compute that defines the result, or its tensor.
+        fcompute: takes a list of input views and a list of output views, and returns the statement,
+            or three statements (body, reset, update), None for each that does not exist.
         name: the name in messages.
         binds: tensor -> the view that the user declared (`decl_buffer`, with `strides` and
             `offset_factor`). Other tensors get compact views.
@@ -81,6 +85,27 @@ def decl_tensor_intrin(
 
     Raises:
         UserError: `op` is not a compute of constant extents, or a statement is illegal.
+
+    Source: TVM, te.decl_tensor_intrin.
+
+    Example::
+
+        >>> a = rc.placeholder((4,), name="a")
+        >>> b = rc.compute((4,), lambda i: a[i] * 2.0, name="b")
+        >>> def call_double(ins, outs):
+        ...     return rc.call_extern("int32", "double_four", outs[0], ins[0])
+        >>> double_four = rc.decl_tensor_intrin(b.op, call_double, name="double_four")
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] * 2.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+        >>> s[B].tensorize(inner, double_four)
+        >>> print(rc.lower(s, [A, B], "double"))
+        func double(A: f32[8], B: f32[8] out) {
+          for i.outer in range(2) {
+            extern i32 double_four(update(B[i.outer * 4]), read(A[i.outer * 4]))
+          }
+        }
     """
     made = op.op if isinstance(op, Tensor) else op
     checked_name(name, "a tensor intrinsic")

@@ -101,12 +101,28 @@ class ComputeOp(Operation):
 def placeholder(
     shape: Any, dtype: Any = "float32", name: str = "placeholder"
 ) -> Tensor:
-    """Return a tensor that the caller provides.
+    """Return a tensor that the caller of the compiled function provides.
 
     Args:
-        shape: ints, variables and expressions of them.
-        dtype: the dtype of the elements.
+        shape: the extents: ints of at least 0, int64 variables, and expressions of them. A single
+            extent need not be in a tuple; `()` is a tensor of one element.
+        dtype: a scalar dtype of the elements.
         name: the name of the argument.
+
+    Raises:
+        UserError: a constant extent is negative, a symbolic extent is not int64, the dtype is
+            unknown or a vector, or the name is not a text.
+
+    Source: TVM, te.placeholder.
+
+    Example::
+
+        >>> n = rc.var("n")
+        >>> A = rc.placeholder((n, 4), "float16", name="A")
+        >>> A.shape, A.dtype, A.name
+        ((n, 4), DType(kind='float', bits=16, lanes=1), 'A')
+        >>> A[n - 1, 0]
+        TensorRead(A, n - 1, 0)
     """
     op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
     op.outputs = (
@@ -125,19 +141,38 @@ def compute(
     """Return the tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
     Args:
-        shape: ints, variables and expressions of them.
-        fcompute: takes one index variable for each dimension, and returns an expression, or a
-            tuple of expressions for several outputs of one shape. The names of its parameters
-            become the names of the axes. Parameters with a default are not indices.
+        shape: the extents: ints of at least 0, int64 variables, and expressions of them.
+        fcompute: takes one i64 index for each dimension, and returns an expression, or a tuple of
+            expressions for several outputs of one shape. Its parameters name the axes. Parameters
+            with a default are not indices.
         name: the name of the tensor.
         tag: a label for schedules; the default is that of the enclosing `tag_scope`.
         attrs: further data for schedules.
 
     Returns:
-        A tensor, or a list of tensors if `fcompute` returns a tuple.
+        A tensor of the expression's dtype, or a list of tensors if `fcompute` returns a tuple.
 
     Raises:
-        UserError: the expression is not one, or certainly reads beyond a tensor.
+        UserError: `fcompute` takes another number of indices, returns something else than
+            expressions, uses a reduction inside of an expression, or certainly reads beyond a
+            tensor.
+
+    Source: TVM, te.compute.
+
+    Example::
+
+        >>> A = rc.placeholder((4, 8), name="A")
+        >>> k = rc.reduce_axis((0, 8), name="k")
+        >>> B = rc.compute((4,), lambda i: rc.sum(A[i, k], axis=k), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "rows"))
+        func rows(A: f32[4, 8], B: f32[4] out) {
+          for i in range(4) {
+            B[i] = 0.0f32
+            for k in range(8) {
+              B[i] = B[i] + A[i, k]
+            }
+          }
+        }
     """
     dims = as_shape(shape)
     names = _axis_names(fcompute, len(dims), checked_name(name, "a tensor"))

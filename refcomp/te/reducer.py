@@ -63,11 +63,29 @@ def reduce_axis(dom: Any, name: str = "k") -> IterVar:
     """Return an axis to reduce over.
 
     Args:
-        dom: (begin, end), where end is exclusive, or an extent.
-        name: the name of the axis.
+        dom: (begin, end), where end is exclusive, or an extent. Both are ints, int64 variables or
+            expressions of them. An empty range gives the identity of the reduction.
+        name: the name of the axis, and of its loop.
 
     Raises:
-        UserError: `dom` has another form or a negative extent, or the name is not a string.
+        UserError: `dom` has another form or a negative extent, or the name is not a text.
+
+    Source: TVM, te.reduce_axis.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> k = rc.reduce_axis((2, 8), name="k")
+        >>> B = rc.compute((1,), lambda i: rc.max(A[k], axis=k), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "greatest"))
+        func greatest(A: f32[8], B: f32[1] out) {
+          for i in range(1) {
+            B[i] = -f32.inf
+            for k in range(2, extent=6) {
+              B[i] = max(B[i], A[k])
+            }
+          }
+        }
     """
     bounds = tuple(dom) if isinstance(dom, tuple | list) else (0, dom)
     if len(bounds) != 2:
@@ -157,15 +175,37 @@ def comm_reducer(
     """Return a reduction that the user defines.
 
     Args:
-        fcombine: combines two values, or two tuples of values.
-        fidentity: takes the dtypes and returns the identity.
+        fcombine: combines two values, or two tuples of values. It is a commutative monoid: the
+            order of combination is free unless a schedule fixes it.
+        fidentity: takes the dtypes as texts and returns the identity, or a tuple of identities.
         name: the name in messages.
 
     Returns:
-        A function `reducer(expr_or_tuple, axis=..., where=None)`.
+        A function `reducer(expr_or_tuple, axis=..., where=None)`. `axis` is a reduction axis or a
+        list of them, and `where` a condition for the elements that count.
 
     Raises:
         UserError: the combiner is not a commutative monoid. The message has numbers that show it.
+            The returned function raises it, once it knows the dtypes.
+
+    Source: TVM, te.comm_reducer.
+
+    Example::
+
+        >>> def later_greatest(a, b):
+        ...     return rc.select(a[1] >= b[1], a[0], b[0]), rc.maximum(a[1], b[1])
+        >>> def identity(index, value):
+        ...     return rc.const(-1, index), rc.min_value(value)
+        >>> argmax = rc.comm_reducer(later_greatest, identity, name="argmax")
+        >>> A = rc.placeholder((4,), name="A")
+        >>> k = rc.reduce_axis((0, 4), name="k")
+        >>> I, V = rc.compute((1,), lambda i: argmax((k.var, A[k]), axis=k), name="I")
+        >>> print(*rc.oracle.evaluate([I, V], {A: np.array([3, 9, 2, 1], "float32")}))
+        [1] [9.]
+        >>> rc.comm_reducer(lambda a, b: a - b, lambda dtype: rc.const(0, dtype))(A[k], axis=k)
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: the combiner ... is not a reduction...
     """
 
     def reduce(expr: Any, axis: Any = None, where: Any = None) -> Any:
@@ -189,28 +229,174 @@ def _arithmetic(expr: Any) -> Expr:
     return cast(I32, value) if value.dtype.is_bool else value
 
 
-def _standard(
-    name: str, cls: type[Any], identity: Callable[[DType], Expr]
-) -> Callable[..., Expr]:
-    def reduce(expr: Any, axis: Any = None, where: Any = None) -> Expr:
-        axes = _check_axes(axis, name)
-        value = _arithmetic(expr)
-        lhs = Var("lhs0", value.dtype)
-        rhs = Var("rhs0", value.dtype)
-        reducer = CommReducer(
-            name, (lhs,), (rhs,), (cls(lhs, rhs),), (identity(value.dtype),)
-        )
-        return _reduce(reducer, (value,), axes, where)[0]
-
-    reduce.__name__ = name
-    reduce.__doc__ = (
-        f"The {name} of `expr` over reduction `axis` (one or several), where `where` holds.\n\n"
-        "Over nothing it is the identity. The dtype is the expression's; bool becomes i32."
+def _reduce_with(
+    name: str,
+    combiner: type[Any],
+    identity: Callable[[DType], Expr],
+    *,
+    expr: Any,
+    axis: Any,
+    where: Any,
+) -> Expr:
+    axes = _check_axes(axis, name)
+    value = _arithmetic(expr)
+    lhs = Var("lhs0", value.dtype)
+    rhs = Var("rhs0", value.dtype)
+    reducer = CommReducer(
+        name, (lhs,), (rhs,), (combiner(lhs, rhs),), (identity(value.dtype),)
     )
-    return reduce
+    return _reduce(reducer, (value,), axes, where)[0]
 
 
-sum = _standard("sum", Add, lambda dtype: const(0, dtype))
-prod = _standard("prod", Mul, lambda dtype: const(1, dtype))
-max = _standard("max", Max, min_value)
-min = _standard("min", Min, max_value)
+def sum(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+    """Return the sum of `expr` over reduction axes, as the whole body of a compute.
+
+    Without iterations, the result is 0. Integers wrap. Floats round after each step.
+
+    Args:
+        expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
+            the result is that of the value.
+        axis: an axis of `reduce_axis`, or a list of such axes.
+        where: a condition. Iterations where it is false do not count; by default all count.
+
+    Raises:
+        UserError: `axis` is missing, named twice or not a reduction axis.
+
+    Source: TVM, te.sum.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 4), name="A")
+        >>> k = rc.reduce_axis((0, 4), name="k")
+        >>> B = rc.compute((2,), lambda i: rc.sum(A[i, k], axis=k), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "rows"))
+        func rows(A: f32[2, 4], B: f32[2] out) {
+          for i in range(2) {
+            B[i] = 0.0f32
+            for k in range(4) {
+              B[i] = B[i] + A[i, k]
+            }
+          }
+        }
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
+        [10. 10.]
+    """
+    return _reduce_with("sum", Add, _zero, expr=expr, axis=axis, where=where)
+
+
+def prod(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+    """Return the product of `expr` over reduction axes, as the whole body of a compute.
+
+    Without iterations, the result is 1. Integers wrap. Floats round after each step.
+
+    Args:
+        expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
+            the result is that of the value.
+        axis: an axis of `reduce_axis`, or a list of such axes.
+        where: a condition. Iterations where it is false do not count; by default all count.
+
+    Raises:
+        UserError: `axis` is missing, named twice or not a reduction axis.
+
+    Source: TVM, te.prod.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 4), name="A")
+        >>> k = rc.reduce_axis((0, 4), name="k")
+        >>> B = rc.compute((2,), lambda i: rc.prod(A[i, k], axis=k), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "rows"))
+        func rows(A: f32[2, 4], B: f32[2] out) {
+          for i in range(2) {
+            B[i] = 1.0f32
+            for k in range(4) {
+              B[i] = B[i] * A[i, k]
+            }
+          }
+        }
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
+        [24.  0.]
+    """
+    return _reduce_with("prod", Mul, _one, expr=expr, axis=axis, where=where)
+
+
+def max(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+    """Return the maximum of `expr` over reduction axes, as the whole body of a compute.
+
+    Without iterations, the result is the minimum of the dtype, -inf for floats. NaN propagates.
+
+    Args:
+        expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
+            the result is that of the value.
+        axis: an axis of `reduce_axis`, or a list of such axes.
+        where: a condition. Iterations where it is false do not count; by default all count.
+
+    Raises:
+        UserError: `axis` is missing, named twice or not a reduction axis. For two values, use
+            `maximum`.
+
+    Source: TVM, te.max.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 4), name="A")
+        >>> k = rc.reduce_axis((0, 4), name="k")
+        >>> B = rc.compute((2,), lambda i: rc.max(A[i, k], axis=k), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "rows"))
+        func rows(A: f32[2, 4], B: f32[2] out) {
+          for i in range(2) {
+            B[i] = -f32.inf
+            for k in range(4) {
+              B[i] = max(B[i], A[i, k])
+            }
+          }
+        }
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
+        [4. 5.]
+    """
+    return _reduce_with("max", Max, min_value, expr=expr, axis=axis, where=where)
+
+
+def min(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+    """Return the minimum of `expr` over reduction axes, as the whole body of a compute.
+
+    Without iterations, the result is the maximum of the dtype, inf for floats. NaN propagates.
+
+    Args:
+        expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
+            the result is that of the value.
+        axis: an axis of `reduce_axis`, or a list of such axes.
+        where: a condition. Iterations where it is false do not count; by default all count.
+
+    Raises:
+        UserError: `axis` is missing, named twice or not a reduction axis. For two values, use
+            `minimum`.
+
+    Source: TVM, te.min.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 4), name="A")
+        >>> k = rc.reduce_axis((0, 4), name="k")
+        >>> B = rc.compute((2,), lambda i: rc.min(A[i, k], axis=k), name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "rows"))
+        func rows(A: f32[2, 4], B: f32[2] out) {
+          for i in range(2) {
+            B[i] = f32.inf
+            for k in range(4) {
+              B[i] = min(B[i], A[i, k])
+            }
+          }
+        }
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
+        [1. 0.]
+    """
+    return _reduce_with("min", Min, max_value, expr=expr, axis=axis, where=where)
+
+
+def _zero(dtype: DType) -> Expr:
+    return const(0, dtype)
+
+
+def _one(dtype: DType) -> Expr:
+    return const(1, dtype)

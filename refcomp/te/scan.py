@@ -88,6 +88,7 @@ class ScanOp(Operation):
         return order
 
 
+# house: allow-long (a manual page)
 def scan(
     init: Any,
     update: Any,
@@ -105,13 +106,40 @@ def scan(
         state_placeholder: the placeholder that stands for the result in `update`, or a list.
         inputs: the other tensors that the update reads; optional.
         name: the name of the result.
-        tag: a label for schedules.
+        tag: a label for schedules; the default is that of the enclosing `tag_scope`.
 
     Returns:
         A tensor, or a list of tensors if lists are given.
 
     Raises:
-        UserError: an update reads a row that may not exist yet, or the shapes do not match.
+        UserError: an update reads a row of the state that is not proved to be an earlier one, or
+            the shapes or dtypes do not match.
+        Unsupported: another operation than a compute is between the state and the update.
+
+    Source: TVM, te.scan.
+
+    Example::
+
+        >>> X = rc.placeholder((5, 3), name="X")
+        >>> state = rc.placeholder((5, 3), name="state")
+        >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
+        >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+        >>> S = rc.scan(init, update, state, name="S")
+        >>> print(rc.lower(rc.create_schedule(S), [X, S], "prefix_sums"))
+        func prefix_sums(X: f32[5, 3], S: f32[5, 3] out) {
+          for t in range(1) {
+            for i in range(3) {
+              S[t, i] = X[0, i]
+            }
+          }
+          for S.idx in range(1, extent=4) {
+            for t in range(1) {
+              for i in range(3) {
+                S[S.idx, i] = S[S.idx - 1, i] + X[S.idx, i]
+              }
+            }
+          }
+        }
     """
     several = isinstance(state_placeholder, list | tuple)
     checked_name(name, "a tensor")

@@ -14,10 +14,27 @@ _CURRENT: ContextVar[str] = ContextVar("tag", default="")
 
 @contextmanager
 def tag_scope(tag: str) -> Iterator[None]:
-    """Tag the operations that this thread makes inside. It is also a decorator.
+    """Tag the operations that this thread makes inside the `with` block. It is also a decorator.
+
+    Schedules may choose by the tag, which is `tensor.op.tag`. A `tag=` of an operation overrides
+    it.
+
+    Args:
+        tag: a non-empty text.
 
     Raises:
-        UserError: another scope encloses this one. An operation has one tag.
+        UserError: another scope encloses this one, since an operation has one tag; or the tag is
+            not a text.
+
+    Source: TVM, te.tag_scope.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> with rc.tag_scope("elemwise"):
+        ...     B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> B.op.tag
+        'elemwise'
     """
     checked_name(tag, "a tag")
     outer = _CURRENT.get()

@@ -79,6 +79,21 @@ def thread_axis(dom: Any = None, tag: Any = None, name: str = "") -> IterVar:
 
     Raises:
         UserError: the tag is unknown, or the range is empty or does not begin at 0.
+
+    Source: TVM, te.thread_axis.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] * 2.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> print(rc.lower(s, [A, B], "double"))
+        func double(A: f32[8], B: f32[8] out) {
+          for threadIdx.x in range(8) threadIdx.x {
+            B[threadIdx.x] = A[threadIdx.x] * 2.0f32
+          }
+        }
     """
     if tag is None:
         dom, tag = None, dom
