@@ -6,9 +6,9 @@ The operations of a computation and the tensors between them form the dataflow g
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, overload
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
@@ -22,7 +22,9 @@ from refcomp.te.reducer import Reduce
 from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import (
     DATA_PARALLEL,
+    ExprLike,
     IterVar,
+    ShapeLike,
     Tensor,
     TensorRead,
     as_shape,
@@ -75,7 +77,7 @@ class ComputeOp(Operation):
     body: tuple[Expr, ...]
     tag: str = ""
     waits_for_scan: bool = False
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, object] = field(default_factory=dict)
     _inputs: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)
 
     @property
@@ -99,7 +101,7 @@ class ComputeOp(Operation):
 
 
 def placeholder(
-    shape: Any, dtype: Any = "float32", name: str = "placeholder"
+    shape: ShapeLike, dtype: object = "float32", name: str = "placeholder"
 ) -> Tensor:
     """Return a tensor that the caller of the compiled function provides.
 
@@ -131,13 +133,29 @@ def placeholder(
     return op.outputs[0]
 
 
+@overload
 def compute(
-    shape: Any,
-    fcompute: Callable[..., Any],
+    shape: ShapeLike,
+    fcompute: Callable[..., ExprLike],
+    name: str = ...,
+    tag: str = ...,
+    attrs: Mapping[str, object] | None = ...,
+) -> Tensor: ...
+@overload
+def compute(
+    shape: ShapeLike,
+    fcompute: Callable[..., Sequence[ExprLike]],
+    name: str = ...,
+    tag: str = ...,
+    attrs: Mapping[str, object] | None = ...,
+) -> list[Tensor]: ...
+def compute(
+    shape: ShapeLike,
+    fcompute: Callable[..., ExprLike | Sequence[ExprLike]],
     name: str = "compute",
     tag: str = "",
-    attrs: Mapping[str, Any] | None = None,
-) -> Any:
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor | list[Tensor]:
     """Return the tensor whose element at (i, j, ...) is fcompute(i, j, ...).
 
     Args:
@@ -178,8 +196,8 @@ def compute(
     names = _axis_names(fcompute, len(dims), checked_name(name, "a tensor"))
     axes = tuple(axis(n, 0, d, DATA_PARALLEL) for n, d in zip(names, dims, strict=True))
     value = fcompute(*(a.var for a in axes))
-    several = isinstance(value, tuple | list)
-    body = tuple(as_expr(v) for v in (value if several else (value,)))
+    values = value if isinstance(value, tuple | list) else (value,)
+    body = tuple(as_expr(v) for v in values)
     _check_body(body, name)
     op = ComputeOp(
         name, caller_line(), axes, body, tag_in_force(tag), attrs=dict(attrs or {})
@@ -188,10 +206,10 @@ def compute(
     rows = op.axis[0] if op.axis else None
     op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)
     op.outputs = tuple(Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body))
-    return list(op.outputs) if several else op.outputs[0]
+    return op.outputs[0] if values is not value else list(op.outputs)
 
 
-def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]:
+def _axis_names(fcompute: Callable[..., object], rank: int, name: str) -> list[str]:
     parameters = _parameters(fcompute, name)
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return [f"i{k}" for k in range(rank)]
@@ -204,7 +222,7 @@ def _axis_names(fcompute: Callable[..., Any], rank: int, name: str) -> list[str]
     return names
 
 
-def _parameters(fcompute: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+def _parameters(fcompute: Callable[..., object], name: str) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(fcompute).parameters.values())
     except (TypeError, ValueError) as error:  # not callable, or written in C

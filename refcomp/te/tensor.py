@@ -6,8 +6,11 @@ that exists only above the loop IR. Lowering replaces it by a BufferLoad or by t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
+
+import numpy as np
 
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
@@ -15,10 +18,16 @@ from refcomp.foundation.names import checked_name
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
 from refcomp.ir.node import node
+from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import THREAD_TAGS, VTHREAD
 from refcomp.te.tensor_operators import TensorOperators
+
+# What `as_expr` accepts. A NotANumber is an expression, an axis, or a tensor of rank 0.
+ExprLike = NotANumber | int | float | np.generic
+# What `as_shape` accepts: an extent alone is a shape of one dimension.
+ShapeLike = ExprLike | Sequence[ExprLike]
 
 DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
 ORDERED, OPAQUE = "ordered", "opaque"

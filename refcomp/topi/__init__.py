@@ -5,9 +5,12 @@
     C = topi.relu(topi.matmul(A, B))
     s = topi.schedule_llvm([C])
 
-A float operator's numpy meaning (`NAME_numpy` below the operator) is evaluated in f64 and rounded
-once: the value that compiled code, which rounds at every step, is held against. Integers wrap in
-both.
+An operator takes tensors and returns a tensor; `split` returns a list. Below each operator,
+`NAME_numpy` defines its meaning on arrays: floats are evaluated in f64 and rounded once. Compiled
+code rounds at every operation and may differ by these roundings. Integers wrap in both.
+
+Reading order: shapes.py (checks and extents), elementwise.py, broadcast.py, dense.py, softmax.py,
+conv2d.py and its kin, transform.py; then tags.py and the schedules in schedules/.
 """
 
 from refcomp.topi.batch_norm import batch_norm

@@ -1,13 +1,15 @@
-"""Batch normalization as it is at inference: a fixed affine map per channel.
+"""Batch normalization at inference: a fixed affine map of each channel.
 
-y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+    y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
+
+Reference: S. Ioffe and C. Szegedy, "Batch Normalization", ICML 2015, algorithm 2; ONNX
+BatchNormalization with training_mode = 0.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
@@ -18,6 +20,7 @@ from refcomp.topi.shapes import (
     extents,
     normalize_axis,
     require_extent,
+    require_float,
     require_rank,
     widen,
 )
@@ -34,28 +37,41 @@ def batch_norm(
     epsilon: float = 1e-5,
     axis: int = 1,
 ) -> Tensor:
-    """`data` normalized along the channel `axis`; the others have that axis' extent."""
-    if not data.dtype.is_float:
-        raise UserError(f"batch_norm takes a float tensor, {data.dtype} given")
+    """Return `data`, normalized along its channel axis.
+
+    NaN propagates. A negative variance + epsilon gives NaN; 0 gives an infinity, or NaN if also
+    x = mean.
+
+    Args:
+        data: floats of any shape [..., c, ...] with at least one dimension.
+        gamma: [c], the scale of each channel, of the dtype of `data`, as the next three.
+        beta: [c], the shift of each channel.
+        mean: [c], the mean that training found.
+        variance: [c], the variance that training found.
+        epsilon: added to the variance; rounded to its dtype.
+        axis: the axis of the channels; -1 is the last one.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` does not hold floats, the axis does not exist, or an extent is not c.
+    """
+    require_float(data, "batch_norm")
     place = normalize_axis(axis, data.ndim, "batch_norm")
-    for name, per_channel in (
-        ("gamma", gamma),
-        ("beta", beta),
-        ("mean", mean),
-        ("variance", variance),
-    ):
-        require_rank(per_channel, 1, "batch_norm", name)
-        require_extent(
-            extents(per_channel)[0], extents(data)[place], "batch_norm", name
-        )
+    channels = extents(data)[place]
+    parameters = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
+    for name, parameter in parameters.items():
+        require_rank(parameter, 1, "batch_norm", name)
+        require_extent(extents(parameter)[0], channels, "batch_norm", name)
 
     def element(*index: Expr) -> Expr:
         c = index[place]
+        # Not folded to one factor and one term: that rounds otherwise than frameworks do.
         deviation = maths.sqrt(variance[c] + const(epsilon, variance.dtype))
         return (data[index] - mean[c]) / deviation * gamma[c] + beta[c]
 
-    result: Tensor = compute(data.shape, element, name="batch_norm", tag=INJECTIVE)
-    return result
+    return compute(data.shape, element, name="batch_norm", tag=INJECTIVE)
 
 
 def batch_norm_numpy(
@@ -71,6 +87,5 @@ def batch_norm_numpy(
     shape = [1] * data.ndim
     shape[axis] = -1
     g, b, m, v = (widen(a).reshape(shape) for a in (gamma, beta, mean, variance))
-    return np.asarray((widen(data) - m) / np.sqrt(v + epsilon) * g + b).astype(
-        data.dtype
-    )
+    normalized = (widen(data) - m) / np.sqrt(v + epsilon)
+    return np.asarray(normalized * g + b, data.dtype)

@@ -1,13 +1,15 @@
 """Operators of two tensors that work element by element, with numpy's broadcasting.
 
-Both operands have one dtype, which is the result's too. Extents are matched from the last; the
-constant extent 1 is repeated, a symbolic one never is.
+Both operands have one dtype, which is also the result's. Shapes are aligned at the last axis. An
+extent that is the constant 1 is repeated; a symbolic extent never is. Integers wrap on overflow.
+Floats follow IEEE 754, so NaN propagates. An operand without elements gives a result without.
+
+Reference: ONNX Add, Sub, Mul and Div, and numpy's "General broadcasting rules".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -17,39 +19,50 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
-from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, broadcast_extents, extents, require_tensor
+from refcomp.te.tensor import ExprLike, Tensor
+from refcomp.topi.shapes import (
+    Array,
+    broadcast_extents,
+    extents,
+    is_same,
+    require_tensor,
+)
 from refcomp.topi.tags import INJECTIVE
 
 
 def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
-    """The element of `tensor` that broadcasting puts at `index` of the result."""
-    own = index[len(index) - tensor.ndim :]
-    sizes = extents(tensor)
-    return tensor[
-        tuple(0 if size == 1 else i for i, size in zip(own, sizes, strict=True))
-    ]
+    """Return the element of `tensor` that broadcasting puts at `index` of the result."""
+    aligned = index[len(index) - tensor.ndim :]
+    own: list[ExprLike] = []
+    for i, size in zip(aligned, extents(tensor), strict=True):
+        own.append(0 if is_same(size, 1) else i)
+    return tensor[tuple(own)]
 
 
 def combine_elements(
-    a: Tensor, b: Tensor, function: Callable[[Expr, Expr], Any], name: str
+    a: Tensor, b: Tensor, function: Callable[[Expr, Expr], Expr], name: str
 ) -> Tensor:
-    """The tensor of function(element of a, element of b), broadcast; UserError for two dtypes."""
+    """Return the tensor of function(element of a, element of b), broadcast.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+    """
     require_tensor(a, name)
     require_tensor(b, name)
     if a.dtype != b.dtype:
         raise UserError(f"{name}: the operands have dtypes {a.dtype} and {b.dtype}")
     shape = broadcast_extents(extents(a), extents(b), name)
 
-    def element(*index: Expr) -> Any:
-        return function(read_broadcast(a, index), read_broadcast(b, index))
+    def element(*index: Expr) -> Expr:
+        left = read_broadcast(a, index)
+        right = read_broadcast(b, index)
+        return function(left, right)
 
-    result: Tensor = compute(shape, element, name=name, tag=INJECTIVE)
-    return result
+    return compute(shape, element, name=name, tag=INJECTIVE)
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
-    """a + b; integers wrap."""
+    """Return a + b, broadcast, of any numeric dtype."""
     return combine_elements(a, b, lambda x, y: x + y, "add")
 
 
@@ -58,7 +71,7 @@ def add_numpy(a: Array, b: Array) -> Array:
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
-    """a - b; integers wrap."""
+    """Return a - b, broadcast, of any numeric dtype."""
     return combine_elements(a, b, lambda x, y: x - y, "subtract")
 
 
@@ -67,7 +80,7 @@ def subtract_numpy(a: Array, b: Array) -> Array:
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """a * b; integers wrap."""
+    """Return a * b, element by element, broadcast, of any numeric dtype."""
     return combine_elements(a, b, lambda x, y: x * y, "multiply")
 
 
@@ -76,7 +89,10 @@ def multiply_numpy(a: Array, b: Array) -> Array:
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
-    """a / b; integers truncate toward zero, and x / 0 is 0."""
+    """Return a / b, broadcast, of any numeric dtype.
+
+    Integers truncate toward zero, and x / 0 is 0.
+    """
     return combine_elements(a, b, maths.truncdiv, "divide")
 
 
@@ -84,17 +100,23 @@ def divide_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if as_dtype(a.dtype).is_float:
             return np.asarray(np.divide(a, b))
-        inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
-        return np.asarray(np.floor_divide(a, b) + inexact.astype(a.dtype))
+        # numpy rounds down. Truncation is one more where the exact quotient is a negative fraction.
+        is_inexact = np.remainder(a, b) != 0
+        is_negative = (a < 0) != (b < 0)
+        correction = (is_inexact & is_negative).astype(a.dtype)
+        return np.asarray(np.floor_divide(a, b) + correction)
 
 
 def scale(data: Tensor, factor: float) -> Tensor:
-    """Every element times `factor`, which is rounded to the dtype."""
+    """Return `data` times `factor`, which is rounded to the dtype of `data` first.
+
+    Raises:
+        UserError: `data` is not a tensor, or its integers cannot represent the factor.
+    """
     require_tensor(data, "scale")
-    result: Tensor = compute(
+    return compute(
         data.shape,
         lambda *index: data[index] * const(factor, data.dtype),
         name="scale",
         tag=INJECTIVE,
     )
-    return result

@@ -1,10 +1,16 @@
 """Two-dimensional convolution, with the channels second (conv2d) or last (conv2d_nhwc).
 
     y[n, o, i, j] = bias[o] + sum over (c, ky, kx) of x[n, c, row, column] * w[o, c, ky, kx]
-    row = i * stride + ky * dilation - padding, column likewise
+    row = i * stride + ky * dilation - padding, and column likewise with j and kx
 
-where x is 0 outside. With groups, output channel o reads only the input channels of its group.
-The layout with channels last and weights [ky, kx, in, out] lets vectors run over output channels.
+where x is 0 outside of the image. As in all frameworks, the kernel is not mirrored: strictly, this
+is a cross-correlation. With groups, an output channel reads only the input channels of its group.
+With channels last and weights [ky, kx, in, out], vectors run over output channels.
+
+A NaN reaches each output whose window holds it. An infinity times a padded or real zero is NaN. If
+no channel is summed up, the result is the bias, or 0.
+
+Reference: ONNX Conv.
 """
 
 from __future__ import annotations
@@ -25,41 +31,35 @@ from refcomp.topi.pad import Padding, check_padding, pad_numpy, pad_spatial
 from refcomp.topi.shapes import (
     Array,
     Extent,
+    Pair,
+    check_pair,
     extents,
     require_constant,
     require_extent,
+    require_one_dtype,
     require_rank,
     widen,
     window_extent,
 )
 from refcomp.topi.tags import CONV2D_NHWC, INJECTIVE, REDUCTION
 
-Pair = Sequence[int]
-
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The output's height and width, and how they are reached from the padded input."""
+    """The positions of all windows on the padded image."""
 
-    height: Extent
+    height: Extent  # of the output, in elements
     width: Extent
-    strides: tuple[int, int]
-    dilation: tuple[int, int]
+    strides: tuple[int, int]  # elements down and across, from one window to the next
+    dilation: tuple[int, int]  # the same, from one element of a window to the next
 
     def row(self, y: Expr, ky: Expr) -> Expr:
+        """Return the row of the padded image for row y of the output and row ky of the kernel."""
         return y * self.strides[0] + ky * self.dilation[0]
 
     def column(self, x: Expr, kx: Expr) -> Expr:
+        """Return the column likewise."""
         return x * self.strides[1] + kx * self.dilation[1]
-
-
-def _pair(value: Pair, what: str) -> tuple[int, int]:
-    if len(value) != 2 or any(v < 1 for v in value):
-        raise UserError(
-            f"conv2d: {what} {tuple(value)}",
-            remedy="give two numbers >= 1: down and across",
-        )
-    return value[0], value[1]
 
 
 def _window(
@@ -69,9 +69,9 @@ def _window(
     padding: Padding,
     dilation: Pair,
 ) -> _Window:
-    sy, sx = _pair(strides, "strides")
-    dy, dx = _pair(dilation, "dilation")
-    top, left, bottom, right = padding
+    sy, sx = check_pair(strides, "conv2d", "strides")
+    dy, dx = check_pair(dilation, "conv2d", "dilation")
+    top, left, bottom, right = check_padding(padding, "conv2d")
     height = window_extent(size[0], kernel[0], sy, dy, top, bottom)
     width = window_extent(size[1], kernel[1], sx, dx, left, right)
     return _Window(height, width, (sy, sx), (dy, dx))
@@ -82,9 +82,7 @@ def _check_operands(data: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     require_rank(weight, 4, "conv2d", "the weight")
     if bias is not None:
         require_rank(bias, 1, "conv2d", "the bias")
-    for other in (weight, bias):
-        if other is not None and other.dtype != data.dtype:
-            raise UserError(f"conv2d: dtypes {data.dtype} and {other.dtype} are mixed")
+    require_one_dtype("conv2d", data, weight, bias)
 
 
 def conv2d(
@@ -97,41 +95,64 @@ def conv2d(
     dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> Tensor:
-    """data [n, c, h, w], weight [o, c / groups, kh, kw], bias [o] -> [n, o, h', w']."""
+    """Return the convolution of images whose channels are the second axis.
+
+    Args:
+        data: [n, c, h, w], of any numeric dtype.
+        weight: [o, c / groups, kh, kw], of constant extents and of the dtype of `data`.
+        bias: [o], of the dtype of `data`; optional.
+        strides: elements down and across, from one window to the next.
+        padding: zeros added at the top, left, bottom and right.
+        dilation: elements down and across, from one element of a window to the next.
+        groups: number of groups into which the channels are divided.
+
+    Returns:
+        A tensor [n, o, h', w'] of the dtype of `data`. See `window_extent` for h' and w'.
+
+    Raises:
+        UserError: a rank, extent or dtype does not fit, or a window does not fit in the image.
+    """
     _check_operands(data, weight, bias)
     batch, channels, *size = extents(data)
-    out, depth, *kernel = (
-        require_constant(e, "conv2d: the weight's shape") for e in extents(weight)
-    )
+    # `depth` is the number of channels that an output channel reads.
+    out, depth, *kernel = _constant_extents(weight)
     if groups < 1 or out % groups:
         raise UserError(
             f"conv2d: {out} output channels do not divide into {groups} groups"
         )
     require_extent(channels, depth * groups, "conv2d", "the data's channel extent")
-    window = _window(size, kernel, strides, check_padding(padding, "conv2d"), dilation)
+    window = _window(size, kernel, strides, padding, dilation)
     padded = pad_spatial(data, padding, const(0, data.dtype), 2)
-    rc, ry, rx = (
-        reduce_axis(e, n)
-        for e, n in zip((depth, *kernel), ("rc", "ry", "rx"), strict=True)
-    )
+    rc = reduce_axis(depth, "rc")
+    ry = reduce_axis(kernel[0], "ry")
+    rx = reduce_axis(kernel[1], "rx")
 
     def element(n: Expr, o: Expr, y: Expr, x: Expr) -> Expr:
+        # With one group the quotient is 0.
         channel = rc.var if groups == 1 else o // (out // groups) * depth + rc
-        read = padded[n, channel, window.row(y, ry.var), window.column(x, rx.var)]
+        row = window.row(y, ry.var)
+        column = window.column(x, rx.var)
+        read = padded[n, channel, row, column]
         return reducer.sum(read * weight[o, rc, ry, rx], axis=[rc, ry, rx])
 
     shape = (batch, out, window.height, window.width)
-    result: Tensor = compute(shape, element, name="conv2d", tag=REDUCTION)
+    result = compute(shape, element, name="conv2d", tag=REDUCTION)
     return result if bias is None else _with_bias(result, bias, 1)
 
 
+def _constant_extents(weight: Tensor) -> list[int]:
+    sizes = extents(weight)
+    return [require_constant(size, "conv2d: the weight's shape") for size in sizes]
+
+
 def _with_bias(data: Tensor, bias: Tensor, axis: int) -> Tensor:
-    """`data` plus the element of `bias` that each channel, along `axis`, has."""
-    require_extent(extents(bias)[0], extents(data)[axis], "conv2d", "the bias' extent")
-    biased: Tensor = compute(
+    """Return `data` plus the element of `bias` [o] of each channel along `axis`."""
+    channels = extents(data)[axis]
+    require_extent(extents(bias)[0], channels, "conv2d", "the bias' extent")
+    # A compute of its own: a reduction must be the whole body of a compute.
+    return compute(
         data.shape, lambda *at: data[at] + bias[at[axis]], name="bias", tag=INJECTIVE
     )
-    return biased
 
 
 def conv2d_numpy(
@@ -147,18 +168,23 @@ def conv2d_numpy(
     x = pad_numpy(widen(data), padding, 0, 2)
     w = widen(weight)
     out, depth, *kernel = w.shape
-    span = [x.shape[2 + k] - dilation[k] * (kernel[k] - 1) - 1 for k in (0, 1)]
-    height, width = (span[k] // strides[k] + 1 for k in (0, 1))
+    # Where windows may start, in elements of the padded image: 0 ... last_y and 0 ... last_x.
+    last_y = x.shape[2] - dilation[0] * (kernel[0] - 1) - 1
+    last_x = x.shape[3] - dilation[1] * (kernel[1] - 1) - 1
+    height = last_y // strides[0] + 1
+    width = last_x // strides[1] + 1
     result = np.zeros((len(x), out, height, width), x.dtype)
     per_group = out // groups
+    # One element of the kernel at a time, for all windows at once.
     for o, ky, kx in np.ndindex(out, *kernel):
-        first = o // per_group * depth
-        rows = slice(ky * dilation[0], ky * dilation[0] + span[0] + 1, strides[0])
-        columns = slice(kx * dilation[1], kx * dilation[1] + span[1] + 1, strides[1])
-        seen = x[:, first : first + depth, rows, columns]
-        result[:, o] += (seen * w[o, :, ky, kx].reshape(-1, 1, 1)).sum(
-            axis=1, dtype=x.dtype
-        )
+        channel = o // per_group * depth
+        y = ky * dilation[0]
+        rows = slice(y, y + last_y + 1, strides[0])
+        first = kx * dilation[1]
+        columns = slice(first, first + last_x + 1, strides[1])
+        seen = x[:, channel : channel + depth, rows, columns]
+        products = seen * w[o, :, ky, kx].reshape(-1, 1, 1)
+        result[:, o] += products.sum(axis=1, dtype=x.dtype)
     if bias is not None:
         result += widen(bias).reshape(-1, 1, 1)
     return result.astype(data.dtype)
@@ -173,26 +199,38 @@ def conv2d_nhwc(
     padding: Padding = (0, 0, 0, 0),
     dilation: Pair = (1, 1),
 ) -> Tensor:
-    """data [n, h, w, c], weight [kh, kw, c, o], bias [o] -> [n, h', w', o]."""
+    """Return the convolution of images whose channels are the last axis.
+
+    Args:
+        data: [n, h, w, c], of any numeric dtype.
+        weight: [kh, kw, c, o], of constant extents and of the dtype of `data`.
+        bias: [o], of the dtype of `data`; optional.
+        strides: see `conv2d`, as `padding` and `dilation`.
+
+    Returns:
+        A tensor [n, h', w', o] of the dtype of `data`.
+
+    Raises:
+        UserError: as for `conv2d`.
+    """
     _check_operands(data, weight, bias)
     batch, *size, channels = extents(data)
-    *kernel, depth, out = (
-        require_constant(e, "conv2d: the weight's shape") for e in extents(weight)
-    )
+    *kernel, depth, out = _constant_extents(weight)
     require_extent(channels, depth, "conv2d", "the data's channel extent")
-    window = _window(size, kernel, strides, check_padding(padding, "conv2d"), dilation)
+    window = _window(size, kernel, strides, padding, dilation)
     padded = pad_spatial(data, padding, const(0, data.dtype), 1)
-    ry, rx, rc = (
-        reduce_axis(e, n)
-        for e, n in zip((*kernel, depth), ("ry", "rx", "rc"), strict=True)
-    )
+    ry = reduce_axis(kernel[0], "ry")
+    rx = reduce_axis(kernel[1], "rx")
+    rc = reduce_axis(depth, "rc")
 
     def element(n: Expr, y: Expr, x: Expr, o: Expr) -> Expr:
-        read = padded[n, window.row(y, ry.var), window.column(x, rx.var), rc]
+        row = window.row(y, ry.var)
+        column = window.column(x, rx.var)
+        read = padded[n, row, column, rc]
         return reducer.sum(read * weight[ry, rx, rc, o], axis=[ry, rx, rc])
 
     shape = (batch, window.height, window.width, out)
-    result: Tensor = compute(shape, element, name="conv2d", tag=CONV2D_NHWC)
+    result = compute(shape, element, name="conv2d", tag=CONV2D_NHWC)
     return result if bias is None else _with_bias(result, bias, 3)
 
 

@@ -1,4 +1,8 @@
-"""Products of matrices: gemm, with scaled and transposed operands, and matmul in batches."""
+"""Products of matrices: gemm, with scaled and transposed operands, and matmul in batches.
+
+Integers wrap on overflow. An empty sum is 0. A NaN in a row of a or in a column of b makes this row
+or column of the product NaN. So does an infinity that is multiplied by 0.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from refcomp.topi.shapes import (
     extents,
     is_same,
     require_extent,
+    require_one_dtype,
     require_rank,
     require_tensor,
     widen,
@@ -34,24 +39,46 @@ def gemm(
     trans_a: bool = False,
     trans_b: bool = False,
 ) -> Tensor:
-    """alpha * a @ b + beta * c, a and b transposed on request, c broadcast to the product."""
+    """Return alpha * (a @ b) + beta * c.
+
+    Reference: BLAS GEMM (J. Dongarra et al., "A Set of Level 3 Basic Linear Algebra Subprograms",
+    ACM TOMS 16, 1990); ONNX Gemm.
+
+    Args:
+        a: [m, k], or [k, m] if it is transposed, of any numeric dtype.
+        b: [k, n], or [n, k] if it is transposed, of the dtype of `a`.
+        c: a tensor that broadcasts to [m, n], of the dtype of `a`; optional.
+        alpha: the factor of the product, rounded to the dtype.
+        beta: the factor of `c`, rounded to the dtype. If it is 0, `c` is not read, as in BLAS: a
+            NaN of `c` does not propagate.
+        trans_a: True if `a` is transposed.
+        trans_b: True if `b` is transposed.
+
+    Returns:
+        A tensor [m, n] of the dtype of `a`.
+
+    Raises:
+        UserError: a rank, extent or dtype does not fit.
+    """
     require_rank(a, 2, "gemm", "a")
     require_rank(b, 2, "gemm", "b")
-    _require_one_dtype("gemm", a, b, c)
-    rows, depth = extents(a)[::-1] if trans_a else extents(a)
-    depth_b, columns = extents(b)[::-1] if trans_b else extents(b)
+    _check_dtypes("gemm", a, b, c)
+    rows, depth = reversed(extents(a)) if trans_a else extents(a)
+    depth_b, columns = reversed(extents(b)) if trans_b else extents(b)
     require_extent(depth_b, depth, "gemm", "the reduced extent of b")
     k = reduce_axis(depth, "k")
 
     def element(i: Expr, j: Expr) -> Expr:
         left = a[k, i] if trans_a else a[i, k]
-        return reducer.sum(left * (b[j, k] if trans_b else b[k, j]), axis=k)
+        right = b[j, k] if trans_b else b[k, j]
+        return reducer.sum(left * right, axis=k)
 
-    product: Tensor = compute((rows, columns), element, name="gemm", tag=REDUCTION)
+    product = compute((rows, columns), element, name="gemm", tag=REDUCTION)
     if alpha != 1:
         product = scale(product, alpha)
     if c is None or beta == 0:
         return product
+    # c may be smaller than the product, but must not make it larger.
     shape = broadcast_extents(extents(product), extents(c), "gemm")
     if len(shape) != 2 or not all(map(is_same, shape, (rows, columns))):
         raise UserError("gemm: c does not broadcast to the shape of the product")
@@ -70,15 +97,28 @@ def gemm_numpy(
 ) -> Array:
     left = widen(a.T if trans_a else a)
     right = widen(b.T if trans_b else b)
-    kind = left.dtype.type
+    kind = left.dtype.type  # a factor of this type keeps integers integers
     product = left @ right * kind(alpha)
     if c is not None and beta != 0:
         product = product + widen(c) * kind(beta)
-    return np.asarray(product).astype(a.dtype)
+    return np.asarray(product, a.dtype)
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """a [..., i, k] @ b [..., k, j] -> [..., i, j]; the leading extents broadcast."""
+    """Return the products of the matrices in the last two axes of a and b.
+
+    Reference: numpy.matmul and ONNX MatMul. Vectors are refused here.
+
+    Args:
+        a: [..., i, k], of any numeric dtype.
+        b: [..., k, j], of the dtype of `a`. The leading extents of a and b broadcast.
+
+    Returns:
+        A tensor [..., i, j] of the dtype of `a`.
+
+    Raises:
+        UserError: a rank, extent or dtype does not fit.
+    """
     require_tensor(a, "matmul")
     require_tensor(b, "matmul")
     if a.ndim < 2 or b.ndim < 2:
@@ -86,28 +126,27 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
             "matmul: an operand has fewer than two dimensions",
             remedy="reshape it to a matrix first",
         )
-    _require_one_dtype("matmul", a, b, None)
-    require_extent(extents(b)[-2], extents(a)[-1], "matmul", "the reduced extent of b")
-    batch = broadcast_extents(extents(a)[:-2], extents(b)[:-2], "matmul")
-    k = reduce_axis(extents(a)[-1], "k")
+    _check_dtypes("matmul", a, b)
+    *batch_a, rows, depth = extents(a)
+    *batch_b, depth_b, columns = extents(b)
+    require_extent(depth_b, depth, "matmul", "the reduced extent of b")
+    batch = broadcast_extents(batch_a, batch_b, "matmul")
+    k = reduce_axis(depth, "k")
 
     def element(*index: Expr) -> Expr:
         *outer, i, j = index
         left = read_broadcast(a, (*outer, i, k.var))
-        return reducer.sum(left * read_broadcast(b, (*outer, k.var, j)), axis=k)
+        right = read_broadcast(b, (*outer, k.var, j))
+        return reducer.sum(left * right, axis=k)
 
-    shape = (*batch, extents(a)[-2], extents(b)[-1])
-    result: Tensor = compute(shape, element, name="matmul", tag=REDUCTION)
-    return result
+    return compute((*batch, rows, columns), element, name="matmul", tag=REDUCTION)
 
 
 def matmul_numpy(a: Array, b: Array) -> Array:
-    return np.asarray(np.matmul(widen(a), widen(b))).astype(a.dtype)
+    return np.asarray(np.matmul(widen(a), widen(b)), a.dtype)
 
 
-def _require_one_dtype(operator: str, a: Tensor, b: Tensor, c: Tensor | None) -> None:
-    for other in (b, c):
-        if other is not None and other.dtype != a.dtype:
-            raise UserError(f"{operator}: dtypes {a.dtype} and {other.dtype} are mixed")
+def _check_dtypes(operator: str, a: Tensor, *others: Tensor | None) -> None:
+    require_one_dtype(operator, a, *others)
     if a.dtype.is_bool:
         raise UserError(f"{operator} takes numbers, bool given")

@@ -1,43 +1,35 @@
 """Operators of one tensor that work element by element.
 
-Each `x(data) -> Tensor` keeps shape and dtype; `x_numpy` beside it is what it means.
+Each takes a tensor of any shape, with or without elements, and returns a tensor of the same shape
+and dtype. NaN stays NaN. Reference: the ONNX operators of the same names.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, require_tensor, widen
+from refcomp.topi.shapes import Array, require_float, require_tensor, widen
 from refcomp.topi.tags import INJECTIVE
 
 
-def map_elements(data: Tensor, function: Callable[[Expr], Any], name: str) -> Tensor:
-    """The tensor of function(element) for each element of `data`."""
+def map_elements(data: Tensor, function: Callable[[Expr], Expr], name: str) -> Tensor:
+    """Return the tensor of function(element) for each element of `data`."""
     require_tensor(data, name)
-    result: Tensor = compute(
+    return compute(
         data.shape, lambda *index: function(data[index]), name=name, tag=INJECTIVE
     )
-    return result
-
-
-def _require_float(data: Tensor, operator: str) -> None:
-    require_tensor(data, operator)
-    if not data.dtype.is_float:
-        raise UserError(f"{operator} takes a float tensor, {data.dtype} given")
 
 
 def relu(data: Tensor) -> Tensor:
-    """max(x, 0); NaN stays NaN."""
+    """Return max(x, 0) for each element x, of any numeric dtype."""
     return map_elements(data, lambda x: maths.maximum(x, const(0, data.dtype)), "relu")
 
 
@@ -46,29 +38,38 @@ def relu_numpy(data: Array) -> Array:
 
 
 def sigmoid(data: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
-    _require_float(data, "sigmoid")
+    """Return 1 / (1 + exp(-x)) for each element x of a float tensor.
+
+    It is 0 at minus infinity, and 1 at infinity.
+    """
+    require_float(data, "sigmoid")
     return map_elements(data, maths.sigmoid, "sigmoid")
 
 
 def sigmoid_numpy(data: Array) -> Array:
+    # exp(-x) may overflow to infinity, which gives the right value: 0.
     with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-widen(data)))).astype(data.dtype)
+        power = np.exp(-widen(data))
+        return np.asarray(1 / (1 + power), data.dtype)
 
 
 def tanh(data: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
-    _require_float(data, "tanh")
+    """Return the hyperbolic tangent of each element of a float tensor."""
+    require_float(data, "tanh")
     return map_elements(data, maths.tanh, "tanh")
 
 
 def tanh_numpy(data: Array) -> Array:
-    return np.asarray(np.tanh(widen(data))).astype(data.dtype)
+    return np.asarray(np.tanh(widen(data)), data.dtype)
 
 
 def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) -> Tensor:
-    """min(max(x, minimum), maximum), the bounds rounded to a float dtype; NaN stays NaN."""
-    _require_float(data, "clip")
+    """Return min(max(x, minimum), maximum) for each element x of a float tensor.
+
+    The bounds are rounded to the dtype of `data` first. If minimum > maximum, each element becomes
+    the maximum.
+    """
+    require_float(data, "clip")
 
     def clipped(x: Expr) -> Expr:
         above = maths.maximum(x, const(minimum, data.dtype))
@@ -80,12 +81,14 @@ def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) ->
 def clip_numpy(
     data: Array, minimum: float = -math.inf, maximum: float = math.inf
 ) -> Array:
+    # Not np.clip: it leaves the order of the bounds open when minimum > maximum.
     kind = data.dtype.type
-    return np.asarray(np.minimum(np.maximum(data, kind(minimum)), kind(maximum)))
+    above = np.maximum(data, kind(minimum))
+    return np.asarray(np.minimum(above, kind(maximum)))
 
 
 def identity(data: Tensor) -> Tensor:
-    """The same elements in other memory."""
+    """Return a copy: the same elements in memory of their own, of any dtype."""
     return map_elements(data, lambda x: x, "identity")
 
 

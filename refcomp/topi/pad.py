@@ -1,4 +1,7 @@
-"""A border around the spatial axes, and what its numpy meaning is."""
+"""Padding of the two spatial axes with a constant, for convolutions and pooling.
+
+Reference: ONNX Pad with mode = "constant".
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from refcomp.te.tensor import Tensor
 from refcomp.topi.shapes import Array, Extent, extents
 from refcomp.topi.tags import PAD
 
-# How much is added (top, left, bottom, right), as ONNX orders it.
+# Elements added at the (top, left, bottom, right), in the order of ONNX.
 Padding = Sequence[int]
 
 
 def check_padding(padding: Padding, operator: str) -> tuple[int, int, int, int]:
-    """The padding as four ints; UserError for another number of them or a negative one."""
+    """Return the padding as four ints. Raise UserError unless it is four numbers >= 0."""
     if len(padding) != 4 or any(p < 0 for p in padding):
         raise UserError(
             f"{operator}: padding {tuple(padding)}",
@@ -30,35 +33,41 @@ def check_padding(padding: Padding, operator: str) -> tuple[int, int, int, int]:
 
 
 def pad_spatial(data: Tensor, padding: Padding, value: Expr, first_axis: int) -> Tensor:
-    """`data` with `value` around its axes `first_axis` (y) and `first_axis + 1` (x).
+    """Return `data` with `value` around its axes y and x, or `data` itself if nothing is added.
 
-    `data` itself when there is nothing to add.
+    Args:
+        data: a tensor of any dtype, with at least `first_axis` + 2 dimensions.
+        padding: elements to add: (top, left, bottom, right), each >= 0.
+        value: the value of the added elements, of the dtype of `data`.
+        first_axis: the axis y; `first_axis` + 1 is the axis x.
     """
     if not any(padding):
         return data
-    before, after = padding[:2], padding[2:]
-    places = (first_axis, first_axis + 1)
+    top, left, bottom, right = padding
+    borders = {first_axis: (top, bottom), first_axis + 1: (left, right)}
     shape: list[Extent] = list(extents(data))
-    for place, low, high in zip(places, before, after, strict=True):
-        shape[place] = shape[place] + (low + high)
+    for axis, (low, high) in borders.items():
+        shape[axis] = shape[axis] + (low + high)
 
     def element(*index: Expr) -> Expr:
         source = list(index)
         inside = []
-        for place, low, high in zip(places, before, after, strict=True):
-            source[place] = index[place] - low if low else index[place]
+        for axis, (low, high) in borders.items():
+            source[axis] = index[axis] - low if low else index[axis]
+            # Without a border on one side, no index lies beyond that side.
             if low:
-                inside.append(index[place] >= low)
+                inside.append(index[axis] >= low)
             if high:
-                inside.append(index[place] < data.shape[place] + low)
+                inside.append(index[axis] < data.shape[axis] + low)
+        # `if_then_else`, not `select`: elements outside must not be read.
         return maths.if_then_else(maths.all(*inside), data[tuple(source)], value)
 
-    result: Tensor = compute(shape, element, name="pad", tag=PAD)
-    return result
+    return compute(shape, element, name="pad", tag=PAD)
 
 
 def pad_numpy(data: Array, padding: Padding, value: float, first_axis: int) -> Array:
     top, left, bottom, right = padding
     widths = [(0, 0)] * data.ndim
-    widths[first_axis], widths[first_axis + 1] = (top, bottom), (left, right)
+    widths[first_axis] = (top, bottom)
+    widths[first_axis + 1] = (left, right)
     return np.pad(data, widths, constant_values=data.dtype.type(value))

@@ -1,14 +1,16 @@
-"""Pooling over two spatial axes: the greatest or the mean element of each window.
+"""Pooling over two spatial axes: the maximum or the mean of each window.
 
-`layout` is NCHW or NHWC. Padding never wins a maximum. Averages divide by the number of elements of
-the window, or, without `count_include_pad`, by the number of elements that are not padding.
+Data is [n, c, h, w] in the layout NCHW, or [n, h, w, c] in the layout NHWC. The result has the same
+dtype, and the extents h' and w' that `window_extent` computes. A NaN reaches the result of each
+window that holds it.
+
+Reference: ONNX MaxPool and AveragePool with ceil_mode = 0, and GlobalAveragePool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,43 +25,49 @@ from refcomp.topi.pad import Padding, check_padding, pad_numpy, pad_spatial
 from refcomp.topi.shapes import (
     Array,
     Extent,
+    Pair,
+    check_pair,
     extents,
     product,
+    require_float,
     require_rank,
-    require_tensor,
     widen,
     window_extent,
 )
 from refcomp.topi.tags import INJECTIVE, REDUCTION
 
-Pair = Sequence[int]
 _FIRST_SPATIAL_AXIS = {"NCHW": 2, "NHWC": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """One pooling: where the spatial axes are and how windows lie on them."""
+    """The windows of one pooling. Each pair is of the axes y and x, in elements."""
 
-    operator: str
-    axis: int
-    kernel: Pair
-    strides: Pair
+    operator: str  # its name, for messages
+    axis: int  # y, counted from 0; x is the next axis
+    kernel: Pair  # extents of a window
+    strides: Pair  # from one window to the next
     padding: Padding
-    dilation: Pair
+    dilation: Pair  # from one element of a window to the next
 
     def output_shape(self, shape: Sequence[Extent]) -> list[Extent]:
+        """Return the shape of the result for data of `shape`."""
         result = list(shape)
         for k in (0, 1):
             result[self.axis + k] = window_extent(
                 shape[self.axis + k],
-                *(self.kernel[k], self.strides[k], self.dilation[k]),
-                *(self.padding[k], self.padding[k + 2]),
+                kernel=self.kernel[k],
+                stride=self.strides[k],
+                dilation=self.dilation[k],
+                before=self.padding[k],
+                after=self.padding[k + 2],
             )
         return result
 
     def source(
         self, index: Sequence[Expr], steps: Sequence[IterVar]
     ) -> tuple[Expr, ...]:
+        """Return the index of element `steps` of window `index`, in the padded data."""
         source = list(index)
         for k in (0, 1):
             start = index[self.axis + k] * self.strides[k]
@@ -68,7 +76,7 @@ class _Pool:
 
 
 def first_spatial_axis(layout: str, operator: str) -> int:
-    """The axis of the rows; UserError for an unknown layout."""
+    """Return the axis y of a layout. Raise UserError for an unknown layout."""
     if layout not in _FIRST_SPATIAL_AXIS:
         raise UserError(
             f"{operator}: unknown layout {layout!r}", remedy="use NCHW or NHWC"
@@ -86,23 +94,17 @@ def _pool(
     dilation: Pair = (1, 1),
 ) -> _Pool:
     require_rank(data, 4, operator, "the data")
-    for name, pair in (
-        ("kernel", kernel),
-        ("strides", strides),
-        ("dilation", dilation),
-    ):
-        if len(pair) != 2 or any(p < 1 for p in pair):
-            raise UserError(
-                f"{operator}: {name} {tuple(pair)}",
-                remedy="give two numbers >= 1: down and across",
-            )
+    check_pair(kernel, operator, "kernel")
+    check_pair(strides, operator, "strides")
+    check_pair(dilation, operator, "dilation")
     axis = first_spatial_axis(layout, operator)
     checked = check_padding(padding, operator)
-    # A window of nothing but padding has no greatest element and no mean.
-    if any(checked[k] >= (kernel[k % 2] - 1) * dilation[k % 2] + 1 for k in range(4)):
-        raise UserError(
-            f"{operator}: padding {checked} is not less than the kernel's reach"
-        )
+    # A window of nothing but padding has no maximum and no mean.
+    for k, added in enumerate(checked):
+        if added >= (kernel[k % 2] - 1) * dilation[k % 2] + 1:
+            raise UserError(
+                f"{operator}: padding {checked} is not less than the kernel's reach"
+            )
     return _Pool(operator, axis, kernel, strides, checked, dilation)
 
 
@@ -110,14 +112,13 @@ def _reduce_windows(
     data: Tensor, pool: _Pool, reduction: Callable[..., Expr], padding_value: Expr
 ) -> Tensor:
     padded = pad_spatial(data, pool.padding, padding_value, pool.axis)
-    steps = [reduce_axis(k, n) for k, n in zip(pool.kernel, ("ry", "rx"), strict=True)]
-    result: Tensor = compute(
+    steps = [reduce_axis(pool.kernel[0], "ry"), reduce_axis(pool.kernel[1], "rx")]
+    return compute(
         pool.output_shape(extents(data)),
         lambda *index: reduction(padded[pool.source(index, steps)], axis=steps),
         name=pool.operator,
         tag=REDUCTION,
     )
-    return result
 
 
 def max_pool2d(
@@ -129,7 +130,19 @@ def max_pool2d(
     dilation: Pair = (1, 1),
     layout: str = "NCHW",
 ) -> Tensor:
-    """The greatest element of each window; NaN propagates."""
+    """Return the maximum of each window. Padding is never the maximum.
+
+    Args:
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype.
+        kernel: extents of a window down and across.
+        strides: elements down and across, from one window to the next.
+        padding: elements added at the top, left, bottom and right, each less than a window.
+        dilation: elements down and across, from one element of a window to the next.
+        layout: NCHW or NHWC.
+
+    Raises:
+        UserError: an argument is not as described, or a window does not fit in the data.
+    """
     pool = _pool("max_pool2d", data, layout, kernel, strides, padding, dilation)
     return _reduce_windows(data, pool, reducer.max, maths.min_value(data.dtype))
 
@@ -143,7 +156,7 @@ def max_pool2d_numpy(
     dilation: Pair = (1, 1),
     layout: str = "NCHW",
 ) -> Array:
-    is_float = data.dtype.kind not in "iu"
+    is_float = data.dtype.kind not in "iu"  # bfloat16 is of kind V
     least = -np.inf if is_float else np.iinfo(data.dtype).min
     windows = _windows(data, kernel, strides, padding, dilation, layout, least)
     return np.asarray(np.maximum.reduce(windows))
@@ -158,8 +171,23 @@ def avg_pool2d(
     count_include_pad: bool = False,
     layout: str = "NCHW",
 ) -> Tensor:
-    """The mean of each window, of a float tensor."""
-    _require_float(data, "avg_pool2d")
+    """Return the mean of each window.
+
+    The sum of a window is divided by the number of its elements. Padding, which is 0, counts only
+    with `count_include_pad`.
+
+    Args:
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
+        kernel: extents of a window down and across.
+        strides: elements down and across, from one window to the next.
+        padding: elements added at the top, left, bottom and right, each less than a window.
+        count_include_pad: True if padding counts as elements.
+        layout: NCHW or NHWC.
+
+    Raises:
+        UserError: an argument is not as described, or a window does not fit in the data.
+    """
+    require_float(data, "avg_pool2d")
     pool = _pool("avg_pool2d", data, layout, kernel, strides, padding)
     total = _reduce_windows(data, pool, reducer.sum, const(0, data.dtype))
     whole = const(float(kernel[0] * kernel[1]), data.dtype)
@@ -167,15 +195,15 @@ def avg_pool2d(
     def mean(*index: Expr) -> Expr:
         if count_include_pad or not any(pool.padding):
             return total[index] / whole
-        counts = [_inside(data, pool, k, index[pool.axis + k]) for k in (0, 1)]
-        return total[index] / (counts[0] * counts[1]).astype(data.dtype)
+        rows = _inside(data, pool, 0, index[pool.axis])
+        columns = _inside(data, pool, 1, index[pool.axis + 1])
+        return total[index] / (rows * columns).astype(data.dtype)
 
-    result: Tensor = compute(total.shape, mean, name="mean", tag=INJECTIVE)
-    return result
+    return compute(total.shape, mean, name="mean", tag=INJECTIVE)
 
 
 def _inside(data: Tensor, pool: _Pool, k: int, position: Expr) -> Expr:
-    """Return the number of elements along axis k that the window at `position` has in the data."""
+    """Return how many elements window `position` has along axis k (0 is y), without padding."""
     start = position * pool.strides[k] - pool.padding[k]
     end = maths.minimum(start + pool.kernel[k], data.shape[pool.axis + k])
     return end - maths.maximum(start, const(0, start.dtype))
@@ -190,54 +218,60 @@ def avg_pool2d_numpy(
     count_include_pad: bool = False,
     layout: str = "NCHW",
 ) -> Array:
+    def sums(array: Array) -> Array:
+        windows = _windows(array, kernel, strides, padding, (1, 1), layout, 0)
+        return np.asarray(np.add.reduce(windows))
+
     wide = widen(data)
-    shape = (kernel, strides, padding, (1, 1), layout, 0)
-    total = np.add.reduce(_windows(wide, *shape))
-    if count_include_pad:
-        return np.asarray(total / (kernel[0] * kernel[1])).astype(data.dtype)
-    return np.asarray(
-        total / np.add.reduce(_windows(np.ones_like(wide), *shape))
-    ).astype(data.dtype)
+    total = sums(wide)
+    # A sum of ones is the number of elements that are not padding.
+    count = kernel[0] * kernel[1] if count_include_pad else sums(np.ones_like(wide))
+    return np.asarray(total / count, data.dtype)
 
 
 def global_avg_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
-    """The mean of all elements of each channel; the spatial extents become 1."""
-    _require_float(data, "global_avg_pool2d")
+    """Return the mean of each channel of each image.
+
+    The result is NaN if h * w is 0.
+
+    Args:
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
+        layout: NCHW or NHWC.
+
+    Returns:
+        A tensor [n, c, 1, 1], or [n, 1, 1, c] in the layout NHWC, of the dtype of `data`.
+
+    Raises:
+        UserError: `data` has another rank or does not hold floats, or the layout is unknown.
+    """
+    require_float(data, "global_avg_pool2d")
     require_rank(data, 4, "global_avg_pool2d", "the data")
     axis = first_spatial_axis(layout, "global_avg_pool2d")
-    sizes = extents(data)[axis : axis + 2]
-    steps = [reduce_axis(size, n) for size, n in zip(sizes, ("ry", "rx"), strict=True)]
+    height, width = extents(data)[axis : axis + 2]
+    steps = [reduce_axis(height, "ry"), reduce_axis(width, "rx")]
 
     def total(*index: Expr) -> Expr:
         source = (*index[:axis], *steps, *index[axis + 2 :])
         return reducer.sum(data[source], axis=steps)
 
     shape = (*extents(data)[:axis], 1, 1, *extents(data)[axis + 2 :])
-    summed: Tensor = compute(shape, total, name="global_avg_pool2d", tag=REDUCTION)
-    elements = product(sizes)
-    count = (
-        const(float(elements), data.dtype) if isinstance(elements, int) else elements
+    summed = compute(shape, total, name="global_avg_pool2d", tag=REDUCTION)
+    count = product((height, width))
+    divisor = (
+        const(float(count), data.dtype)
+        if isinstance(count, int)
+        else cast(data.dtype, count)
     )
-    result: Tensor = compute(
-        shape,
-        lambda *index: summed[index] / cast(data.dtype, count),
-        name="mean",
-        tag=INJECTIVE,
+    return compute(
+        shape, lambda *index: summed[index] / divisor, name="mean", tag=INJECTIVE
     )
-    return result
 
 
 def global_avg_pool2d_numpy(data: Array, *, layout: str = "NCHW") -> Array:
     axis = first_spatial_axis(layout, "global_avg_pool2d")
     with np.errstate(invalid="ignore"):
         mean = widen(data).mean(axis=(axis, axis + 1), keepdims=True)
-    return np.asarray(mean).astype(data.dtype)
-
-
-def _require_float(data: Tensor, operator: str) -> None:
-    require_tensor(data, operator)
-    if not data.dtype.is_float:
-        raise UserError(f"{operator} takes a float tensor, {data.dtype} given")
+    return np.asarray(mean, data.dtype)
 
 
 def _windows(
@@ -248,15 +282,18 @@ def _windows(
     dilation: Pair,
     layout: str,
     padding_value: float,
-) -> list[Any]:
-    """For each place in a window, the array of what all windows have there."""
+) -> list[Array]:
+    """Return for each position in a window, the elements of all windows at that position."""
     axis = first_spatial_axis(layout, "pooling")
     padded = pad_numpy(data, padding, padding_value, axis)
-    reach = [padded.shape[axis + k] - dilation[k] * (kernel[k] - 1) for k in (0, 1)]
+    # The number of elements, along y and x, at which a window may start.
+    starts_y = padded.shape[axis] - dilation[0] * (kernel[0] - 1)
+    starts_x = padded.shape[axis + 1] - dilation[1] * (kernel[1] - 1)
     windows = []
     for ky, kx in np.ndindex(*kernel):
-        y, x = ky * dilation[0], kx * dilation[1]
-        rows = slice(y, y + reach[0], strides[0])
-        columns = slice(x, x + reach[1], strides[1])
+        y = ky * dilation[0]
+        x = kx * dilation[1]
+        rows = slice(y, y + starts_y, strides[0])
+        columns = slice(x, x + starts_x, strides[1])
         windows.append(padded[(*[slice(None)] * axis, rows, columns)])
     return windows

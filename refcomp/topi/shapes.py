@@ -1,12 +1,13 @@
-"""Arithmetic on extents: Python integers where they are known, expressions where they are not.
+"""Checks of operands, and arithmetic on extents, that several operators share.
 
-Every operator computes its output's shape here, so that known extents stay plain constants.
+An extent is a Python int if it is constant, else an expression. Each operator computes its output's
+shape here, so that constant extents stay constants. Each check raises UserError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +19,13 @@ from refcomp.te.tensor import Tensor
 
 Extent = int | Expr
 Array = np.ndarray[Any, np.dtype[Any]]
+# Two numbers of the spatial axes: down (along y) and across (along x).
+Pair = Sequence[int]
+_T = TypeVar("_T")
 
 
-def require_tensor(value: Any, operator: str) -> None:
-    """UserError for an operand that is not a tensor."""
+def require_tensor(value: object, operator: str) -> None:
+    """Raise UserError if an operand is not a tensor."""
     if not isinstance(value, Tensor):
         raise UserError(
             f"{operator} is applied to a {type(value).__name__}, not to a tensor",
@@ -29,14 +33,41 @@ def require_tensor(value: Any, operator: str) -> None:
         )
 
 
+def require_float(data: Tensor, operator: str) -> None:
+    """Raise UserError if an operand is not a tensor of floats."""
+    require_tensor(data, operator)
+    if not data.dtype.is_float:
+        raise UserError(f"{operator} takes a float tensor, {data.dtype} given")
+
+
+def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> None:
+    """Raise UserError if an operand has another dtype than the first one."""
+    for other in others:
+        if other is not None and other.dtype != first.dtype:
+            raise UserError(
+                f"{operator}: dtypes {first.dtype} and {other.dtype} are mixed"
+            )
+
+
+def check_pair(value: Pair, operator: str, what: str) -> tuple[int, int]:
+    """Return `value` as two ints. Raise UserError unless it is two numbers >= 1."""
+    if len(value) != 2 or any(v < 1 for v in value):
+        raise UserError(
+            f"{operator}: {what} {tuple(value)}",
+            remedy="give two numbers >= 1: down and across",
+        )
+    return value[0], value[1]
+
+
 def extents(tensor: Tensor) -> tuple[Extent, ...]:
-    """The tensor's extents; each is an int where it is constant."""
+    """Return the tensor's extents. Each is an int if it is constant."""
     return tuple(d.value if isinstance(d, IntImm) else d for d in tensor.shape)
 
 
 def is_same(a: Extent, b: Extent) -> bool:
     """Return True if two extents are known to be equal."""
     if isinstance(a, int) or isinstance(b, int):
+        # Not `a == b` alone: with an expression, that builds a comparison.
         return isinstance(a, int) and isinstance(b, int) and a == b
     return structurally_equal(a, b)
 
@@ -51,7 +82,7 @@ def require_constant(extent: Extent, what: str) -> int:
 
 
 def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
-    """UserError when the tensor has another rank."""
+    """Raise UserError if an operand is not a tensor of this rank."""
     require_tensor(tensor, operator)
     if tensor.ndim != rank:
         raise UserError(
@@ -60,21 +91,22 @@ def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
 
 
 def require_extent(actual: Extent, expected: Extent, operator: str, what: str) -> None:
-    """UserError when two extents are not known to be equal."""
+    """Raise UserError if two extents are not known to be equal."""
     if not is_same(actual, expected):
         shown = f"{_text(actual)} instead of {_text(expected)}"
         raise UserError(f"{operator}: {what} is {shown}")
 
 
 def _text(extent: Extent) -> str:
-    return (
-        str(extent) if isinstance(extent, int) else getattr(extent, "name", "symbolic")
-    )
+    if isinstance(extent, int):
+        return str(extent)
+    return getattr(extent, "name", "symbolic")
 
 
 def product(factors: Sequence[Extent]) -> Extent:
-    """The product of extents, the constant ones multiplied first."""
-    constant, result = 1, None
+    """Return the product of extents, with one constant factor, which stands last."""
+    constant = 1
+    result = None
     for factor in factors:
         if isinstance(factor, int):
             constant *= factor
@@ -88,48 +120,73 @@ def product(factors: Sequence[Extent]) -> Extent:
 def window_extent(
     size: Extent, kernel: int, stride: int, dilation: int, before: int, after: int
 ) -> Extent:
-    """Return the number of windows along an axis of `size` elements with the given padding."""
-    reach = before + after - dilation * (kernel - 1) - 1
+    """Return the number of windows along one axis.
+
+        floor((size + before + after - dilation * (kernel - 1) - 1) / stride) + 1
+
+    Reference: the ONNX specification of Conv, and of MaxPool with ceil_mode = 0.
+
+    Args:
+        size: elements along the axis, without padding.
+        kernel: elements of a window.
+        stride: elements from one window to the next.
+        dilation: elements from one element of a window to the next.
+        before: padding before the first element.
+        after: padding after the last element.
+
+    Raises:
+        UserError: `size` is constant and less than a window, padding included.
+    """
+    window = dilation * (kernel - 1) + 1
+    last_start = before + after - window
     if isinstance(size, int):
-        if size + reach < 0:
+        if size + last_start < 0:
             raise UserError(
-                f"a window of {dilation * (kernel - 1) + 1} does not fit in {size} elements "
+                f"a window of {window} does not fit in {size} elements "
                 f"with {before} + {after} of padding"
             )
-        return (size + reach) // stride + 1
-    if stride == 1 and reach == -1:
+        return (size + last_start) // stride + 1
+    # Padding that keeps the extent keeps the symbol, so that later operators see equal extents.
+    if stride == 1 and last_start == -1:
         return size
-    shifted = size + reach
+    shifted = size + last_start
     return (shifted if stride == 1 else shifted // stride) + 1
 
 
 def broadcast_extents(
     a: Sequence[Extent], b: Sequence[Extent], operator: str
 ) -> tuple[Extent, ...]:
-    """The shape of an elementwise operation on shapes a and b, by numpy's rules.
+    """Return the shape of an elementwise operation on shapes a and b, by numpy's rules.
 
-    UserError when two extents differ and neither is the constant 1.
+    Raises:
+        UserError: two extents are not known to be equal, and neither is the constant 1.
     """
     rank = max(len(a), len(b))
-    pairs = zip(_fill(a, rank), _fill(b, rank), strict=True)
-    return tuple(_broadcast_pair(x, y, operator) for x, y in pairs)
+    padded_a = (*[1] * (rank - len(a)), *a)
+    padded_b = (*[1] * (rank - len(b)), *b)
+    shape = []
+    for x, y in zip(padded_a, padded_b, strict=True):
+        if is_same(x, 1):
+            shape.append(y)
+            continue
+        # A symbolic extent may be 1 at run time; it is not repeated then.
+        if not is_same(y, 1):
+            require_extent(y, x, operator, "an extent of the second operand")
+        shape.append(x)
+    return tuple(shape)
 
 
-def _fill(shape: Sequence[Extent], rank: int) -> tuple[Extent, ...]:
-    return (*[1] * (rank - len(shape)), *shape)
-
-
-def _broadcast_pair(a: Extent, b: Extent, operator: str) -> Extent:
-    if isinstance(a, int) and a == 1:
-        return b
-    if isinstance(b, int) and b == 1:
-        return a
-    require_extent(b, a, operator, "an extent of the second operand")
-    return a
+def replace_entry(entries: Sequence[_T], place: int, entry: _T) -> tuple[_T, ...]:
+    """Return an index or a shape with another entry at `place`."""
+    return (*entries[:place], entry, *entries[place + 1 :])
 
 
 def normalize_axis(axis: int, rank: int, operator: str) -> int:
-    """`axis` counted from 0; UserError when it is out of range."""
+    """Return `axis`, which may be negative, counted from 0.
+
+    Raises:
+        UserError: the axis is not one of -rank, ..., rank - 1.
+    """
     if not -rank <= axis < rank:
         raise UserError(
             f"{operator}: axis {axis} is out of range for {rank} dimensions"
@@ -138,5 +195,5 @@ def normalize_axis(axis: int, rank: int, operator: str) -> int:
 
 
 def widen(array: Array) -> Array:
-    """A float array as f64, so that a meaning rounds once; any other array as it is."""
+    """Return a float array as f64, so that a numpy meaning rounds once, and others unchanged."""
     return array.astype(np.float64) if as_dtype(array.dtype).is_float else array

@@ -1,4 +1,8 @@
-"""Softmax: exp(x) divided by its sum along an axis, shifted so that nothing overflows."""
+"""Softmax: exp(x) divided by its sum along an axis, shifted so that nothing overflows.
+
+Reference: P. Blanchard, D. J. Higham and N. J. Higham, "Accurately computing the log-sum-exp and
+softmax functions", IMA Journal of Numerical Analysis 41, 2021; ONNX Softmax since opset 13.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,21 @@ from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
 
 
 def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
-    """exp(x - max) / sum of exp(x - max) along `axis`, of a float tensor."""
+    """Return exp(x - m) / sum of exp(x - m) along `axis`, where m is the maximum along it.
+
+    A NaN or an infinity makes all values along the axis NaN; minus infinity gives 0, unless all
+    values are minus infinity. An axis of extent 0 gives a result without elements.
+
+    Args:
+        data: floats of any shape with at least one dimension.
+        axis: the axis to sum along; -1 is the last one.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` does not hold floats or has no dimension, or the axis does not exist.
+    """
     require_tensor(data, "softmax")
     if not data.dtype.is_float or not data.ndim:
         raise UserError(
@@ -24,49 +42,49 @@ def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
         )
     place = normalize_axis(axis, data.ndim, "softmax")
     sizes = extents(data)
-    rest = (*sizes[:place], *sizes[place + 1 :])
+    reduced_shape = (*sizes[:place], *sizes[place + 1 :])
 
-    def along(index: tuple[Expr, ...], position: Expr) -> tuple[Expr, ...]:
+    def insert(index: tuple[Expr, ...], position: Expr) -> tuple[Expr, ...]:
         return (*index[:place], position, *index[place:])
 
-    def without(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def remove(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return (*index[:place], *index[place + 1 :])
 
     k = reduce_axis(sizes[place], "k")
     r = reduce_axis(sizes[place], "r")
-    greatest: Tensor = compute(
-        rest,
-        lambda *index: reducer.max(data[along(index, k.var)], axis=k),
+    greatest = compute(
+        reduced_shape,
+        lambda *index: reducer.max(data[insert(index, k.var)], axis=k),
         name="greatest",
         tag=REDUCTION,
     )
-    power: Tensor = compute(
+    # No exponent is above 0, and one is 0: the sum is at least 1 and cannot overflow.
+    power = compute(
         sizes,
-        lambda *index: maths.exp(data[index] - greatest[without(index)]),
+        lambda *index: maths.exp(data[index] - greatest[remove(index)]),
         name="power",
         tag=SHARED,
     )
-    total: Tensor = compute(
-        rest,
-        lambda *index: reducer.sum(power[along(index, r.var)], axis=r),
+    total = compute(
+        reduced_shape,
+        lambda *index: reducer.sum(power[insert(index, r.var)], axis=r),
         name="total",
         tag=REDUCTION,
     )
-    result: Tensor = compute(
+    return compute(
         sizes,
-        lambda *index: power[index] / total[without(index)],
+        lambda *index: power[index] / total[remove(index)],
         name="softmax",
         tag=INJECTIVE,
     )
-    return result
 
 
 def softmax_numpy(data: Array, *, axis: int = -1) -> Array:
     wide = widen(data)
-    if not wide.size:
+    if not wide.size:  # numpy has no maximum of nothing
         return data.copy()
+    # Infinity - infinity is an invalid operation, and its result is the NaN that is wanted.
     with np.errstate(invalid="ignore"):
         power = np.exp(wide - wide.max(axis=axis, keepdims=True))
-        return np.asarray(power / power.sum(axis=axis, keepdims=True)).astype(
-            data.dtype
-        )
+        result = power / power.sum(axis=axis, keepdims=True)
+    return np.asarray(result, data.dtype)

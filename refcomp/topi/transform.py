@@ -1,7 +1,12 @@
-"""Operators that only move elements: reshape, flatten, transpose, concatenate, split."""
+"""Operators that only move elements: reshape, flatten, transpose, concatenate, split.
+
+They take tensors of any dtype, with or without elements, and keep each element to the bit, NaNs
+included. Reference: the ONNX operators Reshape, Flatten, Transpose, Concat and Split.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
@@ -10,7 +15,6 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm, Mul
-from refcomp.ir.promotion import as_expr
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor, as_dim
@@ -21,6 +25,7 @@ from refcomp.topi.shapes import (
     is_same,
     normalize_axis,
     product,
+    replace_entry,
     require_constant,
     require_extent,
     require_tensor,
@@ -29,33 +34,39 @@ from refcomp.topi.tags import INJECTIVE
 
 
 def reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:
-    """The same elements in row-major order in another shape.
+    """Return the same elements, in row-major order, in another shape.
 
-    In `shape`, 0 stands for the input's extent at that place and one -1 for what is left.
+    Args:
+        data: a tensor of any rank.
+        shape: the extents of the result. 0 stands for the extent of `data` at the same position, as
+            in ONNX with allowzero = 0. One extent may be -1: it follows from the number of
+            elements.
+
+    Raises:
+        UserError: `shape` is ill-formed, or has another number of elements than `data`. Symbolic
+            extents must be the same factors.
     """
-    given = extents(data)
-    return _reshape_to(data, _resolve(given, shape), "reshape")
+    return _reshape_to(data, _resolve(extents(data), shape), "reshape")
 
 
 def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
-    kept = [data.shape[k] if dim == 0 else dim for k, dim in enumerate(shape)]
-    if -1 in kept and not data.size:
-        # numpy cannot infer -1 from an array without elements.
-        known = [
-            data.shape[k]
-            for k, dim in enumerate(shape)
-            if dim == 0 and data.shape[k] == 0
-        ]
-        given = list(data.shape)
-        for extent in known:
-            given.remove(extent)
-        others = [dim for k, dim in enumerate(kept) if dim != -1 and shape[k] != 0]
-        left = int(np.prod(given)) // max(1, int(np.prod(others)))
-        kept[kept.index(-1)] = left
-    return data.reshape(kept).copy()
+    wanted = [data.shape[k] if dim == 0 else dim for k, dim in enumerate(shape)]
+    if -1 in wanted and not data.size:
+        # numpy cannot infer -1 from an array without elements. `_quotient` cancels the extents
+        # that 0 keeps, so an extent of 0 leaves the others to divide.
+        whole = list(data.shape)
+        part = 1
+        for dim, extent in zip(shape, wanted, strict=True):
+            if dim == 0 and extent == 0:
+                whole.remove(0)
+            elif dim > 0:
+                part *= dim
+        wanted[wanted.index(-1)] = math.prod(whole) // part
+    return data.reshape(wanted).copy()
 
 
 def _resolve(given: Sequence[Extent], shape: Sequence[int]) -> list[Extent]:
+    """Return the extents for which `shape` stands (see `reshape`)."""
     if any(dim < -1 for dim in shape) or list(shape).count(-1) > 1:
         raise UserError(
             f"reshape: {tuple(shape)} is not a shape",
@@ -74,7 +85,7 @@ def _resolve(given: Sequence[Extent], shape: Sequence[int]) -> list[Extent]:
 
 
 def _factors(shape: Sequence[Extent]) -> tuple[int, Counter[Expr]]:
-    """The constant and the symbolic factors of the product of `shape`."""
+    """Return the constant factor of the product of `shape`, and how often each symbol occurs."""
     constant = 1
     symbols = Counter[Expr]()
     pending = list(shape)
@@ -90,16 +101,17 @@ def _factors(shape: Sequence[Extent]) -> tuple[int, Counter[Expr]]:
 
 
 def _quotient(whole: Sequence[Extent], part: Sequence[Extent]) -> Extent:
-    """Return the product of `whole` divided by that of `part`, which must divide it."""
+    """Return the product of `whole` divided by the product of `part`."""
     a, symbols = _factors(whole)
-    b, others = _factors(part)
-    if others - symbols or not b or a % b:
+    b, divisors = _factors(part)
+    if divisors - symbols or not b or a % b:
         raise UserError("reshape: the extent for -1 would not be an integer")
-    return product([*(symbols - others).elements(), a // b])
+    remaining = symbols - divisors
+    return product([*remaining.elements(), a // b])
 
 
 def _require_same_size(given: Sequence[Extent], wanted: Sequence[Extent]) -> None:
-    if 0 in given and 0 in wanted:
+    if 0 in given and 0 in wanted:  # no elements, whatever the other extents are
         return
     if _factors(given) != _factors(wanted):
         raise UserError(
@@ -108,14 +120,12 @@ def _require_same_size(given: Sequence[Extent], wanted: Sequence[Extent]) -> Non
 
 
 def _shown(shape: Sequence[Extent]) -> str:
-    return " * ".join(
-        str(e) if isinstance(e, int) else getattr(e, "name", "?") for e in shape
-    )
+    return " * ".join(str(getattr(extent, "name", extent)) for extent in shape)
 
 
 def _reshape_to(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:
     given = extents(data)
-    # Leading extents that stay need no arithmetic: the batch, as a rule.
+    # Leading extents that stay, usually the batch, need no quotients and remainders.
     same = 0
     while same < min(len(given), len(shape)) and is_same(given[same], shape[same]):
         same += 1
@@ -124,35 +134,49 @@ def _reshape_to(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:
         position = _linear(index[same:], shape[same:])
         return data[(*index[:same], *_unravel(position, given[same:]))]
 
-    result: Tensor = compute(shape, element, name=name, tag=INJECTIVE)
-    return result
+    return compute(shape, element, name=name, tag=INJECTIVE)
 
 
 def _linear(index: Sequence[Expr], shape: Sequence[Extent]) -> Expr:
+    """Return the row-major position of `index` in a tensor of `shape`."""
     position = as_dim(0)
     for i, extent in zip(index, shape, strict=True):
-        if not (isinstance(extent, int) and extent == 1):
+        if not is_same(extent, 1):
             position = position * extent + i
     return position
 
 
 def _unravel(position: Expr, shape: Sequence[Extent]) -> list[Expr]:
+    """Return the index of the row-major `position`: the inverse of `_linear`."""
     index: list[Expr] = []
+    is_first = True  # of the extents that are not 1: its quotient is in range already
     for k, extent in enumerate(shape):
-        if isinstance(extent, int) and extent == 1:
+        if is_same(extent, 1):
             index.append(as_dim(0))
             continue
-        inner = product(shape[k + 1 :])
-        outer = (
-            position if is_same(inner, 1) else maths.floordiv(position, as_dim(inner))
-        )
-        leads = all(is_same(e, 1) for e in shape[:k])
-        index.append(outer if leads else maths.floormod(outer, as_dim(extent)))
+        # Elements from one index along this axis to the next.
+        stride = product(shape[k + 1 :])
+        quotient = position
+        if not is_same(stride, 1):
+            quotient = maths.floordiv(position, as_dim(stride))
+        if not is_first:
+            quotient = maths.floormod(quotient, as_dim(extent))
+        index.append(quotient)
+        is_first = False
     return index
 
 
 def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
-    """A matrix: the extents before `axis` multiplied, then those from it on."""
+    """Return the same elements, in row-major order, as a matrix.
+
+    Args:
+        data: a tensor of any rank.
+        axis: the first axis that goes to the columns, -rank ... rank. The axes before it go to the
+            rows. The product of no extents is 1.
+
+    Raises:
+        UserError: `data` is not a tensor, or the axis is out of range.
+    """
     require_tensor(data, "flatten")
     if not -data.ndim <= axis <= data.ndim:
         raise UserError(
@@ -160,31 +184,35 @@ def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
         )
     place = axis + data.ndim if axis < 0 else axis
     sizes = extents(data)
-    return _reshape_to(
-        data, (product(sizes[:place]), product(sizes[place:])), "flatten"
-    )
+    shape = (product(sizes[:place]), product(sizes[place:]))
+    return _reshape_to(data, shape, "flatten")
 
 
 def flatten_numpy(data: Array, *, axis: int = 1) -> Array:
     place = axis + data.ndim if axis < 0 else axis
-    rows = int(np.prod(data.shape[:place]))
-    return data.reshape(rows, int(np.prod(data.shape[place:]))).copy()
+    rows = math.prod(data.shape[:place])
+    columns = math.prod(data.shape[place:])
+    return data.reshape(rows, columns).copy()
 
 
 def transpose(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    """Permute the axes: axis k of the result is axis axes[k] of the input."""
+    """Return `data` with permuted axes: axis k of the result is axis axes[k] of `data`.
+
+    Raises:
+        UserError: `axes` is not a permutation of 0, ..., rank - 1.
+    """
     if sorted(axes) != list(range(data.ndim)):
         raise UserError(
             f"transpose: {tuple(axes)} is not a permutation of the axes of {data.ndim} dimensions"
         )
+    # The inverse permutation: axis k of the input is axis places[k] of the result.
     places = [list(axes).index(k) for k in range(data.ndim)]
-    result: Tensor = compute(
-        tuple(data.shape[a] for a in axes),
+    return compute(
+        tuple(data.shape[axis] for axis in axes),
         lambda *index: data[tuple(index[place] for place in places)],
         name="transpose",
         tag=INJECTIVE,
     )
-    return result
 
 
 def transpose_numpy(data: Array, *, axes: Sequence[int]) -> Array:
@@ -192,33 +220,40 @@ def transpose_numpy(data: Array, *, axes: Sequence[int]) -> Array:
 
 
 def concatenate(*tensors: Tensor, axis: int) -> Tensor:
-    """The tensors one after the other along `axis`, where their extents are constant."""
+    """Return the tensors one after the other along `axis`.
+
+    Args:
+        *tensors: one or more tensors of one dtype and rank. Their extents along `axis` are
+            constant; all other extents are equal.
+        axis: the axis along which they are joined; -1 is the last one.
+
+    Raises:
+        UserError: a dtype, rank or extent does not fit, or the axis does not exist.
+    """
     first = tensors[0]
     place = normalize_axis(axis, first.ndim, "concatenate")
     for k, other in enumerate(tensors):
         _check_part(first, other, place, f"operand {k}")
-    sizes = [
-        require_constant(extents(t)[place], "concatenate: the joined extent")
-        for t in tensors
-    ]
-    ends = list(accumulate(sizes))
-    shape = (*extents(first)[:place], ends[-1], *extents(first)[place + 1 :])
+    end = 0
+    parts = []  # (tensor, begin, end) along the axis, without those that have no elements
+    for tensor in tensors:
+        size = extents(tensor)[place]
+        begin = end
+        end += require_constant(size, "concatenate: the joined extent")
+        if end > begin:
+            parts.append((tensor, begin, end))
+    shape = replace_entry(extents(first), place, end)
 
     def element(*index: Expr) -> Expr:
         i = index[place]
-        parts = [
-            t[(*index[:place], i - (e - s), *index[place + 1 :])]
-            for t, s, e in zip(tensors, sizes, ends, strict=True)
-            if s
-        ]
-        bounds = [end for size, end in zip(sizes, ends, strict=True) if size]
-        value = as_expr(parts[-1]) if parts else first[index]
-        for part, end in zip(reversed(parts[:-1]), reversed(bounds[:-1]), strict=True):
-            value = maths.if_then_else(i < end, part, value)
-        return value
+        value: Expr | None = None
+        # From the last part on: each earlier one is chosen below its end.
+        for tensor, begin, end in reversed(parts):
+            read = tensor[replace_entry(index, place, i - begin)]
+            value = read if value is None else maths.if_then_else(i < end, read, value)
+        return first[index] if value is None else value
 
-    result: Tensor = compute(shape, element, name="concatenate", tag=INJECTIVE)
-    return result
+    return compute(shape, element, name="concatenate", tag=INJECTIVE)
 
 
 def _check_part(first: Tensor, other: Tensor, place: int, what: str) -> None:
@@ -237,7 +272,16 @@ def concatenate_numpy(*arrays: Array, axis: int) -> Array:
 
 
 def split(data: Tensor, *, axis: int, sizes: Sequence[int]) -> list[Tensor]:
-    """Parts of the given sizes, one after the other along `axis`, whose extent is their sum."""
+    """Return consecutive parts of `data` along `axis`.
+
+    Args:
+        data: a tensor whose extent along `axis` is constant.
+        axis: the axis that is divided; -1 is the last one.
+        sizes: the extents of the parts along the axis, which add up to the extent of `data`.
+
+    Raises:
+        UserError: the sizes are negative or do not add up, or the axis does not exist.
+    """
     place = normalize_axis(axis, data.ndim, "split")
     if not sizes or any(size < 0 for size in sizes):
         raise UserError(
@@ -246,24 +290,20 @@ def split(data: Tensor, *, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     require_extent(
         extents(data)[place], sum(sizes), "split", f"the extent of axis {axis}"
     )
-    starts = accumulate(sizes, initial=0)
-    return [
-        _part(data, place, start, size)
-        for start, size in zip(starts, sizes, strict=False)
-    ]
+    ends = accumulate(sizes)
+    parts = zip(ends, sizes, strict=True)
+    return [_part(data, place, end - size, size) for end, size in parts]
 
 
 def _part(data: Tensor, place: int, start: int, size: int) -> Tensor:
-    shape = (*extents(data)[:place], size, *extents(data)[place + 1 :])
+    shape = replace_entry(extents(data), place, size)
 
     def element(*index: Expr) -> Expr:
-        return data[(*index[:place], index[place] + start, *index[place + 1 :])]
+        return data[replace_entry(index, place, index[place] + start)]
 
-    part: Tensor = compute(shape, element, name="split", tag=INJECTIVE)
-    return part
+    return compute(shape, element, name="split", tag=INJECTIVE)
 
 
 def split_numpy(data: Array, *, axis: int, sizes: Sequence[int]) -> list[Array]:
-    return [
-        part.copy() for part in np.split(data, list(accumulate(sizes))[:-1], axis=axis)
-    ]
+    *ends, _ = accumulate(sizes)
+    return [part.copy() for part in np.split(data, ends, axis=axis)]

@@ -5,7 +5,10 @@ over the whole reduction. The operators that follow (bias, ReLU) are applied on 
 
 The sums are local memory that unrolling turns into registers. With two vectors of weights and one
 of data they must fit in the 32 registers of AVX-512. One schedule serves all sizes: the number of
-pixels is chosen so that a row leaves the fewest over.
+pixels is chosen so that the last tile of a row has the fewest empty places.
+
+Reference: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
+Architectures", SC 2018, section II.
 """
 
 from __future__ import annotations
@@ -18,46 +21,55 @@ from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.tags import INJECTIVE
 
-_BLOCKS = 2  # of output channels in a tile, where their number is even
-_MOST_SUMS = 16
-_LEAST_PIXELS = 4
+_BLOCKS = 2  # blocks of output channels in a tile, if their number is even; else 1
+_MAX_SUMS = 16  # vectors of sums in a tile
+_MIN_PIXELS = 4  # fewer do not hide the latency of a multiply-add
 
 
 def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage]:
-    """Tiles of `op`, inside the loops of the elementwise output that follows it, if one does; the
-    stages that have their loops by now."""
+    """Schedule `op` in tiles, within the loops of the elementwise output that follows it, if any.
+
+    Returns:
+        The stages that are scheduled now.
+    """
     (result,) = op.outputs
     follower = elementwise_follower(schedule, op)
     if follower is None:
         sums = schedule.cache_write(result, "local")
         last = result
     else:
-        sums, last = result, follower
+        sums = result
+        last = follower
         schedule[sums].set_scope("local")
+    outer = schedule[last]
     n, o, y, x, lane = _axes(last)
     blocks = _BLOCKS if (as_int(o.extent) or 0) % _BLOCKS == 0 else 1
-    o_outer, o_inner = schedule[last].split(o, factor=blocks)
-    x_outer, x_inner = schedule[last].split(
-        x, factor=_pixels(as_int(x.extent) or 0, blocks)
-    )
-    schedule[last].reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
-    schedule[sums].compute_at(schedule[last], x_outer)
+    o_outer, o_inner = outer.split(o, factor=blocks)
+    pixels = _pixels(as_int(x.extent) or 0, blocks)
+    x_outer, x_inner = outer.split(x, factor=pixels)
+    outer.reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
+    outer.unroll(o_inner)
+    outer.unroll(x_inner)
+    outer.vectorize(lane)
+    # The reduction is outside of the tile: each step reads one vector of weights for each block,
+    # and one element of data for each pixel.
+    inner = schedule[sums]
+    inner.compute_at(outer, x_outer)
     n, o, y, x, lanes = _axes(sums)
     assert isinstance(sums.op, ComputeOp)
-    schedule[sums].reorder(n, y, *sums.op.reduce_axis, o, x, lanes)
-    for tensor, axes, vector in (
-        (last, (o_inner, x_inner), lane),
-        (sums, (o, x), lanes),
-    ):
-        for axis in axes:
-            schedule[tensor].unroll(axis)
-        schedule[tensor].vectorize(vector)
+    inner.reorder(n, y, *sums.op.reduce_axis, o, x, lanes)
+    inner.unroll(o)
+    inner.unroll(x)
+    inner.vectorize(lanes)
     return {schedule.stage_of(last), schedule.stage_of(sums)}
 
 
 def elementwise_follower(schedule: Schedule, op: ComputeOp) -> Tensor | None:
-    """The elementwise output that the convolution leads to, with nothing else that reads it or
-    what lies between, which is to be inlined; None where there is none."""
+    """Return the output to which only elementwise computes lead from `op`, or None.
+
+    Each of these computes is the only reader of the one before it. Those between `op` and the
+    output are to be inlined.
+    """
     tensor = op.outputs[0]
     while not schedule.stage_of(tensor).is_output:
         readers = [s.op for s in schedule.stages if tensor in s.op.inputs]
@@ -71,13 +83,14 @@ def _is_elementwise(op: Operation, tensor: Tensor) -> bool:
     """Return True if each element of `op` reads only the element of `tensor` at its own place."""
     if not isinstance(op, ComputeOp) or op.tag != INJECTIVE or len(op.outputs) != 1:
         return False
-    own = [axis.var for axis in op.axis]
-    reads = [node for node in walk(op.body[0]) if isinstance(node, TensorRead)]
-    return all(
-        list(map(id, read.indices)) == list(map(id, own))
-        for read in reads
-        if read.tensor is tensor
-    )
+    own_index = [id(axis.var) for axis in op.axis]
+    for node in walk(op.body[0]):
+        if not isinstance(node, TensorRead) or node.tensor is not tensor:
+            continue
+        # By identity: `==` on expressions builds a comparison.
+        if [id(index) for index in node.indices] != own_index:
+            return False
+    return True
 
 
 def _axes(tensor: Tensor) -> tuple[IterVar, ...]:
@@ -86,7 +99,15 @@ def _axes(tensor: Tensor) -> tuple[IterVar, ...]:
 
 
 def _pixels(width: int, blocks: int) -> int:
-    """Return the number of pixels of a row in a tile."""
-    most = max(1, min(width, _MOST_SUMS // blocks)) if width else _LEAST_PIXELS
-    counts = range(min(most, _LEAST_PIXELS), most + 1)
-    return min(counts, key=lambda count: (-(-width // count) * count, -count))
+    """Return the number of pixels in a tile, for rows of `width` pixels (0: symbolic)."""
+    most = max(1, min(width, _MAX_SUMS // blocks)) if width else _MIN_PIXELS
+    counts = range(min(most, _MIN_PIXELS), most + 1)
+
+    def cost(count: int) -> tuple[int, int]:
+        tiles = -(-width // count)
+        return (
+            tiles * count,
+            -count,
+        )  # computed pixels; of equal numbers the widest tile
+
+    return min(counts, key=cost)

@@ -1,8 +1,8 @@
 """Schedules for GPUs: a thread for each element, sums in registers, no shared memory.
 
 `schedule_gpu` takes any computation made of topi operators, as `schedule_llvm` does. Each stage
-that keeps its memory is a kernel; neighbouring threads have neighbours of the last axis, so that
-what they read and write lies side by side.
+that keeps its memory is a kernel. Neighbouring threads compute neighbouring elements of the last
+axis, so that their accesses coalesce.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from refcomp.te.tensor import IterVar, Tensor, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.tags import INJECTIVE
 
-# Threads of a group: as many as the widest waves have, so that none of them is in part empty.
+# Threads of a group: the width of the widest waves, so that no wave has idle lanes.
 _THREADS = 64
 
 
 def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
-    """A schedule of everything that `outputs` are computed from."""
+    """Return a schedule for GPUs of all stages on which `outputs` depend.
+
+    Raises:
+        UserError: an output is not a tensor.
+    """
     schedule = create_schedule(outputs)
     computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
     threads: dict[Operation, IterVar] = {}
-    # Consumers first: what is summed up for an element needs the element's thread.
+    # Consumers first: a reduction is attached to the thread of the element that reads it.
     for stage in reversed(computed):
-        op, handle = stage.op, schedule[stage.op]
+        op = stage.op
+        handle = schedule[op]
         assert isinstance(op, ComputeOp)
         follower = elementwise_follower(schedule, op) if op.reduce_axis else None
         if op.tag == INJECTIVE and not stage.is_output:
@@ -35,13 +40,13 @@ def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
         elif follower is not None and follower.op in threads:
             handle.set_scope("local")
             handle.compute_at(schedule[follower], threads[follower.op])
-        elif op.axis:  # what has none is refused where kernels are split off
+        elif op.axis:  # a stage of rank 0 is refused when kernels are split off
             threads[op] = _bind(handle, op)
     return schedule
 
 
 def _bind(handle: StageSchedule, op: ComputeOp) -> IterVar:
-    """All axes in one, over groups of threads; the axis of the threads."""
+    """Fuse all axes, bind them to groups and threads, and return the axis of the threads."""
     whole = handle.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
     block, thread = handle.split(whole, factor=_THREADS)
     handle.bind(block, thread_axis("blockIdx.x"))

@@ -1,11 +1,12 @@
 """Schedules for the host: explicit vectors over the last axis, a tile of registers, no threads.
 
-`schedule_llvm` takes any computation made of topi operators; what it does with a stage follows
-from the stage's tag (`refcomp.topi.tags`) and its constant extents.
+`schedule_llvm` takes any computation made of topi operators. It schedules a stage by its tag
+(`refcomp.topi.tags`) and its constant extents.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from refcomp.ir.constants import as_int
@@ -17,18 +18,25 @@ from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution
 from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_NHWC, INJECTIVE
 
-# Bytes of the widest vector register, and how many registers hold accumulators: with the operands
-# of one step they fit in the 32 registers of AVX-512. Narrower machines split the vectors.
+# Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
 _VECTOR_BYTES = 64
+# Vector registers that hold sums. With the operands of one step, they fit in the 32 of AVX-512.
 _ACCUMULATORS = 16
-# Reductions of at most so many steps are written out: a loop would cost more than its body.
-_UNROLLED_STEPS = 9
+# Reductions of at most so many steps, such as a 3 x 3 window, are unrolled: their loops would cost
+# more than their bodies.
+_MAX_UNROLLED_STEPS = 9
 
 
 def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
-    """A schedule of everything that `outputs` are computed from."""
+    """Return a schedule for the host of all stages on which `outputs` depend.
+
+    Raises:
+        UserError: an output is not a tensor.
+    """
     schedule = create_schedule(outputs)
     tiled: set[Stage] = set()
+    # These first: a convolution also schedules the stage that follows it. Over a copy, since
+    # cache_write adds a stage.
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
             tiled |= schedule_blocked_convolution(schedule, stage.op)
@@ -49,38 +57,43 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
 
 
 def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:
-    """Return the workspaces: computed tensors that need memory and are not outputs, in order."""
-    return tuple(
-        tensor
-        for stage in schedule.stages
-        if isinstance(stage.op, ComputeOp)
-        and stage.placement == "root"
-        and not stage.is_output
-        for tensor in stage.op.outputs
-    )
+    """Return the computed tensors that need memory of their own and are not outputs, in order."""
+    stored: list[Tensor] = []
+    for stage in schedule.stages:
+        is_stored = stage.placement == "root" and not stage.is_output
+        if isinstance(stage.op, ComputeOp) and is_stored:
+            stored += stage.op.outputs
+    return tuple(stored)
 
 
 def _constant(axis: IterVar) -> int:
-    """The axis' extent, 0 when it is symbolic."""
+    """Return the extent of the axis, or 0 if it is symbolic."""
     return as_int(axis.extent) or 0
 
 
 def _greatest_divisor(number: int, limit: int) -> int:
-    return next((d for d in range(min(number, limit), 1, -1) if number % d == 0), 1)
+    for divisor in range(min(number, limit), 1, -1):
+        if number % divisor == 0:
+            return divisor
+    return 1
 
 
 def _lanes(op: ComputeOp, extent: int) -> int:
-    """The vector length for an axis of `extent`: a power of two that divides it if one does."""
+    """Return the vector length for an axis of `extent`, a power of two that divides it if possible.
+
+    An axis that is shorter than a register becomes one vector of its own length.
+    """
     most = max(1, _VECTOR_BYTES // max(tensor.dtype.bytes for tensor in op.outputs))
     if extent <= most:
         return max(1, extent)
-    return next(
-        (n for n in (most, most // 2, most // 4) if n > 1 and extent % n == 0), most
-    )
+    for lanes in (most, most // 2, most // 4):
+        if lanes > 1 and extent % lanes == 0:
+            return lanes
+    return most
 
 
 def _last_wide_axis(op: ComputeOp) -> IterVar | None:
-    """The last axis with more than one element, if its extent is constant and it is worth it."""
+    """Return the last axis with more than one element, or None if its extent is symbolic."""
     wide = [axis for axis in op.axis if _constant(axis) != 1]
     return wide[-1] if wide and _constant(wide[-1]) > 1 else None
 
@@ -90,39 +103,38 @@ def _vectorize_last(handle: StageSchedule, op: ComputeOp) -> None:
     if axis is None:
         return
     _, inner = handle.split(axis, _lanes(op, _constant(axis)))
-    handle.reorder(*[a for a in handle.leaf_iter_vars if a is not inner], inner)
+    # Axes of extent 1 may follow; only the innermost loop can be vectorized.
+    outer = [other for other in handle.leaf_iter_vars if other is not inner]
+    handle.reorder(*outer, inner)
     handle.vectorize(inner)
 
 
 def _schedule_reduction(handle: StageSchedule, op: ComputeOp) -> None:
-    """Vectors over the last axis, several at once, inside the reduction's loops."""
+    """Vectorize the last axis, with several vectors of sums inside the reduction's loops.
+
+    Several sums hide the latency of the additions, which depend on each other within one sum.
+    """
     axis = _last_wide_axis(op)
     if axis is not None:
         outer, inner = handle.split(axis, _lanes(op, _constant(axis)))
-        vectors = _constant(outer)
-        blocks, several = handle.split(
-            outer, _greatest_divisor(vectors, _ACCUMULATORS // 4)
-        )
-        rest = [a for a in op.axis if a is not axis]
+        vectors = _greatest_divisor(_constant(outer), _ACCUMULATORS // 4)
+        blocks, several = handle.split(outer, vectors)
+        rest = [other for other in op.axis if other is not axis]
         handle.reorder(*rest, blocks, *op.reduce_axis, several, inner)
         handle.unroll(several)
         handle.vectorize(inner)
-    _unroll_short_reduction(handle, op)
-
-
-def _unroll_short_reduction(handle: StageSchedule, op: ComputeOp) -> None:
-    steps = 1
-    for axis in op.reduce_axis:
-        steps *= _constant(axis)
-    if 0 < steps <= _UNROLLED_STEPS:
-        for axis in op.reduce_axis:
-            handle.unroll(axis)
+    steps = math.prod(_constant(axis) for axis in op.reduce_axis)
+    if 0 < steps <= _MAX_UNROLLED_STEPS:
+        for reduced in op.reduce_axis:
+            handle.unroll(reduced)
 
 
 def _schedule_convolution(handle: StageSchedule, op: ComputeOp) -> None:
-    """A tile of pixels and of vectors of output channels, kept over the whole reduction."""
+    """Accumulate a tile of pixels and of vectors of output channels over the whole reduction."""
     n, y, x, o = op.axis
     o_vectors, o_lanes = handle.split(o, _lanes(op, _constant(o)))
+    # At most _ACCUMULATORS vectors in a tile: channels first, then pixels of a row, then rows. Each
+    # vector of weights is then used for many pixels.
     depth = _greatest_divisor(_constant(o_vectors), 2)
     o_blocks, o_several = handle.split(o_vectors, depth)
     width = _greatest_divisor(_constant(x), _ACCUMULATORS // depth)
