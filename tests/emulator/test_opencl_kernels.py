@@ -239,7 +239,7 @@ def test_registers_chosen_by_a_number(code):
 
 def test_a_stack_that_overflows_is_told_of(code):
     """The compiler keeps 32 bytes for a recursion that it does not see."""
-    with pytest.raises(UserError, match="a jump to") as caught:
+    with pytest.raises(UserError, match="a jump leads to") as caught:
         _run(code, "fibs", np.full(_COUNT, 9, np.int32), np.zeros(_COUNT, np.int32))
     assert "of 32 bytes of private memory" in str(caught.value)
     assert "in fib+" in str(caught.value)

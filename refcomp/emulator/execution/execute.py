@@ -290,6 +290,8 @@ class Execution:
         number = self.program.assembly.number_at(address - self.waves.around.base)
         if number is None:
             raise UserError(
-                f"a jump to {address:#x}, where no instruction begins", where=str(end)
+                f"a jump leads to {address:#x}, where no instruction begins",
+                where=str(end),
+                remedy="check the address that the kernel computes",
             )
         return number

@@ -104,11 +104,15 @@ def _preloaded(
     words = words[asked.offset : asked.offset + asked.length]
     if asked.length and not generation.has_preload:
         raise Unsupported(
-            f"{kernel.name} asks for arguments in registers, which {generation.name} cannot preload"
+            f"{kernel.name} asks for arguments in registers",
+            why=f"a {generation.name} cannot preload arguments",
+            remedy="compile it for this GPU; or the code object is damaged",
         )
     if len(words) < asked.length:
         raise Unsupported(
-            f"{kernel.name} asks for more arguments in registers than it has"
+            f"{kernel.name} asks for more arguments in registers than it has",
+            why=f"it asks for {asked.length} words, and its arguments have {len(words)}",
+            remedy="the code object is damaged: compile it again",
         )
     return list(words)
 
@@ -122,7 +126,11 @@ def _system_scalars(
     """
     descriptor = kernel.descriptor
     if descriptor.rsrc2 >> 10 & 1:
-        raise Unsupported(f"{kernel.name} asks for the work-group info register")
+        raise Unsupported(
+            f"{kernel.name} asks for the work-group info register",
+            why="the emulator does not set that register",
+            remedy="compile it without this request; compilers make none by themselves",
+        )
     system: list[Word] = [
         ids[:, axis] for axis in range(3) if descriptor.rsrc2 >> (7 + axis) & 1
     ]

@@ -186,7 +186,10 @@ def _run_batches(
     program = loaded.program(kernel)
     entry = program.assembly.number_at(kernel.entry)
     if entry is None:
-        raise ToolchainError(f"no instruction begins where {kernel.name} does")
+        raise ToolchainError(
+            f"no instruction begins at the entry of {kernel.name}, {kernel.entry:#x}",
+            remedy="the code object is damaged: compile it again",
+        )
     for groups in _batches(around, request.grid, program.assembly.lanes):
         waves = begin_waves(around, loaded.generation, kernel, groups, start)
         execution = Execution(waves, program, entry, watchdog)

@@ -14,6 +14,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, Assembly, Instruction
 from refcomp.emulator.code.modifiers import modifiers_of
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.instructions.indexing import (
     bind_index,
@@ -127,9 +128,8 @@ def bind(instruction: Instruction, of: Generation = GFX942) -> Run | None:
     try:
         return _bind(instruction, of)
     except (ValueError, LookupError) as error:  # of damaged code
-        raise Unsupported(
-            f"the emulator does not know such operands of {instruction.mnemonic}",
-            where=str(instruction),
+        raise not_emulated(
+            f"these operands of {instruction.mnemonic}", instruction
         ) from error
 
 
@@ -164,11 +164,7 @@ def _bind(instruction: Instruction, of: Generation) -> Run | None:
     )
     if run is not None:
         return run
-    raise Unsupported(
-        f"the emulator does not know the instruction {name}",
-        where=str(instruction),
-        remedy="run the kernel on a GPU, or add a row to the tables of refcomp/emulator",
-    )
+    raise not_emulated(f"the instruction {name}", instruction)
 
 
 def _bind_pair(first: Instruction, second: Instruction, of: Generation) -> Run:
@@ -246,7 +242,9 @@ class DecodedProgram:
         found = self._found(branch)
         if found is None:
             raise Unsupported(
-                "no instruction begins where a branch leads to", where=str(branch)
+                "a branch leads to a place where no instruction begins",
+                where=str(branch),
+                remedy="the code object is damaged: compile it again",
             )
         return found
 
@@ -313,7 +311,9 @@ class DecodedProgram:
                     tuple(runs), number - start, None, number, -1, registers
                 )
         raise Unsupported(
-            "the code ends without s_endpgm", where=f"instruction {start}"
+            "the code ends without s_endpgm",
+            where=f"instruction {start}",
+            remedy="the code object is damaged: compile it again",
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.code.assembly import NAMED, Instruction, RegisterRange
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions import spreads
 from refcomp.emulator.instructions.exact import fma_f16
 from refcomp.emulator.instructions.matrix.wmma import WAVE_MATRIX, bind_wave_matrix
@@ -31,7 +32,6 @@ from refcomp.emulator.instructions.vector.comparisons import bind_compare_exec
 from refcomp.emulator.instructions.vector.cross_lane import bind_bpermute, bind_permute
 from refcomp.emulator.instructions.vector.permlane import bind_permlane, bind_permlane64
 from refcomp.emulator.machine.arrays import Array
-from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Any], None]
 
@@ -267,9 +267,7 @@ def _bind_message(instruction: Instruction) -> Run:
     Compilers ask for the doorbell before a trap; nothing depends on the answer, which is 0.
     """
     if "MSG_RTN_GET_DOORBELL" not in instruction.text:
-        raise Unsupported(
-            "the emulator does not know this message", where=str(instruction)
-        )
+        raise not_emulated("this message of s_sendmsg_rtn_b32", instruction)
     result = instruction.operands[0].index
 
     def run(waves: Any) -> None:

@@ -20,9 +20,10 @@ from typing import TypeAlias
 import numpy as np
 
 from refcomp.emulator.code.assembly import NAMED, Instruction
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.machine.sources import OperandSource, scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.errors import UserError
 
 Bind: TypeAlias = Callable[[Instruction], Run | None]
 
@@ -89,7 +90,7 @@ def bind_move(instruction: Instruction, bind: Bind) -> Run | None:
 
 def refuse_jump(instruction: Instruction) -> None:
     """Raise Unsupported for a jump while registers are indexed."""
-    raise Unsupported("a jump while registers are indexed", where=str(instruction))
+    raise not_emulated("a jump while registers are indexed", instruction)
 
 
 def _parts(instruction: Instruction) -> list[str]:
@@ -146,7 +147,8 @@ def _moved(
             raise UserError(
                 f"the index {index} leads beyond the registers of the kernel",
                 where=str(instruction),
-                why=f"{operand.text} and {limit - 1 - operand.index} others are the last ones",
+                why=f"only {limit - 1 - operand.index} registers follow {operand.text}",
+                remedy="check the index that the kernel computes",
             )
         operands[position] = replace(operand, index=operand.index + index)
     return replace(instruction, operands=tuple(operands))

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, Instruction
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.machine.arrays import Words
 from refcomp.emulator.machine.sources import scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _REGISTER = re.compile(r"hwreg\((\w+)(?:, ?(\d+), ?(\d+))?\)$")
 # Instruction that writes four bits of MODE -> the lowest of them.
@@ -51,7 +51,7 @@ def _field(instruction: Instruction, text: str) -> _ModeField:
     """Return the bits that an operand `hwreg(...)` names."""
     match = _REGISTER.match(text)
     if match is None or match[1] != "HW_REG_MODE":
-        raise Unsupported(f"the register {text} is not known", where=str(instruction))
+        raise not_emulated(f"the register {text}", instruction)
     width = int(match[3] or 32)
     return _ModeField(np.uint32(int(match[2] or 0)), np.uint32((1 << width) - 1))
 
@@ -86,9 +86,7 @@ def _bind_write(instruction: Instruction) -> Run:
         old = _modes(waves)
         new = old & ~(ones << start) | (source.value(waves) & ones) << start
         if ((new ^ old) & ~_KNOWN).any():
-            raise Unsupported(
-                "this part of MODE cannot be changed", where=str(instruction)
-            )
+            raise not_emulated("changes of this part of MODE", instruction)
         if not waves.dirty.isdisjoint(source.numbers):
             undefined = source.shadow(waves) != 0
             if undefined.any():

@@ -20,12 +20,12 @@ from fractions import Fraction
 import numpy as np
 
 from refcomp.emulator.code.assembly import IEEE_MODE, IEEE_NANS, Instruction
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.exact import add_to_odd
 from refcomp.emulator.instructions.operation import Function, Semantics
 from refcomp.emulator.instructions.signalling import keep_signalling
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
-from refcomp.foundation.errors import Unsupported
 
 _NEAREST, _UP, _DOWN, _TO_ZERO = range(4)
 _FLOATS = ("f16", "f32", "f64")
@@ -154,8 +154,8 @@ def _rounded(instruction: Instruction, row: Semantics) -> Function:
         match = _PART.match(name)
         part = match[1] if match else ""
     if part not in _TO_ODD:
-        what = f"{instruction.mnemonic} that does not round to nearest is not known"
-        raise Unsupported(what, where=str(instruction))
+        what = f"{instruction.mnemonic} that does not round to nearest"
+        raise not_emulated(what, instruction)
     nearest = row.function
     if part in _SUMS and rounding == _DOWN:
         nearest = _with_negative_zeros(nearest)

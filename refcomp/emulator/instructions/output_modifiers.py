@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from refcomp.emulator.code.assembly import DX10_CLAMP, IEEE_NANS, Instruction
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.modes import keeps_denormals
 from refcomp.emulator.instructions.operation import Function, Semantics
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import NUMPY, Array
-from refcomp.foundation.errors import Unsupported
 
 _FACTORS = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
 
@@ -35,9 +35,7 @@ def with_modifiers(instruction: Instruction, row: Semantics) -> Function:
     if kind.startswith("f"):
         return _clamped(function, is_zero_for_nan=bool(instruction.mode & DX10_CLAMP))
     if row.wide is None:
-        raise Unsupported(
-            f"clamp of {instruction.mnemonic} is not known", where=str(instruction)
-        )
+        raise not_emulated(f"clamp of {instruction.mnemonic}", instruction)
     return _saturated(row.wide, kind)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import EXEC, Instruction, Operand
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.operation import Function, Semantics
 from refcomp.emulator.instructions.spreads import all_bits, any_undefined
 from refcomp.emulator.machine.arrays import Array, bits_of, split
 from refcomp.emulator.machine.registers import SCC, Registers
 from refcomp.emulator.machine.sources import OperandSource, numbers_of, scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _SCC = Operand("scc", "c")
 _EXEC = Operand("exec", "s", EXEC)
@@ -67,9 +67,9 @@ def _sources(
         operands.append(_SCC if name == "scc" else instruction.operands[0])
         kinds.append("scc" if name == "scc" else row.results[0])
     if len(operands) != len(kinds):
-        raise Unsupported(
-            f"{instruction.mnemonic} has {len(operands)} sources here, not {len(kinds)}",
-            where=str(instruction),
+        raise not_emulated(
+            f"{len(operands)} sources of {instruction.mnemonic}, which has {len(kinds)}",
+            instruction,
         )
     return [
         scalar_source(operand, kind)

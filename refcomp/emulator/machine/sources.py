@@ -112,7 +112,11 @@ def numbers_of(operand: Operand, kind: str, first: int = 0) -> frozenset[int]:
     start += first
     end = start + registers_of(kind)
     if operand.file == "s" and end > SCALARS:
-        raise Unsupported(f"no register follows {operand.text}")
+        raise Unsupported(
+            f"no register follows {operand.text}",
+            why=f"its type {kind} takes {registers_of(kind)} registers",
+            remedy="the code object is damaged: compile it again",
+        )
     return frozenset(range(start, end))
 
 
@@ -246,9 +250,7 @@ def constant(text: str, kind: str) -> Any:
             return value.view(unsigned).view(NUMPY[kind])
         number = int(text, 0)
     except ValueError:
-        raise Unsupported(
-            f"the operand {text!r} is not known to the emulator"
-        ) from None
+        raise _unknown_operand(text) from None
     if text.startswith("0x") and kind == "f64" and not is_whole:
         number <<= 32
     return np.array(number & ((1 << bits) - 1), unsigned).view(NUMPY[kind])[()]
@@ -258,8 +260,15 @@ def _aperture(text: str) -> int:
     """Return the first address of an aperture, or of `_limit` the last one."""
     name = text.replace("_limit", "_base")
     if name not in APERTURES:
-        raise Unsupported(f"the operand {text!r} is not known to the emulator")
+        raise _unknown_operand(text)
     return APERTURES[name] + (_APERTURE_BYTES - 1 if text.endswith("_limit") else 0)
+
+
+def _unknown_operand(text: str) -> Unsupported:
+    return Unsupported(
+        f"the emulator does not support the operand {text!r}",
+        remedy="run the kernel on a GPU, or add the operand to refcomp/emulator",
+    )
 
 
 def _exact_inline(text: str) -> float:

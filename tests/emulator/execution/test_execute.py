@@ -127,7 +127,7 @@ def test_calls_return():
 def test_a_jump_to_nowhere_is_refused():
     waves = make_waves()
     set_scalar(waves, 0, 3, 2)
-    with pytest.raises(UserError, match="a jump to 0x3, where no instruction begins"):
+    with pytest.raises(UserError, match="a jump leads to 0x3, where no instruction begins"):
         execute(waves, assembly("s_setpc_b64 s[0:1]", "s_endpgm"))
 
 

@@ -161,7 +161,7 @@ def test_a_trap_asks_for_a_doorbell_first():
     )
     assert scalar(waves, 3) == 0 and waves.shadow.s[3, 0] == 0
     line = "s_sendmsg_rtn_b32 s3, sendmsg(MSG_RTN_GET_REALTIME)"
-    with pytest.raises(Unsupported, match="the emulator does not know this message"):
+    with pytest.raises(Unsupported, match="the emulator does not support this message"):
         bind(instruction(line, GFX1100, 32), GFX1100)
 
 

@@ -107,10 +107,10 @@ def test_setting_what_already_is_costs_nothing():
 
 def test_what_is_not_known_is_refused():
     with pytest.raises(
-        Unsupported, match=r"the register hwreg\(HW_REG_TRAPSTS, 0, 4\) is not known"
+        Unsupported, match=r"does not support the register hwreg\(HW_REG_TRAPSTS, 0, 4\)"
     ):
         bind(instruction("s_getreg_b32 s0, hwreg(HW_REG_TRAPSTS, 0, 4)"))
     waves = make_waves(s1=1)
-    with pytest.raises(Unsupported, match="this part of MODE cannot be changed"):
+    with pytest.raises(Unsupported, match="does not support changes of this part of MODE"):
         run(waves, "s_setreg_b32 hwreg(HW_REG_MODE, 23, 1), s1")
     assert bind_mode(instruction("s_mov_b32 s0, 1")) is None

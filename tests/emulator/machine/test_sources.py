@@ -51,7 +51,7 @@ def test_the_last_register_is_no_pair():
 
 
 def test_an_unknown_operand_is_refused():
-    with pytest.raises(Unsupported, match="the operand 'src_lds_direct' is not known"):
+    with pytest.raises(Unsupported, match="does not support the operand 'src_lds_direct'"):
         constant("src_lds_direct", "u32")
 
 

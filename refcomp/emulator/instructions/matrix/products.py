@@ -18,6 +18,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction, Operand
 from refcomp.emulator.code.modifiers import flags_of
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.exact import fma_f32, fma_f64
 from refcomp.emulator.instructions.matrix.layouts import (
     Product,
@@ -31,7 +32,6 @@ from refcomp.emulator.machine.arrays import NUMPY, Array, Mask, Words
 from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
 from refcomp.emulator.machine.sources import constant, vector_index
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _READ: dict[str, Callable[[Array], Array]] = {
     "f32": lambda words: words.view(np.float32),
@@ -67,9 +67,7 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
     modifiers = instruction.modifiers
     if unknown := sorted(set(modifiers) - _MODIFIERS):
         names = ", ".join(unknown)
-        raise Unsupported(
-            f"{names} of a matrix product is not known", where=str(instruction)
-        )
+        raise not_emulated(f"{names} of a matrix product", instruction)
     result, a, b, c = instruction.operands
     negated = flags_of(modifiers, "neg", 3)
     size = int(modifiers.get("cbsz", "0"))
@@ -77,8 +75,8 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
     if size:
         blocks = broadcast_blocks(product.blocks, size, int(modifiers.get("abid", "0")))
         if blocks.max() >= product.blocks:
-            raise Unsupported(
-                "this cbsz and abid name no block", where=str(instruction)
+            raise not_emulated(
+                "a broadcast (cbsz, abid) of a block that does not exist", instruction
             )
     pattern = int(modifiers.get("blgp", "0"))
     lanes = moved_lanes(pattern) if pattern else None

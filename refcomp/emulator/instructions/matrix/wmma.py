@@ -24,6 +24,7 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction, Operand
 from refcomp.emulator.code.modifiers import flags_of
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.matrix.products import read_words
 from refcomp.emulator.instructions.memory.atomics import rounded_to_bf16
 from refcomp.emulator.instructions.spreads import all_bits
@@ -31,7 +32,6 @@ from refcomp.emulator.machine.arrays import Array, Mask, Words
 from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
 from refcomp.emulator.machine.sources import constant, vector_index
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 SIDE = 16  # rows and columns of all matrices
 WAVE_MATRIX = (
@@ -52,16 +52,12 @@ def bind_wave_matrix(instruction: Instruction) -> Run:
     match = _NAME.match(instruction.mnemonic)
     saturates = "clamp" in instruction.modifiers
     if match is None or (saturates and match[1] != "i32"):
-        raise Unsupported(
-            "this product of matrices is not known", where=str(instruction)
-        )
+        raise not_emulated("this product of matrices", instruction)
     is_float = match[1] != "i32"
     low = flags_of(instruction.modifiers, "neg_lo", 3)
     high = flags_of(instruction.modifiers, "neg_hi", 3)
     if is_float and (low[:2] != high[:2] or high[2]):
-        raise Unsupported(
-            "negating a part of a matrix is not known", where=str(instruction)
-        )
+        raise not_emulated("negating a part of a matrix", instruction)
     result, a, b, c = instruction.operands
     bound = _WaveProduct(
         sum=match[1],

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction, Operand, RegisterRange
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.lanes import in_lanes
 from refcomp.emulator.instructions.memory.anywhere import Anywhere, bind_anywhere
 from refcomp.emulator.instructions.memory.direct_loads import bind_into_shared
@@ -43,7 +44,6 @@ from refcomp.emulator.instructions.memory.scalar_loads import load_scalars
 from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.machine.sources import OperandSource, vector_source
 from refcomp.emulator.machine.waves import CheckedOffsets, Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _PIECE = 4  # bytes that stay together in a swizzled buffer
 # fmt: off
@@ -100,10 +100,9 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
     """
     if not instruction.mnemonic.startswith("buffer_"):
         return None
-    where = str(instruction)
     if unknown := sorted(set(instruction.modifiers) - _MODIFIERS):
         names = ", ".join(unknown)
-        raise Unsupported(f"{names} of an access to a buffer is not known", where=where)
+        raise not_emulated(f"{names} of an access to a buffer", instruction)
     access = _access(instruction)
     if access is None:
         return None
@@ -121,10 +120,10 @@ def bind_buffer(instruction: Instruction, *, is_plain: bool = False) -> Run | No
         found = find(waves)
         held.place = found
         if access.size > _PIECE and found.is_swizzled.any():
-            raise Unsupported("a swizzled access of more than 4 bytes", where=where)
+            raise not_emulated("a swizzled access of more than 4 bytes", instruction)
         rest = waves.mask
         if is_direct and (rest & ~found.holds(access.size)).any():
-            raise Unsupported("a load to shared memory out of range", where=where)
+            raise not_emulated("a load to shared memory out of range", instruction)
         if parts:
             partial = rest & found.holds(_PIECE) & ~found.holds(access.size)
             if partial.any():
@@ -296,9 +295,8 @@ def _refuse_fields(instruction: Instruction, low: Array, high: Array) -> None:
     """
     odd = low >> np.uint64(48) | high >> np.uint64(55) & np.uint64(1)
     if np.any(odd) or np.any(high >> np.uint64(60) & np.uint64(3) != 3):
-        raise Unsupported(
-            "a buffer with a stride, swizzled, or not checked by bytes",
-            where=str(instruction),
+        raise not_emulated(
+            "a buffer with a stride, swizzled, or not checked by bytes", instruction
         )
 
 

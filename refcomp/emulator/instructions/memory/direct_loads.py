@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from refcomp.emulator.code.assembly import NAMED, Instruction, Operand
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.memory.loads_and_stores import (
     GLOBAL,
     PRIVATE,
@@ -33,7 +34,6 @@ from refcomp.emulator.instructions.memory.loads_and_stores import (
 )
 from refcomp.emulator.machine.sources import vector_source
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _NAME = re.compile(r"(global|scratch)_load_(lds_)?\w+$")
 _M0 = Operand("m0", "s", NAMED["m0"].first)
@@ -59,9 +59,7 @@ def bind_into_shared(instruction: Instruction, space: Space, address: Address) -
     """Bind a load to shared memory. Raise Unsupported for several words."""
     transfer = transfer_of(instruction.mnemonic.replace("_lds_", "_"))
     if transfer is None or transfer.count > 1 or transfer.place:
-        raise Unsupported(
-            "this load to shared memory is not known", where=str(instruction)
-        )
+        raise not_emulated("this load to shared memory", instruction)
     start = vector_source(_M0, "u32", {}, 0)
     lane = np.arange(instruction.lanes, dtype=np.uint32)
     constant = np.uint32(offset_of(instruction) & 0xFFFFFFFF) + np.uint32(_WORD) * lane

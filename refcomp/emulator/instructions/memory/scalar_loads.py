@@ -11,12 +11,12 @@ import numpy as np
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.findings import OUT_OF_BOUNDS
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.memory.loads_and_stores import signed_offset
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import BASE
 from refcomp.emulator.machine.sources import scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _SCALAR_LOAD = re.compile(r"s_load_dword(?:x(\d+))?$")
 
@@ -34,9 +34,7 @@ def bind_scalar_load(instruction: Instruction) -> Run | None:
     constant = signed_offset(instruction)
     watched = start.numbers | more.numbers
     if result.file != "s":
-        raise Unsupported(
-            "this result of a scalar load is not known", where=str(instruction)
-        )
+        raise not_emulated("this result of a scalar load", instruction)
 
     def run(waves: Waves) -> None:
         address = (

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import VCC, Instruction, Operand
 from refcomp.emulator.code.modifiers import flags_of
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.modes import in_mode
 from refcomp.emulator.instructions.operation import Function, PackedSemantics, Semantics
 from refcomp.emulator.instructions.output_modifiers import with_modifiers
@@ -45,7 +46,6 @@ from refcomp.emulator.machine.sources import (
     vector_source,
 )
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _VCC = Operand("vcc", "s", VCC, 2)
 
@@ -154,9 +154,9 @@ def _sources(instruction: Instruction, row: Semantics) -> list[OperandSource]:
             operands.append(instruction.operands[0])
             kinds.append(row.results[0])
     if len(operands) != len(kinds):
-        raise Unsupported(
-            f"{instruction.mnemonic} has {len(operands)} sources here, not {len(kinds)}",
-            where=str(instruction),
+        raise not_emulated(
+            f"{len(operands)} sources of {instruction.mnemonic}, which has {len(kinds)}",
+            instruction,
         )
     return [
         vector_source(operand, kind, instruction.modifiers, position)

@@ -15,13 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from refcomp.emulator.code.assembly import EXEC, Instruction, Operand
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.operation import Semantics
 from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.vector.binding import bind_vector
 from refcomp.emulator.instructions.vector.dpp import is_dpp
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _EXEC = Operand("exec_lo", "s", EXEC)
 
@@ -46,9 +46,7 @@ def bind_choice(instruction: Instruction, rows: Mapping[str, Semantics]) -> Run 
 def bind_compare_exec(instruction: Instruction) -> Run:
     """Bind a comparison that writes EXEC alone. Raise Unsupported for DPP."""
     if is_dpp(instruction):
-        raise Unsupported(
-            "this exchange among lanes is not known", where=str(instruction)
-        )
+        raise not_emulated("DPP of a comparison that writes EXEC", instruction)
     name = instruction.mnemonic.replace("v_cmpx_", "v_cmp_")
     row = VECTOR_CONVERSIONS.get(name) or VECTOR_FLOATS[name]
     operands = (_EXEC, *instruction.operands)

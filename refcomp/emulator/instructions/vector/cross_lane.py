@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.spreads import all_bits, any_undefined
 from refcomp.emulator.instructions.tables.integers import bit_count
 from refcomp.emulator.machine.arrays import Array
@@ -17,7 +18,6 @@ from refcomp.emulator.machine.sources import (
     vector_source,
 )
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 Lanes = npt.NDArray[np.intp]  # numbers of lanes
 
@@ -229,9 +229,7 @@ def _swizzled(offset: int, instruction: Instruction) -> Lanes:
     if offset & 0xE000 == 0x8000:
         return (lane & ~3) + (offset >> 2 * (lane & 3) & 3)
     if offset & 0x8000:
-        raise Unsupported(
-            "this exchange among lanes is not known", where=str(instruction)
-        )
+        raise not_emulated("this pattern of ds_swizzle_b32", instruction)
     low = lane & offset & 31 | offset >> 5 & 31
     return (lane & ~31) + (low ^ offset >> 10 & 31)
 

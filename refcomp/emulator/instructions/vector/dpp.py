@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.lanes import in_lanes
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import File, Rows
 from refcomp.emulator.machine.sources import OperandSource
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 _QUAD = re.compile(r"\[(\d),(\d),(\d),(\d)\]")
 _EIGHT = re.compile(r"\[(\d(?:,\d){7})\]")
@@ -75,7 +75,7 @@ def _origin_in_wave(instruction: Instruction) -> npt.NDArray[np.intp]:
     for name, step in {"wave_rol": 1, "wave_ror": -1}.items():
         if name in modifiers:
             return (lane + step) % len(lane)
-    raise Unsupported("this exchange among lanes is not known", where=str(instruction))
+    raise not_emulated("this kind of DPP", instruction)
 
 
 def moved_source(source: OperandSource, instruction: Instruction) -> OperandSource:

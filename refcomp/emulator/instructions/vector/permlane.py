@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.modifiers import flags_of
+from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.instructions.spreads import any_undefined
 from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.machine.registers import FIRST_VECTOR, File, Rows
@@ -27,7 +28,6 @@ from refcomp.emulator.machine.sources import (
     vector_source,
 )
 from refcomp.emulator.machine.waves import Run, Waves
-from refcomp.foundation.errors import Unsupported
 
 
 class _LaneChoice(NamedTuple):
@@ -86,9 +86,7 @@ def _exchange(
     index = vector_index(result)
     source = vector_source(operand, "u32", {}, 0)
     if operand.file != "v":
-        raise Unsupported(
-            "this exchange among lanes is not known", where=str(instruction)
-        )
+        raise not_emulated("such a source of a lane permutation", instruction)
     watched = source.numbers | numbers_of(result, "u32")
 
     def moved(file: File, rows: Rows, choice: _LaneChoice) -> Array:

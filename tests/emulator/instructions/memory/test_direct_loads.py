@@ -120,5 +120,5 @@ def test_what_is_wrong_is_told():
     run(waves, "global_load_lds_dword v2, s[4:5]")
     told = [finding.what for finding in found(waves)]
     assert told[0] == "an address depends on bits that nothing wrote"
-    with pytest.raises(Unsupported, match="this load to shared memory is not known"):
+    with pytest.raises(Unsupported, match="does not support this load to shared memory"):
         bind(instruction("global_load_lds_dwordx4 v[0:1], off"))

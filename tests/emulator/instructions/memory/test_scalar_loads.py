@@ -54,5 +54,5 @@ def test_each_wave_has_its_own_offset():
 
 
 def test_other_results_are_refused():
-    with pytest.raises(Unsupported, match="this result of a scalar load is not known"):
+    with pytest.raises(Unsupported, match="does not support this result of a scalar load"):
         bind(instruction("s_load_dword v0, s[2:3], 0x0"))

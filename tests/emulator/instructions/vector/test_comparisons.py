@@ -81,5 +81,5 @@ def test_an_undefined_exec_is_reported_once():
 
 def test_other_lanes_are_refused():
     line = "v_cmpx_eq_u32_e64_dpp v0, v1 row_share:1 row_mask:0xf bank_mask:0xf"
-    with pytest.raises(Unsupported, match="this exchange among lanes is not known"):
+    with pytest.raises(Unsupported, match="does not support DPP of a comparison that writes EXEC"):
         bind(instruction(line, GFX1100, 32), GFX1100)

@@ -92,7 +92,7 @@ def test_lanes_are_swizzled_by_the_encoded_offset():
         waves, one = _waves(), instruction("ds_swizzle_b32 v3, v1")
         bind(replace(one, encoding=f"D87A{offset:04X} 03000001"))(waves)
         assert get(waves, 3).tolist() == [10 * origin(n) for n in range(64)]
-    with pytest.raises(Unsupported, match="this exchange among lanes is not known"):
+    with pytest.raises(Unsupported, match="does not support this pattern of ds_swizzle_b32"):
         bind(replace(one, encoding="D87AC020 03000001"))
 
 

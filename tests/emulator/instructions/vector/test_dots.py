@@ -133,7 +133,7 @@ def test_gfx90a_drops_denormals():
 
 
 def test_other_names_are_refused():
-    with pytest.raises(Unsupported, match="does not know the instruction v_dot2_f32_fp8"):
+    with pytest.raises(Unsupported, match="does not support the instruction v_dot2_f32_fp8"):
         bind(instruction("v_dot2_f32_fp8 v0, v1, v2, v3"))
-    with pytest.raises(Unsupported, match="does not know the instruction v_dot8_i32_i8"):
+    with pytest.raises(Unsupported, match="does not support the instruction v_dot8_i32_i8"):
         bind(instruction("v_dot8_i32_i8 v0, v1, v2, v3"))

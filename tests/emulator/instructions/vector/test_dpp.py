@@ -120,5 +120,5 @@ def test_other_sources_are_the_lanes_own():
 
 
 def test_an_unknown_exchange_is_refused():
-    with pytest.raises(Unsupported, match="this exchange among lanes is not known"):
+    with pytest.raises(Unsupported, match="does not support this kind of DPP"):
         bind(instruction(f"v_mov_b32_dpp v0, v1 row_odd:3 {_ALL}"))

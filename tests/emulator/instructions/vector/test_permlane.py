@@ -76,5 +76,5 @@ def test_a_choice_that_is_undefined_is_told_of():
 
 
 def test_other_operands_are_refused():
-    with pytest.raises(Unsupported, match="this exchange among lanes is not known"):
+    with pytest.raises(Unsupported, match="does not support such a source of a lane permutation"):
         bind(instruction("v_permlane16_b32 v0, s1, s2, s3", GFX1100, 32), GFX1100)
