@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from refcomp.foundation.dtype import HANDLE, DType
 from refcomp.ir.expr import Derived, Expr
-from refcomp.ir.node import Node, node
+from refcomp.ir.node import Bindable, node
 
 READ, WRITE, UPDATE = "read", "write", "update"
 ACCESSES = (READ, WRITE, UPDATE)
 
 
 @node
-class Buffer(Node):
+class Buffer(Bindable):
     """Memory for elements of `dtype`; a binding, not an expression. Identity is the object.
 
     Element (i0, ..., ik) of `shape` lies at row-major position. `scope` is `global` (heap or

@@ -1,4 +1,4 @@
-"""Expressions of the loop IR: pure values of a dtype, scalar or vector.
+"""Expressions of the loop IR: pure values of one dtype, scalar or vector.
 
 Grammar (ASDL; every node also has `dtype`, derived where it is not listed)::
 
@@ -23,10 +23,10 @@ Grammar (ASDL; every node also has `dtype`, derived where it is not listed)::
          | Call(str name, expr* args, dtype dtype)
          | PureExtern(str name, expr* args, dtype dtype)
 
-Reads of memory are in `refcomp.ir.buffer`. Operands of a binary node have one dtype; the Python
-operators build promotions explicitly (`refcomp.ir.promotion`).
-Vector nodes work lane by lane. Integer arithmetic wraps modulo 2^bits. Float arithmetic is IEEE,
-rounded to nearest even after every node: nothing is contracted or re-associated.
+Reads of memory are in `refcomp.ir.buffer`. Both operands of a binary node have the same dtype; the
+Python operators insert the promotions (`refcomp.ir.promotion`). Vector nodes work lane by lane.
+Integer arithmetic wraps modulo 2^bits. Float arithmetic is IEEE and rounds to nearest even after
+every node: nothing is contracted or re-associated.
 """
 
 from __future__ import annotations
@@ -34,101 +34,101 @@ from __future__ import annotations
 # house: allow-long (one class per node; the grammar is read in one place)
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
 from refcomp.foundation.dtype import BOOL, DType, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.integers import wrap
-from refcomp.ir.node import Node, node
+from refcomp.ir.node import Bindable, Node, node
 from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.structure import structurally_equal
 
 
 class Operators(NotANumber):
-    """Python's operators, building nodes and promoting as `refcomp.ir.promotion` says."""
+    """Python's operators. They build nodes, with the promotions of `refcomp.ir.promotion`."""
 
     __slots__ = ()
 
     # Set by refcomp.ir.promotion, which needs the node classes below and so cannot stand above.
-    build_binary: ClassVar[Callable[[type[Any], Any, Any], Expr]]
-    build_cast: ClassVar[Callable[[Any, Any], Expr]]
-    negate: ClassVar[Callable[[Any], Expr]]
-    invert: ClassVar[Callable[[Any], Expr]]
+    build_binary: ClassVar[Callable[[type[BinaryExpr], object, object], Expr]]
+    build_cast: ClassVar[Callable[[object, object], Expr]]
+    negate: ClassVar[Callable[[object], Expr]]
+    invert: ClassVar[Callable[[object], Expr]]
 
-    def equal(self, other: Any) -> Expr:
-        """self == other as a condition, in the classic API's words."""
+    def equal(self, other: object) -> Expr:
+        """Return the condition self == other, under its name in the classic API."""
         return Operators.build_binary(EQ, self, other)
 
-    def astype(self, dtype: Any) -> Expr:
-        """This value converted to `dtype` (see Cast)."""
+    def astype(self, dtype: object) -> Expr:
+        """Return this value converted to `dtype` (see Cast)."""
         return Operators.build_cast(dtype, self)
 
-    def __add__(self, other: Any) -> Expr:
+    def __add__(self, other: object) -> Expr:
         return Operators.build_binary(Add, self, other)
 
-    def __radd__(self, other: Any) -> Expr:
+    def __radd__(self, other: object) -> Expr:
         return Operators.build_binary(Add, other, self)
 
-    def __sub__(self, other: Any) -> Expr:
+    def __sub__(self, other: object) -> Expr:
         return Operators.build_binary(Sub, self, other)
 
-    def __rsub__(self, other: Any) -> Expr:
+    def __rsub__(self, other: object) -> Expr:
         return Operators.build_binary(Sub, other, self)
 
-    def __mul__(self, other: Any) -> Expr:
+    def __mul__(self, other: object) -> Expr:
         return Operators.build_binary(Mul, self, other)
 
-    def __rmul__(self, other: Any) -> Expr:
+    def __rmul__(self, other: object) -> Expr:
         return Operators.build_binary(Mul, other, self)
 
-    def __truediv__(self, other: Any) -> Expr:
+    def __truediv__(self, other: object) -> Expr:
         return Operators.build_binary(Div, self, other)
 
-    def __rtruediv__(self, other: Any) -> Expr:
+    def __rtruediv__(self, other: object) -> Expr:
         return Operators.build_binary(Div, other, self)
 
-    def __floordiv__(self, other: Any) -> Expr:
+    def __floordiv__(self, other: object) -> Expr:
         return Operators.build_binary(FloorDiv, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Expr:
+    def __rfloordiv__(self, other: object) -> Expr:
         return Operators.build_binary(FloorDiv, other, self)
 
-    def __mod__(self, other: Any) -> Expr:
+    def __mod__(self, other: object) -> Expr:
         return Operators.build_binary(Mod, self, other)
 
-    def __rmod__(self, other: Any) -> Expr:
+    def __rmod__(self, other: object) -> Expr:
         return Operators.build_binary(Mod, other, self)
 
-    def __and__(self, other: Any) -> Expr:
+    def __and__(self, other: object) -> Expr:
         return Operators.build_binary(BitAnd, self, other)
 
-    def __rand__(self, other: Any) -> Expr:
+    def __rand__(self, other: object) -> Expr:
         return Operators.build_binary(BitAnd, other, self)
 
-    def __or__(self, other: Any) -> Expr:
+    def __or__(self, other: object) -> Expr:
         return Operators.build_binary(BitOr, self, other)
 
-    def __ror__(self, other: Any) -> Expr:
+    def __ror__(self, other: object) -> Expr:
         return Operators.build_binary(BitOr, other, self)
 
-    def __xor__(self, other: Any) -> Expr:
+    def __xor__(self, other: object) -> Expr:
         return Operators.build_binary(BitXor, self, other)
 
-    def __rxor__(self, other: Any) -> Expr:
+    def __rxor__(self, other: object) -> Expr:
         return Operators.build_binary(BitXor, other, self)
 
-    def __lshift__(self, other: Any) -> Expr:
+    def __lshift__(self, other: object) -> Expr:
         return Operators.build_binary(ShiftLeft, self, other)
 
-    def __rlshift__(self, other: Any) -> Expr:
+    def __rlshift__(self, other: object) -> Expr:
         return Operators.build_binary(ShiftLeft, other, self)
 
-    def __rshift__(self, other: Any) -> Expr:
+    def __rshift__(self, other: object) -> Expr:
         return Operators.build_binary(ShiftRight, self, other)
 
-    def __rrshift__(self, other: Any) -> Expr:
+    def __rrshift__(self, other: object) -> Expr:
         return Operators.build_binary(ShiftRight, other, self)
 
     def __invert__(self) -> Expr:
@@ -137,22 +137,22 @@ class Operators(NotANumber):
     def __neg__(self) -> Expr:
         return Operators.negate(self)
 
-    def __lt__(self, other: Any) -> Expr:
+    def __lt__(self, other: object) -> Expr:
         return Operators.build_binary(LT, self, other)
 
-    def __le__(self, other: Any) -> Expr:
+    def __le__(self, other: object) -> Expr:
         return Operators.build_binary(LE, self, other)
 
-    def __gt__(self, other: Any) -> Expr:
+    def __gt__(self, other: object) -> Expr:
         return Operators.build_binary(GT, self, other)
 
-    def __ge__(self, other: Any) -> Expr:
+    def __ge__(self, other: object) -> Expr:
         return Operators.build_binary(GE, self, other)
 
-    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         return Operators.build_binary(EQ, self, other)
 
-    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
         return Operators.build_binary(NE, self, other)
 
     # Defining __eq__ removes the inherited hash; nodes are keys by identity.
@@ -168,7 +168,7 @@ class Operators(NotANumber):
     def __iter__(self) -> NoReturn:
         raise UserError("an expression is a single value and cannot be iterated over")
 
-    def __getitem__(self, index: Any) -> NoReturn:
+    def __getitem__(self, index: object) -> NoReturn:
         raise UserError(
             "an expression is a single value and has no elements",
             remedy="give all indices of a tensor at once: A[i, j], not A[i][j]",
@@ -183,7 +183,10 @@ class Expr(Operators, Node):
 
 
 class Derived(Expr):
-    """An expression whose dtype follows from its parts; kept, as a deep tree cannot recurse."""
+    """An expression whose dtype follows from its parts.
+
+    The dtype is stored: deriving it on demand would recurse through deep trees.
+    """
 
     __slots__ = ("dtype",)
     dtype: DType
@@ -196,25 +199,24 @@ class Derived(Expr):
 
 
 @node
-class Var(Expr):
-    """A named value, bound by a For, Let or LetStmt, or a parameter. Identity is the object."""
+class Var(Expr, Bindable):
+    """A named value, bound by a For, Let or LetStmt, or a parameter."""
 
-    by_identity = True
     name: str
     dtype: DType
 
 
 @node
 class IntImm(Expr):
-    """An integer or bool constant; `value` lies in the range of `dtype`."""
+    """An integer or bool constant."""
 
-    value: int
+    value: int  # wrapped into the range of `dtype`
     dtype: DType
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", wrap(int(self.value), self.dtype))
 
-    # A constant is a number for Python, too: an extent of a shape can be that of numpy's array.
+    # Python takes a constant for a number: an extent can be given to numpy as that of an array.
     def __int__(self) -> int:
         return self.value
 
@@ -226,9 +228,9 @@ class IntImm(Expr):
 
 @node
 class FloatImm(Expr):
-    """A float constant; `value` is exactly representable in `dtype` (rounded when made)."""
+    """A float constant."""
 
-    value: float
+    value: float  # rounded to `dtype`, so exactly representable
     dtype: DType
 
     def __post_init__(self) -> None:
@@ -240,8 +242,13 @@ class FloatImm(Expr):
 
 @node
 class Cast(Expr):
-    """Conversion. int to int wraps; float to int truncates toward zero and saturates, NaN gives
-    0; to float rounds to nearest even; to bool compares with 0; from bool gives 0 or 1."""
+    """A conversion to `dtype`.
+
+    - int to int wraps.
+    - float to int truncates toward zero and saturates; NaN gives 0.
+    - To float rounds to nearest even.
+    - To bool is true where the value is not 0; from bool gives 0 or 1.
+    """
 
     dtype: DType
     value: Expr
@@ -259,8 +266,10 @@ class BinaryExpr(Derived):
 
 
 class Comparison(BinaryExpr):
-    """Two operands of one dtype; the result is bool with as many lanes. With a NaN operand only
-    NE holds."""
+    """Two operands of one dtype; the result is bool with as many lanes.
+
+    With a NaN operand only NE holds.
+    """
 
     __slots__ = ()
 
@@ -366,7 +375,7 @@ class BitXor(BinaryExpr):
 
 @node
 class ShiftLeft(BinaryExpr):
-    """a shifted left by b bits, taken as unsigned; b >= bits gives 0."""
+    """a shifted left by b bits. b is read as unsigned; b >= bits gives 0."""
 
     a: Expr
     b: Expr
@@ -374,8 +383,10 @@ class ShiftLeft(BinaryExpr):
 
 @node
 class ShiftRight(BinaryExpr):
-    """a shifted right by b bits, taken as unsigned; a signed a is filled with its sign, so that
-    b >= bits gives 0 or -1."""
+    """a shifted right by b bits. b is read as unsigned; b >= bits gives 0, or -1 for a < 0.
+
+    Signed a is filled with its sign bit (an arithmetic shift).
+    """
 
     a: Expr
     b: Expr
@@ -389,7 +400,7 @@ class EQ(Comparison):
     b: Expr
 
     def __bool__(self) -> bool:
-        # `e1 == e2` in plain Python code asks for structure, as in the classic API.
+        # In the classic API, `if e1 == e2` in Python code compares structure.
         return structurally_equal(self.a, self.b)
 
 
@@ -438,7 +449,7 @@ class GE(Comparison):
 
 @node
 class And(BinaryExpr):
-    """Both of two bools; both operands are evaluated."""
+    """True if both bools are true; both operands are always evaluated."""
 
     a: Expr
     b: Expr
@@ -446,7 +457,7 @@ class And(BinaryExpr):
 
 @node
 class Or(BinaryExpr):
-    """Either of two bools; both operands are evaluated."""
+    """True if one of two bools is true; both operands are always evaluated."""
 
     a: Expr
     b: Expr
@@ -464,9 +475,9 @@ class Not(Derived):
 
 @node
 class Select(Derived):
-    """true_value where condition holds, else false_value; both are always evaluated."""
+    """true_value where the condition holds, else false_value; both are always evaluated."""
 
-    condition: Expr
+    condition: Expr  # bool, with as many lanes as the values
     true_value: Expr
     false_value: Expr
 
@@ -476,9 +487,9 @@ class Select(Derived):
 
 @node
 class IfThenElseExpr(Derived):
-    """As Select, but only the chosen value is evaluated; the condition is a scalar."""
+    """true_value if the condition holds, else false_value; only the chosen one is evaluated."""
 
-    condition: Expr
+    condition: Expr  # a scalar bool
     true_value: Expr
     false_value: Expr
 
@@ -488,10 +499,10 @@ class IfThenElseExpr(Derived):
 
 @node
 class Ramp(Derived):
-    """The vector base, base + stride, ... of `lanes` integers; base and stride are scalars."""
+    """The vector of integers base, base + stride, ..., base + (lanes - 1) * stride."""
 
-    base: Expr
-    stride: Expr
+    base: Expr  # a scalar
+    stride: Expr  # a scalar
     lanes: int
 
     def _derive_dtype(self) -> DType:
@@ -524,7 +535,7 @@ class Let(Derived):
 
 @node
 class Call(Expr):
-    """A pure function by name (`exp`, `sqrt`, ...; see refcomp.ir.intrinsics), lane by lane."""
+    """A call of an intrinsic (`exp`, `sqrt`, ...; see refcomp.ir.intrinsics), lane by lane."""
 
     name: str
     args: tuple[Expr, ...]
@@ -533,27 +544,29 @@ class Call(Expr):
 
 @node
 class PureExtern(Expr):
-    """What the C function `name` of the host gives for scalar `args`, by C's calling convention;
-    or an intrinsic of LLVM, whose name begins with `llvm.`.
+    """A call of the C function `name` on the host, with scalar arguments, or of an LLVM intrinsic.
 
-    Its value depends on its arguments alone, it has no effect, and it may be left out or repeated.
+    The call is pure: the value depends on the arguments only, and the call may be left out or
+    repeated.
     """
 
-    name: str
+    name: str  # of an LLVM intrinsic: begins with `llvm.`
     args: tuple[Expr, ...]
     dtype: DType
 
     @property
     def is_llvm_intrinsic(self) -> bool:
-        """Whether it is LLVM itself that knows the function."""
+        """Return True if LLVM itself defines the function."""
         return self.name.startswith("llvm.")
 
 
 def round_to_dtype(value: float, dtype: DType) -> float:
-    """`value` rounded to nearest even in the float type `dtype`, as a Python float."""
+    """Return `value` rounded to nearest even in the float type `dtype`."""
     if dtype.bits == 64 or math.isinf(value) or math.isnan(value):
         return value
-    if dtype.kind == "bfloat":  # numpy goes by way of f32, which would round twice
+    if dtype.kind == "bfloat":
+        # numpy converts by way of f32, which would round twice. bf16 has 8 bits of significand, and
+        # its smallest normal number is 2^-126.
         step = math.ldexp(1.0, max(math.frexp(value)[1], -125) - 8)
         value = math.copysign(round(abs(value) / step) * step, value)
     with np.errstate(over="ignore", under="ignore"):

@@ -1,12 +1,15 @@
-"""What all IR nodes share: how a node class is made, and which of its fields hold children.
+"""Base of all IR nodes: how a node class is made, and which of its fields hold children.
 
-A node is a frozen, slotted dataclass with `eq=False`: identity is equality, so that nodes can be
-keys of memo tables; structural comparison is a function (`refcomp.ir.structure`). A field whose
-annotation is `Expr`, `Stmt`, a tuple of either (or of `Requirement`), or either with `| None`,
-holds children; every traversal is built on that one fact (see `child_fields`). What a node binds,
-and where, is told by four attributes of its class (see `Node`), so that comparison and verification
-need not know it.
+A node is a frozen dataclass with slots and `eq=False`. Identity is equality, so nodes can be keys
+of memo tables. Structural comparison is a function (`refcomp.ir.structure`).
+
+A field holds children if its annotation is `Expr`, `Stmt`, either with `| None`, a tuple of either,
+or a tuple of `Requirement`. Every traversal is built on this rule (see `child_fields`). Attributes
+of the class say what a node binds, and where (see `Node`). So comparison and verification need no
+code for single classes.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,33 +18,41 @@ from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 
 class Node:
-    """Root of the node hierarchy: Node > Expr | Stmt > one class per node.
-
-    `by_identity` is true for what can be bound (Var, Buffer): its identity is the object, and its
-    `name` is a label. `binds` names the attributes whose variables and buffers the node binds in
-    its child fields `binds_in`; `names_bound` names fields that hold the names of some of these.
-    """
+    """Root of the node hierarchy: Node > Expr | Stmt > one class per node."""
 
     __slots__ = ()
-    __match_args__: ClassVar[
+    __match_args__: ClassVar[tuple[str, ...]] = ()  # the fields in order; set by `node`
+    by_identity: ClassVar[bool] = False  # true for nodes that can be bound
+    binds: ClassVar[tuple[str, ...]] = ()  # attributes that hold what the node binds
+    binds_in: ClassVar[tuple[str, ...]] = (
+        "body",
+    )  # child fields where `binds` is bound
+    names_bound: ClassVar[
         tuple[str, ...]
-    ] = ()  # the fields, in order; set by `node`
-    by_identity: ClassVar[bool] = False
-    binds: ClassVar[tuple[str, ...]] = ()
-    binds_in: ClassVar[tuple[str, ...]] = ("body",)
-    names_bound: ClassVar[tuple[str, ...]] = ()
+    ] = ()  # fields that hold names of what it binds
     # Set by refcomp.ir.printer, which needs every node class and so cannot stand above.
-    describe: ClassVar[Callable[[Any], str]] = object.__repr__
+    describe: ClassVar[Callable[[Node], str]] = object.__repr__
 
     def __repr__(self) -> str:
         return Node.describe(self)
 
 
-_N = TypeVar("_N")
+class Bindable(Node):
+    """A variable or a buffer: other nodes bind it. It is its own identity; `name` is a label."""
 
+    __slots__ = ()
+    by_identity = True
+    name: str
+
+
+_N = TypeVar("_N", bound=Node)
+_Reader = Callable[
+    [Any], tuple[Node, ...]
+]  # returns all children of a node of one class
+
+_PLAIN_CHILDREN = {"Expr", "Stmt"}
 _CHILD_ANNOTATIONS = {
-    "Expr",
-    "Stmt",
+    *_PLAIN_CHILDREN,
     "Expr | None",
     "Stmt | None",
     "tuple[Expr, ...]",
@@ -50,55 +61,63 @@ _CHILD_ANNOTATIONS = {
 }
 
 
-_CHILD_FIELDS: dict[type[Any], tuple[str, ...]] = {}
-_DATA_FIELDS: dict[type[Any], tuple[str, ...]] = {}
-# What reads all children of a node of a class; `refcomp.ir.rewrite.children` is how it is asked.
-CHILD_READERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
-# The classes whose fields hold one child each and nothing else, as those of all operators.
-MADE_OF_NODES: set[type[Any]] = set()
+_CHILD_FIELDS: dict[type[Node], tuple[str, ...]] = {}
+_DATA_FIELDS: dict[type[Node], tuple[str, ...]] = {}
+# For `refcomp.ir.rewrite.children`, which all other code calls.
+CHILD_READERS: dict[type[Node], _Reader] = {}
+# Classes whose fields hold one child each and nothing else, such as all operators.
+MADE_OF_NODES: set[type[Node]] = set()
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[_N]) -> type[_N]:
-    """Class decorator: makes a node class (see the module docstring)."""
-    made: Any = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-    if not all(isinstance(f.type, str) for f in fields(made)):
-        raise TypeError(
-            f"{cls.__name__}: its module needs `from __future__ import annotations`"
-        )
-    names = tuple(f.name for f in fields(made) if f.type in _CHILD_ANNOTATIONS)
-    _CHILD_FIELDS[made] = names
+    """Make a node class of `cls` (a class decorator; see the module docstring).
+
+    Raises TypeError if the annotations of its module are not texts.
+    """
+    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    declared = fields(cast(Any, made))
+    annotations: dict[str, str] = {}
+    for field in declared:
+        if not isinstance(field.type, str):
+            raise TypeError(
+                f"{cls.__name__}: its module needs `from __future__ import annotations`"
+            )
+        annotations[field.name] = field.type
+    children = tuple(n for n, text in annotations.items() if text in _CHILD_ANNOTATIONS)
+    _CHILD_FIELDS[made] = children
     _DATA_FIELDS[made] = tuple(
-        f.name for f in fields(made) if f.name not in (*names, "origin")
+        name for name in annotations if name not in (*children, "origin")
     )
-    CHILD_READERS[made] = _reader(
-        names, [f.type for f in fields(made) if f.name in names]
-    )
-    if all(f.type in ("Expr", "Stmt") for f in fields(made)):
+    CHILD_READERS[made] = _reader(children, [annotations[name] for name in children])
+    if _PLAIN_CHILDREN.issuperset(annotations.values()):
         MADE_OF_NODES.add(made)
-    return cast(type[_N], made)
+    return made
 
 
-def _reader(
-    names: tuple[str, ...], annotations: list[Any]
-) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads all children: every traversal does, so that the usual fields have their own."""
+def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
+    """Return a function that reads the child fields `names`.
+
+    Every traversal calls it for each node, so frequent kinds of fields have faster functions.
+    """
     if not names:
         return lambda item: ()
-    is_plain = all(annotation in ("Expr", "Stmt") for annotation in annotations)
-    if len(names) == 1:
-        read = attrgetter(*names)
-        if is_plain:
-            return lambda item: (read(item),)
-        return read if annotations[0].startswith("tuple") else _reads_any(names)
-    return attrgetter(*names) if is_plain else _reads_any(names)
+    is_plain = _PLAIN_CHILDREN.issuperset(annotations)
+    if is_plain and len(names) > 1:
+        return attrgetter(*names)
+    if is_plain:
+        read = attrgetter(names[0])
+        return lambda item: (read(item),)
+    if len(names) == 1 and annotations[0].startswith("tuple"):
+        return attrgetter(names[0])
+    return _reader_of_any(names)
 
 
-def _reads_any(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads fields that hold a node, none, or a tuple of them."""
+def _reader_of_any(names: tuple[str, ...]) -> _Reader:
+    """Return a function that reads fields which hold a node, None, or a tuple of nodes."""
 
-    def read(item: Any) -> tuple[Any, ...]:
-        found: list[Any] = []
+    def read(item: Node) -> tuple[Node, ...]:
+        found: list[Node] = []
         for name in names:
             value = getattr(item, name)
             if isinstance(value, tuple):
@@ -110,19 +129,19 @@ def _reads_any(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return read
 
 
-def child_fields(cls: type[Any]) -> tuple[str, ...]:
-    """Names of the fields that hold child nodes, in order of declaration."""
+def child_fields(cls: type[Node]) -> tuple[str, ...]:
+    """Return the names of the fields that hold child nodes, in order of declaration."""
     return _CHILD_FIELDS[cls]
 
 
-def data_fields(cls: type[Any]) -> tuple[str, ...]:
-    """Names of the other fields that take part in structural equality (all but `origin`)."""
+def data_fields(cls: type[Node]) -> tuple[str, ...]:
+    """Return the names of the other fields that structural equality compares (all but `origin`)."""
     return _DATA_FIELDS[cls]
 
 
-def bound_by(item: Node) -> tuple[Any, ...]:
-    """The variables and buffers that `item` binds, in order; each is a node."""
-    bound: list[Any] = []
+def bound_by(item: Node) -> tuple[Bindable, ...]:
+    """Return the variables and buffers that `item` binds, in order."""
+    bound: list[Bindable] = []
     for name in type(item).binds:
         value = getattr(item, name)
         bound.extend(value if isinstance(value, tuple) else (value,))

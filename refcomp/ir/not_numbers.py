@@ -1,17 +1,20 @@
-"""Refusals of what Python and numpy do with numbers, for values that are known when a program runs.
+"""Refusals of what Python and numpy do with numbers, for values known only when a program runs.
 
-`NotANumber` is the base of expressions and tensors. numpy's arithmetic with one of them is that of
-Python's operators; every other function of numpy, of `math` and of Python itself is refused, with
-the name of refcomp's function for it.
+`NotANumber` is the base of expressions and tensors. numpy's arithmetic with such a value does the
+same as Python's operators. Every other function of numpy, of `math` and of Python itself is
+refused. The message names refcomp's function for it.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
+
+import numpy as np
 
 from refcomp.foundation.errors import UserError
 
-# Functions of numpy that refcomp has: those by another name, and those by the same one.
+# Functions of numpy, and their names in refcomp if these differ.
 _RENAMED = {
     "absolute": "abs",
     "arccos": "acos",
@@ -30,23 +33,17 @@ _RENAMED = {
     "rint": "nearbyint",
     "where": "if_then_else",
 }
+# Functions that have the same name in refcomp.
 _SAME = (
     "all any ceil copysign cos cosh exp exp2 expm1 fabs floor fmod hypot isfinite isinf isnan "
     "ldexp log log10 log1p log2 max maximum min minimum nextafter power prod round sin sinh sqrt "
     "sum tan tanh trunc"
 )
 REFCOMP_NAMES = _RENAMED | {name: name for name in _SAME.split()}
-# The functions of numpy, for the elements of an array.
-_REDUCTIONS = (
-    "all",
-    "any",
-    "max",
-    "min",
-    "prod",
-    "sum",
-)
+# Reductions in numpy; their names in refcomp need an axis.
+_REDUCTIONS = ("all", "any", "max", "min", "prod", "sum")
 
-# numpy's name of an operator: the methods of its left and of its right operand.
+# numpy's name of an operator -> the methods of its left and of its right operand
 _OPERATORS = {
     "add": ("__add__", "__radd__"),
     "subtract": ("__sub__", "__rsub__"),
@@ -70,35 +67,41 @@ _OPERATORS = {
 
 
 class NotANumber:
-    """A value that is known when the program runs: Python and numpy cannot compute with it."""
+    """A value known only when the program runs: Python and numpy cannot compute with it."""
 
     __slots__ = ()
 
     def _in_words(self) -> str:
-        """Return the words for this value in messages."""
+        """Return how messages call this value."""
         return "an expression"
 
     def _advise(self, call: str) -> str:
-        """Return what to write for `call`, a call of a function of refcomp on `x`."""
+        """Return the advice to write `call`, which calls a function of refcomp on `x`."""
         return f"use {call}"
 
     def __array_ufunc__(
-        self, ufunc: Any, method: str, *inputs: Any, **options: Any
-    ) -> Any:
+        self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
+    ) -> object:
         if method == "__call__" and not options and ufunc.__name__ in _OPERATORS:
             left, right = inputs
-            of_left, of_right = _OPERATORS[ufunc.__name__]
+            left_method, right_method = _OPERATORS[ufunc.__name__]
             if isinstance(left, NotANumber):
-                result = getattr(left, of_left)(right)
+                result = getattr(left, left_method)(right)
             else:
-                result = getattr(right, of_right)(left)
-            # Tensors are compared by identity: one of them never equals a number.
-            return ufunc.__name__ == "not_equal" if result is NotImplemented else result
+                result = getattr(right, right_method)(left)
+            if result is NotImplemented:
+                # Tensors are compared by identity, so a tensor never equals a number.
+                return ufunc.__name__ == "not_equal"
+            return result
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise self._refusal_of_numpy(name, ", ".join("xyz"[: ufunc.nin]))
 
     def __array_function__(
-        self, function: Any, types: Any, args: Any, options: Any
+        self,
+        function: Callable[..., object],
+        types: object,
+        args: object,
+        options: object,
     ) -> NoReturn:
         name = function.__name__
         raise self._refusal_of_numpy(name, "c, x, y" if name == "where" else "x")
@@ -118,7 +121,7 @@ class NotANumber:
             remedy=remedy,
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> NoReturn:
         self._refuse(
             "numpy's array()", "pass numbers to the built function; it fills an array"
         )
@@ -148,7 +151,7 @@ class NotANumber:
     def __abs__(self) -> NoReturn:
         self._refuse("abs()", self._advise("refcomp.abs(x)"))
 
-    def __round__(self, digits: Any = None) -> NoReturn:
+    def __round__(self, digits: object = None) -> NoReturn:
         self._refuse("round()", self._advise("refcomp.round(x)"))
 
     def __floor__(self) -> NoReturn:
@@ -160,23 +163,21 @@ class NotANumber:
     def __trunc__(self) -> NoReturn:
         self._refuse("math.trunc()", self._advise("refcomp.trunc(x)"))
 
-    def __pow__(self, other: Any, modulus: Any = None) -> NoReturn:
+    def __pow__(self, other: object, modulus: object = None) -> NoReturn:
         self._refuse("`**`", self._advise("x * x or refcomp.power(x, y)"))
 
-    def __rpow__(self, other: Any, modulus: Any = None) -> NoReturn:
+    def __rpow__(self, other: object, modulus: object = None) -> NoReturn:
         self._refuse("`**`", self._advise("refcomp.power(x, y) or refcomp.exp2(y)"))
 
-    def __divmod__(self, other: Any) -> NoReturn:
+    def __divmod__(self, other: object) -> NoReturn:
         self._refuse(
             "divmod()",
             self._advise("refcomp.floordiv(x, y) and refcomp.floormod(x, y)"),
         )
 
-    def __rdivmod__(self, other: Any) -> NoReturn:
-        self.__divmod__(other)
+    __rdivmod__ = __divmod__
 
-    def __matmul__(self, other: Any) -> NoReturn:
+    def __matmul__(self, other: object) -> NoReturn:
         self._refuse("`@`", "use refcomp.topi.matmul(A, B), of two tensors")
 
-    def __rmatmul__(self, other: Any) -> NoReturn:
-        self.__matmul__(other)
+    __rmatmul__ = __matmul__
