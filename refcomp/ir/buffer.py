@@ -1,4 +1,4 @@
-"""Memory: the Buffer that names it and the two expressions that read it.
+"""Memory: the Buffer that names it, and the expressions that read it or take its address.
 
 Grammar (ASDL, continuing `refcomp.ir.expr`)::
 
@@ -7,9 +7,9 @@ Grammar (ASDL, continuing `refcomp.ir.expr`)::
          | Load(buffer buffer, expr index, expr? predicate)
          | AddressOf(buffer buffer, expr* indices, str access, dtype element)
 
-`BufferLoad` belongs to the nested level, where a buffer is indexed by dimension; `Load` to the flat
-level, where the index counts elements from the buffer's start. `AddressOf` stands among the
-arguments of a call that has effects (`refcomp.ir.stmt`), and nowhere else.
+`BufferLoad` belongs to the nested level, where a buffer has one index for each dimension. `Load`
+belongs to the flat level, where the index counts elements from the buffer's start. `AddressOf` is
+an argument of a call that has effects (`refcomp.ir.stmt`), and stands nowhere else.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ ACCESSES = (READ, WRITE, UPDATE)
 
 @node
 class Buffer(Bindable):
-    """Memory for elements of `dtype`; a binding, not an expression. Identity is the object.
+    """Memory for elements of `dtype`, in row-major order. It is bound like a variable.
 
-    Element (i0, ..., ik) of `shape` lies at row-major position. `scope` is `global` (heap or
-    argument), `local` (a stack array of constant shape, one thread's own) or `shared` (one for
-    each group of a kernel's threads). `alignment` is in bytes; arguments
-    are only known to be aligned to one element (alignment 0).
+    The scopes are:
+
+    - `global`: on the heap, or an argument.
+    - `local`: an array of constant shape on the stack, one for each thread.
+    - `shared`: one for each group of a kernel's threads.
     """
 
-    by_identity = True
     name: str
     dtype: DType
-    shape: tuple[Expr, ...]
+    shape: tuple[Expr, ...]  # i64
     scope: str = "global"
-    alignment: int = 0
+    alignment: int = 0  # in bytes; 0: aligned to one element, as all arguments are
 
 
 @node
@@ -54,12 +54,15 @@ class BufferLoad(Derived):
 
 @node
 class Load(Derived):
-    """The element at `index` elements from the start of `buffer`; a vector index loads lane by
-    lane. Where `predicate` (bool, as many lanes) is false nothing is read and the lane is 0."""
+    """The element at `index` elements from the start of `buffer`.
+
+    A vector index loads lane by lane. Where the predicate is false, nothing is read, and the lane
+    is 0.
+    """
 
     buffer: Buffer
     index: Expr
-    predicate: Expr | None = None
+    predicate: Expr | None = None  # bool, with as many lanes as the index
 
     def _derive_dtype(self) -> DType:
         return self.buffer.dtype.with_lanes(self.index.dtype.lanes)
@@ -67,18 +70,18 @@ class Load(Derived):
 
 @node
 class AddressOf(Derived):
-    """Where `buffer` begins, or, with indices, where the element at these lies: an argument.
+    """The address of an element of `buffer`, as an argument of a call.
 
-    `access` says what the callee does there: `read`, `write` (any of it; what was not written
-    before holds anything) or `update` (both). The indices are those of a BufferLoad, or, from the
-    flat level on, one offset in elements. `element` is the dtype that the callee sees, as wide as
-    the buffer's.
+    `access` says what the callee does from this address on: `read`, `write` or `update` (both). For
+    `write`, the old contents are undefined.
     """
 
     buffer: Buffer
-    indices: tuple[Expr, ...]
+    indices: tuple[
+        Expr, ...
+    ]  # none: the first element; from the flat level on, one offset
     access: str
-    element: DType
+    element: DType  # the dtype that the callee sees, as wide as that of the buffer
 
     def _derive_dtype(self) -> DType:
         return HANDLE

@@ -1,4 +1,7 @@
-"""The Python values of constant expressions; every room asks here whether one is constant."""
+"""The Python values of constant expressions.
+
+Every room asks these functions whether an expression is constant, and none looks at the nodes.
+"""
 
 from collections.abc import Sequence
 from math import prod
@@ -7,14 +10,14 @@ from refcomp.ir.expr import Broadcast, Expr, FloatImm, IntImm
 
 
 def as_constant(expr: Expr | None) -> float | None:
-    """Return the number that a constant, or a broadcast one, holds in each lane; else None."""
+    """Return the value of a constant or a broadcast constant; None for other expressions."""
     if isinstance(expr, Broadcast):
         expr = expr.value
     return expr.value if isinstance(expr, IntImm | FloatImm) else None
 
 
 def as_int(expr: Expr | None) -> int | None:
-    """Return the value of an integer or bool constant of one lane; else None."""
+    """Return the value of a scalar integer or bool constant; None for other expressions."""
     return expr.value if isinstance(expr, IntImm) else None
 
 
@@ -25,6 +28,8 @@ def as_ints(exprs: Sequence[Expr]) -> list[int] | None:
 
 
 def element_count(shape: Sequence[Expr]) -> int | None:
-    """Return how many elements a buffer of this shape has; None where a dimension is symbolic."""
+    """Return the number of elements of a buffer of this shape; None if a dimension is symbolic."""
     dims = as_ints(shape)
-    return None if dims is None else prod(max(0, dim) for dim in dims)
+    if dims is None:
+        return None
+    return prod(max(0, dim) for dim in dims)

@@ -1,30 +1,27 @@
-"""Copies of statements that bind variables and buffers of their own, as each is bound once.
+"""Copies of statements with fresh variables and buffers.
 
-For what writes a statement out several times, before parallel regions are outlined.
+The loop IR binds each variable and buffer once on each path. So a pass that repeats a statement,
+such as unrolling, needs copies. Parallel regions are not supported: they are outlined later.
 """
 
 from collections.abc import Mapping
 
-from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
+from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import Rewrite, map_children, rewriter, with_fields
-from refcomp.ir.stmt import (
-    Allocate,
-    AtomicUpdate,
-    BufferStore,
-    For,
-    LetStmt,
-    Prefetch,
-    Stmt,
-    Store,
+from refcomp.ir.rewrite import (
+    ACCESSES,
+    Rewrite,
+    map_children,
+    rewriter,
+    with_changes,
+    with_fields,
 )
-
-_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
+from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt
 
 
 def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
-    """`stmt` with free variables replaced, and with variables and buffers of its own."""
+    """Return a copy of `stmt` that binds fresh names, and has its free variables replaced."""
     values = dict(replacements)
     buffers: dict[Buffer, Buffer] = {}
 
@@ -35,12 +32,13 @@ def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
             var = values.setdefault(node.var, Var(node.var.name, node.var.dtype))
             return with_fields(map_children(node, recurse), var=var)
         if isinstance(node, Allocate):
+            # map_children does not visit the shape, which may name replaced variables.
             shape = tuple(recurse(dim) for dim in node.buffer.shape)
             buffers.setdefault(node.buffer, with_fields(node.buffer, shape=shape))
         node = map_children(node, recurse)
-        if isinstance(node, (*_ACCESSES, Allocate)):
+        if isinstance(node, (*ACCESSES, Allocate)):
             buffer = buffers.get(node.buffer, node.buffer)
-            return node if buffer is node.buffer else with_fields(node, buffer=buffer)
+            return with_changes(node, buffer=buffer)
         return node
 
     return rewriter(visit)(stmt)

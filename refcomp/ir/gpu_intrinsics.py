@@ -1,10 +1,11 @@
-"""The instructions of AMD GPUs that kernels may name: dot products, and products of matrices.
+"""Instructions of AMD GPUs that kernels may call by name: dot products and matrix products.
 
-A PureExtern of such a name is an instruction of the GPU; no other target has it. Operands and
-results are scalars: the elements of a register come one by one, and a matrix product is asked for
-one of the elements that it gives a thread (Note [Matrix products]). An operand of bf16 may come as
-its bits, a u16, as passes leave it (Note [Sums of products] says what is rounded). Matrix products
-are computed by the threads of a wave together: all of them come there at the same time.
+A PureExtern with such a name is an instruction of the GPU; no other target has it. Operands and
+results are scalars: the elements of a register come one by one. A call of a matrix product asks for
+one of the elements that the instruction returns to a thread (Note [Matrix products]).
+
+An operand of bf16 may come as its bits, a u16, as passes leave it. Note [Sums of products] says
+what is rounded. The threads of a wave compute a matrix product together: all of them must arrive.
 """
 
 from __future__ import annotations
@@ -22,113 +23,127 @@ _BF16_BITS = DType("uint", 16)
 
 @dataclass(frozen=True, slots=True)
 class DotProduct:
-    """Adds to the last operand the products of the first operands by as many others, which fill a
-    register each. `gpus` are the beginnings of the names of GPUs that have it."""
+    """The sum of the products of two registers' elements and a third operand.
+
+    The operands are the elements of the first factor, then those of the second, then the old sum.
+    """
 
     name: str
-    element: DType
+    element: DType  # of the factors
     sum: DType
-    gpus: tuple[str, ...]
-    wave: int = 1
+    gpus: tuple[str, ...]  # prefixes of the names of the GPUs that have it
+    wave: int = 1  # threads that compute it together
 
     @property
     def factors(self) -> int:
-        """How many elements a register has."""
+        """Return the number of elements in a register."""
         return _REGISTER_BITS // self.element.bits
 
     @property
     def operands(self) -> tuple[DType, ...]:
-        """The dtypes of all operands."""
+        """Return the dtypes of all operands."""
         return (*(self.element,) * (2 * self.factors), self.sum)
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """One element, which the last operand says, of a product of matrices plus a third one. Of the
-    operands `factors` are a thread's elements of each factor, `sums` those of the sum; `wave` is
-    how many threads hold the matrices together, and `size` the rows and columns of the sum."""
+    """One element of D = A B + C, for matrices that the threads of a wave hold together.
+
+    The operands are the thread's elements of A, of B and of C, then the number of the wanted
+    element of D among those of the thread.
+    """
 
     name: str
-    element: DType
-    sum: DType
-    factors: int
-    sums: int
-    gpus: tuple[str, ...]
-    wave: int
-    size: int
+    element: DType  # of A and B
+    sum: DType  # of C and D
+    factors: int  # elements of A that a thread holds, and of B
+    sums: int  # elements of C that a thread holds, and of D
+    gpus: tuple[str, ...]  # prefixes of the names of the GPUs that have it
+    wave: int  # threads that hold the matrices together
+    size: int  # rows of C, and columns
 
     @property
     def operands(self) -> tuple[DType, ...]:
-        """The dtypes of all operands."""
+        """Return the dtypes of all operands."""
         return (*(self.element,) * (2 * self.factors), *(self.sum,) * self.sums, I32)
 
     @property
     def depth(self) -> int:
-        """How many products each element of the sum is made of."""
-        return self.factors if self._is_whole else self.factors * self.wave // self.size
+        """Return the number of columns of A: each element of D is the sum of so many products."""
+        if self._holds_whole_rows:
+            return self.factors
+        return self.factors * self.wave // self.size
 
     def depth_at(self, thread: int, number: int) -> int:
-        """Which of these a thread's element `number` of a factor is for."""
-        part = 0 if self._is_whole else thread // self.size
-        return part * self.factors + number
+        """Return the column of A that holds element `number` of a thread's elements of A."""
+        if self._holds_whole_rows:
+            return number
+        return thread // self.size * self.factors + number
 
     def row_at(self, thread: int, number: int) -> int:
-        """The row of a thread's element `number` of the sum; its column is `thread % size`."""
+        """Return the row of element `number` of a thread's elements of D.
+
+        Its column is `thread % size`.
+        """
         part = thread // self.size
-        if self._is_whole:
+        if self._holds_whole_rows:
             return 2 * number + part
         if ".wmma." in self.name:
             return part * self.sums + number
-        return number // 4 * (4 * self.wave // self.size) + part * 4 + number % 4
+        # mfma: rows come in blocks of 4, and the parts of the wave take turns.
+        block, row = divmod(number, 4)
+        return block * (4 * self.wave // self.size) + part * 4 + row
 
     @property
-    def _is_whole(self) -> bool:
-        """Whether each thread has all of a row or column of its factors."""
+    def _holds_whole_rows(self) -> bool:
+        """Return True if a thread holds a whole row of A and column of B (wmma of gfx11)."""
         return ".wmma." in self.name and self.factors == self.size
 
 
 def _matrix(
     name: str, dtypes: str, counts: str, gpus: tuple[str, ...], wave: int
 ) -> MatrixProduct:
+    """Return a row of the table; `counts` are factors, sums and size."""
     element, total = map(as_dtype, dtypes.split())
     factors, sums, size = map(int, counts.split())
     return MatrixProduct(
-        f"{_PREFIX}{name}", element, total, factors, sums, gpus, wave, size
+        name=f"{_PREFIX}{name}",
+        element=element,
+        sum=total,
+        factors=factors,
+        sums=sums,
+        gpus=gpus,
+        wave=wave,
+        size=size,
     )
 
 
-_BYTES = (
-    "gfx906",
-    "gfx908",
-    "gfx90a",
-    "gfx94",
-    "gfx95",
-    "gfx1011",
-    "gfx1012",
-    "gfx103",
-)
-_MATRIX = ("gfx908", "gfx90a", "gfx94", "gfx95")
-_DOT = (*_BYTES, "gfx11", "gfx120")
+# The GPUs with dot products, and those with matrix products (CDNA 1 to 4, in order).
+_CDNA = ("gfx908", "gfx90a", "gfx94", "gfx95")
+_RDNA = ("gfx1011", "gfx1012", "gfx103", "gfx11", "gfx120")
+_DOT = ("gfx906", *_CDNA, *_RDNA)
 _TABLE = (
     DotProduct(f"{_PREFIX}sdot4", as_dtype("i8"), as_dtype("i32"), _DOT),
     DotProduct(f"{_PREFIX}udot4", as_dtype("u8"), as_dtype("u32"), _DOT),
     DotProduct(f"{_PREFIX}fdot2", as_dtype("f16"), as_dtype("f32"), _DOT),
     DotProduct(
-        *(f"{_PREFIX}fdot2.f32.bf16", as_dtype("bf16"), as_dtype("f32")),
-        ("gfx11", "gfx120", "gfx95"),
+        name=f"{_PREFIX}fdot2.f32.bf16",
+        element=as_dtype("bf16"),
+        sum=as_dtype("f32"),
+        gpus=("gfx11", "gfx120", "gfx95"),
     ),
-    _matrix("mfma.f32.16x16x4f32", "f32 f32", "1 4 16", _MATRIX, 64),
-    _matrix("mfma.f32.32x32x2f32", "f32 f32", "1 16 32", _MATRIX, 64),
-    _matrix("mfma.f32.16x16x16f16", "f16 f32", "4 4 16", _MATRIX, 64),
-    _matrix("mfma.f32.32x32x8f16", "f16 f32", "4 16 32", _MATRIX, 64),
-    _matrix("mfma.f32.16x16x16bf16.1k", "bf16 f32", "4 4 16", _MATRIX[1:], 64),
-    _matrix("mfma.f32.32x32x8bf16.1k", "bf16 f32", "4 16 32", _MATRIX[1:], 64),
-    _matrix("mfma.i32.16x16x32.i8", "i8 i32", "8 4 16", _MATRIX[2:], 64),
-    _matrix("mfma.i32.32x32x16.i8", "i8 i32", "8 16 32", _MATRIX[2:], 64),
-    _matrix("mfma.f32.16x16x32.f16", "f16 f32", "8 4 16", _MATRIX[3:], 64),
-    _matrix("mfma.f32.32x32x16.f16", "f16 f32", "8 16 32", _MATRIX[3:], 64),
-    _matrix("mfma.f32.16x16x32.bf16", "bf16 f32", "8 4 16", _MATRIX[3:], 64),
-    _matrix("mfma.f32.32x32x16.bf16", "bf16 f32", "8 16 32", _MATRIX[3:], 64),
+    _matrix("mfma.f32.16x16x4f32", "f32 f32", "1 4 16", _CDNA, 64),
+    _matrix("mfma.f32.32x32x2f32", "f32 f32", "1 16 32", _CDNA, 64),
+    _matrix("mfma.f32.16x16x16f16", "f16 f32", "4 4 16", _CDNA, 64),
+    _matrix("mfma.f32.32x32x8f16", "f16 f32", "4 16 32", _CDNA, 64),
+    _matrix("mfma.f32.16x16x16bf16.1k", "bf16 f32", "4 4 16", _CDNA[1:], 64),
+    _matrix("mfma.f32.32x32x8bf16.1k", "bf16 f32", "4 16 32", _CDNA[1:], 64),
+    _matrix("mfma.i32.16x16x32.i8", "i8 i32", "8 4 16", _CDNA[2:], 64),
+    _matrix("mfma.i32.32x32x16.i8", "i8 i32", "8 16 32", _CDNA[2:], 64),
+    _matrix("mfma.f32.16x16x32.f16", "f16 f32", "8 4 16", _CDNA[3:], 64),
+    _matrix("mfma.f32.32x32x16.f16", "f16 f32", "8 16 32", _CDNA[3:], 64),
+    _matrix("mfma.f32.16x16x32.bf16", "bf16 f32", "8 4 16", _CDNA[3:], 64),
+    _matrix("mfma.f32.32x32x16.bf16", "bf16 f32", "8 16 32", _CDNA[3:], 64),
     _matrix("wmma.f32.16x16x16.f16", "f16 f32", "16 8 16", ("gfx11",), 32),
     _matrix("wmma.f32.16x16x16.bf16", "bf16 f32", "16 8 16", ("gfx11",), 32),
     _matrix("wmma.f32.16x16x16.f16.v8f32.v8f16", "f16 f32", "8 8 16", ("gfx120",), 32),
@@ -142,37 +157,32 @@ GPU_INTRINSICS: dict[str, DotProduct | MatrixProduct] = {
 
 
 def is_gpu_intrinsic(name: str) -> bool:
-    """Whether the function `name` is one that AMD GPUs alone know."""
+    """Return True if the function `name` is an instruction of AMD GPUs."""
     return name.startswith(_PREFIX)
 
 
 def gpu_intrinsic_fault(call: PureExtern) -> str | None:
-    """What is wrong with the operands of `call`, in words; None: nothing."""
+    """Describe what is wrong with the operands of `call`; None if nothing is."""
     intrinsic = GPU_INTRINSICS.get(call.name)
     if intrinsic is None:
-        return f"{call.name} is no instruction that is known; known: {' '.join(GPU_INTRINSICS)}"
+        known = " ".join(GPU_INTRINSICS)
+        return f"{call.name} is not a known instruction; known: {known}"
     given = tuple(arg.dtype for arg in call.args)
     wanted = intrinsic.operands
-    if (
-        given not in (wanted, tuple(map(_passed, wanted)))
-        or call.dtype != intrinsic.sum
-    ):
-        told = f"({', '.join(map(str, wanted))}) -> {intrinsic.sum}"
-        return (
-            f"{call.name} is {told}, not ({', '.join(map(str, given))}) -> {call.dtype}"
-        )
-    which = as_int(call.args[-1])
-    if isinstance(intrinsic, MatrixProduct) and which not in range(intrinsic.sums):
+    # Passes replace bf16 by its bits.
+    lowered = tuple(_BF16_BITS if d.kind == "bfloat" else d for d in wanted)
+    if given not in (wanted, lowered) or call.dtype != intrinsic.sum:
+        expected = f"({', '.join(map(str, wanted))}) -> {intrinsic.sum}"
+        actual = f"({', '.join(map(str, given))}) -> {call.dtype}"
+        return f"{call.name} is {expected}, not {actual}"
+    number = as_int(call.args[-1])
+    if isinstance(intrinsic, MatrixProduct) and number not in range(intrinsic.sums):
         return f"the last operand of {call.name} is a constant from 0 to {intrinsic.sums - 1}"
     return None
 
 
-def _passed(dtype: DType) -> DType:
-    return _BF16_BITS if dtype.kind == "bfloat" else dtype
-
-
 def is_of_a_wave(expr: object) -> bool:
-    """Whether the threads of a wave compute `expr` together."""
+    """Return True if the threads of a wave compute `expr` together."""
     if not isinstance(expr, PureExtern):
         return False
     intrinsic = GPU_INTRINSICS.get(expr.name)
@@ -181,17 +191,27 @@ def is_of_a_wave(expr: object) -> bool:
 
 # Note [Matrix products]
 # ~~~~~~~~~~~~~~~~~~~~~~
-# D = A B + C. In `mfma.T.MxMxK...` of 64 threads, thread t of a wave has, with g = t // M and q
-# elements of each factor, A[t % M, g q + n] and B[g q + n, t % M] for n below q; and of C and D the
-# elements v = 0, 1, ... of column t % M, which lie in row 4 g + v where M is 16, and in row
-# v // 4 * 8 + g * 4 + v % 4 where it is 32. In `wmma.f32.16x16x16.T` of 32 threads, thread t has
-# A[t % 16, n] and B[n, t % 16] for n below 16, and of C and D in column t % 16 the rows
-# 2 v + t // 16. With 8 elements of a factor (gfx12) it has those of g q + n as in `mfma`, and the
-# rows 8 g + v. Source: AMD's manuals of the instructions of CDNA 3 and 4 and of RDNA 3 and 4.
+# D = A B + C. Let t be the number of a thread in its wave, and q the elements of A that it holds.
+#
+# `mfma.T.MxMxK...`, 64 threads, with g = t // M:
+# - A[t % M, g q + n] and B[g q + n, t % M] for n = 0, ..., q - 1.
+# - Elements v = 0, 1, ... of C and D lie in column t % M. If M is 16, their row is 4 g + v. If M is
+#   32, their row is v // 4 * 8 + g * 4 + v % 4.
+#
+# `wmma.f32.16x16x16.T`, 32 threads, with q = 16 (gfx11):
+# - A[t % 16, n] and B[n, t % 16] for n = 0, ..., 15.
+# - Element v of C and D lies in column t % 16 and row 2 v + t // 16.
+#
+# `wmma` with q = 8 (gfx12), with g = t // 16:
+# - A and B as in `mfma`.
+# - Element v of C and D lies in column t % 16 and row 8 g + v.
+#
+# Source: AMD's manuals of the instructions of CDNA 3 and 4 and of RDNA 3 and 4.
 #
 # Note [Sums of products]
 # ~~~~~~~~~~~~~~~~~~~~~~~
 # Integers wrap. Products of f32 are added one after the other along the depth, each by one fused
-# operation. Of narrower floats all products and the old sum are added exactly, and rounded once.
-# The manuals leave more to a GPU: it may round in between, in its own order, and take subnormal
-# numbers for zeros; a comparison with one allows for that.
+# operation. Of narrower floats, all products and the old sum are added exactly and rounded once.
+#
+# AMD's manuals permit a GPU more: it may round in between, in its own order, and flush subnormal
+# numbers to zero. A comparison with a GPU allows for that.

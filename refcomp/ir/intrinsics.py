@@ -1,9 +1,6 @@
 """The pure functions that a Call may name: their arity, operand kinds and result.
 
-Each but those of SUBGROUP_INTRINSICS (Note [Subgroups]) is computed lane by lane. `exact` ones
-round correctly (or have integer results); the others have the error bound `ulp`, in units in the
-last place, that every target must keep in f32 and f64, from the accuracy of the C libraries and of
-their vector versions.
+All but those of SUBGROUP_INTRINSICS (Note [Subgroups]) work lane by lane.
 """
 
 from __future__ import annotations
@@ -20,19 +17,21 @@ from refcomp.ir.expr import Call
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """A pure function: `arity` operands of one dtype, which is also the result's unless
-    `result_bool` or `result_kind` says otherwise. `kinds` are the operand kinds it takes. `ulp`
-    is 0 where it is exact."""
+    """A pure function of `arity` operands, all of one dtype."""
 
     name: str
     arity: int
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...]  # kinds of dtypes that the operands may have
+    # The error bound in f32 and f64 that each target must keep, in units in the last place. It
+    # follows from the accuracy of C libraries and of their vector versions. 0: correctly rounded.
     ulp: float
-    result_bool: bool = False
-    result_kind: Literal["", "uint", "float"] = ""
+    result_bool: bool = False  # the result is a bool, not of the operands' dtype
+    result_kind: Literal["", "uint", "float"] = (
+        ""  # kind of the result; "": the operands'
+    )
 
     def result_dtype(self, operand: DType) -> DType:
-        """The result's dtype for operands of dtype `operand`."""
+        """Return the dtype of the result for operands of dtype `operand`."""
         if self.result_bool:
             return BOOL.with_lanes(operand.lanes)
         if self.result_kind:
@@ -42,38 +41,24 @@ class Intrinsic:
 
 _FLOAT = ("float", "bfloat")
 _INT = ("int", "uint")
+_EXACT = "sqrt floor ceil trunc round"
+_PREDICATES = "isnan isinf isfinite"
+_APPROXIMATE = (
+    "exp exp2 exp10 expm1 log log2 log10 log1p erf rsqrt "
+    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid"
+)
+_APPROXIMATE_BINARY = "pow atan2 hypot"
 
 _TABLE = (
-    *(
-        Intrinsic(name, 1, _FLOAT, 0.0)
-        for name in ("sqrt", "floor", "ceil", "trunc", "round")
-    ),
+    *(Intrinsic(name, 1, _FLOAT, 0.0) for name in _EXACT.split()),
     Intrinsic("abs", 1, (*_FLOAT, "int"), 0.0),
     Intrinsic("fma", 3, ("float",), 0.0),
     Intrinsic("copysign", 2, _FLOAT, 0.0),
-    *(Intrinsic(name, 1, _FLOAT, 0.0, True) for name in ("isnan", "isinf", "isfinite")),
-    *(
-        Intrinsic(name, 1, _FLOAT, 4.0)
-        for name in (
-            *(
-                "exp",
-                "exp2",
-                "exp10",
-                "expm1",
-                "log",
-                "log2",
-                "log10",
-                "log1p",
-                "erf",
-                "rsqrt",
-            ),
-            *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
-            *("asinh", "acosh", "atanh", "sigmoid"),
-        )
-    ),
-    *(Intrinsic(name, 2, _FLOAT, 4.0) for name in ("pow", "atan2", "hypot")),
+    *(Intrinsic(name, 1, _FLOAT, 0.0, True) for name in _PREDICATES.split()),
+    *(Intrinsic(name, 1, _FLOAT, 4.0) for name in _APPROXIMATE.split()),
+    *(Intrinsic(name, 2, _FLOAT, 4.0) for name in _APPROXIMATE_BINARY.split()),
     *(Intrinsic(name, 1, _INT, 0.0) for name in ("popcount", "clz")),
-    # The same bits read as another type of the same width (u8 has no float to become).
+    # The same bits as another type of the same width. u8 is refused: no float has 8 bits.
     Intrinsic("float_to_bits", 1, ("float",), 0.0, result_kind="uint"),
     Intrinsic("bits_to_float", 1, ("uint",), 0.0, result_kind="float"),
 )
@@ -83,11 +68,14 @@ SUBGROUP_INTRINSICS = {
     "subgroup_shuffle_xor": Intrinsic("subgroup_shuffle_xor", 3, (*_INT, "float"), 0.0),
     "subgroup_reduce_add": Intrinsic("subgroup_reduce_add", 2, (*_INT, "float"), 0.0),
 }
-_WIDEST_SUBGROUP = 64
+_MAX_SUBGROUP = 64  # threads; the widest wave of any GPU
 
 
 def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
-    """The intrinsic `name` for `count` operands of `dtype`; UserError when there is none."""
+    """Return the intrinsic `name` for `count` operands of `dtype`.
+
+    Raises UserError if no such intrinsic exists.
+    """
     checked_name(name, "an intrinsic")
     intrinsic = INTRINSICS.get(name) or SUBGROUP_INTRINSICS.get(name)
     if intrinsic is None:
@@ -105,22 +93,23 @@ def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
 
 
 def is_subgroup_call(expr: object) -> bool:
-    """Whether `expr` asks other threads for their values."""
+    """Return True if `expr` reads values of other threads."""
     return isinstance(expr, Call) and expr.name in SUBGROUP_INTRINSICS
 
 
 def subgroup_fault(call: Call) -> str | None:
-    """What is wrong with the operands behind the first one, in words; None: nothing."""
-    name, rest = call.name, call.args[1:]
+    """Describe what is wrong with the operands after the first one; None if nothing is."""
+    name = call.name
+    rest = call.args[1:]
     if name == "subgroup_shuffle" and rest[0].dtype == I32:
-        rest = rest[1:]  # the number of a thread is any
+        rest = rest[1:]  # the number of a thread need not be constant
     numbers = as_ints(rest)
     if numbers is None or any(arg.dtype != I32 for arg in rest):
-        return f"the operands of {name} behind the first are no constants of dtype i32"
+        return f"the operands of {name} after the first must be constants of dtype i32"
     if call.args[0].dtype.lanes != 1:
         return f"{name} takes a scalar, not {call.args[0].dtype}"
     *masks, width = numbers
-    if not 2 <= width <= _WIDEST_SUBGROUP or width & (width - 1):
+    if not 2 <= width <= _MAX_SUBGROUP or width & (width - 1):
         return f"a subgroup has 2, 4, 8, 16, 32 or 64 threads, not {width}"
     if any(not 0 <= mask < width for mask in masks):
         return f"a mask of {name} is less than the width {width}, not {masks[0]}"
@@ -129,13 +118,19 @@ def subgroup_fault(call: Call) -> str | None:
 
 # Note [Subgroups]
 # ~~~~~~~~~~~~~~~~
-# A subgroup is `width` threads of one group whose numbers follow on each other; a thread's number
-# is (threadIdx.z * extent.y + threadIdx.y) * extent.x + threadIdx.x, the first one's a multiple of
-# the width. `subgroup_shuffle_xor(x, mask, width)` is x of the thread whose number is this one's
-# xor the mask, `subgroup_shuffle(x, number, width)` that of the subgroup's thread `number`, any
-# expression of dtype i32, modulo the width. `subgroup_reduce_add(x, width)` is the sum of x over
-# the subgroup, the same in all its threads: each adds x of the thread whose number differs by 1,
-# then the sums whose numbers differ by 2, by 4, ...: so that floats have one result. Mask and width
-# are constants of dtype i32, the width a power of two that divides the threads of the group. All
-# threads of the group come here together: the calls stand in kernels of the device level only,
-# where control flow is uniform, and in no branch of an IfThenElseExpr.
+# A subgroup is `width` threads of one group with consecutive numbers. The number of a thread is
+# (threadIdx.z * extent.y + threadIdx.y) * extent.x + threadIdx.x. That of the first thread is a
+# multiple of the width.
+#
+# - `subgroup_shuffle(x, number, width)` is x of the subgroup's thread `number` modulo the width.
+#   `number` is any expression of dtype i32.
+# - `subgroup_shuffle_xor(x, mask, width)` is x of the thread whose number is this thread's number
+#   xor the mask.
+# - `subgroup_reduce_add(x, width)` is the sum of x over the subgroup, the same in all its threads.
+#   Each thread adds x of the thread whose number differs by 1, then the sums of threads whose
+#   numbers differ by 2, by 4, and so on. The fixed order gives floats one result.
+#
+# Mask and width are constants of dtype i32. The width is a power of two that divides the number of
+# threads in the group. All threads of the group must arrive at a call together. So calls are
+# allowed only in kernels of the device level, in uniform control flow, and in no branch of an
+# IfThenElseExpr.

@@ -1,10 +1,11 @@
-"""Kernels within a function: where they are, their loops, and the rules that they keep.
+"""Kernels in a function: finding them, their loops, and the rules that they must keep.
 
-A kernel is an outermost bound loop with all that is in it (Note [Kernels] of `refcomp.ir.stmt`).
+A kernel is an outermost bound loop with its body (Note [Kernels] of `refcomp.ir.stmt`).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,42 +35,41 @@ NEST_ORDER = (*reversed(BLOCK_TAGS), *reversed(THREADS_IN_BLOCK_TAGS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelNest:
-    """The bound loops of a kernel, outermost first, and the program of one thread."""
+    """The loops of a kernel, and the program of one thread."""
 
-    loops: tuple[For, ...]
+    loops: tuple[For, ...]  # bound, outermost first
     body: Stmt
 
     def loop(self, tag: str) -> For | None:
-        """The loop of that tag, if there is one."""
+        """Return the loop of a thread tag; None if there is none."""
         return next((loop for loop in self.loops if loop.kind == tag), None)
 
     def extents(self, tags: tuple[str, ...]) -> tuple[Expr, ...]:
-        """The extents of the loops of `tags`, 1 for those that are not there."""
+        """Return the extents of the loops of `tags`, 1 for those that do not exist."""
+        one = IntImm(1, self.loops[0].var.dtype)
         loops = [self.loop(tag) for tag in tags]
-        dtype = self.loops[0].var.dtype
-        return tuple(
-            IntImm(1, dtype) if loop is None else loop.extent for loop in loops
-        )
+        return tuple(one if loop is None else loop.extent for loop in loops)
 
     @property
     def grid(self) -> tuple[Expr, ...]:
-        """How many groups there are in x, y and z."""
+        """Return the number of groups in x, y and z."""
         return self.extents(BLOCK_TAGS)
 
     @property
     def block(self) -> tuple[Expr, ...]:
-        """How many threads a group has in x, y and z."""
+        """Return the number of threads of a group in x, y and z."""
         return self.extents(THREADS_IN_BLOCK_TAGS)
 
 
 def is_bound(stmt: Node) -> bool:
-    """Whether `stmt` is a loop whose iterations are threads, or groups of them."""
+    """Return True for a loop whose iterations are threads or groups of threads."""
     return isinstance(stmt, For) and stmt.kind in THREAD_TAGS
 
 
 def kernel_nest(loop: For) -> KernelNest:
-    """The nest that begins with the bound loop `loop`."""
-    loops, body = [loop], loop.body
+    """Return the nest whose outermost loop is `loop`, a bound loop."""
+    loops = [loop]
+    body = loop.body
     while isinstance(body, For) and is_bound(body):
         loops.append(body)
         body = body.body
@@ -77,27 +77,26 @@ def kernel_nest(loop: For) -> KernelNest:
 
 
 def asks_others(expr: object) -> bool:
-    """Whether threads compute `expr` together: all of a group have to come to it."""
+    """Return True if `expr` is collective: all threads of a group must arrive at it."""
     return is_subgroup_call(expr) or is_of_a_wave(expr)
 
 
 def kernels_in(root: Stmt) -> Iterator[For]:
-    """The outermost bound loops below `root`, in order."""
-    stack: list[Node] = [root]
+    """Yield the outermost bound loops below `root`, in order."""
+    stack = [root]
     while stack:
         stmt = stack.pop()
         if isinstance(stmt, For) and is_bound(stmt):
             yield stmt
         else:
-            stack.extend(
-                child
-                for child in reversed([*children(stmt)])
-                if isinstance(child, Stmt)
-            )
+            stack.extend(reversed(_child_statements(stmt)))
 
 
 def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
-    """The first rule of kernels that is broken below `root`, and the guilty statement."""
+    """Return the first rule of kernels that is broken below `root`, and the wrong statement.
+
+    Return None if all rules are kept (Note [Kernels] of `refcomp.ir.stmt`).
+    """
     starts = list(kernels_in(root))
     for stmt in _statements(root, frozenset(map(id, starts))):
         if isinstance(stmt, Barrier):
@@ -113,26 +112,25 @@ def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
 
 
 def _statements(root: Stmt, without: frozenset[int] = frozenset()) -> Iterator[Stmt]:
-    """The statements below `root`, but not those within the ones of these ids."""
-    stack: list[Node] = [root]
+    """Yield the statements below `root` in order, except subtrees with an id of `without`."""
+    stack = [root]
     while stack:
         stmt = stack.pop()
-        if isinstance(stmt, Stmt) and id(stmt) not in without:
+        if id(stmt) not in without:
             yield stmt
-            stack.extend(
-                child
-                for child in reversed([*children(stmt)])
-                if isinstance(child, Stmt)
-            )
+            stack.extend(reversed(_child_statements(stmt)))
+
+
+def _child_statements(stmt: Stmt) -> list[Stmt]:
+    return [child for child in children(stmt) if isinstance(child, Stmt)]
 
 
 def _nest_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
-    tags = [loop.kind for loop in nest.loops]
-    positions = [NEST_ORDER.index(tag) for tag in tags]
     bound = {loop.var for loop in nest.loops}
-    for k, loop in enumerate(nest.loops):
-        if k and positions[k] <= positions[k - 1]:
-            return f"a loop of {tags[k]} lies within one of {tags[k - 1]}", loop
+    for outer, loop in itertools.pairwise(nest.loops):
+        if NEST_ORDER.index(loop.kind) <= NEST_ORDER.index(outer.kind):
+            return f"a loop of {loop.kind} lies within one of {outer.kind}", loop
+    for loop in nest.loops:
         if as_int(loop.minimum) != 0:
             return f"the loop of {loop.kind} does not begin at 0", loop
         if bound.intersection(variables_in(loop.extent)):
@@ -141,12 +139,11 @@ def _nest_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
 
 
 def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
-    divergent: set[Var] = {v.var for v in nest.loops if v.kind in THREADS_IN_BLOCK_TAGS}
-    stack: list[tuple[Node, bool]] = [(nest.body, True)]
+    varying = _thread_variables(nest)
+    # With each statement: do all threads of a group arrive at it together?
+    stack: list[tuple[Stmt, bool]] = [(nest.body, True)]
     while stack:
         stmt, is_uniform = stack.pop()
-        if not isinstance(stmt, Stmt):
-            continue
         if is_bound(stmt):
             return "a bound loop lies deeper in a kernel, not at its top", stmt
         if isinstance(stmt, Allocate) and stmt.buffer.scope == "global":
@@ -155,71 +152,71 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
             return f"the host's function {stmt.name} is called within a kernel", stmt
         if isinstance(stmt, Barrier) and not is_uniform:
             return "a Barrier that some threads of a group may not reach", stmt
-        if any(_asks_too_few(child, is_uniform) for child in children(stmt)):
+        exprs = [child for child in children(stmt) if isinstance(child, Expr)]
+        if any(_is_collective_apart(expr, is_uniform) for expr in exprs):
             return "a subgroup's call that some threads of a group may not reach", stmt
-        diverges = _diverges(stmt, divergent)
-        if diverges and isinstance(stmt, LetStmt | For):
-            divergent.add(stmt.var)
-        # A let only names a value; a loop or a branch decides who comes here.
-        inner = is_uniform and (isinstance(stmt, LetStmt) or not diverges)
-        stack.extend((child, inner) for child in reversed([*children(stmt)]))
+        is_varying = _varies(stmt, varying)
+        if is_varying and isinstance(stmt, LetStmt | For):
+            varying.add(stmt.var)
+        # A let only names a value. A loop or a branch decides which threads run its body.
+        inner = is_uniform and (isinstance(stmt, LetStmt) or not is_varying)
+        stack.extend((child, inner) for child in reversed(_child_statements(stmt)))
     return None
 
 
 def varying_variables(nest: KernelNest) -> set[Var]:
-    """The variables whose values may differ between the threads of a group."""
-    varying: set[Var] = {
-        loop.var for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS
-    }
+    """Return the variables whose values may differ between the threads of a group."""
+    varying = _thread_variables(nest)
     for stmt in _statements(nest.body):
-        if isinstance(stmt, LetStmt | For) and _diverges(stmt, varying):
+        if isinstance(stmt, LetStmt | For) and _varies(stmt, varying):
             varying.add(stmt.var)
     return varying
 
 
+def _thread_variables(nest: KernelNest) -> set[Var]:
+    return {loop.var for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS}
+
+
 def may_vary(expr: Expr, varying: set[Var]) -> bool:
-    """Whether `expr` may have other values in other threads of a group; `varying` are the variables
-    that may, those of lets within it included."""
-    return _may_differ(expr, varying) or any(
-        isinstance(item, Let) for item in walk(expr)
-    )
+    """Return True if `expr` may have different values in the threads of a group.
+
+    The values of `varying` may differ. An expression with a Let is taken for varying.
+    """
+    has_let = any(isinstance(item, Let) for item in walk(expr))
+    return has_let or _may_differ(expr, varying)
 
 
-def _asks_too_few(node: Node, is_uniform: bool) -> bool:
-    """Whether an expression asks other threads for their values where they may not be."""
-    if isinstance(node, Stmt):
-        return False
-    branches = (
-        [node]
-        if not is_uniform
-        else [
-            branch
-            for item in walk(node)
-            if isinstance(item, IfThenElseExpr)
-            for branch in (item.true_value, item.false_value)
-        ]
-    )
-    return any(asks_others(item) for branch in branches for item in walk(branch))
+def _is_collective_apart(expr: Expr, is_uniform: bool) -> bool:
+    """Return True if `expr` has a collective part at which not all threads may arrive."""
+    parts: list[Expr] = []
+    if not is_uniform:
+        parts.append(expr)
+    else:
+        # Only a branch can keep threads away; the condition may differ between them.
+        for item in walk(expr):
+            if isinstance(item, IfThenElseExpr):
+                parts += [item.true_value, item.false_value]
+    return any(asks_others(item) for part in parts for item in walk(part))
 
 
-def _diverges(stmt: Stmt, divergent: set[Var]) -> bool:
-    """Whether the condition, the range or the value of `stmt` may differ between threads."""
+def _varies(stmt: Stmt, varying: set[Var]) -> bool:
+    """Return True if the condition, range or value of `stmt` may differ between threads."""
+    exprs: tuple[Expr, ...] = ()
     match stmt:
         case IfThenElse():
-            deciding: tuple[Expr, ...] = (stmt.condition,)
+            exprs = (stmt.condition,)
         case For():
-            deciding = (stmt.minimum, stmt.extent)
+            exprs = (stmt.minimum, stmt.extent)
         case LetStmt():
-            deciding = (stmt.value,)
-        case _:
-            return False
-    return any(_may_differ(expr, divergent) for expr in deciding)
+            exprs = (stmt.value,)
+    return any(_may_differ(expr, varying) for expr in exprs)
 
 
-def _may_differ(expr: Expr, divergent: set[Var]) -> bool:
+def _may_differ(expr: Expr, varying: set[Var]) -> bool:
     for item in walk(expr):
-        if isinstance(item, Var) and item in divergent:
+        if isinstance(item, Var) and item in varying:
             return True
+        # Each thread has its own local memory. Other memory holds one value for all of them.
         if isinstance(item, BufferLoad | Load) and item.buffer.scope == "local":
             return True
     return False

@@ -1,6 +1,7 @@
-"""Finds what stands inside `and` and `or`, both sides of which are evaluated.
+"""A search for nodes inside of `and` and `or`, which always evaluate both sides.
 
-So a read is not guarded by the other side: `i < n and A[i] > 0` reads A[i] in each iteration.
+So a condition on one side does not guard the other: `i < n and A[i] > 0` reads A[i] in each
+iteration.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ NEST_CONDITIONS = (
 
 
 def logic_operands(nodes: Iterable[Node]) -> set[int]:
-    """Return the ids of all nodes that are below an `and` or an `or` of `nodes`."""
+    """Return the ids of all nodes that are below an `and` or an `or` in `nodes`."""
     below: set[int] = set()
     seen: set[int] = set()
     stack = [(node, False) for node in nodes]
     while stack:
         node, is_operand = stack.pop()
-        if id(node) in (below if is_operand else seen):
+        # A shared node may stand inside and outside of a condition, so it is visited for each.
+        visited = below if is_operand else seen
+        if id(node) in visited:
             continue
-        (below if is_operand else seen).add(id(node))
+        visited.add(id(node))
         inside = is_operand or isinstance(node, And | Or)
         stack += [(child, inside) for child in children(node)]
     return below

@@ -2,11 +2,11 @@
 
 A rewrite is one recursive function whose last case is `map_children`:
 
-- of all nodes, `map_children(node, recurse)`, made by `rewriter`;
-- of statements alone, `map_children(stmt, visit, only=Stmt)`, which leaves expressions as they are;
-- of expressions alone, `map_children(expr, visit, only=Expr)`, mostly made by `memoised`.
+- For all nodes, `map_children(node, recurse)`, in a function made by `rewriter`.
+- For statements only, `map_children(stmt, visit, only=Stmt)`, which keeps expressions as they are.
+- For expressions only, `map_children(expr, visit, only=Expr)`, mostly made by `memoised`.
 
-A node whose children come back unchanged is returned as the same object; `origin` is carried over.
+A node whose children are unchanged is returned as the same object. `origin` is carried over.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _N = TypeVar("_N", bound=Node)
 _C = TypeVar("_C", bound=Node)
 _A = TypeVar("_A")
 _R = TypeVar("_R")
-_ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
+# The nodes that access the memory of their `buffer`.
+ACCESSES = (BufferLoad, Load, AddressOf, BufferStore, Store, AtomicUpdate, Prefetch)
 
 
 class Rewrite(Protocol):
-    """Turns expressions into expressions, and statements into statements."""
+    """A function that maps expressions to expressions, and statements to statements."""
 
     @overload
     def __call__(self, node: Expr, /) -> Expr: ...
@@ -49,7 +50,7 @@ class Rewrite(Protocol):
     def __call__(self, node: Node, /) -> Node: ...
 
 
-Visit = Callable[[Rewrite, Node], Node]
+Visit = Callable[[Any, Node], Node]  # its first argument is a Rewrite
 
 
 @overload
@@ -78,32 +79,25 @@ def map_children(
 ) -> _N:
     """Return `node` with `function` applied to each child, or to those of the class `only`.
 
-    The result is the same object when nothing changed.
+    The result is the same object if nothing changed.
     """
     changes: dict[str, object] = {}
     for name in child_fields(type(node)):
         old = getattr(node, name)
-        fresh = old
         if isinstance(old, only):
-            fresh = function(old)
+            mapped = function(old)
+            if mapped is not old:
+                changes[name] = mapped
         elif isinstance(old, tuple):
-            fresh = _map_items(old, function, only)
-        if fresh is not old:
-            changes[name] = fresh
+            # A list comprehension is much faster here than a generator.
+            items = [function(x) if isinstance(x, only) else x for x in old]
+            if not same_items(items, old):
+                changes[name] = tuple(items)
     return with_fields(node, **changes) if changes else node
 
 
-def _map_items(
-    items: tuple[Node, ...], function: Callable[[Any], Node], only: type[Node]
-) -> tuple[Node, ...]:
-    mapped = tuple(
-        [function(item) if isinstance(item, only) else item for item in items]
-    )
-    return items if all(map(is_, mapped, items)) else mapped
-
-
-def with_fields(node: _N, **changes: Any) -> _N:
-    """A copy of `node` with some fields replaced; `origin` and the rest are carried over."""
+def with_fields(node: _N, **changes: object) -> _N:
+    """Return a copy of `node` with some fields replaced; all others are kept, `origin` too."""
     cls = type(node)
     names = cls.__match_args__
     return cls(
@@ -111,7 +105,7 @@ def with_fields(node: _N, **changes: Any) -> _N:
     )
 
 
-def with_changes(node: _N, **fields: Any) -> _N:
+def with_changes(node: _N, **fields: object) -> _N:
     """Return `node` with some fields replaced, or `node` itself if nothing changed.
 
     A field is unchanged if it is the same object, or a tuple of the same objects.
@@ -121,7 +115,11 @@ def with_changes(node: _N, **fields: Any) -> _N:
         old = getattr(node, name)
         if value is old:
             continue
-        if isinstance(old, tuple) and same_items(value, old):
+        if (
+            isinstance(old, tuple)
+            and isinstance(value, tuple)
+            and same_items(value, old)
+        ):
             continue
         changes[name] = value
     return with_fields(node, **changes) if changes else node
@@ -134,7 +132,7 @@ def same_items(first: Sequence[object], second: Sequence[object]) -> bool:
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Every node reachable from `root` through children, once each, parents first."""
+    """Yield every node reachable from `root` through children, once each, parents first."""
     seen: set[int] = set()
     stack: list[Node] = [root]
     while stack:
@@ -149,14 +147,15 @@ def walk(root: Node) -> Iterator[Node]:
 def memoised(function: Callable[[Callable[[_A], _R], _A], _R]) -> Callable[[_A], _R]:
     """Return a recursive function that visits each shared subtree once.
 
-    `function(recurse, node)` is called once for each distinct object; `recurse` is the result.
+    `function(recurse, node)` is called once for each distinct object. `recurse` is the function
+    that this call returns.
     """
     done: dict[int, tuple[_A, _R]] = {}
 
     def recurse(node: _A) -> _R:
         hit = done.get(id(node))
         if hit is None:
-            # The node is kept beside its result, so that its id cannot be given to another.
+            # Storing the node keeps it alive, so that no other node gets its id.
             hit = done[id(node)] = (node, function(recurse, node))
         return hit[1]
 
@@ -164,17 +163,20 @@ def memoised(function: Callable[[Callable[[_A], _R], _A], _R]) -> Callable[[_A],
 
 
 def rewriter(visit: Visit) -> Rewrite:
-    """Return a rewrite whose recursion is `visit`: every pass is written as one.
+    """Return the rewrite that `visit` defines; most passes are written so.
 
-    `visit(recurse, node)` returns what takes the place of `node`; its last case is
+    `visit(recurse, node)` returns the replacement of `node`. Its last case is
     `map_children(node, recurse)`. Shared subtrees are visited once.
     """
-    # No type of `visit` says that it makes expressions of expressions, statements of statements.
-    return cast(Rewrite, memoised(cast(Any, visit)))
+    # Python has no type for "maps Expr to Expr, and Stmt to Stmt"; `visit` must keep this rule.
+    return cast(Rewrite, memoised(visit))
 
 
 def substitute(node: _N, replacements: Mapping[Var, Expr]) -> _N:
-    """`node` with free variables replaced. Bound variables are not renamed: they are unique."""
+    """Return `node` with free variables replaced.
+
+    Bound variables keep their names: each is bound once, so no replacement can be captured.
+    """
     if not replacements:
         return node
 
@@ -187,43 +189,42 @@ def substitute(node: _N, replacements: Mapping[Var, Expr]) -> _N:
 
 
 def replace_buffers(node: _N, replacements: Mapping[Buffer, Buffer]) -> _N:
-    """`node` with every access to, and allocation and capture of, some buffers redirected."""
+    """Return `node` with some buffers replaced in accesses, allocations and captures."""
+
+    def mapped(items: tuple[Var | Buffer, ...]) -> tuple[Var | Buffer, ...]:
+        return tuple(
+            replacements.get(i, i) if isinstance(i, Buffer) else i for i in items
+        )
 
     def visit(recurse: Rewrite, item: Node) -> Node:
         item = map_children(item, recurse)
-        if isinstance(item, (*_ACCESSES, Allocate)):
-            target = replacements.get(item.buffer)
-            return item if target is None else with_fields(item, buffer=target)
+        if isinstance(item, (*ACCESSES, Allocate)):
+            target = replacements.get(item.buffer, item.buffer)
+            return with_changes(item, buffer=target)
         if isinstance(item, ParallelRegion):
-            return with_changes(item, captures=_replaced(item.captures, replacements))
+            return with_changes(item, captures=mapped(item.captures))
         if isinstance(item, LaunchKernel):
-            return with_changes(item, arguments=_replaced(item.arguments, replacements))
+            return with_changes(item, arguments=mapped(item.arguments))
         return item
 
     return cast(_N, rewriter(visit)(node))
 
 
-def _replaced(
-    items: tuple[Var | Buffer, ...], replacements: Mapping[Buffer, Buffer]
-) -> tuple[Var | Buffer, ...]:
-    if not any(isinstance(item, Buffer) and item in replacements for item in items):
-        return items
-    return tuple(replacements.get(i, i) if isinstance(i, Buffer) else i for i in items)
-
-
 def variables_in(root: Node) -> tuple[Var, ...]:
-    """The variables used in `root` (not those only bound), in order of first appearance."""
+    """Return the variables that `root` uses, in order of first appearance.
+
+    A variable that is bound in `root` but not used is not among them.
+    """
     return tuple(item for item in walk(root) if isinstance(item, Var))
 
 
 def buffers_in(root: Node) -> tuple[Buffer, ...]:
-    """The buffers that `root` reads or writes, in order of first appearance."""
+    """Return the buffers that `root` reads or writes, in order of first appearance."""
     found: dict[Buffer, None] = {}
     for item in walk(root):
-        if isinstance(item, _ACCESSES):
+        if isinstance(item, ACCESSES):
             found[item.buffer] = None
         if isinstance(item, LaunchKernel):
-            found.update(
-                (arg, None) for arg in item.arguments if isinstance(arg, Buffer)
-            )
+            buffers = [arg for arg in item.arguments if isinstance(arg, Buffer)]
+            found.update(dict.fromkeys(buffers))
     return tuple(found)

@@ -14,6 +14,7 @@ from refcomp.ir.expr import (
     LE,
     LT,
     Add,
+    BinaryExpr,
     BitAnd,
     BitOr,
     BitXor,
@@ -64,7 +65,7 @@ class TensorOperators(NotANumber):
             + ")"
         )
 
-    def _binary(self, symbol: str, node: type[Expr], left: Any, right: Any) -> Expr:
+    def _binary(self, symbol: str, node: type[BinaryExpr], left: Any, right: Any) -> Expr:
         if self.ndim == 0:
             return Operators.build_binary(node, left, right)
         tensors = [x for x in (left, right) if isinstance(x, TensorOperators)]

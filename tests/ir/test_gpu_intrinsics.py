@@ -33,7 +33,7 @@ def test_operands_are_checked():
     for wrong in ("A@[0], C@[0]", _BYTES, f"{_BYTES}, A@[0]"):
         with pytest.raises(UserError, match=r"sdot4 is \(i8, i8, i8, i8, i8, i8, i8, i8, i32\)"):
             parse_func(_SUM.replace(f"{_BYTES}, C@[0]", wrong))
-    with pytest.raises(UserError, match=r"llvm.amdgcn.sdot8 is no instruction that is known"):
+    with pytest.raises(UserError, match=r"llvm.amdgcn.sdot8 is not a known instruction"):
         parse_func(_SUM.replace("sdot4", "sdot8"))
 
 
