@@ -65,7 +65,9 @@ class TensorOperators(NotANumber):
             + ")"
         )
 
-    def _binary(self, symbol: str, node: type[BinaryExpr], left: Any, right: Any) -> Expr:
+    def _binary(
+        self, symbol: str, node: type[BinaryExpr], left: Any, right: Any
+    ) -> Expr:
         if self.ndim == 0:
             return Operators.build_binary(node, left, right)
         tensors = [x for x in (left, right) if isinstance(x, TensorOperators)]
