@@ -26,6 +26,7 @@ code that each thread of a GPU runs. See Note [Kernels].
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refcomp.foundation.dtype import DType
@@ -273,6 +274,15 @@ def block(stmts: list[Stmt] | tuple[Stmt, ...], origin: Origin | None = None) ->
     for stmt in stmts:
         flat.extend(stmt.stmts if isinstance(stmt, Block) else (stmt,))
     return flat[0] if len(flat) == 1 else Block(tuple(flat), origin)
+
+
+def with_lets(
+    lets: Sequence[tuple[Var, Expr]], body: Stmt, origin: Origin | None = None
+) -> Stmt:
+    """Return `body` inside a LetStmt for each of `lets`, the first one outermost."""
+    for var, value in reversed(lets):
+        body = LetStmt(var, value, body, origin)
+    return body
 
 
 # Note [Kernels]

@@ -76,7 +76,14 @@ def _visit(stmt: Stmt, settings: _Settings) -> Stmt:
         return stmt
     if stmt.kind == UNROLLED and not settings.is_explicit:
         return with_fields(stmt, kind=SERIAL)
-    if settings.max_step and _is_short(stmt, settings.max_step):
+    if stmt.kind != SERIAL or settings.max_step == 0:
+        return stmt
+    count = as_int(stmt.extent)
+    inside = _steps(stmt.body)
+    if count is None or inside is None:
+        return stmt
+    # A loop of no stores is not worth a copy; a negative extent is refused elsewhere.
+    if 1 <= inside * count <= settings.max_step:
         return with_fields(stmt, kind=UNROLLED)
     return stmt
 
@@ -96,23 +103,20 @@ def _with_pragma(settings: _Settings, pragma: Pragma) -> _Settings:
     return replace(settings, max_step=value)
 
 
-def _is_short(loop: For, max_step: int) -> bool:
-    count = as_int(loop.extent)
-    if loop.kind != SERIAL or count is None:
-        return False
-    inside = _steps(loop.body)
-    return inside is not None and 1 <= inside * count <= max_step
-
-
 def _steps(stmt: Stmt) -> int | None:
     """Return the number of stores of `stmt`, None if it has a loop that is not unrolled."""
     if isinstance(stmt, _STEPS):
         return 1
-    counts = [_steps(child) for child in children(stmt) if isinstance(child, Stmt)]
-    known = [count for count in counts if count is not None]
-    if len(known) < len(counts):
-        return None
+    total = 0
+    for child in children(stmt):
+        if isinstance(child, Stmt):
+            steps = _steps(child)
+            if steps is None:
+                return None
+            total += steps
     if not isinstance(stmt, For):
-        return sum(known)
+        return total
     count = as_int(stmt.extent)
-    return sum(known) * count if stmt.kind == UNROLLED and count is not None else None
+    if stmt.kind != UNROLLED or count is None:
+        return None
+    return total * count

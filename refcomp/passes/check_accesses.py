@@ -63,6 +63,7 @@ from refcomp.ir.rewrite import (
     map_children,
     replace_buffers,
     rewriter,
+    same_items,
     walk,
     with_changes,
     with_fields,
@@ -81,6 +82,7 @@ from refcomp.ir.stmt import (
     Prefetch,
     Stmt,
     block,
+    with_lets,
 )
 from refcomp.passes.analysis.access_ranges import (
     OpenIndex,
@@ -102,8 +104,11 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
     """
     if func.checks:
         return func
+    facts = facts_of(func)
+    for requirement in func.requires:  # each call checks them at entry
+        facts = facts.assume(requirement.condition)
     checking = _Checking()
-    body = checking.stmt(func.body, _facts_of(func), in_kernel=False)
+    body = checking.stmt(func.body, facts, in_kernel=False)
     if not checking.checked:
         return func
     names = UniqueNames()
@@ -118,14 +123,6 @@ def check_accesses(func: PrimFunc) -> PrimFunc:
         outputs=(*func.outputs, status.name),
         checks=tuple(access.to_text() for access in checking.checked),
     )
-
-
-def _facts_of(func: PrimFunc) -> Facts:
-    """Return what holds at each call: sizes are >= 0, and `func`'s requirements."""
-    facts = facts_of(func)
-    for requirement in func.requires:
-        facts = facts.assume(requirement.condition)
-    return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +146,8 @@ class _Place:
         """Return the place of an expression that is evaluated only if `condition` holds."""
 
         def around(stmt: Stmt) -> Stmt:
-            return self.around(IfThenElse(condition, stmt, None, self.stmt.origin))
+            branch = IfThenElse(condition, stmt, None, self.stmt.origin)
+            return self.around(branch)
 
         facts = self.facts.assume(condition)
         return replace(self, facts=facts, guards=None, around=around)
@@ -158,7 +156,8 @@ class _Place:
         """Return the place of the body of `let`."""
 
         def around(stmt: Stmt) -> Stmt:
-            return self.around(LetStmt(let.var, let.value, stmt, self.stmt.origin))
+            outer = LetStmt(let.var, let.value, stmt, self.stmt.origin)
+            return self.around(outer)
 
         facts = self.facts.let(let.var, let.value)
         return replace(self, facts=facts, guards=None, around=around)
@@ -184,7 +183,9 @@ class _Checking:
     """Visits a function in order of evaluation; `checked` are the accesses that it checks."""
 
     def __init__(self) -> None:
-        self.status = Buffer("faults", I64, (IntImm(0, I64), IntImm(STATUS_WORDS, I64)))
+        # A stand-in: the number of rows is known only when all accesses are visited.
+        rows = (IntImm(0, I64), IntImm(STATUS_WORDS, I64))
+        self.status = Buffer("faults", I64, rows)
         self.checked: list[CheckedAccess] = []
 
     # Statements.
@@ -195,17 +196,20 @@ class _Checking:
         match stmt:
             case Block():
                 stmts = tuple(self.stmt(item, facts, in_kernel) for item in stmt.stmts)
-                unchanged = all(a is b for a, b in zip(stmts, stmt.stmts, strict=True))
-                return stmt if unchanged else block(stmts, stmt.origin)
+                if same_items(stmts, stmt.stmts):
+                    return stmt
+                return block(stmts, stmt.origin)
             case Allocate() | Pragma():
-                return with_changes(stmt, body=self.stmt(stmt.body, facts, in_kernel))
+                body = self.stmt(stmt.body, facts, in_kernel)
+                return with_changes(stmt, body=body)
             case For():
                 return self._loop(stmt, place)
             case IfThenElse():
                 return self._branch(stmt, place)
             case LetStmt():
                 value = self.expr(stmt.value, place)
-                body = self.stmt(stmt.body, facts.let(stmt.var, value), in_kernel)
+                inside = facts.let(stmt.var, value)
+                body = self.stmt(stmt.body, inside, in_kernel)
                 return place.checked(with_changes(stmt, value=value, body=body))
             case BufferStore() | AtomicUpdate():
                 return place.checked(self._write(stmt, place))
@@ -217,11 +221,15 @@ class _Checking:
         return stmt
 
     def _loop(self, stmt: For, place: _Place) -> Stmt:
-        minimum, extent = stmt.minimum, stmt.extent
+        minimum = stmt.minimum
+        extent = stmt.extent
+        # Bound loops must stay directly nested: no check may stand between two of them.
         if not is_bound(stmt):
-            minimum, extent = self._exprs((minimum, extent), place)
+            minimum = self.expr(minimum, place)
+            extent = self.expr(extent, place)
         facts = place.facts.bind(stmt.var, minimum, extent)
-        body = self.stmt(stmt.body, facts, place.in_kernel or is_bound(stmt))
+        in_kernel = place.in_kernel or is_bound(stmt)
+        body = self.stmt(stmt.body, facts, in_kernel)
         loop = with_changes(stmt, minimum=minimum, extent=extent, body=body)
         return place.checked(loop)
 
@@ -234,7 +242,10 @@ class _Checking:
             fails = place.facts.assume(Not(condition))
             else_case = self.stmt(else_case, fails, place.in_kernel)
         branch = with_changes(
-            stmt, condition=condition, then_case=then_case, else_case=else_case
+            stmt,
+            condition=condition,
+            then_case=then_case,
+            else_case=else_case,
         )
         return place.checked(branch)
 
@@ -247,13 +258,20 @@ class _Checking:
         value = self.expr(stmt.value, inner)
         indices = self._exprs(stmt.indices, inner)
         action = "writes" if isinstance(stmt, BufferStore) else "updates"
-        access = self._access(action, stmt.buffer, indices, stmt.indices, place)
+        access = self._access(
+            action,
+            stmt.buffer,
+            indices,
+            written=stmt.indices,
+            place=place,
+        )
         if is_alone or not access.rows:
             write = with_changes(stmt, value=value, indices=access.indices)
             return self._guarded(write, [*guards, access], place)
         name = Var(f"{stmt.buffer.name}.value", value.dtype)
         write = with_fields(stmt, value=name, indices=access.indices)
-        return LetStmt(name, value, self._guarded(write, [access], place), stmt.origin)
+        guarded = self._guarded(write, [access], place)
+        return LetStmt(name, value, guarded, stmt.origin)
 
     def _call(self, stmt: CallPacked | CallExtern, place: _Place) -> Stmt:
         args: list[Expr] = []
@@ -262,24 +280,29 @@ class _Checking:
             if not (isinstance(arg, AddressOf) and arg.indices):
                 args.append(self.expr(arg, place))
                 continue
-            indices = self._exprs(arg.indices, place)
-            access = self._access("passes", arg.buffer, indices, arg.indices, place)
+            access = self._access(
+                "passes",
+                arg.buffer,
+                indices=self._exprs(arg.indices, place),
+                written=arg.indices,
+                place=place,
+            )
             accesses.append(access)
             args.append(with_changes(arg, indices=access.indices))
-        unchanged = all(a is b for a, b in zip(args, stmt.args, strict=True))
-        call = stmt if unchanged else with_fields(stmt, args=tuple(args))
+        call = with_changes(stmt, args=tuple(args))
         return self._guarded(call, accesses, place)
 
     def _guarded(
         self, stmt: Stmt, accesses: Sequence[_UnprovedAccess], place: _Place
     ) -> Stmt:
         """Return `stmt` if all indices of `accesses` are in range, else a record of one."""
+        origin = place.stmt.origin
         for access in reversed(accesses):
             for row, index in reversed(access.rows):
                 note = self._note(row, index, place)
-                stmt = IfThenElse(_all(index.holds), stmt, note, place.stmt.origin)
-            for var, value in reversed(access.lets):
-                stmt = LetStmt(var, value, stmt, place.stmt.origin)
+                holds = reduce(And, index.holds)
+                stmt = IfThenElse(holds, stmt, note, origin)
+            stmt = with_lets(access.lets, stmt, origin)
         return stmt
 
     def _note(self, row: int, index: OpenIndex, place: _Place) -> Stmt:
@@ -289,6 +312,7 @@ class _Checking:
         values = (index.position, index.position, index.extent)
         for word, (operator, value) in enumerate(zip(_OPERATORS, values, strict=True)):
             at = (IntImm(row, I64), IntImm(word, I64))
+            # Threads may record at once. The host records one access after the other.
             if place.in_kernel:
                 words.append(AtomicUpdate(operator, self.status, at, value, origin))
             else:
@@ -323,23 +347,24 @@ class _Checking:
             extent = buffer.shape[dimension]
             found = open_index(index, extent, place.facts)
             if found is not None and reads_memory(index):
+                # Memory may change between the check and the access.
                 var = Var(f"{buffer.name}.at", index.dtype)
                 lets.append((var, index))
-                found = open_index(var, extent, place.facts.let(var, index))
+                facts = place.facts.let(var, index)
+                found = open_index(var, extent, facts)
                 index = var
             used.append(index)
             if found is not None:
                 rows.append((len(self.checked), found))
                 text = repr(written[dimension])
-                self.checked.append(_described(action, buffer, dimension, text, place))
+                access = _described(action, buffer, dimension, text, place.stmt)
+                self.checked.append(access)
         return _UnprovedAccess(tuple(used), tuple(lets), tuple(rows))
 
     # Expressions.
 
     def _exprs(self, exprs: tuple[Expr, ...], place: _Place) -> tuple[Expr, ...]:
-        results = tuple(self.expr(expr, place) for expr in exprs)
-        is_same = all(a is b for a, b in zip(results, exprs, strict=True))
-        return exprs if is_same else results
+        return tuple(self.expr(expr, place) for expr in exprs)
 
     def expr(self, expr: Expr, place: _Place) -> Expr:
         """Return `expr` with wrong reads as 0. Their checks are added to those of `place`."""
@@ -352,13 +377,12 @@ class _Checking:
                     return self._load(node, map_children(node, recurse), place)
                 case IfThenElseExpr():
                     return self._choice(node, recurse(node.condition), place)
-                case Select(
-                    condition=condition, true_value=yes, false_value=no
-                ) if not (
-                    is_in_range(yes, place.facts) and is_in_range(no, place.facts)
-                ):
-                    lazy = IfThenElseExpr(condition, yes, no)
-                    return self._choice(lazy, recurse(condition), place)
+                case Select(condition=condition, true_value=yes, false_value=no):
+                    # Both sides of a select may be read, also where it is out of range.
+                    facts = place.facts
+                    if not (is_in_range(yes, facts) and is_in_range(no, facts)):
+                        lazy = IfThenElseExpr(condition, yes, no)
+                        return self._choice(lazy, recurse(condition), place)
                 case Let():
                     let = with_changes(node, value=recurse(node.value))
                     body = self.expr(node.body, place.within(let))
@@ -376,56 +400,55 @@ class _Checking:
         )
 
     def _load(self, original: BufferLoad, load: BufferLoad, place: _Place) -> Expr:
-        written = original.indices
-        access = self._access("reads", load.buffer, load.indices, written, place)
+        access = self._access(
+            "reads",
+            load.buffer,
+            load.indices,
+            written=original.indices,
+            place=place,
+        )
         if not access.rows:
             return load
+        inside = with_fields(load, indices=access.indices)
         if place.guards is not None:
             place.guards.append(access)
-            return with_fields(load, indices=access.indices)
+            return inside
+        # The check stands before the statement. In the statement, the read is repeated: it
+        # is the element if all indices are in range, else 0.
+        origin = place.stmt.origin
         check: Stmt | None = None
         for row, index in reversed(access.rows):
             note = self._note(row, index, place)
             fails = reduce(Or, index.fails)
-            check = IfThenElse(fails, note, check, place.stmt.origin)
+            check = IfThenElse(fails, note, check, origin)
         assert check is not None
-        for var, value in reversed(access.lets):
-            check = LetStmt(var, value, check, place.stmt.origin)
+        check = place.around(with_lets(access.lets, check, origin))
         # The statement binds the same names once more.
-        place.checks.append(with_fresh_names(place.around(check), {}))
-        return _read_in_range(load, access)
-
-
-def _read_in_range(load: BufferLoad, access: _UnprovedAccess) -> Expr:
-    """Return `load` if all its indices are in range, else 0."""
-    holds = _all([condition for _, index in access.rows for condition in index.holds])
-    inside = with_fields(load, indices=access.indices)
-    result: Expr = IfThenElseExpr(holds, inside, const(0, load.dtype))
-    for var, value in reversed(access.lets):
-        result = Let(var, value, result)
-    return result
+        place.checks.append(with_fresh_names(check, {}))
+        conditions = [holds for _, index in access.rows for holds in index.holds]
+        all_hold = reduce(And, conditions)
+        result: Expr = IfThenElseExpr(all_hold, inside, const(0, load.dtype))
+        for var, value in reversed(access.lets):
+            result = Let(var, value, result)
+        return result
 
 
 def _described(
-    action: str, buffer: Buffer, dimension: int, index: str, place: _Place
+    action: str, buffer: Buffer, dimension: int, index: str, stmt: Stmt
 ) -> CheckedAccess:
     """Return the description of an access for error messages."""
-    origin = place.stmt.origin
+    first_line = print_stmt(stmt).partition("\n")[0]
     return CheckedAccess(
         action,
         _on_one_line(buffer.name),
         dimension,
         _on_one_line(repr(buffer.shape[dimension])),
         _on_one_line(index),
-        _on_one_line(print_stmt(place.stmt).partition("\n")[0]),
-        "" if origin is None else _on_one_line(str(origin)),
+        _on_one_line(first_line),
+        "" if stmt.origin is None else _on_one_line(str(stmt.origin)),
     )
 
 
 def _on_one_line(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= _MAX_TEXT else f"{plain[: _MAX_TEXT - 3]}..."
-
-
-def _all(conditions: Sequence[Expr]) -> Expr:
-    return reduce(And, conditions)

@@ -24,7 +24,7 @@ device, kept. It refuses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,7 +34,7 @@ from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
-from refcomp.ir.stmt import LetStmt, Origin, Stmt, Store, block
+from refcomp.ir.stmt import LetStmt, Stmt, Store, block, with_lets
 
 LANES = (16, 8, 4, 2)
 
@@ -81,7 +81,7 @@ class _Fitting:
             pieces = _pieces(stmt.var.dtype.lanes)
             if len(pieces) > 1:
                 lets = [self._bind(stmt, piece) for piece in pieces]
-                return _with_lets(lets, self.stmt(stmt.body), stmt.origin)
+                return with_lets(lets, self.stmt(stmt.body), stmt.origin)
         return map_children(stmt, self.stmt, only=Stmt)
 
     def _store(self, store: Store, pieces: tuple[_Piece, ...]) -> Stmt:
@@ -108,7 +108,7 @@ class _Fitting:
             return var
 
         stores = [map_children(piece, named, only=Expr) for piece in stores]
-        return _with_lets(lets, block(stores, store.origin), store.origin)
+        return with_lets(lets, block(stores, store.origin), store.origin)
 
     def _bind(self, let: LetStmt | Let, piece: _Piece) -> tuple[Var, Expr]:
         """Return the variable and the value of a let for one piece."""
@@ -146,12 +146,3 @@ class _Fitting:
             # These state their dtype; all others derive it from their operands.
             return with_fields(cut, dtype=cut.dtype.with_lanes(piece.lanes))
         return cut
-
-
-def _with_lets(
-    lets: Sequence[tuple[Var, Expr]], body: Stmt, origin: Origin | None
-) -> Stmt:
-    """Return `body` within `lets`, the first one outermost."""
-    for var, value in reversed(lets):
-        body = LetStmt(var, value, body, origin)
-    return body

@@ -41,7 +41,8 @@ from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 
 def fuse_multiply_add(func: PrimFunc) -> PrimFunc:
     """Return `func` with an fma in place of each product that is added to something."""
-    return func.with_body(rewriter(_fuse)(func.body))
+    fuse = rewriter(_fuse)
+    return func.with_body(fuse(func.body))
 
 
 def _fuse(recurse: Rewrite, node: Node) -> Node:
@@ -49,16 +50,19 @@ def _fuse(recurse: Rewrite, node: Node) -> Node:
     if not isinstance(node, Add | Sub) or node.dtype.element not in (F32, F64):
         return node
     if isinstance(node.a, Mul):
-        addend = node.b if isinstance(node, Add) else _negated(node.b)
-        return _fma(node.a.a, node.a.b, addend)
+        product = node.a
+        addend = node.b
+        if isinstance(node, Sub):
+            addend = _negated(addend)
+        return Call("fma", (product.a, product.b, addend), node.dtype)
     if isinstance(node.b, Mul):
-        factor = node.b.a if isinstance(node, Add) else _negated(node.b.a)
-        return _fma(factor, node.b.b, node.a)
+        product = node.b
+        # a - b * c is (-b) * c + a. Changing a sign is exact.
+        factor = product.a
+        if isinstance(node, Sub):
+            factor = _negated(factor)
+        return Call("fma", (factor, product.b, node.a), node.dtype)
     return node
-
-
-def _fma(a: Expr, b: Expr, c: Expr) -> Expr:
-    return Call("fma", (a, b, c), c.dtype)
 
 
 def _negated(expr: Expr) -> Expr:

@@ -67,6 +67,7 @@ def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
     if not isinstance(stmt, For) or not isinstance(stmt.body, IfThenElse):
         return stmt
+    # Bound loops are not moved: a kernel has them outermost, directly nested.
     if any(isinstance(item, For) and is_bound(item) for item in walk(stmt)):
         return stmt
     return _hoisted(stmt, stmt.body)
@@ -74,27 +75,27 @@ def _visit(stmt: Stmt) -> Stmt:
 
 def _hoisted(loop: For, branch: IfThenElse) -> Stmt:
     """Return the loop inside of its branch, or of the invariant part of the condition."""
-    free: list[Expr] = []
+    invariant: list[Expr] = []
     left: list[Expr] = []
     for part in conjuncts(branch.condition):
-        (free if _is_invariant(part, loop) else left).append(part)
-    if not free or (left and branch.else_case is not None):
+        # The body may change the memory that a condition reads.
+        if buffers_in(part) or loop.var in variables_in(part):
+            left.append(part)
+        else:
+            invariant.append(part)
+    if not invariant:
         return loop
-    moved = reduce(And, free)
     then_case = branch.then_case
+    else_case = branch.else_case
     if left:
+        # The other case would be needed inside of the loop and outside.
+        if else_case is not None:
+            return loop
         then_case = with_fields(branch, condition=reduce(And, left))
-    other = None if branch.else_case is None else _over(loop, branch.else_case)
-    return IfThenElse(moved, with_fields(loop, body=then_case), other, branch.origin)
-
-
-def _over(loop: For, body: Stmt) -> Stmt:
-    """A second loop like `loop`, with a variable of its own."""
-    var = Var(loop.var.name, loop.var.dtype)
-    return with_fields(loop, var=var, body=substitute(body, {loop.var: var}))
-
-
-def _is_invariant(condition: Expr, loop: For) -> bool:
-    return not buffers_in(condition) and all(
-        var is not loop.var for var in variables_in(condition)
-    )
+    if else_case is not None:
+        # A second loop, with a variable of its own.
+        var = Var(loop.var.name, loop.var.dtype)
+        else_case = substitute(else_case, {loop.var: var})
+        else_case = with_fields(loop, var=var, body=else_case)
+    then_case = with_fields(loop, body=then_case)
+    return IfThenElse(reduce(And, invariant), then_case, else_case, branch.origin)

@@ -56,7 +56,7 @@ from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernel_nest
-from refcomp.ir.rewrite import map_children, walk, with_changes
+from refcomp.ir.rewrite import map_children, same_items, walk, with_changes
 from refcomp.ir.stmt import (
     BLOCK_TAGS,
     THREADS_IN_BLOCK_TAGS,
@@ -111,19 +111,20 @@ def _visit_kernel(loop: For, facts: Facts) -> Stmt:
     groups = [loop for loop in nest.loops if loop.kind in BLOCK_TAGS]
     for group in groups:
         facts = facts.bind(group.var, group.minimum, group.extent)
+    # Threads conflict only in memory that they share and that one of them writes.
+    watched: set[Buffer] = set()
+    for item in walk(nest.body):
+        if (
+            isinstance(item, BufferStore | AtomicUpdate)
+            and item.buffer.scope != "local"
+        ):
+            watched.add(item.buffer)
     conflicts = ThreadConflicts(threads, facts)
-    placement = _BarrierPlacement(conflicts, threads, _written_in(nest.body))
+    placement = _BarrierPlacement(conflicts, threads, frozenset(watched))
     body = placement.place(nest.body, frozenset(group.var for group in groups))
     for bound in reversed(nest.loops):
         body = with_changes(bound, body=body)
     return body
-
-
-def _written_in(body: Stmt) -> frozenset[Buffer]:
-    """Return the shared and global buffers that are written: threads may conflict there."""
-    stores = (s for s in walk(body) if isinstance(s, BufferStore | AtomicUpdate))
-    written = (store.buffer for store in stores)
-    return frozenset(buffer for buffer in written if buffer.scope != "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,21 +155,18 @@ _CLOSED = _Reach((), (), False)
 
 def _joined(parts: Sequence[_Part]) -> _Reach:
     """Return the reach of a sequence."""
-    total = _Reach()
+    entering: tuple[ThreadAccess, ...] = ()
+    leaving: tuple[ThreadAccess, ...] = ()
+    is_open = True
     for part in parts:
-        entering = total.entering + (part.reach.entering if total.is_open else ())
-        leaving = (total.leaving if part.reach.is_open else ()) + part.reach.leaving
-        total = _Reach(entering, leaving, total.is_open and part.reach.is_open)
-    return total
-
-
-def _either(cases: Sequence[_Reach]) -> _Reach:
-    """Return the reach of a choice."""
-    return _Reach(
-        tuple(access for reach in cases for access in reach.entering),
-        tuple(access for reach in cases for access in reach.leaving),
-        any(reach.is_open for reach in cases),
-    )
+        reach = part.reach
+        if is_open:
+            entering += reach.entering
+        if not reach.is_open:
+            leaving = ()
+        leaving += reach.leaving
+        is_open = is_open and reach.is_open
+    return _Reach(entering, leaving, is_open)
 
 
 class _BarrierPlacement:
@@ -221,7 +219,10 @@ class _BarrierPlacement:
         if isinstance(stmt, LetStmt) and self._is_transparent(stmt):
             return self._parts(stmt.body, self._named(stmt, scope), together)
         stmts = stmt.stmts if isinstance(stmt, Block) else (stmt,)
-        visited = [_Part(*self._visit(item, scope, together)) for item in stmts]
+        visited: list[_Part] = []
+        for item in stmts:
+            changed, reach = self._visit(item, scope, together)
+            visited.append(_Part(changed, reach))
         return self._separated(visited, together)
 
     def _is_transparent(self, stmt: Stmt) -> bool:
@@ -239,16 +240,16 @@ class _BarrierPlacement:
             return with_changes(stmt, body=self._rebuilt(stmt.body, parts))
         stmts = [part.stmt for part in parts if part.stmt is not None]
         old = stmt.stmts if isinstance(stmt, Block) else (stmt,)
-        is_same = list(map(id, old)) == list(map(id, stmts))
-        return stmt if is_same else block(stmts, stmt.origin)
+        return stmt if same_items(stmts, old) else block(stmts, stmt.origin)
 
     def _let(
         self, stmt: LetStmt, scope: Scope, together: frozenset[Var]
     ) -> tuple[Stmt, _Reach]:
+        value = _Part(None, self._reads((stmt.value,), scope))
         inner = self._parts(stmt.body, self._named(stmt, scope), together)
-        parts = [_Part(None, self._reads((stmt.value,), scope)), *inner]
-        parts = self._separated(parts, together)
-        return with_changes(stmt, body=self._rebuilt(stmt.body, parts)), _joined(parts)
+        parts = self._separated([value, *inner], together)
+        body = self._rebuilt(stmt.body, parts)
+        return with_changes(stmt, body=body), _joined(parts)
 
     def _named(self, stmt: LetStmt, scope: Scope) -> Scope:
         if self._may_differ(stmt.value):
@@ -268,11 +269,15 @@ class _BarrierPlacement:
         """
         placed: list[_Part] = []
         for part in parts:
-            if part.stmt and self._any_conflict(before, part.reach.entering, together):
-                placed.append(_Part(Barrier(part.stmt.origin), _CLOSED, is_added=True))
+            reach = part.reach
+            if part.stmt and self._any_conflict(before, reach.entering, together):
+                barrier = Barrier(part.stmt.origin)
+                placed.append(_Part(barrier, _CLOSED, is_added=True))
                 before = ()
             placed.append(part)
-            before = (before if part.reach.is_open else ()) + part.reach.leaving
+            if not reach.is_open:
+                before = ()
+            before += reach.leaving
         return placed
 
     def _any_conflict(
@@ -309,7 +314,8 @@ class _BarrierPlacement:
                 "and guard what it does",
             )
         result = with_changes(loop, body=self._rebuilt(loop.body, parts))
-        return result, _joined([bounds, _Part(result, self._run(parts, entry, scope))])
+        iterations = _Part(result, self._run(parts, entry, scope))
+        return result, _joined([bounds, iterations])
 
     def _around_back_edge(
         self, parts: list[_Part], entry: Ranged, together: frozenset[Var]
@@ -327,6 +333,7 @@ class _BarrierPlacement:
     def _earlier(
         self, parts: Sequence[_Part], entry: Ranged
     ) -> tuple[ThreadAccess, ...]:
+        # With a barrier in each iteration, only the one just before is not yet separated.
         is_previous = any(not part.reach.is_open for part in parts)
         return in_earlier_iteration(_joined(parts).leaving, entry, is_previous)
 
@@ -338,12 +345,13 @@ class _BarrierPlacement:
         reach = _joined(parts)
         if reach.is_open:
             return reach
-        last = entry.minimum + entry.extent - 1
+        is_first = EQ(entry.var, entry.minimum)
+        is_last = EQ(entry.var, entry.minimum + entry.extent - 1)
         facts = self._conflicts.facts(scope)
         return _Reach(
-            narrowed(reach.entering, EQ(entry.var, entry.minimum)),
-            narrowed(reach.leaving, EQ(entry.var, last)),
-            not prove(entry.extent > 0, facts),
+            entering=narrowed(reach.entering, is_first),
+            leaving=narrowed(reach.leaving, is_last),
+            is_open=not prove(entry.extent > 0, facts),
         )
 
     # Conditions.
@@ -366,10 +374,16 @@ class _BarrierPlacement:
         if stmt.else_case is not None:
             result = with_changes(result, else_case=stmts[1])
         if result is not stmt:
+            # A barrier must not stand in a branch that only some threads take.
             return self._visit(spread(result), scope, together)
         if stmt.else_case is None:
             reaches.append(_Reach())
-        return stmt, _joined([reads, _Part(stmt, _either(reaches))])
+        either = _Reach(
+            entering=tuple(a for reach in reaches for a in reach.entering),
+            leaving=tuple(a for reach in reaches for a in reach.leaving),
+            is_open=any(reach.is_open for reach in reaches),
+        )
+        return stmt, _joined([reads, _Part(stmt, either)])
 
     # Accesses.
 
@@ -380,10 +394,11 @@ class _BarrierPlacement:
         if stmt.buffer not in self._watched:
             return stmt, reads
         effect = WRITE if isinstance(stmt, BufferStore) else stmt.operator
-        write = (ThreadAccess(stmt.buffer, stmt.indices, effect, scope),)
-        if self._any_conflict(reads.leaving, write, together):
+        write = ThreadAccess(stmt.buffer, stmt.indices, effect, scope)
+        if self._any_conflict(reads.leaving, [write], together):
+            # The reads become a let, so that a barrier can stand before the write.
             return self._visit(read_first(stmt), scope, together)
-        accesses = reads.leaving + write
+        accesses = (*reads.leaving, write)
         return stmt, _Reach(accesses, accesses)
 
     def _reads(self, exprs: Sequence[Expr], scope: Scope) -> _Reach:

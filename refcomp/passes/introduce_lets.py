@@ -43,8 +43,8 @@ from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import child_fields
-from refcomp.ir.rewrite import children, map_children, with_fields
-from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt
+from refcomp.ir.rewrite import children, map_children, with_changes
+from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt, with_lets
 from refcomp.passes.analysis.sharing import (
     LetScope,
     Sharing,
@@ -55,15 +55,17 @@ from refcomp.passes.analysis.sharing import (
 
 def introduce_lets(func: PrimFunc) -> PrimFunc:
     """Return `func` with a let for each subexpression that occurs again."""
-    sharing = Sharing(count_bindings(_bound_in(func.body)))
-    places: list[LetScope] = []
-    _collect(func.body, None, sharing, places)
+    rebound = count_bindings(_bound_in(func.body))
+    sharing = Sharing(rebound)
+    places = _collect(func.body, sharing)
     if not sharing.decide():
         return func
-    return func.with_body(_Rewriter(sharing, iter(places)).stmt(func.body))
+    rewriting = _Rewriter(sharing, iter(places))
+    return func.with_body(rewriting.stmt(func.body))
 
 
 def _bound_in(stmt: Stmt) -> Iterator[Var]:
+    # Not `walk`: a statement that stands at two places binds its variables twice.
     stack: list[Stmt] = [stmt]
     while stack:
         node = stack.pop()
@@ -72,11 +74,10 @@ def _bound_in(stmt: Stmt) -> Iterator[Var]:
         stack.extend(child for child in children(node) if isinstance(child, Stmt))
 
 
-def _collect(
-    root: Stmt, around: LetScope | None, sharing: Sharing, places: list[LetScope]
-) -> None:
-    """Append a place for each statement, in order, and record what it evaluates."""
-    stack: list[tuple[Stmt, LetScope | None]] = [(root, around)]
+def _collect(root: Stmt, sharing: Sharing) -> list[LetScope]:
+    """Return a place for each statement, in order; record what each one evaluates."""
+    places: list[LetScope] = []
+    stack: list[tuple[Stmt, LetScope | None]] = [(root, None)]
     while stack:
         stmt, parent = stack.pop()
         place = LetScope(parent)
@@ -89,6 +90,7 @@ def _collect(
                 sharing.use(child, place)
         inside = None if _is_apart(stmt) else place
         stack.extend((child, inside) for child in reversed(inner))
+    return places
 
 
 def _is_apart(stmt: Stmt) -> bool:
@@ -115,29 +117,27 @@ class _Rewriter:
         outside = self._named
         if _is_apart(stmt):
             self._named = {}
-        result = stmt
-        if not is_bound(stmt):
-            result = map_children(
-                stmt, lambda expr: self._outer(expr, place), only=Expr
-            )
+
+        def visit(expr: Expr) -> Expr:
+            self._known = {}
+            return self._expr(expr, place)
+
+        # The host evaluates the extents of bound loops to launch the kernel.
+        result = stmt if is_bound(stmt) else map_children(stmt, visit, only=Expr)
         result = map_children(result, self.stmt, only=Stmt)
         self._named = outside
-        for var, value in reversed(lets):
-            result = LetStmt(var, value, result, stmt.origin)
         self._leave(place)
-        return result
-
-    def _outer(self, expr: Expr, place: LetScope) -> Expr:
-        """Return the rewritten form of an expression that is a child of a statement."""
-        self._known = {}
-        return self._expr(expr, place)
+        return with_lets(lets, result, stmt.origin)
 
     def _enter(self, place: LetScope) -> list[tuple[Var, Expr]]:
-        """Return the lets of `place`, inner ones first, and use their names from now on."""
+        """Return the lets of `place`, outermost first, and use their names from now on."""
         lets: list[tuple[Var, Expr]] = []
+        # Parts have smaller numbers than what they are part of, so they are bound first.
         for number, var in sorted(place.lets, key=lambda let: let[0]):
             self._known = {}
-            lets.append((var, self._rebuild(self._sharing.expr(number), number, place)))
+            expr = self._sharing.expr(number)
+            value = self._rebuild(expr, number, place)
+            lets.append((var, value))
             self._named[number] = var
         self._known = {}
         return lets
@@ -160,18 +160,19 @@ class _Rewriter:
         inside = barrier_fields(expr)
         if not inside:
             return map_children(expr, lambda child: self._expr(child, place), only=Expr)
-        changes = {}
+        changes: dict[str, Expr] = {}
         for name in child_fields(type(expr)):
             child = getattr(expr, name)
             if name in inside:
                 changes[name] = self._inner(child, place.barrier(number, name))
             else:
                 changes[name] = self._expr(child, place)
-        unchanged = all(changes[name] is getattr(expr, name) for name in changes)
-        return expr if unchanged else with_fields(expr, **changes)
+        return with_changes(expr, **changes)
 
     def _inner(self, expr: Expr, place: LetScope) -> Expr:
-        known, self._known = self._known, {}
+        """Return the rewritten form of a part that is a place of its own."""
+        # What was rewritten here may use names that are not bound outside, and conversely.
+        known = self._known
         lets = self._enter(place)
         result = self._expr(expr, place)
         for var, value in reversed(lets):

@@ -26,9 +26,8 @@ kept. It refuses nothing.
 """
 
 import math
-from collections.abc import Callable
 
-from refcomp.foundation.dtype import F32, F64, DType
+from refcomp.foundation.dtype import F32, F64
 from refcomp.ir.expr import (
     EQ,
     LT,
@@ -53,7 +52,8 @@ _KEPT_IN_HALF = ("abs", "copysign", "float_to_bits", "bits_to_float")
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
     """Return `func` with only intrinsics that a host has."""
-    return func.with_body(rewriter(_visit)(func.body))
+    lower = rewriter(_visit)
+    return func.with_body(lower(func.body))
 
 
 def _visit(recurse: Rewrite, node: Node) -> Node:
@@ -63,67 +63,55 @@ def _visit(recurse: Rewrite, node: Node) -> Node:
 
 def _lower(call: Call) -> Expr:
     dtype = call.args[0].dtype
-    if call.name in _LOWERED:
-        is_rounded_to_half = dtype.bits == 16 and not call.dtype.is_bool
-        return _in_f32(call) if is_rounded_to_half else _LOWERED[call.name](*call.args)
-    if dtype.is_float and dtype.bits == 16 and call.name not in _KEPT_IN_HALF:
-        return _fma_in_f64(call) if call.name == "fma" else _in_f32(call)
-    return call
+    is_half = dtype.is_float and dtype.bits == 16
+    if call.name in ("isnan", "isinf", "isfinite"):
+        return _classified(call.name, call.args[0])
+    if call.name in ("rsqrt", "sigmoid"):
+        if is_half:
+            return _in_f32(call)
+        return _rsqrt(*call.args) if call.name == "rsqrt" else _sigmoid(*call.args)
+    if not is_half or call.name in _KEPT_IN_HALF:
+        return call
+    if call.name != "fma":
+        return _in_f32(call)
+    # Note [Rounding twice].
+    wide = F64.with_lanes(call.dtype.lanes)
+    a, b, c = (Cast(wide, arg) for arg in call.args)
+    return Cast(call.dtype, Add(Mul(a, b), c))
 
 
 def _in_f32(call: Call) -> Expr:
     wide = F32.with_lanes(call.dtype.lanes)
     args = tuple(Cast(wide, arg) for arg in call.args)
-    return Cast(call.dtype, _lower(Call(call.name, args, wide)))
+    result = _lower(Call(call.name, args, wide))
+    return Cast(call.dtype, result)
 
 
-def _fma_in_f64(call: Call) -> Expr:
-    # Note [Rounding twice].
-    a, b, c = (Cast(F64.with_lanes(call.dtype.lanes), arg) for arg in call.args)
-    return Cast(call.dtype, Add(Mul(a, b), c))
+def _classified(name: str, x: Expr) -> Expr:
+    """Return isnan, isinf or isfinite of `x` as a comparison."""
+    if name == "isnan":
+        return NE(x, x)
+    magnitude = Call("abs", (x,), x.dtype)
+    infinity = const(math.inf, x.dtype)
+    # Both comparisons are false for NaN.
+    return EQ(magnitude, infinity) if name == "isinf" else LT(magnitude, infinity)
 
 
 def _rsqrt(x: Expr) -> Expr:
-    return Div(_one(x.dtype), Call("sqrt", (x,), x.dtype))
+    one = const(1.0, x.dtype)
+    return Div(one, Call("sqrt", (x,), x.dtype))
 
 
 def _sigmoid(x: Expr) -> Expr:
     # exp of a negative number never overflows, and a small result keeps its digits.
     e = Var("e", x.dtype)
+    one = const(1.0, x.dtype)
+    is_negative = LT(x, const(0.0, x.dtype))
     exponent = Call("copysign", (x, const(-1.0, x.dtype)), x.dtype)
-    numerator = Select(LT(x, const(0.0, x.dtype)), e, _one(x.dtype))
-    return Let(
-        e, Call("exp", (exponent,), x.dtype), Div(numerator, Add(_one(x.dtype), e))
-    )
+    numerator = Select(is_negative, e, one)
+    quotient = Div(numerator, Add(one, e))
+    return Let(e, Call("exp", (exponent,), x.dtype), quotient)
 
-
-def _isnan(x: Expr) -> Expr:
-    return NE(x, x)
-
-
-def _isinf(x: Expr) -> Expr:
-    return EQ(_magnitude(x), const(math.inf, x.dtype))
-
-
-def _isfinite(x: Expr) -> Expr:
-    return LT(_magnitude(x), const(math.inf, x.dtype))
-
-
-def _magnitude(x: Expr) -> Expr:
-    return Call("abs", (x,), x.dtype)
-
-
-def _one(dtype: DType) -> Expr:
-    return const(1.0, dtype)
-
-
-_LOWERED: dict[str, Callable[..., Expr]] = {
-    "rsqrt": _rsqrt,
-    "sigmoid": _sigmoid,
-    "isnan": _isnan,
-    "isinf": _isinf,
-    "isfinite": _isfinite,
-}
 
 # Note [Rounding twice]
 #

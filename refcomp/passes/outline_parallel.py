@@ -46,6 +46,7 @@ from refcomp.ir.stmt import (
     Prefetch,
     Stmt,
     Store,
+    with_lets,
 )
 
 
@@ -67,7 +68,9 @@ def outline_parallel(func: PrimFunc) -> PrimFunc:
 
 
 def _outline(loop: For, name: str) -> Stmt:
-    minimum, extent = loop.minimum, loop.extent
+    minimum = loop.minimum
+    extent = loop.extent
+    # Each task evaluates its share of the range, but memory may change meanwhile.
     lets: list[tuple[Var, Expr]] = []
     if not isinstance(minimum, IntImm | Var):
         var = Var(f"{loop.var.name}.minimum", minimum.dtype)
@@ -77,10 +80,8 @@ def _outline(loop: For, name: str) -> Stmt:
         var = Var(f"{loop.var.name}.extent", extent.dtype)
         lets.append((var, extent))
         extent = var
-    region: Stmt = _region(loop, name, minimum, extent)
-    for var, value in reversed(lets):
-        region = LetStmt(var, value, region, loop.origin)
-    return region
+    region = _region(loop, name, minimum, extent)
+    return with_lets(lets, region, loop.origin)
 
 
 def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion:
@@ -98,8 +99,11 @@ def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion
         kind=SERIAL,
         body=_make_serial(loop.body),
     )
-    body: Stmt = LetStmt(end, FloorDiv(count * (task + 1), tasks), chunk, loop.origin)
-    body = LetStmt(begin, FloorDiv(count * task, tasks), body, loop.origin)
+    # The shares of two tasks differ by at most one iteration.
+    first_own = FloorDiv(count * task, tasks)
+    first_of_next = FloorDiv(count * (task + 1), tasks)
+    lets: list[tuple[Var, Expr]] = [(begin, first_own), (end, first_of_next)]
+    body = with_lets(lets, chunk, loop.origin)
     captures = _captures(body, {task, tasks})
     return ParallelRegion(name, captures, task, tasks, body, loop.origin)
 

@@ -130,7 +130,8 @@ class _Cut:
 
 def partition_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` with loops divided by their guards."""
-    return func.with_body(_Partition().stmt(func.body, facts_of(func), MAX_COPIES))
+    partition = _Partition()
+    return func.with_body(partition.stmt(func.body, facts_of(func), MAX_COPIES))
 
 
 class _Partition:
@@ -140,7 +141,9 @@ class _Partition:
     """
 
     def __init__(self) -> None:
-        self._budget = MAX_NODES
+        self._budget = (
+            MAX_NODES  # the nodes that all copies may still add to the function
+        )
         self._weight = memoised(_weight)
         self._holds_choice = memoised(holds_choice)
         self._holds_kernel = memoised(_holds_kernel)
@@ -149,19 +152,19 @@ class _Partition:
         """Return `stmt` with its loops divided, where `facts` hold around it."""
         if not self._holds_choice(stmt):
             return stmt
-        match stmt:
-            case For():
-                return self._for(stmt, facts, copies)
-            case LetStmt():
-                facts = facts.let(stmt.var, stmt.value)
+        if isinstance(stmt, For):
+            return self._for(stmt, facts, copies)
+        if isinstance(stmt, LetStmt):
+            facts = facts.let(stmt.var, stmt.value)
         return self._inside(stmt, facts, copies)
 
     def _inside(self, stmt: Stmt, facts: Facts, copies: int) -> Stmt:
         def visit(child: Stmt) -> Stmt:
             known = facts
             if isinstance(stmt, IfThenElse):
-                holds = child is stmt.then_case
-                known = facts.assume(stmt.condition if holds else Not(stmt.condition))
+                is_then = child is stmt.then_case
+                holds = stmt.condition if is_then else Not(stmt.condition)
+                known = facts.assume(holds)
             return self.stmt(child, known, copies)
 
         return map_children(stmt, visit, only=Stmt)
@@ -175,17 +178,21 @@ class _Partition:
             inner = facts.bind(loop.var, loop.minimum, loop.extent)
             return self._inside(loop, inner, copies)
         self._budget -= (cut.num_bodies - 1) * self._weight(loop.body)
-        has_branch = loop.kind == PARALLEL and cut.num_bodies > 1
-        divide = self._branch if has_branch else self._divide
-        return divide(loop, cut, facts, copies // cut.num_bodies)
+        inner_copies = copies // cut.num_bodies
+        # Several parallel loops would each wait for the slowest thread.
+        if loop.kind == PARALLEL and cut.num_bodies > 1:
+            return self._branch(loop, cut, facts, inner_copies)
+        return self._divide(loop, cut, facts, inner_copies)
 
     # Where a loop is cut.
 
     def _cut(self, loop: For, facts: Facts, copies: int) -> _Cut | None:
         if loop.kind not in (SERIAL, PARALLEL) or copies < 2:
             return None
-        reads_memory = buffers_in(loop.minimum) or buffers_in(loop.extent)
-        if reads_memory or self._holds_kernel(loop.body):
+        # The ends of the parts repeat the bounds. What these read may change meanwhile.
+        if buffers_in(loop.minimum) or buffers_in(loop.extent):
+            return None
+        if self._holds_kernel(loop.body):
             return None
         found = guards_of(loop, facts, self._holds_choice)
         guards = [guard for guard in found if _is_worth_it(guard, loop)]
@@ -195,19 +202,22 @@ class _Partition:
         growth = (cut.num_bodies - 1) * self._weight(loop.body)
         if cut.num_bodies > copies or growth > self._budget:
             return None
-        return None if _is_empty(cut.begin, cut.end, facts) else cut
+        if _is_empty(cut.begin, cut.end, facts):
+            return None
+        return cut
 
     # How a loop is divided.
 
     def _divide(self, loop: For, cut: _Cut, facts: Facts, copies: int) -> Stmt:
-        stop = simplify(Add(loop.minimum, loop.extent), facts)
-        parts: list[Stmt] = []
-        if cut.has_before:
-            parts.append(self._rest(loop, loop.minimum, cut.begin, facts, copies))
         main = with_fields(loop, body=_without(loop.body, cut.guards))
-        parts.append(self._part(main, cut.begin, cut.end, facts, copies))
+        parts = [self._part(main, cut.begin, cut.end, facts, copies)]
+        if cut.has_before:
+            before = self._rest(loop, loop.minimum, cut.begin, facts, copies)
+            parts.insert(0, before)
         if cut.has_behind:
-            parts.append(self._rest(loop, cut.end, stop, facts, copies))
+            stop = simplify(Add(loop.minimum, loop.extent), facts)
+            behind = self._rest(loop, cut.end, stop, facts, copies)
+            parts.append(behind)
         return block(parts, loop.origin)
 
     def _rest(
@@ -223,23 +233,31 @@ class _Partition:
     ) -> Stmt:
         """Return `loop` over [begin, end), with its inner loops divided."""
         extent = simplify(Sub(end, begin), facts)
-        body = self.stmt(loop.body, facts.bind(loop.var, begin, extent), copies)
+        inside = facts.bind(loop.var, begin, extent)
+        body = self.stmt(loop.body, inside, copies)
         return with_fields(loop, minimum=begin, extent=extent, body=body)
 
     def _branch(self, loop: For, cut: _Cut, facts: Facts, copies: int) -> Stmt:
+        """Return `loop` with a branch between the main part and the rest in its body."""
         known = facts.bind(loop.var, loop.minimum, loop.extent)
-        tests: list[Expr] = [GE(loop.var, cut.begin)] * cut.has_before
-        tests += [LT(loop.var, cut.end)] * cut.has_behind
+        tests: list[Expr] = []
+        if cut.has_before:
+            tests.append(GE(loop.var, cut.begin))
+        if cut.has_behind:
+            tests.append(LT(loop.var, cut.end))
         is_main = reduce(And, tests)
-        main = self.stmt(_without(loop.body, cut.guards), known.assume(is_main), copies)
+        main = _without(loop.body, cut.guards)
+        main = self.stmt(main, known.assume(is_main), copies)
         stop = Add(loop.minimum, loop.extent)
         names: dict[Var, Expr] = {}
+        # If the rest is one iteration, the value of the variable is known in it.
         is_single = LE(Sub(stop, cut.end), IntImm(1, stop.dtype))
         if not cut.has_before and prove(is_single, facts):
             names[loop.var] = cut.end
         rest = with_fresh_names(loop.body, names)
         rest = self.stmt(rest, known.assume(Not(is_main)), copies)
-        return with_fields(loop, body=IfThenElse(is_main, main, rest, loop.origin))
+        body = IfThenElse(is_main, main, rest, loop.origin)
+        return with_fields(loop, body=body)
 
 
 def _cut_by(loop: For, guards: Sequence[Guard], facts: Facts) -> _Cut:
@@ -261,13 +279,11 @@ def _cut_by(loop: For, guards: Sequence[Guard], facts: Facts) -> _Cut:
     end = simplify(Max(begin, end), facts) if highs else stop
     has_before = bool(lows) and not _is_only_under(loop.body, lows)
     has_behind = bool(highs) and not _is_only_under(loop.body, highs)
-    return _Cut(
-        begin,
-        end,
-        guards,
-        has_before and not _is_empty(loop.minimum, begin, facts),
-        has_behind and not _is_empty(end, stop, facts),
-    )
+    if has_before and _is_empty(loop.minimum, begin, facts):
+        has_before = False
+    if has_behind and _is_empty(end, stop, facts):
+        has_behind = False
+    return _Cut(begin, end, guards, has_before, has_behind)
 
 
 def _is_worth_it(guard: Guard, loop: For) -> bool:
@@ -294,9 +310,10 @@ def _is_only_under(body: Stmt, guards: Sequence[Guard]) -> bool:
     if not isinstance(body, IfThenElse) or body.else_case is not None:
         return False
     around = {id(condition) for condition in conjuncts(body.condition)}
-    return all(
-        guard.range.is_exact and id(guard.condition) in around for guard in guards
-    )
+    for guard in guards:
+        if not guard.range.is_exact or id(guard.condition) not in around:
+            return False
+    return True
 
 
 def _is_empty(begin: Expr, end: Expr, facts: Facts) -> bool:
@@ -313,7 +330,8 @@ def _without(body: Stmt, guards: Sequence[Guard]) -> Stmt:
         left = [part for part in conjuncts(node.condition) if id(part) not in known]
         if left:
             rebuilt = map_children(node, recurse)
-            return with_fields(rebuilt, condition=recurse(reduce(And, left)))
+            condition = reduce(And, left)
+            return with_fields(rebuilt, condition=recurse(condition))
         chosen = node.then_case if isinstance(node, IfThenElse) else node.true_value
         return recurse(chosen)
 

@@ -70,6 +70,7 @@ from refcomp.ir.stmt import (
     Stmt,
     Store,
     block,
+    with_lets,
 )
 
 
@@ -182,10 +183,6 @@ def _visit_store(stmt: Store, facts: Facts) -> Stmt:
     return with_changes(stmt, index=index, value=value, predicate=predicate)
 
 
-def _visit_barrier(stmt: Barrier, _: Facts) -> Stmt:
-    return stmt
-
-
 def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
     """Simplify a launch. An argument that becomes a value is named by a let again."""
     lets: list[tuple[Var, Expr]] = []
@@ -200,16 +197,14 @@ def _visit_launch(stmt: LaunchKernel, facts: Facts) -> Stmt:
         else:
             lets.append((item, value))
             arguments.append(item)
-    result: Stmt = with_changes(
+    launch = with_changes(
         stmt,
         arguments=tuple(arguments),
         grid=_simplified_all(stmt.grid, facts),
         block=_simplified_all(stmt.block, facts),
         shared_bytes=_simplified_all(stmt.shared_bytes, facts),
     )
-    for var, value in reversed(lets):
-        result = LetStmt(var, value, result, stmt.origin)
-    return result
+    return with_lets(lets, launch, stmt.origin)
 
 
 def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
@@ -228,10 +223,6 @@ def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
     return with_changes(stmt, captures=tuple(captures), body=body)
 
 
-def _visit_prefetch(stmt: Prefetch, facts: Facts) -> Stmt:
-    return with_changes(stmt, indices=_simplified_all(stmt.indices, facts))
-
-
 def _visit_call(stmt: CallPacked | CallExtern, facts: Facts) -> Stmt:
     args: list[Expr] = []
     for arg in stmt.args:
@@ -243,8 +234,14 @@ def _visit_call(stmt: CallPacked | CallExtern, facts: Facts) -> Stmt:
     return with_changes(stmt, args=tuple(args))
 
 
-def _visit_pragma(stmt: Pragma, facts: Facts) -> Stmt:
-    return with_changes(stmt, body=_simplified(stmt.body, facts))
+def _visit_other(stmt: Barrier | Pragma | Prefetch, facts: Facts) -> Stmt:
+    match stmt:
+        case Prefetch():
+            return with_changes(stmt, indices=_simplified_all(stmt.indices, facts))
+        case Pragma():
+            return with_changes(stmt, body=_simplified(stmt.body, facts))
+        case Barrier():
+            return stmt
 
 
 # One function for each class: a lookup is faster than trying the classes in turn.
@@ -256,12 +253,12 @@ _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     Block: _visit_block,
     BufferStore: _visit_write,
     Store: _visit_store,
-    Barrier: _visit_barrier,
+    Barrier: _visit_other,
     AtomicUpdate: _visit_write,
     LaunchKernel: _visit_launch,
     ParallelRegion: _visit_region,
-    Prefetch: _visit_prefetch,
-    Pragma: _visit_pragma,
+    Prefetch: _visit_other,
+    Pragma: _visit_other,
     CallPacked: _visit_call,
     CallExtern: _visit_call,
 }

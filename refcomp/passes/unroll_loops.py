@@ -29,7 +29,7 @@ extent that is negative or not a constant.
 """
 
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.expr import IntImm
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, walk, with_fields
@@ -54,18 +54,20 @@ def _visit(stmt: Stmt) -> Stmt:
 
 def _unroll(loop: For) -> Stmt:
     copies = constant_extent(loop)
-    if copies > MAX_COPIES or copies * sum(1 for _ in walk(loop.body)) > MAX_NODES:
+    num_nodes = sum(1 for _ in walk(loop.body))
+    if copies > MAX_COPIES or copies * num_nodes > MAX_NODES:
         return with_fields(loop, kind=SERIAL)
     if copies == 0:
         return Block((), loop.origin)
-    steps = ({loop.var: _step(loop, k)} for k in range(copies))
-    return block([with_fresh_names(loop.body, step) for step in steps], loop.origin)
-
-
-def _step(loop: For, step: int) -> Expr:
-    """Return the value of the loop's variable in iteration `step`."""
     dtype = loop.var.dtype
     first = as_int(loop.minimum)
-    if first is not None:
-        return IntImm(first + step, dtype)
-    return loop.minimum + IntImm(step, dtype) if step else loop.minimum
+    bodies: list[Stmt] = []
+    for step in range(copies):
+        value = loop.minimum
+        if first is not None:
+            value = IntImm(first + step, dtype)
+        elif step > 0:
+            value = loop.minimum + IntImm(step, dtype)
+        # Names are bound once in a function, so each copy gets its own.
+        bodies.append(with_fresh_names(loop.body, {loop.var: value}))
+    return block(bodies, loop.origin)

@@ -47,6 +47,7 @@ It refuses (UserError) an extent that is negative or not a constant.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from refcomp.foundation.dtype import BOOL, I64
@@ -61,6 +62,7 @@ from refcomp.ir.rewrite import (
     map_children,
     memoised,
     variables_in,
+    with_changes,
     with_fields,
 )
 from refcomp.ir.stmt import (
@@ -107,20 +109,25 @@ def _vectorize(loop: For, in_kernel: bool) -> Stmt:
         return serial
     private: dict[Buffer, Buffer] = {}
     steps = Ramp(loop.minimum, IntImm(1, loop.var.dtype), lanes)
+    widening = _Widening(lanes, {loop.var: steps}, private)
     try:
-        body = _Widening(lanes, {loop.var: steps}, private).stmt(loop.body)
+        body = widening.stmt(loop.body)
     except _StaysSerial:
         return serial
     if not in_kernel and _has_mask_around_kernel(body):
         return serial
-    return serial if may_conflict(body, lanes, frozenset(private.values())) else body
+    # Whether lanes conflict shows only in the vector form: its indices are ramps.
+    if may_conflict(body, lanes, frozenset(private.values())):
+        return serial
+    return body
 
 
 def _has_mask_around_kernel(body: Stmt) -> bool:
     """Return True if a let binds a vector around a kernel, which would be its argument."""
     if is_bound(body):
         return False
-    if isinstance(body, LetStmt) and body.var.dtype.lanes > 1 and any(kernels_in(body)):
+    is_mask = isinstance(body, LetStmt) and body.var.dtype.lanes > 1
+    if is_mask and any(kernels_in(body)):
         return True
     stmts = (child for child in children(body) if isinstance(child, Stmt))
     return any(map(_has_mask_around_kernel, stmts))
@@ -159,9 +166,10 @@ class _Widening:
 
     def with_mask(self, condition: Expr | None) -> Expr | None:
         """Return the conjunction of the mask and `condition`; None is all lanes."""
-        if condition is None or self.mask is None:
-            return self.mask if condition is None else self.spread(condition)
-        return ir.And(self.mask, self.spread(condition))
+        if condition is None:
+            return self.mask
+        mask = self.spread(condition)
+        return mask if self.mask is None else ir.And(self.mask, mask)
 
     def spread(self, expr: Expr) -> Expr:
         """Return `expr` as a vector: a scalar is broadcast."""
@@ -173,15 +181,23 @@ class _Widening:
         """Return what `stmt` becomes, or raise _StaysSerial."""
         match stmt:
             case Block():
-                return Block(tuple(map(self.stmt, stmt.stmts)), stmt.origin)
+                stmts = tuple(map(self.stmt, stmt.stmts))
+                return Block(stmts, stmt.origin)
             case Store():
                 return self._store(stmt)
             case IfThenElse():
                 return self._if_then_else(stmt)
             case LetStmt():
-                return LetStmt(*self._bind(stmt), self.stmt(stmt.body), stmt.origin)
+                var, value = self._bind(stmt)
+                return LetStmt(var, value, self.stmt(stmt.body), stmt.origin)
             case For():
-                return self._for(stmt)
+                minimum = self.expr(stmt.minimum)
+                extent = self.expr(stmt.extent)
+                # Lanes that iterate different numbers of times have no common loop.
+                if not _all_scalar(minimum, extent):
+                    raise _StaysSerial
+                body = self.stmt(stmt.body)
+                return with_fields(stmt, minimum=minimum, extent=extent, body=body)
             case Allocate():
                 return self._allocate(stmt)
             case Pragma():
@@ -193,7 +209,10 @@ class _Widening:
     def _store(self, store: Store) -> Stmt:
         buffer, index = self._access(store.buffer, store.index)
         value = self.expr(store.value)
-        predicate = None if store.predicate is None else self.expr(store.predicate)
+        predicate = store.predicate
+        if predicate is not None:
+            predicate = self.expr(predicate)
+        # One lane stands for all of them, if one is certain to run.
         if self.certain and _all_scalar(index, value, predicate):
             return with_fields(store, index=index, value=value, predicate=predicate)
         return Store(
@@ -206,15 +225,12 @@ class _Widening:
 
     def _if_then_else(self, branch: IfThenElse) -> Stmt:
         condition = self.expr(branch.condition)
-        if condition.dtype.lanes > 1:
-            return self._guard(branch, condition)
-        else_case = branch.else_case
-        if else_case is not None:
-            else_case = self.stmt(else_case)
-        then_case = self.stmt(branch.then_case)
-        return IfThenElse(condition, then_case, else_case, branch.origin)
-
-    def _guard(self, branch: IfThenElse, condition: Expr) -> Stmt:
+        if condition.dtype.lanes == 1:
+            else_case = branch.else_case
+            if else_case is not None:
+                else_case = self.stmt(else_case)
+            then_case = self.stmt(branch.then_case)
+            return IfThenElse(condition, then_case, else_case, branch.origin)
         # The condition is evaluated once: the branch may change what it reads.
         mask = Var("mask", BOOL.with_lanes(self.lanes))
         head = _first_lane(condition)
@@ -224,7 +240,8 @@ class _Widening:
             then_case = IfThenElse(head, then_case, None, branch.origin)
         stmts = [then_case]
         if branch.else_case is not None:
-            stmts.append(self.under(ir.Not(mask)).stmt(branch.else_case))
+            outside = self.under(ir.Not(mask))
+            stmts.append(outside.stmt(branch.else_case))
         return LetStmt(mask, condition, block(stmts), branch.origin)
 
     def _prefetch(self, hint: Prefetch) -> Stmt:
@@ -239,14 +256,6 @@ class _Widening:
         if not _all_scalar(index):
             return Block((), hint.origin)
         return with_fields(hint, buffer=buffer, indices=(index,))
-
-    def _for(self, loop: For) -> Stmt:
-        minimum = self.expr(loop.minimum)
-        extent = self.expr(loop.extent)
-        if not _all_scalar(minimum, extent):
-            raise _StaysSerial
-        body = self.stmt(loop.body)
-        return with_fields(loop, minimum=minimum, extent=extent, body=body)
 
     def _allocate(self, allocate: Allocate) -> Stmt:
         """Allocate one copy per lane: the lanes of an element lie side by side."""
@@ -269,9 +278,10 @@ class _Widening:
             case ir.IfThenElseExpr():
                 return self._choice(node)
             case ir.Let():
-                return ir.Let(*self._bind(node), recurse(node.body))
+                var, value = self._bind(node)
+                return ir.Let(var, value, recurse(node.body))
             case Ramp() | Broadcast():
-                raise _StaysSerial
+                raise _StaysSerial  # vectors have no lanes that are vectors
             case ir.PureExtern() if not _all_scalar(*map(recurse, node.args)):
                 raise _StaysSerial
         operands = [recurse(child) for child in children(node)]
@@ -287,6 +297,7 @@ class _Widening:
         wide = iter([self.spread(operand) for operand in operands])
         node = map_children(node, lambda _: next(wide), only=Expr)
         if isinstance(node, ir.Cast | ir.Call):
+            # These state their dtype; all others derive it from their operands.
             return with_fields(node, dtype=node.dtype.with_lanes(self.lanes))
         return node
 
@@ -294,31 +305,32 @@ class _Widening:
         """Return a sum or product of integers as a Ramp, None if it is not one."""
         if not (isinstance(node, ir.Add | ir.Sub | ir.Mul) and node.dtype.is_int):
             return None
-        parts = [affine(operand) for operand in operands]
-        if parts[0] is None or parts[1] is None:
+        left, right = (affine(operand) for operand in operands)
+        if left is None or right is None:
             return None
-        a, a_stride = parts[0]
-        b, b_stride = parts[1]
+        a, a_stride = left
+        b, b_stride = right
         cls = type(node)
         if cls is not ir.Mul:
-            return self._ramp(_fold(cls, a, b), _fold(cls, a_stride, b_stride))
-        if as_int(a_stride) == 0:
-            return self._ramp(_fold(cls, a, b), _fold(cls, a, b_stride))
-        if as_int(b_stride) == 0:
-            return self._ramp(_fold(cls, a, b), _fold(cls, a_stride, b))
-        return None
-
-    def _ramp(self, base: Expr, stride: Expr) -> Expr:
+            stride = _fold(cls, a_stride, b_stride)
+        elif as_int(a_stride) == 0:
+            stride = _fold(cls, a, b_stride)
+        elif as_int(b_stride) == 0:
+            stride = _fold(cls, a_stride, b)
+        else:
+            return None  # the product is quadratic in the lane
+        base = _fold(cls, a, b)
         if as_int(stride) == 0:
             return self.spread(base)
         return Ramp(base, stride, self.lanes)
 
     def _load(self, load: Load) -> Expr:
         buffer, index = self._access(load.buffer, load.index)
-        predicate = None if load.predicate is None else self.expr(load.predicate)
+        predicate = load.predicate
+        if predicate is not None:
+            predicate = self.expr(predicate)
         if self.certain and _all_scalar(index, predicate):
-            unchanged = index is load.index and predicate is load.predicate
-            return load if unchanged else Load(buffer, index, predicate)
+            return with_changes(load, buffer=buffer, index=index, predicate=predicate)
         return Load(buffer, self.spread(index), self.with_mask(predicate))
 
     def _access(self, buffer: Buffer, index: Expr) -> tuple[Buffer, Expr]:
@@ -332,19 +344,19 @@ class _Widening:
 
     def _choice(self, node: ir.IfThenElseExpr) -> Expr:
         condition = self.expr(node.condition)
-        if condition.dtype.lanes > 1:
-            return self._masked_choice(node, condition)
-        yes = self.expr(node.true_value)
-        no = self.expr(node.false_value)
-        if not _all_scalar(yes, no):
-            yes = self.spread(yes)
-            no = self.spread(no)
-        return ir.IfThenElseExpr(condition, yes, no)
-
-    def _masked_choice(self, node: ir.IfThenElseExpr, condition: Expr) -> Expr:
+        if condition.dtype.lanes == 1:
+            yes = self.expr(node.true_value)
+            no = self.expr(node.false_value)
+            if not _all_scalar(yes, no):
+                yes = self.spread(yes)
+                no = self.spread(no)
+            return ir.IfThenElseExpr(condition, yes, no)
+        # Both values are computed for all lanes; only their reads are masked.
         mask = Var("mask", BOOL.with_lanes(self.lanes))
-        yes = self.spread(self.under(mask).expr(node.true_value))
-        no = self.spread(self.under(ir.Not(mask)).expr(node.false_value))
+        yes = self.under(mask).expr(node.true_value)
+        no = self.under(ir.Not(mask)).expr(node.false_value)
+        yes = self.spread(yes)
+        no = self.spread(no)
         if any(var is mask for value in (yes, no) for var in variables_in(value)):
             return ir.Let(mask, condition, ir.Select(mask, yes, no))
         return ir.Select(condition, yes, no)
@@ -367,8 +379,8 @@ def _all_scalar(*exprs: Expr | None) -> bool:
 def _fold(cls: type[ir.Add | ir.Sub | ir.Mul], a: Expr, b: Expr) -> Expr:
     """Return `cls(a, b)` for Add, Sub or Mul, folded if constant operands permit it."""
     if isinstance(a, IntImm) and isinstance(b, IntImm):
-        x, y = a.value, b.value
-        return IntImm({ir.Add: x + y, ir.Sub: x - y, ir.Mul: x * y}[cls], a.dtype)
+        compute = {ir.Add: operator.add, ir.Sub: operator.sub, ir.Mul: operator.mul}
+        return IntImm(compute[cls](a.value, b.value), a.dtype)
     if cls is ir.Mul:
         for factor, other in ((a, b), (b, a)):
             value = as_int(factor)
@@ -396,17 +408,17 @@ def _first_lane(condition: Expr) -> Expr | None:
             b = _first_lane(condition.b)
             return None if a is None or b is None else type(condition)(a, b)
         case ir.LT() | ir.LE() | ir.GT() | ir.GE():
-            return _first_comparison(condition)
+            left = affine(condition.a)
+            right = affine(condition.b)
+            if left is None or right is None or condition.a.dtype.element != I64:
+                return None
+            a, a_stride = left
+            b, b_stride = right
+            drift = as_int(_fold(ir.Sub, a_stride, b_stride))
+            if drift is None:
+                return None
+            # Once false, the comparison stays false in all later lanes.
+            is_less = isinstance(condition, ir.LT | ir.LE)
+            stays_false = drift >= 0 if is_less else drift <= 0
+            return type(condition)(a, b) if stays_false else None
     return None
-
-
-def _first_comparison(condition: ir.LT | ir.LE | ir.GT | ir.GE) -> Expr | None:
-    left = affine(condition.a)
-    right = affine(condition.b)
-    if left is None or right is None or condition.a.dtype.element != I64:
-        return None
-    drift = as_int(_fold(ir.Sub, left[1], right[1]))
-    if drift is None:
-        return None
-    falls = drift >= 0 if isinstance(condition, ir.LT | ir.LE) else drift <= 0
-    return type(condition)(left[0], right[0]) if falls else None

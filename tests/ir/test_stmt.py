@@ -3,8 +3,8 @@
 from refcomp.foundation.dtype import F32, I64
 from refcomp.ir import stmt as module
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import FloatImm, IntImm
-from refcomp.ir.stmt import Block, BufferStore, Origin, block
+from refcomp.ir.expr import FloatImm, IntImm, Var
+from refcomp.ir.stmt import Block, BufferStore, Origin, block, with_lets
 from tests.ir.grammar import assert_grammar_holds
 
 A = Buffer("A", F32, (IntImm(4, I64),))
@@ -21,6 +21,17 @@ def test_block_flattens_and_leaves_a_single_statement_alone():
     assert block([Block((a,))]) is a
     assert block([a, Block((b, c)), d]).stmts == (a, b, c, d)
     assert block([]).stmts == ()
+
+
+def test_the_first_of_several_lets_is_outermost():
+    x, y = Var("x", I64), Var("y", I64)
+    origin = Origin("C", "i")
+    outer = with_lets([(x, IntImm(1, I64)), (y, x)], STORES[0], origin)
+    inner = outer.body
+    assert (outer.var, inner.var, inner.value) == (x, y, x)
+    assert inner.body is STORES[0]
+    assert outer.origin is inner.origin is origin
+    assert with_lets([], STORES[0]) is STORES[0]
 
 
 def test_block_keeps_the_origin_it_is_given():

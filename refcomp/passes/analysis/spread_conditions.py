@@ -34,6 +34,7 @@ from refcomp.ir.stmt import (
     Pragma,
     Stmt,
     block,
+    with_lets,
 )
 from refcomp.passes.analysis.access_ranges import reads_memory
 
@@ -50,14 +51,14 @@ def read_first(stmt: BufferStore | AtomicUpdate) -> Stmt:
         return var
 
     indices = tuple(map(named, stmt.indices))
-    result: Stmt = with_changes(stmt, indices=indices, value=named(stmt.value))
-    for var, value in reversed(names):
-        result = LetStmt(var, value, result, stmt.origin)
-    return result
+    value = named(stmt.value)
+    write = with_changes(stmt, indices=indices, value=value)
+    return with_lets(names, write, stmt.origin)
 
 
 def spread(stmt: IfThenElse) -> Stmt:
     """Return `stmt` with its condition at each of the statements below it."""
+    # A statement may change what the condition reads, so it is evaluated once.
     if reads_memory(stmt.condition):
         known = Var("condition", BOOL)
         inner = spread(with_changes(stmt, condition=known))
@@ -72,7 +73,7 @@ def _under(condition: Expr, stmt: Stmt, origin: Origin | None) -> Stmt:
     """Return `stmt` under `condition`, which reads no memory."""
     match stmt:
         case Barrier():
-            return stmt
+            return stmt  # all threads must reach it, which is why conditions are spread
         case Block():
             stmts = [_under(condition, item, origin) for item in stmt.stmts]
             return block(stmts, stmt.origin)
@@ -92,7 +93,7 @@ def _under(condition: Expr, stmt: Stmt, origin: Origin | None) -> Stmt:
             inner = _under(condition, with_changes(stmt, condition=known), origin)
             return LetStmt(known, _where(condition, stmt.condition), inner, stmt.origin)
         case IfThenElse(then_case=then_case, else_case=other):
-            # The other case runs if `condition` holds, and the condition of `stmt` not.
+            # The other case runs if `condition` holds and the condition of `stmt` does not.
             if other is not None:
                 other = IfThenElse(condition, other, None, stmt.origin)
             both = And(condition, stmt.condition)
