@@ -1,13 +1,13 @@
-"""A back end is one record: all that the compiler asks about a kind of target.
+"""A back end is one record with everything that the compiler needs to know of a kind of target.
 
-`register_backend` makes a record known; from then on `build`, the commands and the graph compiler
-take its name as a target. The records of refcomp itself are the files of `driver/backends/`.
+After `register_backend`, `build`, the commands and the graph compiler accept the record's name as a
+target. refcomp's own records are the files of `driver/backends/`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
@@ -28,20 +28,20 @@ from refcomp.runtime.module import Module
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The code of one build, as a loader takes it."""
+    """The code of one build."""
 
     code: Source | Binary
-    sources: Mapping[str, str]  # the texts that the code was made from, by language
-    disassemble: Callable[[], str] | None = None
+    sources: Mapping[str, str]  # language -> text from which the code was made
+    disassemble: Callable[[], str] | None = None  # None for code that is a text
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledFunctions:
-    """Functions after all steps, and their code; None where the functions run as they are."""
+    """Functions after all steps, and their code."""
 
     target: Target
     made: tuple[Made, ...]
-    code: Code | None
+    code: Code | None  # None if the functions themselves run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Loading:
     """The input of a loader beside the code."""
 
     signatures: tuple[Signature, ...]  # how each function is called
-    sources: Mapping[str, str]  # texts from before the code, by language
+    sources: Mapping[str, str]  # language -> text of an earlier step
     libraries: tuple[str, ...]  # the user's shared objects
 
 
@@ -60,48 +60,42 @@ Print = Callable[[Sequence[Made], Target], Source]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A kind of target: how loop IR becomes something to call.
+    """A kind of target."""
 
-    Attributes:
-        name: the first word of a target, such as `llvm`.
-        summary: one line for people.
-        steps: the pipeline, from the nested level to what `compile` takes.
-        load: makes a Module of what was compiled.
-        compile: makes code; None if `load` runs the functions as they are.
-        print: the text of functions at the host level; None if no text alone can be called.
-        texts: what `refcomp show` prints beside the steps, by stage, each made when it is called;
-            default: `compile`'s sources and their disassembly.
-        options: what `-name=value` may set, and what each option means.
-        device: the kind of device that code runs on.
-        limits: what kernels may ask of a device that is not there; None if there are no kernels.
-        schedules: which schedules of `refcomp.topi` suit the target.
-        calls: the functions that loop IR may call by name: C functions, LLVM's intrinsics and
-            imported LLVM IR, instructions of AMD GPUs.
-        resources: the registers and memory that kernels take, read off the code.
-    """
-
-    name: str
-    summary: str
-    steps: tuple[PipelineStep, ...]
-    load: Load
-    compile: Compile | None = None
+    name: str  # the first word of a target, such as `llvm`
+    summary: str  # one line for people
+    steps: tuple[
+        PipelineStep, ...
+    ]  # the pipeline, from the nested level to that of `compile`
+    load: Load  # makes a Module of compiled functions
+    compile: Compile | None = (
+        None  # makes code; None if `load` runs the functions themselves
+    )
+    # Prints functions at the host level; None if the text alone cannot be called.
     print: Print | None = None
+    # The texts of `refcomp show` beside the steps: stage -> a function that makes the text.
+    # By default the sources of `compile` and the disassembly.
     texts: (
         Callable[[Sequence[Made], Target], Mapping[str, Callable[[], str]]] | None
     ) = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    device: str = "cpu"
+    options: Mapping[str, str] = field(default_factory=dict)  # name -> description
+    device: str = "cpu"  # the kind of device that runs the code
+    # Limits of kernels for a device that this machine does not have; None without kernels.
     limits: DeviceLimits | None = None
-    schedules: Literal["cpu", "gpu"] = "cpu"
+    schedules: Literal["cpu", "gpu"] = "cpu"  # the schedules of `refcomp.topi` that fit
+    # Functions that loop IR may call beside C functions: LLVM's intrinsics and imported LLVM IR
+    # (`llvm`), instructions of AMD GPUs (`amdgpu`).
     calls: frozenset[Literal["llvm", "amdgpu"]] = frozenset()
+    # Returns the registers and the memory that the kernels of some code take.
     resources: Callable[[Source | Binary], Iterable[KernelResources]] | None = None
 
     @property
     def has_kernels(self) -> bool:
-        """Return True if functions are split into a host's part and kernels."""
+        """True if functions are split into a host's part and kernels."""
         return self.limits is not None
 
 
+# By name, in the order of registration.
 _BACKENDS: dict[str, Backend] = {}
 
 
@@ -121,37 +115,35 @@ def _check(backend: Backend) -> None:
         raise UserError(
             f"{backend!r} is not a back end", remedy="pass a refcomp.Backend(...)"
         )
+    if why := next(_faults(backend), None):
+        raise UserError(
+            f"the back end {backend.name!r} cannot be registered",
+            why=why,
+            remedy="each field is explained in refcomp/driver/backend.py",
+        )
+
+
+def _faults(backend: Backend) -> Iterator[str]:
+    """Yield mistakes, each as a clause. A record of wrong types is not examined further."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", str(backend.name)):
+        yield "its name is not a word of a-z, 0-9 and _"
+    if not isinstance(backend.options, Mapping):
+        yield "its options are not a mapping"
+    if not callable(backend.load):
+        yield "it has no loader"
+    if not all(isinstance(step, PipelineStep) for step in backend.steps):
+        yield "a step is not a PipelineStep"
     licences = {field.name for field in fields(BuildOptions)}
-    name, steps = backend.name, backend.steps
-    faults = {
-        "its name is not a word of a-z, 0-9 and _": not re.fullmatch(
-            r"[a-z][a-z0-9_]*", str(name)
-        ),
-        "its options are not a mapping": not isinstance(backend.options, Mapping),
-        "it has no loader": not callable(backend.load),
-        "a step is not a PipelineStep": not all(
-            isinstance(s, PipelineStep) for s in steps
-        ),
-    }
-    if not any(faults.values()):
-        unknown = [s.licence for s in steps if s.licence and s.licence not in licences]
-        splits = any(step.scope == Scope.SPLIT for step in steps)
-        faults = {
-            f"no build option is called {', '.join(unknown)}": bool(unknown),
-            "it has limits, and no step that splits kernels off": backend.has_kernels
-            > splits,
-            "a step splits kernels off, and it has no limits": splits
-            > backend.has_kernels,
-            "it has kernels, and its device is the host": splits
-            and backend.device == "cpu",
-        }
-    for why, is_so in faults.items():
-        if is_so:
-            raise UserError(
-                f"the back end {name!r} cannot be registered",
-                why=why,
-                remedy="each field is explained in refcomp/driver/backend.py",
-            )
+    for step in backend.steps:
+        if step.licence and step.licence not in licences:
+            yield f"no build option is called {step.licence}"
+    splits = any(step.scope == Scope.SPLIT for step in backend.steps)
+    if backend.has_kernels and not splits:
+        yield "it has limits, and no step that splits kernels off"
+    if splits and not backend.has_kernels:
+        yield "a step splits kernels off, and it has no limits"
+    if splits and backend.device == "cpu":
+        yield "it has kernels, and its device is the host"
 
 
 def backends() -> tuple[Backend, ...]:

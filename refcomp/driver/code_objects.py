@@ -22,11 +22,12 @@ _ELF = b"\x7fELF"
 
 
 def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
-    """The kernels of a bare code object, as `Module.save("x.hsaco")` and other compilers write it.
+    """Load a bare code object, which `Module.save("x.hsaco")` and other compilers write.
 
-    Its metadata and assembly can be read; `module["kernel"](*args, grid=, block=)` launches one
-    (`refcomp.runtime.programs.bare_kernel`). UserError when it cannot be read; ToolchainError when
-    damaged.
+    `module["kernel"](*args, grid=, block=)` launches a kernel of the result
+    (`refcomp.runtime.programs.bare_kernel`). Its sources are the metadata and the assembly.
+
+    Raises UserError if the file cannot be read, and ToolchainError if it is damaged.
     """
     name = checked_path(path, "a code object")
     try:
@@ -44,20 +45,21 @@ def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
             remedy="give what module.save('x.hsaco') or another compiler for AMD GPUs wrote",
         )
     refuse_unlinked(data, os.fspath(path))
-    told = toolchain.read_code_object(data)
+    metadata = toolchain.read_code_object(data)
     binary = Binary(data, "hsaco")
-    target = as_target(f"rocm -mcpu={told.mcpu}")
-    kernels = [KernelSignature(kernel.name, kernel.name, ()) for kernel in told.kernels]
+    target = as_target(f"rocm -mcpu={metadata.mcpu}")
+    kernels = [KernelSignature(k.name, k.name, ()) for k in metadata.kernels]
     return DeviceModule(
         DeviceCode(binary, kernels, device_for(target)),
         target=str(target),
         sources={"metadata": toolchain.metadata_text(data)},
         disassemble=lambda: toolchain.disassemble(binary),
-        bare=map(_packed_signature, told.kernels),
+        bare=map(_packed_signature, metadata.kernels),
     )
 
 
 def _packed_signature(kernel: KernelMetadata) -> PackedSignature:
+    # The driver passes the hidden arguments, such as the size of the grid.
     given = (arg for arg in kernel.arguments if not arg.kind.startswith("hidden_"))
     return PackedSignature(
         name=kernel.name,

@@ -29,8 +29,10 @@ from refcomp.runtime.hip.library import (
 from refcomp.toolchain import disassemble
 
 # Options of an emulator, beside the names of hazards.
-_ALL_HAZARDS, _UNCHECKED = "hazards", "unchecked"
-_MAX_STEPS, _MAX_SECONDS = "max-steps", "max-seconds"
+_ALL_HAZARDS = "hazards"
+_UNCHECKED = "unchecked"
+_MAX_STEPS = "max-steps"
+_MAX_SECONDS = "max-seconds"
 # Observed devices have numbers, since no two of them are the same.
 _observed = count(1)
 
@@ -49,11 +51,11 @@ def context(name: str | Target, index: int = 0) -> Device:
     by_target = {backend.name: backend.device for backend in backends()}
     kind = by_target.get(kind, kind)
     if kind not in device_kinds():
-        targets = [*by_target]
+        known = dict.fromkeys([*device_kinds(), *by_target])
         raise UserError(
             f"{name!r} means no device",
-            remedy=f"use one of: {', '.join(dict.fromkeys([*device_kinds(), *targets]))}; an "
-            "emulated AMD GPU is refcomp.rocm_emulator('gfx942')",
+            remedy=f"use one of: {', '.join(known)}; an emulated AMD GPU is "
+            "refcomp.rocm_emulator('gfx942')",
         )
     return device(kind, index)
 
@@ -64,19 +66,25 @@ def _first_word(name: object) -> str:
 
 
 def device_for(target: Target | str) -> Device:
-    """The device number 0 that code for `target` runs on."""
+    """Return device number 0 of the kind that runs code for `target`."""
     return context(as_target(target))
 
 
 def opencl(index: int = 0) -> Device:
-    """An OpenCL device; those of all platforms are counted."""
+    """Return an OpenCL device. `index` counts the devices of all platforms."""
     return device("opencl", index)
 
 
 def rocm(index: int = 0) -> Device:
-    """An AMD GPU; an emulated one only where $REFCOMP_ROCM asks for it: `emulator:gfx942`, with
-    options `emulator:gfx942:hazards`, `emulator:gfx942:waits:races`, `emulator:gfx942:unchecked`,
-    `emulator:gfx942:max-steps=100000:max-seconds=10`.
+    """Return an AMD GPU.
+
+    It is emulated if the environment variable REFCOMP_ROCM is set, for example to
+    `emulator:gfx942`, or with options:
+
+    - `emulator:gfx942:hazards`
+    - `emulator:gfx942:waits:races`
+    - `emulator:gfx942:unchecked`
+    - `emulator:gfx942:max-steps=100000:max-seconds=10`
     """
     return device("rocm", index)
 
@@ -118,23 +126,25 @@ def rocm_emulator(
     observers = observers if profile is None else (*observers, profile)
     given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
     limits = [f"{name}={value}" for name, value in given.items() if value is not None]
-    words = [*_words(hazards), *([] if is_watched else [_UNCHECKED]), *limits]
-    choice = ":".join([str(arch), *words])
-    driver = (
-        _observed_driver(choice, observers) if observers else _emulator_driver(choice)
-    )
+    if isinstance(hazards, bool):
+        words = [_ALL_HAZARDS] if hazards else []
+    elif isinstance(hazards, str):
+        words = [hazards] if hazards else []
+    else:
+        words = list(hazards)
+    if not is_watched:
+        words.append(_UNCHECKED)
+    choice = ":".join([str(arch), *words, *limits])
+    driver = _emulator_driver(choice)
+    if observers:
+        driver = _observed_driver(choice, observers)
     driver.count()  # raises UserError if such a GPU is not emulated
     kind = re.sub(r"\W", "_", choice)
     number = f"_observed{next(_observed)}" if observers else ""
     return Device(f"rocm_emulator_{kind}{number}", 0, driver)
 
 
-def _words(hazards: bool | str | Sequence[str]) -> list[str]:
-    if isinstance(hazards, str | bool):
-        return [_ALL_HAZARDS if hazards is True else hazards] if hazards else []
-    return list(hazards)
-
-
+# Cached, so that equal choices mean the same device, whose arrays they share.
 @cache
 def _emulator_driver(choice: str) -> HipDriver:
     return HipDriver(lambda: emulated_hip(choice))
@@ -152,15 +162,17 @@ def _disassemble(code: bytes) -> str:
 
 
 def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
-    """The emulator of `ARCH`, with options `ARCH:OPTION:OPTION`. UserError for what is unknown."""
-    arch, *words = choice.split(":")
-    limits = dict(word.split("=", 1) for word in words if "=" in word)
+    """Return the emulator of `ARCH`, or of `ARCH:OPTION:OPTION`. UserError for unknown options."""
+    arch, *given = choice.split(":")
+    limits: dict[str, str] = {}
+    words: list[str] = []
+    for word in given:
+        name, has_value, value = word.partition("=")
+        if has_value:
+            limits[name] = value
+        if name not in (_MAX_STEPS, _MAX_SECONDS):
+            words.append(word)
     known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
-    words = [
-        word
-        for word in words
-        if word.partition("=")[0] not in (_MAX_STEPS, _MAX_SECONDS)
-    ]
     if unknown := [word for word in words if word not in known]:
         what = f"an emulated GPU has no option {', '.join(unknown)}"
         raise UserError(what, where=choice, remedy=f"use some of: {', '.join(known)}")

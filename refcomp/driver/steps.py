@@ -1,7 +1,7 @@
-"""The steps of every pipeline from top to bottom, each with the reason why it stands there.
+"""The steps of every pipeline from top to bottom, each with the reason for its place.
 
-A pipeline is one tuple. Its first steps take a function whole; on devices `split_host_device` makes
-a Program of the function, and the steps behind it take each kernel, or the host's part.
+A pipeline is one tuple. Its first steps take a whole function. For devices `split_host_device`
+makes a Program of the function, and later steps take each kernel, or the host's part.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ class Scope(StrEnum):
 class PipelineStep:
     """A pass at its place in a pipeline."""
 
+    # What it takes and returns depends on the scope.
     function: Callable[..., Any]
-    level: str  # the level that its result is verified at; the host's part of a Program at launch
+    level: str  # of the result, for verifying it; the host's part of a Program is at `launch`
     reason: str  # why it stands where it stands
     scope: Scope = Scope.FUNCTION
     licence: str = ""  # the build option without which the step is left out
@@ -74,12 +75,7 @@ class PipelineStep:
         return self.function.__name__
 
 
-_NARROW = PipelineStep(
-    narrow_index_types,
-    "flat",
-    "while loops still show the ranges of indices",
-    licence="narrow_indices",
-)
+# Steps of several pipelines.
 CHECK_ACCESSES = PipelineStep(
     check_accesses,
     "nested",
@@ -89,46 +85,69 @@ CHECK_ACCESSES = PipelineStep(
 _LAZY = PipelineStep(
     make_selects_lazy, "nested", "before any pass moves or widens a read"
 )
+_VIRTUAL_THREADS = PipelineStep(
+    inject_virtual_threads, "nested", "first, while buffers have dimensions to add"
+)
+_DOUBLE_BUFFERS = PipelineStep(
+    inject_double_buffers, "nested", "before loops are cut: it takes them whole"
+)
+_CONTRACT = PipelineStep(
+    fuse_multiply_add,
+    "nested",
+    "while each product is written once",
+    licence="contract",
+)
+_FLATTEN = PipelineStep(
+    flatten_storage, "flat", "vectorizing needs one index per access"
+)
+_PRAGMAS = PipelineStep(
+    apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"
+)
+_UNROLL = PipelineStep(
+    unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"
+)
+_FOLD = PipelineStep(
+    simplify_expressions, "flat", "copies have constant indices that fold"
+)
+_NARROW = PipelineStep(
+    narrow_index_types,
+    "flat",
+    "while loops still show the ranges of indices",
+    licence="narrow_indices",
+)
+_INTRINSICS = PipelineStep(
+    lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"
+)
+_LETS = PipelineStep(
+    introduce_lets, "host", "last, as every other pass may share subtrees"
+)
+
+# The pipelines.
 HOST_STEPS = (
     CHECK_ACCESSES,
     PipelineStep(
         refuse_bound_loops, "nested", "early: no other pass need know of kernels"
     ),
     _LAZY,
-    PipelineStep(
-        inject_virtual_threads, "nested", "first, while buffers have dimensions to add"
-    ),
-    PipelineStep(
-        inject_double_buffers, "nested", "before loops are cut: it takes them whole"
-    ),
+    _VIRTUAL_THREADS,
+    _DOUBLE_BUFFERS,
     PipelineStep(
         simplify_expressions, "nested", "guards proved here need no masks later"
     ),
-    PipelineStep(
-        fuse_multiply_add,
-        "nested",
-        "while each product is written once",
-        licence="contract",
-    ),
+    _CONTRACT,
     PipelineStep(
         hoist_conditions, "nested", "before loops are cut by what is left in them"
     ),
     PipelineStep(
         partition_loops, "nested", "before vectorizing: whole tiles then need no masks"
     ),
-    PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
+    _FLATTEN,
     PipelineStep(
         vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"
     ),
-    PipelineStep(
-        apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"
-    ),
-    PipelineStep(
-        unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"
-    ),
-    PipelineStep(
-        simplify_expressions, "flat", "copies have constant indices that fold"
-    ),
+    _PRAGMAS,
+    _UNROLL,
+    _FOLD,
     PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
     PipelineStep(
         reuse_storage, "flat", "when dead uses are gone, and loops are still whole"
@@ -137,13 +156,9 @@ HOST_STEPS = (
     PipelineStep(
         outline_parallel, "flat", "while loops are whole: a region captures few values"
     ),
-    PipelineStep(
-        lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"
-    ),
+    _INTRINSICS,
     PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
-    PipelineStep(
-        introduce_lets, "host", "last, as every other pass may share subtrees"
-    ),
+    _LETS,
 )
 
 INTERPRETER_STEPS = (
@@ -159,40 +174,25 @@ INTERPRETER_STEPS = (
 _DEVICE = (
     CHECK_ACCESSES,
     _LAZY,
-    PipelineStep(
-        inject_virtual_threads, "nested", "first, while buffers have dimensions to add"
-    ),
-    PipelineStep(
-        inject_double_buffers, "nested", "before loops are cut: it takes them whole"
-    ),
+    _VIRTUAL_THREADS,
+    _DOUBLE_BUFFERS,
     PipelineStep(
         simplify_expressions, "nested", "simple indices are easily proved apart"
     ),
-    PipelineStep(
-        fuse_multiply_add,
-        "nested",
-        "while each product is written once",
-        licence="contract",
-    ),
+    _CONTRACT,
     PipelineStep(
         insert_barriers, "nested", "while indices have dimensions and loops are whole"
     ),
-    PipelineStep(flatten_storage, "flat", "vectorizing needs one index per access"),
+    _FLATTEN,
     PipelineStep(
         vectorize_loops, "flat", "after barriers: what needs one stays a loop"
     ),
-    PipelineStep(
-        apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"
-    ),
-    PipelineStep(
-        unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"
-    ),
+    _PRAGMAS,
+    _UNROLL,
     PipelineStep(
         serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"
     ),
-    PipelineStep(
-        simplify_expressions, "flat", "copies have constant indices that fold"
-    ),
+    _FOLD,
     PipelineStep(
         remove_no_ops, "flat", "before the split, so that no kernel takes too much"
     ),
@@ -209,12 +209,7 @@ _DEVICE = (
         "as soon as there are kernels to check",
         Scope.DEVICE_LIMITS,
     ),
-    PipelineStep(
-        lower_intrinsics,
-        "flat",
-        "before bf16 is gone: the error bounds are by type",
-        Scope.KERNEL,
-    ),
+    replace(_INTRINSICS, scope=Scope.KERNEL),
     PipelineStep(
         lower_bfloat16,
         "device",
@@ -222,20 +217,16 @@ _DEVICE = (
         Scope.PROGRAM,
     ),
 )
-_LETS = PipelineStep(
-    introduce_lets,
-    "device",
-    "last, as every other pass may share subtrees",
-    Scope.KERNEL,
-)
+_KERNEL_LETS = replace(_LETS, level="device", scope=Scope.KERNEL)
+
 OPENCL_STEPS = (
     *_DEVICE,
     PipelineStep(
         fit_vector_lanes, "device", "when nothing widens vectors any more", Scope.KERNEL
     ),
-    _LETS,
+    _KERNEL_LETS,
 )
-ROCM_STEPS = (*_DEVICE, _LETS)
+ROCM_STEPS = (*_DEVICE, _KERNEL_LETS)
 
 
 def kernels_of(made: Sequence[Made]) -> list[PrimFunc]:
@@ -248,19 +239,21 @@ def kernels_of(made: Sequence[Made]) -> list[PrimFunc]:
 def run_step(
     step: PipelineStep, made: Made, limits: DeviceLimits | None = None
 ) -> Made:
-    """Run one step, and verify what it changed; `made` itself comes back when nothing changed.
+    """Run one step, and verify its result. Return `made` itself if nothing changed.
 
     Device limits are not checked without `limits`.
     """
     if isinstance(made, PrimFunc):
         return _split(step, made) if step.scope == Scope.SPLIT else run_pass(step, made)
-    host, kernels = made.host, made.kernels
+    host = made.host
+    kernels = made.kernels
     if step.scope == Scope.DEVICE_LIMITS:
         for kernel in kernels if limits is not None else ():
             step.function(kernel, limits)
         return made
     kernels = tuple(run_pass(step, kernel) for kernel in kernels)
     if step.scope == Scope.PROGRAM:
+        # The host's part remains at the level at which it launches kernels.
         host = run_pass(replace(step, level="launch"), host)
     is_same = all(new is old for new, old in zip(kernels, made.kernels, strict=True))
     return made if is_same and host is made.host else Program(host, kernels)
@@ -268,7 +261,7 @@ def run_step(
 
 @deep_recursion()
 def run_pass(step: PipelineStep, func: PrimFunc) -> PrimFunc:
-    """Run one step on a function, a kernel or a host's part, and verify what it changed."""
+    """Run one step on a function, a kernel or a host's part, and verify its result."""
     result: PrimFunc = step.function(func)
     if result is not func:
         verify(result, step.level)

@@ -104,11 +104,17 @@ def dim_to_plain_text(dim: Dim, binding: int = 0) -> str:
     return f"({text})" if precedence < binding else text
 
 
+# A JSON object from a file. Each value is checked where it is read.
+JsonObject = Mapping[str, Any]
+
+
 def _dim_from_json(
-    value: Any, operators: Container[str] = _DIM_OPERATORS.keys()
+    value: object, operators: Container[str] = _DIM_OPERATORS.keys()
 ) -> Dim:
     if isinstance(value, int | str) and not isinstance(value, bool):
         return value
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"a dimension is expected, not {value!r}")
     operator, left, right = value
     if operator not in operators:
         raise ValueError(f"unknown operator {operator!r} in a dimension")
@@ -160,7 +166,7 @@ class Condition:
     def __str__(self) -> str:
         return dim_to_plain_text(self.test)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return a JSON value that `signature_from_json` reads back."""
         return {name: getattr(self, name) for name in self.__slots__}
 
@@ -219,7 +225,7 @@ class Signature:
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.params))})"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return a JSON value that `signature_from_json` reads back."""
         params: list[dict[str, object]] = []
         for param in self.params:
@@ -228,7 +234,11 @@ class Signature:
                 item["shape"] = list(param.shape)
                 item["is_output"] = param.is_output
             params.append(item)
-        value = {"name": self.name, "params": params, "symbols": list(self.symbols)}
+        value: dict[str, object] = {
+            "name": self.name,
+            "params": params,
+            "symbols": list(self.symbols),
+        }
         if self.requires:
             value["requires"] = [condition.to_json() for condition in self.requires]
         if self.checks:
@@ -236,7 +246,7 @@ class Signature:
         return value
 
 
-def signature_from_json(value: Mapping[str, Any]) -> Signature:
+def signature_from_json(value: JsonObject) -> Signature:
     """Return the Signature that `Signature.to_json` wrote.
 
     Raises ValueError, TypeError or KeyError if `value` is malformed.
@@ -263,7 +273,7 @@ def signature_from_json(value: Mapping[str, Any]) -> Signature:
     )
 
 
-def _condition_from_json(value: Mapping[str, Any]) -> Condition:
+def _condition_from_json(value: JsonObject) -> Condition:
     dim = value["dim"]
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise ValueError(f"the number of a dimension is expected, not {dim!r}")

@@ -16,14 +16,23 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
 
+    # A number in C. `Any` is the Python type that corresponds to the C type.
+    CNumber = ctypes._SimpleCData[Any]
+
+# An argument of a call: a number with its dtype, or an array, which is passed by address.
+CArgument = tuple[object, DType] | npt.NDArray[Any]
+
 _C_LIBRARY = ("libm.so.6", "libc.so.6")
-_C_TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
+_C_TYPES: dict[str, type[CNumber]] = {
     "bool": ctypes.c_bool,
     "i8": ctypes.c_int8,
     "i16": ctypes.c_int16,
@@ -104,25 +113,23 @@ def _address(function: CFuncPtr) -> int | None:
 
 
 def call_c_function(
-    function: CFuncPtr,
-    args: Sequence[Any],
-    result: DType,
-) -> Any:
-    """Call `function`, and return its result as a Python number.
-
-    Each of `args` is a number with its dtype, or a numpy array, which is passed by address.
-    """
-    values = [
-        c_type(arg[1])(arg[0])
-        if isinstance(arg, tuple)
-        else ctypes.c_void_p(arg.ctypes.data)
-        for arg in args
-    ]
+    function: CFuncPtr, args: Sequence[CArgument], result: DType
+) -> bool | int | float:
+    """Call `function`, and return its result as a Python number."""
+    values: list[CNumber] = []
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            values.append(ctypes.c_void_p(arg.ctypes.data))
+        else:
+            number, dtype = arg
+            values.append(c_type(dtype)(number))
     function.restype = c_type(result)
     function.argtypes = [type(value) for value in values]
-    return function(*values)
+    number = function(*values)
+    assert isinstance(number, bool | int | float)
+    return number
 
 
-def c_type(dtype: DType) -> type[ctypes._SimpleCData[Any]]:
+def c_type(dtype: DType) -> type[CNumber]:
     """Return the ctypes type of one lane of `dtype`. KeyError for f16 and bf16."""
     return _C_TYPES[str(dtype.element)]

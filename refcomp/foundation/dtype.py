@@ -51,7 +51,7 @@ class DType:
         return max(1, self.bits // 8)
 
     @property
-    def dtype(self) -> "np.dtype[Any]":
+    def dtype(self) -> "np.dtype[np.generic]":
         """The numpy dtype. Its name lets numpy accept a DType wherever it accepts a dtype."""
         return to_numpy(self)
 
@@ -154,7 +154,7 @@ def as_dtype(value: object) -> DType:
 
 # Cached, because numpy makes the name anew each time, which would dominate a small call.
 @cache
-def _from_numpy(dtype: np.dtype[Any]) -> DType:
+def _from_numpy(dtype: np.dtype[np.generic]) -> DType:
     return _parse(dtype.name)
 
 

@@ -15,7 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    # pyelftools carries no types, so mypy takes these for Any.
+    from elftools.construct import Container, Struct
+    from elftools.elf.sections import Section
 
 _T = TypeVar("_T")
 _MAX_HEADERS = 1 << 14  # of segments or sections; linkers write some dozens
@@ -123,9 +128,8 @@ class ElfFile:
             if section is None:
                 raise ValueError("it has no dynamic symbols")
             symbols = _at_most(_MAX_SYMBOLS, section.iter_symbols(), "symbols")
-            return dict(
-                _bounded((symbol.name, symbol["st_value"]) for symbol in symbols)
-            )
+            values = ((symbol.name, symbol["st_value"]) for symbol in symbols)
+            return dict(_bounded(values))
 
     def relocations(self) -> tuple[Relocation, ...]:
         """Return the relocations that have addends. ValueError."""
@@ -160,12 +164,12 @@ class ElfFile:
     # pyelftools makes an object for each segment and section, and reads whole tables for some of
     # them. So the methods below parse headers only, and make an object for a requested section.
 
-    def _segment_headers(self, kind: str) -> Iterator[Any]:
+    def _segment_headers(self, kind: str) -> Iterator[Container]:
         elf = self._elf
         table = self._table("ph", elf.num_segments(), elf.structs.Elf_Phdr)
         return (header for header in table if header["p_type"] == kind)
 
-    def _section_headers(self) -> Iterator[tuple[int, Any]]:
+    def _section_headers(self) -> Iterator[tuple[int, Container]]:
         """Return sections' numbers and headers, after checking sizes."""
         elf = self._elf
         table = self._table("sh", elf.num_sections(), elf.structs.Elf_Shdr)
@@ -189,13 +193,13 @@ class ElfFile:
                 f"symbols take {size} bytes, not a multiple of entry size {expected}"
             )
 
-    def _first_section(self, kind: str) -> Any:
+    def _first_section(self, kind: str) -> Section | None:
         for number, header in self._section_headers():
             if header["sh_type"] == kind:
                 return self._elf.get_section(number)
         return None
 
-    def _table(self, prefix: str, count: int, form: Any) -> list[Any]:
+    def _table(self, prefix: str, count: int, form: Struct) -> list[Container]:
         from elftools.common.utils import struct_parse  # noqa: PLC0415 (slow import)
 
         start = self._elf[f"e_{prefix}off"]

@@ -30,7 +30,11 @@ def register_func(
 def register_func(name: str, f: _F, override: bool = False) -> _F: ...
 @overload
 def register_func(name: _F, f: None = None, override: bool = False) -> _F: ...
-def register_func(name: Any, f: Any = None, override: bool = False) -> Any:
+def register_func(
+    name: str | RegisteredFunction,
+    f: RegisteredFunction | None = None,
+    override: bool = False,
+) -> RegisteredFunction:
     """Register `f` under `name`, and return `f`. Without `f`, return a decorator.
 
     A plain `@register_func` uses the function's own name. Raises UserError if the name is taken
@@ -39,10 +43,10 @@ def register_func(name: Any, f: Any = None, override: bool = False) -> Any:
     """
     if f is None and callable(name) and hasattr(name, "__name__"):
         return _register(name.__name__, name, override)
-    checked_callee(name)
+    checked = checked_callee(name)
     if f is None:
-        return lambda function: _register(name, function, override)
-    return _register(name, f, override)
+        return lambda function: _register(checked, function, override)
+    return _register(checked, f, override)
 
 
 def _register(name: str, function: _F, override: bool) -> _F:

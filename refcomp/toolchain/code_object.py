@@ -61,10 +61,8 @@ def metadata_text(data: bytes) -> str:
         elf = ElfFile(data)
         read_metadata(elf)  # refuses what is damaged
         return json.dumps(metadata_map(elf), indent=2) + "\n"
-    except (
-        ValueError,
-        TypeError,
-    ) as error:  # TypeError: bytes, for which JSON has no form
+    # TypeError: bytes, for which JSON has no form.
+    except (ValueError, TypeError) as error:
         raise _unreadable(error) from error
 
 
@@ -94,12 +92,10 @@ def check_code_object(
     return code
 
 
-# Comparing.
-
-
 def argument_places(params: Sequence[DType | None]) -> tuple[tuple[int, int], ...]:
     """Return the offset and size in bytes of each argument, each at a multiple of its size."""
-    places, offset = [], 0
+    places = []
+    offset = 0
     for param in params:
         size = _POINTER_BYTES if param is None else param.bytes
         offset = -(-offset // size) * size
@@ -125,21 +121,20 @@ def _faults(
 
 
 def _kernel_faults(found: KernelMetadata, expected: ExpectedKernel) -> Iterator[str]:
-    kinds = [
-        "global_buffer" if param is None else "by_value" for param in expected.params
-    ]
     places = argument_places(expected.params)
-    wanted = [
-        (offset, size, kind) for (offset, size), kind in zip(places, kinds, strict=True)
-    ]
+    wanted = []
+    for param, (offset, size) in zip(expected.params, places, strict=True):
+        wanted.append((offset, size, "global_buffer" if param is None else "by_value"))
     given = [(arg.offset, arg.size, arg.kind) for arg in found.arguments]
     if given != wanted:
         yield f"{found.name} takes (offset, bytes, kind) {given}, not {wanted}"
+    # Compilers may add hidden arguments behind.
     least = max((offset + size for offset, size in places), default=0)
     if found.kernarg_bytes < least:
         yield f"{found.name} takes {found.kernarg_bytes} bytes of arguments, not {least}"
     if found.block != expected.block:
         yield f"{found.name} has groups of {_block(found.block)}, not {_block(expected.block)}"
+    # It may be less, since compilers remove buffers that have no effect.
     if found.shared_bytes > expected.shared_bytes:
         most = expected.shared_bytes
         yield f"{found.name} has {found.shared_bytes} bytes of shared memory, at most {most} asked"

@@ -49,11 +49,9 @@ def compile_source(
         cache: the cache; the user's by default.
         timeout_s: seconds after which a tool is stopped; by default $REFCOMP_TOOL_TIMEOUT or 120.
     """
-    chain = (
-        description
-        if isinstance(description, Description)
-        else load_description(description)
-    )
+    chain = description
+    if not isinstance(chain, Description):
+        chain = load_description(chain)
     asked = _checked_output(chain, source, output)
     options = _filled_options(chain, target_options)
     store = default_cache() if cache is None else cache
@@ -64,10 +62,10 @@ def compile_source(
         libraries = _libraries(chain, source, asked, options)
         holes = _tool_paths(chain, tools, asked, source) | options
         steps = tuple(step.for_version(tools.version) for step in asked.steps)
-        return run_steps(
-            chain, replace(asked, steps=steps), source, holes, libraries, limit
-        )
+        build = replace(asked, steps=steps)
+        return run_steps(chain, build, source, holes, libraries, limit)
 
+    # The user wants to see the runs, so the cache is not read.
     if is_keeping():
         return Binary(make(find_tools(chain)), asked.format)
     parts = _key_parts(chain, source, options, asked)
@@ -116,15 +114,12 @@ def _tool_paths(
     chain: Description, tools: FoundTools, output: BuildOutput, source: Source
 ) -> dict[str, str]:
     """Return the tools of all steps by key, also those that only some texts need."""
-    used = " ".join(
-        arg for step in output.steps_for(source.requires) for arg in step.arguments
-    )
-    missing = [
-        key
-        for key in HOLE.findall(used)
-        if key in chain.tools and key not in tools.paths
-    ]
-    return {**tools.paths, **{key: find_tool(chain, key) for key in missing}}
+    paths = dict(tools.paths)
+    for step in output.steps_for(source.requires):
+        for key in HOLE.findall(" ".join(step.arguments)):
+            if key in chain.tools and key not in paths:
+                paths[key] = find_tool(chain, key)
+    return paths
 
 
 def _libraries(
@@ -136,6 +131,7 @@ def _libraries(
     always = [file_path(file) for file in chain.files.values() if file.is_always_linked]
     required = [_required_library(chain, name) for name in sorted(source.requires)]
     own = options.get("libs", "").split(",")
+    # Each path once. An optional library that does not exist has no path.
     return tuple(dict.fromkeys(filter(None, [*own, *always, *required])))
 
 

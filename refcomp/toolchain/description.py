@@ -23,103 +23,94 @@ _VERSION = re.compile(r"\d+(\.\d+)*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program.
+    """A program."""
 
-    `names` may contain `{major}`. `variable` names an environment variable or is empty.
-    """
-
-    key: str
-    names: tuple[str, ...]
-    variable: str
-    is_needed: bool
+    key: str  # its name in the file
+    names: tuple[str, ...]  # of the executable; may contain `{major}`
+    variable: str  # the environment variable that names the executable; '' for none
+    is_needed: bool  # if False, only some texts need it
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Places to search for tools.
+    """Places to search for tools."""
 
-    If one of the environment `variables` is set, it names a folder, and only the given sub-folders
-    of it are searched. Otherwise PATH is searched, then `folders`: absolute globs, which may
-    contain `{major}`.
-    """
-
+    # Environment variable -> sub-folders. If it is set, it names a folder, and only these
+    # sub-folders of it are searched.
     variables: Mapping[str, tuple[str, ...]]
+    # Otherwise PATH is searched, then these absolute globs, which may contain `{major}`.
     folders: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRule:
-    """The question for a tool's version, and the accepted versions, both ends included."""
+    """The question for a tool's version, and the accepted versions."""
 
-    arguments: tuple[str, ...]
-    pattern: re.Pattern[str]
-    least: Version
-    greatest: Version | None
+    arguments: tuple[str, ...]  # for which a tool prints its version
+    pattern: re.Pattern[str]  # its group is the version
+    least: Version  # included
+    greatest: Version | None  # included; `16` includes 16.0.6
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A library or folder of files, which is found but not run.
+    """A library or folder of files, which is found but not run."""
 
-    If one of the environment `variables` is set, it names a folder, and only the given globs below
-    it are searched. Otherwise `patterns` are searched, which are absolute globs.
-    """
-
-    key: str
-    patterns: tuple[str, ...]
+    key: str  # its name in the file
+    patterns: tuple[str, ...]  # absolute globs, searched if no variable is set
+    # Environment variable -> globs. If it is set, it names a folder, and only these globs below
+    # it are searched.
     variables: Mapping[str, tuple[str, ...]]
-    is_needed: bool
-    is_always_linked: bool
-    install: Mapping[str, str]
+    is_needed: bool  # if False, the toolchain works without it
+    is_always_linked: bool  # also to texts that do not require it
+    install: Mapping[str, str]  # distribution -> command; has the key `default`
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A target option, which fills the hole of its name.
-
-    `listing` is a command that prints the values that a tool accepts; `known` matches one of them.
-    It is empty if values are not checked. The meaning of `host_values` depends on the machine.
-    """
+    """A target option, which fills the hole of its name."""
 
     key: str
     default: str
-    listing: tuple[str, ...]
-    known: re.Pattern[str]
-    host_values: tuple[str, ...]
+    listing: tuple[
+        str, ...
+    ]  # a command that prints the accepted values; () for no check
+    known: re.Pattern[str]  # matches one value in the output of `listing`
+    host_values: tuple[
+        str, ...
+    ]  # values whose meaning depends on this machine: `native`
 
 
 @dataclass(frozen=True, slots=True)
 class BuildStep:
-    """One run of a tool: an argument list with holes, and the suffix of the file that it writes.
+    """One run of a tool.
 
-    Holes are `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the functions to keep,
-    with commas), a tool, an option, and `{libraries}`, which must be an argument of its own. A
-    step that `is_for_libraries` is skipped if the text requires none. `before` has further
-    arguments for tools older than a major version.
+    Holes of arguments are `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the
+    functions to keep, with commas), a tool, an option, and `{libraries}`, which must be an argument
+    of its own.
     """
 
     key: str
-    arguments: tuple[str, ...]
-    suffix: str
-    is_for_libraries: bool = False
+    arguments: tuple[str, ...]  # with holes; the first is the tool
+    suffix: str  # of the file that it writes
+    is_for_libraries: bool = False  # if True, it is skipped for texts that require none
+    # (major version, further arguments for tools older than it)
     before: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def for_version(self, version: Version) -> "BuildStep":
         """Return the step for tools of a version."""
-        further = [
-            argument
-            for major, more in self.before
-            if version[0] < major
-            for argument in more
-        ]
-        return replace(self, arguments=(*self.arguments, *further))
+        arguments = list(self.arguments)
+        for major, more in self.before:
+            if version[0] < major:
+                arguments += more
+        return replace(self, arguments=tuple(arguments))
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOutput:
-    """One output of `compile_source`: its steps, and the format of the last step's file."""
+    """One output of `compile_source`."""
 
-    format: str
+    format: str  # of the last step's file, as in `Binary.format`
     steps: tuple[BuildStep, ...]
 
     def steps_for(self, libraries: Collection[str]) -> tuple[BuildStep, ...]:
@@ -131,40 +122,43 @@ class BuildOutput:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The reading of stderr: the line of the input, phrases that mean failure, and remedies."""
+    """The rules for reading the stderr of a tool."""
 
-    line: re.Pattern[str]
-    phrases: tuple[str, ...]
-    remedies: tuple[tuple[re.Pattern[str], str], ...] = ()
+    line: re.Pattern[str]  # its group is the number of the guilty line of the input
+    phrases: tuple[str, ...]  # mean failure, even if the exit status is 0
+    remedies: tuple[
+        tuple[re.Pattern[str], str], ...
+    ] = ()  # (matches a message, remedy)
 
     def remedy(self, stderr: str) -> str | None:
         """Return the remedy for the message of a tool, if one is known."""
-        return next(
-            (text for pattern, text in self.remedies if pattern.search(stderr)), None
-        )
+        for pattern, text in self.remedies:
+            if pattern.search(stderr):
+                return text
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Description:
-    """One toolchain file. `input` is the name of the file to which a Source is written.
+    """One toolchain file.
 
     It is hashed by identity, so that results of a search can be cached for it.
     """
 
     name: str
-    path: Path
-    purpose: str
-    language: str
-    input: str
-    tools: Mapping[str, Tool]
-    version: VersionRule
+    path: Path  # of the toolchain file
+    purpose: str  # for `refcomp doctor`
+    language: str  # of the sources that it takes; '' if it takes none
+    input: str  # name of the file to which a Source is written
+    tools: Mapping[str, Tool]  # this and the following mappings are by key
+    version: VersionRule  # for all tools
     look: Look
     files: Mapping[str, DataFile]
     options: Mapping[str, Option]
     steps: Mapping[str, BuildStep]
     outputs: Mapping[str, BuildOutput]
     failures: Failures
-    install: Mapping[str, str]
+    install: Mapping[str, str]  # of the tools: distribution -> command
 
     @property
     def needed_tools(self) -> tuple[Tool, ...]:
@@ -199,6 +193,9 @@ def read_description(path: Path) -> Description:
     """Return the Description in a TOML file."""
     top = read_table(path)
     steps = {key: _read_step(key, table) for key, table in top.tables("steps")}
+    places = top.table("look")
+    look = Look(places.lists("variables"), places.texts("folders", ()))
+    places.close()
     description = Description(
         name=path.stem,
         path=path,
@@ -207,7 +204,7 @@ def read_description(path: Path) -> Description:
         input=top.text("input", "input"),
         tools={key: _read_tool(key, table) for key, table in top.tables("tools")},
         version=_read_version_rule(top.table("version")),
-        look=_read_look(top.table("look")),
+        look=look,
         files={key: _read_file(key, table) for key, table in top.tables("files")},
         options={key: _read_option(key, table) for key, table in top.tables("options")},
         steps=steps,
@@ -217,8 +214,13 @@ def read_description(path: Path) -> Description:
         failures=_read_failures(top.table("failures")),
         install=_read_install(top),
     )
+    # Every key was read, so a key that is left is a slip of the pen.
     top.close()
-    _check_holes(top, description)
+    known = _BUILT_IN_HOLES | set(description.tools) | set(description.options)
+    for key, arguments in _argument_lists(description):
+        for hole in HOLE.findall(" ".join(arguments)):
+            if hole not in known:
+                raise top.refuse(key, f"has a hole {{{hole}}} that nothing fills")
     return description
 
 
@@ -267,12 +269,6 @@ def _read_pattern(
         raise table.refuse(key, f"is not a regular expression: {error}") from error
 
 
-def _read_look(table: TomlTable) -> Look:
-    look = Look(table.lists("variables"), table.texts("folders", ()))
-    table.close()
-    return look
-
-
 def _read_file(key: str, table: TomlTable) -> DataFile:
     file = DataFile(
         key=key,
@@ -306,23 +302,23 @@ def _read_option(key: str, table: TomlTable) -> Option:
 
 
 def _read_step(key: str, table: TomlTable) -> BuildStep:
-    for_libraries = table.flag("for_libraries", False)
-    before = tuple(
-        (_read_major(table, k), more) for k, more in table.lists("before").items()
-    )
+    before: list[tuple[int, tuple[str, ...]]] = []
+    for major, more in table.lists("before").items():
+        # str.isdigit alone accepts digits that int refuses.
+        if not (major.isascii() and major.isdigit()):
+            raise table.refuse(f"before.{major}", "must be a major version, a number")
+        before.append((int(major), more))
     step = BuildStep(
-        key, table.texts("arguments"), table.text("suffix"), for_libraries, before
+        key=key,
+        arguments=table.texts("arguments"),
+        suffix=table.text("suffix"),
+        is_for_libraries=table.flag("for_libraries", False),
+        before=tuple(before),
     )
     table.close()
     if not step.arguments:
         raise table.refuse("arguments", "must not be empty")
     return step
-
-
-def _read_major(table: TomlTable, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise table.refuse(f"before.{text}", "must be a major version, a number")
-    return int(text)
 
 
 def _read_output(table: TomlTable, steps: Mapping[str, BuildStep]) -> BuildOutput:
@@ -339,26 +335,15 @@ def _read_failures(table: TomlTable) -> Failures:
     # A pattern that never matches, for toolchains whose tools name no line.
     line = _read_pattern(table, "line", r"(?!)()")
     phrases = table.texts("phrases", ())
-    known = (remedy for _, remedy in table.tables("remedies"))
-    failures = Failures(line, phrases, tuple(map(_read_remedy, known)))
+    remedies = []
+    for _, known in table.tables("remedies"):
+        remedies.append((_read_pattern(known, "says"), known.text("remedy")))
+        known.close()
+    failures = Failures(line, phrases, tuple(remedies))
     table.close()
     if failures.line.groups != 1:
         raise table.refuse("line", "must have one group, the line number")
     return failures
-
-
-def _read_remedy(table: TomlTable) -> tuple[re.Pattern[str], str]:
-    remedy = _read_pattern(table, "says"), table.text("remedy")
-    table.close()
-    return remedy
-
-
-def _check_holes(top: TomlTable, description: Description) -> None:
-    known = _BUILT_IN_HOLES | set(description.tools) | set(description.options)
-    for key, arguments in _argument_lists(description):
-        for hole in HOLE.findall(" ".join(arguments)):
-            if hole not in known:
-                raise top.refuse(key, f"has a hole {{{hole}}} that nothing fills")
 
 
 def _argument_lists(description: Description) -> Iterable[tuple[str, tuple[str, ...]]]:

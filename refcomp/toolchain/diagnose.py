@@ -29,42 +29,32 @@ from refcomp.toolchain.versions import version_to_text
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """One tool or file of a toolchain. `path`, `version` and `reason` are empty where unknown.
-
-    `is_ok` is True if it was found in an accepted version; else `reason` explains. `install` is the
-    command that installs it.
-    """
+    """The state of one tool or file of a toolchain on this machine."""
 
     toolchain: str
-    purpose: str
+    purpose: str  # of the toolchain
     name: str
-    path: str
-    version: str
-    is_ok: bool
+    path: str  # '' if it was not found
+    version: str  # '' if it is not known
+    is_ok: bool  # it was found in an accepted version
     is_needed: bool
-    reason: str
-    install: str
+    reason: str  # why it cannot be used; '' if it can
+    install: str  # the command that installs it
 
 
 def diagnose() -> tuple[ToolReport, ...]:
     """Return a report on every tool and file of every toolchain, in the order of their files."""
-    return tuple(
-        report
-        for name in toolchain_names()
-        for report in _diagnose(load_description(name))
-    )
-
-
-def _diagnose(description: Description) -> list[ToolReport]:
-    found: FoundTools | None = None
-    with suppress(ToolchainError):
-        found = find_tools(description)
-    tools = [
-        _report_tool(description, tool, found) for tool in description.tools.values()
-    ]
-    return tools + [
-        _report_file(description, file) for file in description.files.values()
-    ]
+    reports: list[ToolReport] = []
+    for name in toolchain_names():
+        description = load_description(name)
+        found: FoundTools | None = None
+        with suppress(ToolchainError):
+            found = find_tools(description)
+        for tool in description.tools.values():
+            reports.append(_report_tool(description, tool, found))
+        for file in description.files.values():
+            reports.append(_report_file(description, file))
+    return tuple(reports)
 
 
 def _report_tool(

@@ -29,28 +29,28 @@ from refcomp.toolchain.versions import file_identity, read_versions, version_to_
 
 @dataclass(frozen=True, slots=True)
 class FoundTools:
-    """The needed tools of a toolchain. `identity` changes if one of them is replaced."""
+    """The needed tools of a toolchain."""
 
-    version: Version
-    paths: Mapping[str, str]
-    identity: str
+    version: Version  # of all tools
+    paths: Mapping[str, str]  # key of a tool -> absolute path
+    identity: str  # changes if a tool is replaced
 
 
 @dataclass(slots=True)
 class ToolSearch:
-    """The result of a search: the versions of each tool with their paths, and refused tools."""
+    """The result of a search, which grows while the search goes on."""
 
-    versions: dict[str, dict[Version, str]]
-    refused: list[str]
+    versions: dict[str, dict[Version, str]]  # key of a tool -> version -> path
+    refused: list[str]  # a text for each executable that cannot be used
 
     def best(self) -> Version | None:
         """Return the newest version in which every tool exists."""
         first, *others = self.versions.values()
-        return max(
-            (v for v in first if all(v in other for other in others)), default=None
-        )
+        complete = set(first).intersection(*others)
+        return max(complete, default=None)
 
 
+# Results of searches, by description and environment.
 _FOUND: dict[tuple[Description, tuple[str | None, ...]], FoundTools] = {}
 _FOUND_FILES: dict[tuple[Description, str, tuple[str | None, ...]], str] = {}
 
@@ -63,7 +63,15 @@ def find_tools(description: Description) -> FoundTools:
     """
     key = (description, environment_of(description))
     if key not in _FOUND:
-        _FOUND[key] = _find_tools(description)
+        needed = description.needed_tools
+        search = search_tools(description, needed)
+        version = search.best()
+        if version is None:
+            raise _not_found(description, needed, search)
+        paths = {tool: found[version] for tool, found in search.versions.items()}
+        files = [file_identity(path) for path in paths.values()]
+        identity = "\n".join([version_to_text(version), *files])
+        _FOUND[key] = FoundTools(version, paths, identity)
     return _FOUND[key]
 
 
@@ -107,30 +115,23 @@ def search_tools(
     search = ToolSearch({tool.key: {} for tool in tools}, [])
     for major, batch in _batches(tool_candidates(description, tools)):
         best = search.best()
-        if best is not None and (
-            best == stop_at or (stop_at is None and best[0] >= major)
-        ):
-            break
+        if best is not None:
+            # The remaining candidates are expected to be older.
+            is_newest = stop_at is None and best[0] >= major
+            if is_newest or best == stop_at:
+                break
         _ask(batch, description.version, search)
     return search
-
-
-def _find_tools(description: Description) -> FoundTools:
-    needed = description.needed_tools
-    search = search_tools(description, needed)
-    version = search.best()
-    if version is None:
-        raise _not_found(description, needed, search)
-    paths = {key: versions[version] for key, versions in search.versions.items()}
-    identity = "\n".join(file_identity(path) for path in paths.values())
-    return FoundTools(version, paths, f"{version_to_text(version)}\n{identity}")
 
 
 def _batches(
     candidates: Mapping[str, tuple[Candidate, ...]],
 ) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Return (tool, path) pairs by the expected major version, unknown ones first."""
-    unknown = 1 << 30
+    """Yield (major version, its (tool, path) pairs), the newest first.
+
+    The version is a guess from the path. Paths that do not suggest one come before all others.
+    """
+    unknown = 1 << 30  # greater than each real version
     grouped: dict[int, list[tuple[str, str]]] = {}
     for key, group in candidates.items():
         for candidate in group:

@@ -40,10 +40,20 @@ _WIDE_ADDITION = re.compile(r"\bVPADDD(Y|Z|Z256)rr\b")
 _WIDTHS = {"Y": 256, "Z256": 256, "Z": 512}
 # Fields of /proc/cpuinfo that the choice of instructions depends on, x86 and Arm.
 _CPU_FIELDS = frozenset(
-    b"vendor_id,cpu family,model,model name,stepping,flags,"
-    b"CPU implementer,CPU architecture,CPU variant,CPU part,CPU revision,Features".split(
-        b","
-    )
+    {
+        b"vendor_id",
+        b"cpu family",
+        b"model",
+        b"model name",
+        b"stepping",
+        b"flags",
+        b"CPU implementer",
+        b"CPU architecture",
+        b"CPU variant",
+        b"CPU part",
+        b"CPU revision",
+        b"Features",
+    }
 )
 
 _MAX_LISTED = 8  # values of an option that an error names
@@ -51,12 +61,12 @@ _MAX_LISTED = 8  # values of an option that an error names
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """llc's facts about a processor. `vector_bits` is 128, 256 or 512."""
+    """llc's facts about a processor."""
 
-    triple: str
-    layout: str
-    cpu: str
-    vector_bits: int
+    triple: str  # of the target, as in LLVM IR
+    layout: str  # the data layout, as in LLVM IR
+    cpu: str  # LLVM's name, such as `znver3`
+    vector_bits: int  # of the widest native vector: 128, 256 or 512
 
 
 def host_triple_and_layout() -> tuple[str, str]:
@@ -141,11 +151,9 @@ def check_options(
         if value not in known:
             holes = _listing_holes(description, tools, option)
             command = fill_arguments(option.listing, holes)
-            shown = (
-                " ".join(known)
-                if len(known) <= _MAX_LISTED
-                else f"{len(known)} values, not this one"
-            )
+            shown = f"{len(known)} values, not this one"
+            if len(known) <= _MAX_LISTED:
+                shown = " ".join(known)
             raise UserError(
                 f"{key} {value!r} is unknown to the {description.name} toolchain",
                 where=f"-{key}={value}",
@@ -159,13 +167,13 @@ def _known_remedy(
 ) -> str:
     """Return near values, the value for this host, and the command that lists all values."""
     host = " or ".join(option.host_values)
-    if len(known) <= _MAX_LISTED:
-        choices = (
-            f"use one of them, or {host} for this host" if host else "use one of them"
-        )
-    else:
+    if len(known) > _MAX_LISTED:
         choices = f"use {host} for this host, or " if host else ""
         choices += f"one of those that are listed by: {shlex.join(command)}"
+    elif host:
+        choices = f"use one of them, or {host} for this host"
+    else:
+        choices = "use one of them"
     return f"{did_you_mean(value, known)} {choices}".strip()
 
 
@@ -174,16 +182,15 @@ def _known_values(
 ) -> list[str]:
     def ask(tools: FoundTools) -> bytes:
         holes = _listing_holes(description, tools, option)
+        command = fill_arguments(option.listing, holes)
         with private_folder() as folder:
-            completed = run_checked(
-                description, fill_arguments(option.listing, holes), folder
-            )
+            completed = run_checked(description, command, folder)
+        # llc prints its list to stderr.
         text = completed.stdout.decode(errors="replace") + completed.stderr
         return "\n".join(option.known.findall(text)).encode()
 
-    return (
-        recall(store, description, ("known", *option.listing), ask).decode().split("\n")
-    )
+    listed = recall(store, description, ("known", *option.listing), ask)
+    return listed.decode().split("\n")
 
 
 def _listing_holes(

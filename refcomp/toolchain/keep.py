@@ -33,8 +33,11 @@ def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> No
     if not is_keeping():
         return
     root = Path(os.environ[VARIABLE])
-    lines = [_command_line(c, source.parent) for c in commands]
-    script = _HEAD + "".join(f"{line}\n" for line in lines)
+    script = _HEAD
+    for command in commands:
+        # Relative paths, so that the script works in any folder.
+        local = [word.replace(f"{source.parent}{os.sep}", "") for word in command]
+        script += shlex.join(local) + "\n"
     # The outputs are left out, since LLVM's bitcode names the folder in which it was made.
     digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]
     try:
@@ -49,18 +52,17 @@ def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> No
         ) from error
 
 
-def _command_line(command: tuple[str, ...], folder: Path) -> str:
-    return shlex.join(argument.replace(f"{folder}{os.sep}", "") for argument in command)
-
-
 def _copy(folder: Path, root: Path, target: Path, script: str) -> None:
+    """Copy `folder` and `script` to `target`, completely or not at all."""
+    # In the same folder, so that it can be renamed.
     temporary = Path(tempfile.mkdtemp(prefix=".", dir=root))
     temporary.chmod(0o755)
     try:
         shutil.copytree(folder, temporary, dirs_exist_ok=True)
         (temporary / _SCRIPT).write_text(script)
         (temporary / _SCRIPT).chmod(0o755)
-        with suppress(OSError):  # one that is there already is the same
+        # If the target exists, it is of an equal run.
+        with suppress(OSError):
             temporary.rename(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

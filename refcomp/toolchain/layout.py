@@ -40,7 +40,9 @@ def device_layout(description: str) -> str:
 def llvm_major(description: str) -> int:
     """Return the major version of the tools of the toolchain `description`."""
     chain = load_description(description)
-    told = recall(
-        default_cache(), chain, ("major",), lambda tools: b"%d" % tools.version[0]
-    )
-    return int(told)
+
+    def ask(tools: FoundTools) -> bytes:
+        return b"%d" % tools.version[0]
+
+    # From the cache, since a text must be the same after the tools were removed.
+    return int(recall(default_cache(), chain, ("major",), ask))

@@ -17,17 +17,13 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class _Hardware:
-    """One SIMD.
+    """A SIMD, and the shared memory of its compute unit."""
 
-    It has `registers` for the vectors of a lane, allocated in units of `granule`, and holds `most`
-    waves. `shared_bytes` serve all groups, allocated in units of 512.
-    """
-
-    registers: int
-    granule: int
-    most: int
-    shared_bytes: int
-    has_few_scalars: bool = False
+    registers: int  # vector registers, for all waves together
+    granule: int  # registers that are allocated together
+    most: int  # waves
+    shared_bytes: int  # for all groups, of a compute unit; since gfx10 of two
+    has_few_scalars: bool = False  # if True, waves share the scalar registers
 
 
 # By the beginning of the GPU's name; the longest that fits counts.
@@ -40,12 +36,12 @@ _HARDWARE = {
     "gfx103": _Hardware(1024, 16, 16, 128 * _KIB),
     "gfx11": _Hardware(1024, 16, 16, 128 * _KIB),
     "gfx12": _Hardware(1536, 24, 16, 128 * _KIB),
-    **{
-        name: _Hardware(1536, 24, 16, 128 * _KIB)
-        for name in ("gfx1100", "gfx1101", "gfx1151")
-    },
+    # These of gfx11 have as many registers as gfx12.
+    "gfx1100": _Hardware(1536, 24, 16, 128 * _KIB),
+    "gfx1101": _Hardware(1536, 24, 16, 128 * _KIB),
+    "gfx1151": _Hardware(1536, 24, 16, 128 * _KIB),
 }
-_SHARED_GRANULE = 512
+_SHARED_GRANULE = 512  # bytes that are allocated together
 _GROUPS = 16  # that can wait at a barrier, of a compute unit
 # Up to so many scalar registers of a wave leave room for so many waves, then for 7.
 _WAVES_BY_SCALARS = ((80, 10), (88, 9), (100, 8))
@@ -53,14 +49,11 @@ _WAVES_BY_SCALARS = ((80, 10), (88, 9), (100, 8))
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """`waves` of a SIMD at a time, of `most` that it can hold.
+    """The waves of a kernel on a SIMD."""
 
-    `limit` names the limiting resource.
-    """
-
-    waves: int
-    most: int
-    limit: str
+    waves: int  # at a time
+    most: int  # that the SIMD can hold, of any kernel
+    limit: str  # the resource that limits `waves`
 
 
 def occupancy_of(kernel: KernelMetadata, mcpu: str) -> Occupancy | None:
@@ -81,9 +74,12 @@ def occupancy_of(kernel: KernelMetadata, mcpu: str) -> Occupancy | None:
 
 
 def _by_vectors(kernel: KernelMetadata, hardware: _Hardware) -> int:
-    is_wide = not hardware.has_few_scalars and kernel.wavefront_size == 64
-    halves = 2 if is_wide else 1  # of the registers, each of which has 32 lanes
-    registers, granule = hardware.registers // halves, hardware.granule // halves
+    registers = hardware.registers
+    granule = hardware.granule
+    # Since gfx10 a register has 32 lanes, so that a wave of 64 takes twice as many.
+    if not hardware.has_few_scalars and kernel.wavefront_size == 64:
+        registers //= 2
+        granule //= 2
     taken = -(-max(1, kernel.vgprs) // granule) * granule
     return max(1, min(hardware.most, registers // taken))
 
@@ -97,7 +93,7 @@ def _by_scalars(kernel: KernelMetadata, hardware: _Hardware) -> int:
 
 def _by_barriers(kernel: KernelMetadata, hardware: _Hardware) -> int:
     groups = _GROUPS if hardware.has_few_scalars else 2 * _GROUPS
-    # A wave that is a group of its own needs none.
+    # A group of one wave needs no barrier.
     is_alone = kernel.max_threads <= kernel.wavefront_size
     return hardware.most if is_alone else _by_groups(kernel, hardware, groups)
 
@@ -110,5 +106,6 @@ def _by_shared(kernel: KernelMetadata, hardware: _Hardware) -> int:
 
 
 def _by_groups(kernel: KernelMetadata, hardware: _Hardware, groups: int) -> int:
+    # A compute unit distributes the waves of its groups over its SIMDs.
     waves = groups * -(-kernel.max_threads // kernel.wavefront_size)
     return max(1, min(hardware.most, -(-waves // SIMDS)))

@@ -9,7 +9,8 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from refcomp.toolchain.description import DataFile, Description, Tool
@@ -24,10 +25,10 @@ _MAJOR_IN_PATH = re.compile(r"/llvm-?(\d+)[^/]*/")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An executable that may be the tool. `major` is a hint that its path gives."""
+    """An executable that may be the tool."""
 
-    path: str
-    major: int | None
+    path: str  # absolute
+    major: int | None  # the version that its path suggests
 
 
 def environment_of(description: Description) -> tuple[str | None, ...]:
@@ -45,7 +46,11 @@ def tool_candidates(
     description: Description, tools: Sequence[Tool]
 ) -> dict[str, tuple[Candidate, ...]]:
     """Return for each tool, by key, the possible executables: best place first, each file once."""
-    listings = {folder: _listing(folder) for folder in _folders(description)}
+    # Listing a folder is far quicker than asking for each of the many versioned names.
+    listings: dict[str, frozenset[str]] = {}
+    for folder in _folders(description):
+        with suppress(OSError):
+            listings[folder] = frozenset(os.listdir(folder))
     return {tool.key: _candidates(description, tool, listings) for tool in tools}
 
 
@@ -67,27 +72,16 @@ def _candidates(
     return tuple(seen.values())
 
 
-def _listing(folder: str) -> frozenset[str]:
-    # Far quicker than asking for each of the many versioned names.
-    try:
-        return frozenset(os.listdir(folder))
-    except OSError:
-        return frozenset()
-
-
 def file_path(file: DataFile) -> str | None:
     """Return the path of the data file, or None."""
-    return next(
-        (path for pattern in _file_patterns(file) for path in _expand(pattern)), None
-    )
-
-
-def _file_patterns(file: DataFile) -> tuple[str, ...]:
-    variable = _first_set(file.variables)
-    if not variable:
-        return file.patterns
-    folder = glob.escape(_value(variable))
-    return tuple(os.path.join(folder, below) for below in file.variables[variable])
+    patterns = list(file.patterns)
+    if variable := _first_set(file.variables):
+        folder = glob.escape(_value(variable))
+        patterns = [os.path.join(folder, below) for below in file.variables[variable]]
+    for pattern in patterns:
+        for path in _expand(pattern):
+            return path
+    return None
 
 
 def describe_places(description: Description, tool: Tool) -> str:
@@ -119,14 +113,12 @@ def install_command(install: Mapping[str, str]) -> str:
     except OSError:
         release = {}
     name = release.get("ID", "")
-    kinds = [
-        f"{name}-{release.get('VERSION_ID', '')}",
-        name,
-        *release.get("ID_LIKE", "").split(),
-    ]
-    return next(
-        (install[kind] for kind in kinds if kind in install), install["default"]
-    )
+    version = release.get("VERSION_ID", "")
+    related = release.get("ID_LIKE", "").split()
+    for kind in (f"{name}-{version}", name, *related):
+        if kind in install:
+            return install[kind]
+    return install["default"]
 
 
 def _value(variable: str) -> str:
@@ -142,27 +134,22 @@ def _folders(description: Description) -> tuple[str, ...]:
     """Return all folders to search, in order, each real folder once."""
     variable = _first_set(description.look.variables)
     if variable:
-        below = description.look.variables[variable]
         found = [
-            os.path.normpath(os.path.join(_value(variable), folder)) for folder in below
+            os.path.normpath(os.path.join(_value(variable), below))
+            for below in description.look.variables[variable]
         ]
     else:
-        found = [
-            *os.environ.get("PATH", "").split(os.pathsep),
-            *_own_folders(description),
-        ]
+        found = os.environ.get("PATH", "").split(os.pathsep)
+        majors = _majors(description)
+        for pattern in description.look.folders:
+            for filled in _fill_major(pattern, majors):
+                found += _expand(filled)
     seen: dict[tuple[int, int], str] = {}
+    # An empty or relative entry of PATH would depend on the current folder.
     for folder in found:
         if os.path.isabs(folder) and os.path.isdir(folder):
             seen.setdefault(_file_number(folder), folder)
     return tuple(seen.values())
-
-
-def _own_folders(description: Description) -> Iterator[str]:
-    majors = _majors(description)
-    for pattern in description.look.folders:
-        for filled in _fill_major(pattern, majors):
-            yield from _expand(filled)
 
 
 def _majors(description: Description) -> range:
@@ -185,9 +172,9 @@ def _expand(pattern: str) -> list[str]:
 
 
 def _fill_places(pattern: str) -> str:
-    multiarch = getattr(
-        sys.implementation, "_multiarch", f"{platform.machine()}-linux-gnu"
-    )
+    default = f"{platform.machine()}-linux-gnu"
+    # The name of Debian's folder for libraries, such as x86_64-linux-gnu.
+    multiarch = getattr(sys.implementation, "_multiarch", default)
     return pattern.replace("{multiarch}", multiarch).replace("{prefix}", sys.prefix)
 
 
@@ -196,10 +183,12 @@ def _is_executable(path: str) -> bool:
 
 
 def _file_number(path: str) -> tuple[int, int]:
+    """Return a number that is equal for all paths of a file."""
     status = os.stat(path)
     return status.st_dev, status.st_ino
 
 
 def _guess_major(path: str) -> int | None:
+    # Such as clang-16, or a link to /usr/lib/llvm-16/bin/clang.
     match = _MAJOR_IN_NAME.search(path) or _MAJOR_IN_PATH.search(os.path.realpath(path))
     return int(match[1]) if match else None

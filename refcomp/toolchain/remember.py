@@ -26,7 +26,8 @@ def recall(
     try:
         tools = find_tools(description)
     except ToolchainError:
-        data = _last_result(cache, record)
+        latest = cache.get(record)
+        data = None if latest is None else cache.get(latest.decode())
         if data is None:
             raise
         return data
@@ -38,8 +39,3 @@ def recall(
         return data
 
     return cache.get_or_make(key, make_and_record)
-
-
-def _last_result(cache: Cache, record: str) -> bytes | None:
-    key = cache.get(record)
-    return None if key is None else cache.get(key.decode())

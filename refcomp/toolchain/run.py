@@ -20,8 +20,8 @@ DEFAULT_TIMEOUT_S = 120.0
 _MAX_TIMEOUT_S = 1_000_000  # poll takes milliseconds as a C int
 
 # A tool that crashes may print stack dumps without end.
-_STDERR_LIMIT = 16_384
-# How long to wait for the pipes of a killed group, which somebody outside it may hold.
+_STDERR_LIMIT = 16_384  # characters
+# How long to wait for the pipes of a killed group, which a process outside it may hold open.
 _GRACE_S = 1.0
 
 
@@ -30,9 +30,9 @@ class Completed:
     """The result of a tool that has ended."""
 
     command: tuple[str, ...]
-    status: int
+    status: int  # exit status, or minus the number of the signal that killed it
     stdout: bytes
-    stderr: str
+    stderr: str  # cut at _STDERR_LIMIT
 
 
 def tool_timeout_s() -> float:
@@ -88,6 +88,7 @@ def finish_tool(
             stderr=_to_text(_kill_group(process)),
             kept=kept,
         ) from expired
+    # Such as KeyboardInterrupt: no process may be left behind.
     except BaseException:
         _kill_group(process)
         raise

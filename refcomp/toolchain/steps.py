@@ -88,25 +88,23 @@ def run_checked(
     """Run a tool in `folder`. Raise ToolchainError if it fails, or ignores an option."""
     limit = tool_timeout_s() if timeout_s is None else timeout_s
     completed = run_tool(command, limit, folder)
-    phrase = next(
-        (text for text in description.failures.phrases if text in completed.stderr), ""
-    )
-    if completed.status == 0 and not phrase:
+    phrases = [
+        text for text in description.failures.phrases if text in completed.stderr
+    ]
+    status = completed.status
+    if status == 0 and not phrases:
         return completed
-    name = Path(command[0]).name
+    what = "failed" if status else f"warned: {phrases[0]}"
+    why = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
     raise ToolchainError(
-        f"{name} warned: {phrase}" if completed.status == 0 else f"{name} failed",
+        f"{Path(command[0]).name} {what}",
         where=_guilty_line(description, source, completed.stderr),
-        why=_describe_status(completed.status),
+        why=why,
         remedy=description.failures.remedy(completed.stderr),
         command=command,
         stderr=completed.stderr,
         kept=folder,
     )
-
-
-def _describe_status(status: int) -> str:
-    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def _guilty_line(

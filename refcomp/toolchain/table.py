@@ -7,7 +7,6 @@ value of another type, an unknown key.
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from refcomp.foundation.errors import UserError
 
@@ -16,11 +15,12 @@ class TomlTable:
     """The table at `prefix` (dotted, '' at the top) of the file `path`."""
 
     def __init__(
-        self, path: Path, content: Mapping[str, Any], prefix: str = ""
+        self, path: Path, content: Mapping[str, object], prefix: str = ""
     ) -> None:
-        self.path, self.prefix = path, prefix
+        self.path = path
+        self.prefix = prefix
         self._content = content
-        self._unread = dict.fromkeys(content)
+        self._unread = dict.fromkeys(content)  # a dict, to keep the file's order
 
     def __contains__(self, key: str) -> bool:
         return key in self._content
@@ -43,13 +43,12 @@ class TomlTable:
     ) -> tuple[str, ...]:
         """Return an array of strings."""
         value = self._take(key, default)
+        # TOML has no tuples, so this is the default.
         if isinstance(value, tuple):
             return value
-        if not isinstance(value, list) or not all(
-            isinstance(item, str) for item in value
-        ):
-            raise self.refuse(key, f"must be an array of strings, not {value!r}")
-        return tuple(value)
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise self.refuse(key, f"must be an array of strings, not {value!r}")
 
     def flag(self, key: str, default: bool) -> bool:
         """Return a boolean."""
@@ -90,7 +89,7 @@ class TomlTable:
         """Return the error that explains what is wrong with `key`."""
         return UserError(f"{self.prefix}{key} {what}", where=str(self.path))
 
-    def _take(self, key: str, default: Any) -> Any:
+    def _take(self, key: str, default: object) -> object:
         self._unread.pop(key, None)
         value = self._content.get(key, default)
         if value is None:

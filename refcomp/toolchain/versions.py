@@ -14,6 +14,7 @@ from refcomp.toolchain.run import Completed, finish_tool, start_tool, tool_timeo
 
 # No tool needs longer to print its version, however long its work may take.
 _TIMEOUT_S = 20.0
+_MAX_SHOWN = 200  # characters of an answer without a version, in messages
 
 
 def file_identity(path: str) -> str:
@@ -24,7 +25,14 @@ def file_identity(path: str) -> str:
 
 def read_versions(paths: Iterable[str], rule: VersionRule) -> dict[str, Version | str]:
     """Return for each path its version, or the reason in words why it has none."""
-    return {path: _parse(text, rule) for path, text in _texts(paths, rule).items()}
+    versions: dict[str, Version | str] = {}
+    for path, text in _texts(paths, rule).items():
+        if match := rule.pattern.search(text):
+            versions[path] = tuple(int(part) for part in match[1].split("."))
+        else:
+            answer = " ".join(text.split())[:_MAX_SHOWN] or "it said nothing"
+            versions[path] = f"does not print its version ({answer})"
+    return versions
 
 
 def version_text(path: str, rule: VersionRule) -> str:
@@ -47,6 +55,7 @@ def _texts(paths: Iterable[str], rule: VersionRule) -> dict[str, str]:
     asked = _ask([path for path, text in known.items() if text is None], rule)
     for path, completed in asked.items():
         known[path] = _answer(completed)
+        # A failure may be temporary.
         if isinstance(completed, Completed) and completed.status == 0:
             cache.put(keys[path], _answer(completed))
     return {
@@ -55,7 +64,7 @@ def _texts(paths: Iterable[str], rule: VersionRule) -> dict[str, str]:
 
 
 def _ask(paths: list[str], rule: VersionRule) -> dict[str, Completed | ToolchainError]:
-    running = {}
+    running = {}  # all at the same time
     answers: dict[str, Completed | ToolchainError] = {}
     for path in paths:
         try:
@@ -76,10 +85,3 @@ def _answer(completed: Completed | ToolchainError) -> bytes:
     if completed.status != 0:
         return f"exit status {completed.status}: {completed.stderr}".encode()
     return completed.stdout
-
-
-def _parse(text: str, rule: VersionRule) -> Version | str:
-    match = rule.pattern.search(text)
-    if match is None:
-        return f"does not print its version ({' '.join(text.split())[:200] or 'it said nothing'})"
-    return tuple(int(part) for part in match[1].split("."))

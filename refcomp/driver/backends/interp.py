@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+
+import numpy as np
 
 from refcomp.driver.backend import Backend, CompiledFunctions, Loading
 from refcomp.driver.backends.llvm import LIBRARIES
 from refcomp.driver.steps import INTERPRETER_STEPS
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.lockstep.interpret import interpret
-from refcomp.runtime.function import ArrayCallable
+from refcomp.runtime.device import HostArray
 from refcomp.runtime.module import Module
 
 
 def _load(compiled: CompiledFunctions, loading: Loading) -> Module:
-    callables = {
-        signature.name: _interpreted(func, loading.libraries)
-        for signature, func in zip(loading.signatures, compiled.made, strict=True)
-        if isinstance(func, PrimFunc)
-    }
+    callables = {}
+    for signature, func in zip(loading.signatures, compiled.made, strict=True):
+        # No step of the interpreter splits kernels off.
+        assert isinstance(func, PrimFunc)
+        callables[signature.name] = partial(_run, func, loading.libraries)
     return Module.from_callables(
         callables,
         loading.signatures,
@@ -28,11 +30,10 @@ def _load(compiled: CompiledFunctions, loading: Loading) -> Module:
     )
 
 
-def _interpreted(func: PrimFunc, libraries: Sequence[str]) -> ArrayCallable:
-    def call(arguments: list[Any]) -> None:
-        interpret(func, arguments, libraries=libraries)
-
-    return call
+def _run(
+    func: PrimFunc, libraries: Sequence[str], arguments: list[np.generic | HostArray]
+) -> None:
+    interpret(func, arguments, libraries=libraries)
 
 
 INTERP = Backend(

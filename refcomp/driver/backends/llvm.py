@@ -35,9 +35,8 @@ def compile_host(
     libraries = library_paths(target.option("libs", ""))
     options = dict(target.options) | {"libs": ",".join(libraries)}
     binary = toolchain.compile_source(source, options, "so")
-    return Code(
-        binary, {source.language: source.text}, lambda: toolchain.disassemble(binary)
-    )
+    sources = {source.language: source.text}
+    return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
 
 def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:
@@ -56,9 +55,8 @@ def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:
 def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
     def assembly() -> str:
         source = print_host(made, target)
-        return toolchain.compile_source(
-            source, dict(target.options), "asm"
-        ).data.decode()
+        options = dict(target.options)
+        return toolchain.compile_source(source, options, "asm").data.decode()
 
     return {"llvm": lambda: print_host(made, target).text, "asm": assembly}
 

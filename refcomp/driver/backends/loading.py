@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from refcomp.codegen.signature import machine_symbol
 from refcomp.driver.backend import CompiledFunctions, Loading, backend_of
 from refcomp.foundation.target import DeviceLimits, Target, limits_of
 from refcomp.ir.func import Program
 from refcomp.runtime.device import Device, device
+from refcomp.runtime.launch import DeviceDriver
 from refcomp.runtime.module import Module
 
-# What options say of the limits of any device.
+# Options of targets that set limits of the device, with their descriptions.
 LIMIT_OPTIONS = {
     "threads": "how many threads a group may have (default: as the device says)",
     "shared_bytes": "bytes of shared memory that a group may have (default: as the device says)",
@@ -42,7 +43,13 @@ def device_of(target: Target) -> Device:
 
 
 def device_limits(target: Target) -> DeviceLimits:
-    """Return what kernels may ask of the device of `target`: the one that is there, if any."""
+    """Return the limits of kernels for `target`.
+
+    If this machine has the device, they are its own. Otherwise they are those of the back end.
+    """
     device = device_of(target)
-    driver: Any = device.driver
-    return limits_of(target, driver.limits(device.index) if device.exist else None)
+    if not device.exist:
+        return limits_of(target, None)
+    # Every back end with kernels names a kind of device that runs them.
+    driver = cast(DeviceDriver, device.driver)
+    return limits_of(target, driver.limits(device.index))

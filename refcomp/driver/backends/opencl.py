@@ -22,18 +22,17 @@ def _compile(
 
 
 def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
-    return {
-        "opencl": lambda: _compile(made, target, device_limits(target)).sources[
-            "opencl"
-        ]
-    }
+    def text() -> str:
+        return _compile(made, target, device_limits(target)).sources["opencl"]
+
+    return {"opencl": text}
 
 
 OPENCL = Backend(
     name="opencl",
     summary="kernels in OpenCL C, which the device's driver compiles, and a host function",
     options=LIMIT_OPTIONS,
-    # What every device of the last years has, AMD's included.
+    # Limits that all common devices fulfil, such as AMD's GPUs.
     limits=DeviceLimits(
         threads_per_axis=(256, 256, 256),
         threads=256,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import cast
 
 from refcomp import toolchain
 from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
@@ -20,7 +20,7 @@ from refcomp.driver.steps import ROCM_STEPS, Made, kernels_of
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target, number_option
-from refcomp.runtime.hip.driver import USUAL_LIMITS
+from refcomp.runtime.hip.driver import USUAL_LIMITS, HipDriver
 
 _DEFAULT_GPU = "gfx90a"
 
@@ -50,6 +50,7 @@ def _compile(
     dump_stage(source.language, source.text)  # before a tool can fail on it
     located, loop_ir = add_debug_locations(source, kernels)
     version = toolchain.found_code_object_version()
+    # The debug locations are lines of the loop IR, which a debugger and the emulator show.
     options = {"mcpu": mcpu, "code_object": str(version)}
     options["features"] = gpu_features(
         kernels,
@@ -61,9 +62,8 @@ def _compile(
         options["passes"] = passes
     binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
     expected = [expected_kernel(kernel) for kernel in kernels]
-    warn_of_slow_kernels(
-        kernels, toolchain.check_code_object(binary, expected, mcpu, version)
-    )
+    metadata = toolchain.check_code_object(binary, expected, mcpu, version)
+    warn_of_slow_kernels(kernels, metadata)
     sources = {
         source.language: source.text,
         "kernels": loop_ir,
@@ -77,6 +77,7 @@ def _compile(
 
 def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
     """Return the texts that only printing makes, and those that tools make, by stage."""
+    # Each text is made at most once, and only if it is requested.
     source = cache(lambda: print_rocm(made, target))
     code = cache(lambda: _compile(made, target, None))
     kernels = kernels_of(made)
@@ -96,12 +97,13 @@ def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], st
 
 
 def _gpu_of(target: Target) -> str:
-    """The GPU that the target names, else the one that is here."""
+    """Return the GPU that the target names, by default that of this machine."""
     if mcpu := target.option("mcpu", ""):
         return mcpu
     device = device_of(target)
-    driver: Any = device.driver
-    return str(driver.arch(device.index)) if device.exist else _DEFAULT_GPU
+    if not device.exist:
+        return _DEFAULT_GPU
+    return cast(HipDriver, device.driver).arch(device.index)
 
 
 ROCM = Backend(

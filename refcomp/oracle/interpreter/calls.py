@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from refcomp.foundation.c_functions import call_c_function, find_c_function
+from refcomp.foundation.c_functions import CArgument, call_c_function, find_c_function
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.registry import get_global_func
 from refcomp.ir import stmt as st
@@ -44,7 +44,7 @@ def _number(frame: Frame, arg: Expr) -> bool | int | float:
 def call_extern(frame: Frame, call: st.CallExtern) -> tuple[()]:
     """Call a C function with addresses and numbers, and drop its result."""
     function = find_c_function(call.name, frame.libraries)
-    args: list[object] = []
+    args: list[CArgument] = []
     for arg in call.args:
         if isinstance(arg, AddressOf):
             offset = _offset(frame, arg) if arg.indices else None

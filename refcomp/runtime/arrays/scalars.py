@@ -42,7 +42,7 @@ def scalar_reader(param: ScalarParam, where: str) -> ReadScalar:
 def typed_scalar(dtype: DType, value: object) -> np.generic:
     """Return a number that `scalar_reader` accepts as a numpy scalar of `dtype`."""
     make: Callable[[object], np.generic] = to_numpy(dtype).type
-    # bf16 and f16 become infinite with a warning. Entry checks have refused such numbers.
+    # A number beyond the range becomes infinite. `scalar_reader` refuses it.
     with np.errstate(over="ignore"):
         return make(value)
 

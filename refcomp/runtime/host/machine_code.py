@@ -15,7 +15,7 @@ import ctypes
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, TensorParam
 from refcomp.foundation.c_functions import c_type
@@ -31,8 +31,7 @@ from refcomp.runtime.host.threads import shared_thread_count
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
 
-    # `Any` is the Python type that corresponds to the C type.
-    _CValue = ctypes._SimpleCData[Any]
+    from refcomp.foundation.c_functions import CNumber
 
 _OUT_OF_MEMORY = 1
 
@@ -102,7 +101,7 @@ class HostFunction(Function):
     def __init__(self, signature: Signature, library: ctypes.CDLL, symbol: str) -> None:
         super().__init__(signature)
         callback.connect(library)
-        self._types: list[type[_CValue]] = [
+        self._types: list[type[CNumber]] = [
             *(_c_type(param) for param in signature.params),
             *([ctypes.c_void_p] if signature.checks else []),
             *(ctypes.c_int64 for _ in signature.symbols),
@@ -145,7 +144,7 @@ class _BoundCall:
         self,
         name: str,
         entry: CFuncPtr,
-        c_values: tuple[_CValue, ...],
+        c_values: tuple[CNumber, ...],
         args: tuple[object, ...],
     ) -> None:
         self._name = name
@@ -172,7 +171,7 @@ def _entry_of(library: ctypes.CDLL, symbol: str) -> CFuncPtr:
     return entry
 
 
-def _c_type(param: TensorParam | ScalarParam) -> type[_CValue]:
+def _c_type(param: TensorParam | ScalarParam) -> type[CNumber]:
     if isinstance(param, TensorParam):
         return ctypes.c_void_p
     if param.dtype.is_bool:
