@@ -1,8 +1,8 @@
-"""The interval and the remainder of an expression, from what is known of its variables.
+"""Intervals and congruences of expressions, from the facts about their variables.
 
-`Bounds` holds what is known and evaluates representatives that are simplified (see `linear`).
-Intervals hold the value as the nodes define it, wrapping included. Whether arithmetic may be
-reasoned about as if it were that of the integers is decided here, by `is_exact`.
+`Bounds` evaluates simplified representatives (see `linear`). An interval holds the value as the
+nodes define it, wrapping included. `is_exact` decides whether arithmetic may be reasoned about as
+if it were over the unbounded integers.
 """
 
 from __future__ import annotations
@@ -43,20 +43,23 @@ from refcomp.ir.expr import (
 from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
-_MOST_CHOICES = 8  # deeper ones would be evaluated anew under the facts of each branch
-_INDEX_FACTOR = 1 << 32
+# More deeply nested choices get the range of their type: the simplifier evaluates each branch under
+# facts of its own, so that time would be exponential in the depth.
+_MAX_CHOICES = 8
+_INDEX_FACTOR = (
+    1 << 32
+)  # indices are multiplied by smaller constants only, see facts.py
 _INDEX_NODES = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
 
 
 @cache
 def range_of_dtype(dtype: DType) -> Interval:
-    """All values of an integer or bool type."""
+    """Return all values of an integer or bool type."""
     return Interval(dtype.min_value, dtype.max_value)
 
 
 class Bounds:
-    """Intervals of variables (`ranges`, by id), of sums (`known`), remainders (`residues`);
-    `indices` are the ids of the variables that index arithmetic is made of."""
+    """The intervals and congruences of all expressions under one set of facts."""
 
     def __init__(
         self,
@@ -66,30 +69,33 @@ class Bounds:
         known: Mapping[Key, Interval],
         residues: Mapping[Key, Modular],
     ) -> None:
-        self.table, self.ranges, self.indices = table, ranges, indices
-        self.known, self.residues = known, residues
+        self.table = table
+        self.ranges = ranges  # id of a variable -> its values
+        self.indices = indices  # ids of the variables that indices are made of
+        self.known = known  # direction of a Sum (see `direction`) -> its values
+        self.residues = residues  # direction of a Sum -> a congruence that it satisfies
+        # Memos by the id of a representative.
         self._intervals: dict[int, Interval] = {}
         self._moduli: dict[int, Modular] = {}
         self._exact: dict[int, Sum | None] = {}
-        self._lets: dict[
-            int, Expr
-        ] = {}  # by variable, of the lets whose bodies are evaluated
         self._is_made_of_indices: dict[int, bool] = {}
+        # id of a variable -> its value, for each let whose body is evaluated
+        self._lets: dict[int, Expr] = {}
 
     def interval(self, expr: Expr) -> Interval:
-        """The values of a representative; unbounded for anything but integers and bools."""
+        """Return the values of a representative; unbounded unless it is an integer or a bool."""
         return self._evaluated(expr, self._intervals, self._interval)
 
     def modular(self, expr: Expr) -> Modular:
-        """The remainder of a representative."""
+        """Return a congruence that a representative satisfies."""
         return self._evaluated(expr, self._moduli, self._modular)
 
     def is_index(self, expr: Expr) -> bool:
-        """Whether a representative is made of declared variables and constants only."""
+        """Return True if a representative is made of declared variables and constants only."""
         return self._evaluated(expr, self._is_made_of_indices, self._is_index)
 
     def interval_of_sum(self, total: Sum) -> Interval:
-        """The values of a Sum over the integers."""
+        """Return the values of a Sum over the unbounded integers."""
         low: int | None = 0
         high: int | None = 0
         for monomial, k in total.terms.items():
@@ -105,10 +111,13 @@ class Bounds:
         return result.shift(total.const)
 
     def modular_of_sum(self, total: Sum) -> Modular:
-        """The remainder of a Sum over the integers."""
+        """Return a congruence that a Sum over the unbounded integers satisfies."""
         result = Modular.point(total.const)
         for monomial, k in total.terms.items():
-            result = result + self._modular_of_product(monomial).scale(k)
+            term = Modular.point(k)
+            for atom in monomial:
+                term = term * self.modular(self.table.expr(atom))
+            result = result + term
         if self.residues and total.terms:
             key, factor = direction(total)
             if key in self.residues:
@@ -117,29 +126,29 @@ class Bounds:
         return result
 
     def exact_sum(self, expr: Expr) -> Sum | None:
-        """The Sum of a scalar integer representative, None where it is not exact."""
+        """Return the Sum of a scalar integer representative; None if it is not exact."""
         if id(expr) not in self._exact:
             total = self.table.sum_of(expr)
             self._exact[id(expr)] = total if self.is_exact(total, expr.dtype) else None
         return self._exact[id(expr)]
 
     def is_exact(self, total: Sum, dtype: DType) -> bool:
-        """Whether a value of `dtype` that is congruent to `total` modulo 2^bits is `total`.
+        """Return True if a value of `dtype` that is congruent to `total` modulo 2^bits equals it.
 
-        So it is when all values of the Sum fit. A side without a bound is taken to fit where
-        facts.py says so: in i64, for sums of declared variables with factors below 2^32.
+        This is so if all values of the Sum fit in `dtype`. A side without a bound is assumed to
+        fit by the rule on overflow in facts.py.
         """
         return self._is_exact_in(self.interval_of_sum(total), total, dtype)
 
     def _is_exact_in(self, interval: Interval, total: Sum, dtype: DType) -> bool:
-        """As `is_exact`, where the values of the Sum are known already."""
+        """Return `is_exact` of a Sum whose values are `interval`."""
         if not interval.lies_in_or_open(range_of_dtype(dtype)):
             return False
         if interval.is_finite:
             return True
-        if dtype != I64 or not all(
-            abs(k) < _INDEX_FACTOR for k in total.terms.values()
-        ):
+        if dtype != I64:
+            return False
+        if not all(abs(k) < _INDEX_FACTOR for k in total.terms.values()):
             return False
         atoms = (atom for monomial in total.terms for atom in monomial)
         return all(self.is_index(self.table.expr(atom)) for atom in atoms)
@@ -153,25 +162,25 @@ class Bounds:
             found = memo[id(expr)]
         return found
 
-    def _parts(self, expr: Expr) -> Iterable[Any]:
-        """What the value of `expr` is computed from: the atoms of a sum, else the children."""
+    def _parts(self, expr: Expr) -> Iterable[Expr]:
+        """Return the expressions from whose values the value of `expr` is computed.
+
+        These are the atoms of a sum, and the children of any other node.
+        """
         if self.is_too_deep(expr):
             return ()
         if isinstance(expr, Let):
             self._lets[id(expr.var)] = expr.value
         if not self._is_sum(expr):
             return children(expr)
-        atoms = (
-            atom for monomial in self.table.sum_of(expr).terms for atom in monomial
-        )
-        return [self.table.expr(atom) for atom in atoms]
+        terms = self.table.sum_of(expr).terms
+        return [self.table.expr(atom) for monomial in terms for atom in monomial]
 
     def is_too_deep(self, expr: Expr) -> bool:
-        """Whether nothing is said of a choice, as it holds too many others."""
-        return (
-            isinstance(expr, IfThenElseExpr)
-            and self.table.choices(expr) > _MOST_CHOICES
-        )
+        """Return True for a choice that holds so many others that it is not evaluated."""
+        if not isinstance(expr, IfThenElseExpr):
+            return False
+        return self.table.choices(expr) > _MAX_CHOICES
 
     def _is_sum(self, expr: Expr) -> bool:
         if not isinstance(expr, Add | Sub | Mul) or not is_summable(expr.dtype):
@@ -182,9 +191,8 @@ class Bounds:
         if isinstance(expr, Var):
             return id(expr) in self.indices
         if isinstance(expr, Cast):
-            return self.is_index(expr.value) and self.interval(expr.value).lies_in(
-                range_of_dtype(expr.dtype)
-            )
+            full = range_of_dtype(expr.dtype)
+            return self.is_index(expr.value) and self.interval(expr.value).lies_in(full)
         if isinstance(expr, Select | IfThenElseExpr):
             if self.is_too_deep(expr):
                 return False
@@ -195,41 +203,32 @@ class Bounds:
             return False
         return all(self._is_made_of_indices[id(part)] for part in self._parts(expr))
 
-    # Intervals
-
     def _interval(self, expr: Expr) -> Interval:
         if isinstance(expr, IntImm):
             return Interval.point(expr.value)
         if not expr.dtype.is_int:
             return Interval(0, 1) if expr.dtype.is_bool else Interval()
+        full = range_of_dtype(expr.dtype)
         if isinstance(expr, Var) and id(expr) in self.ranges:
             found = self.ranges[id(expr)]
         elif id(expr) in self._lets:
             return self.interval(self._lets[id(expr)])
         elif self._is_sum(expr):
-            return self._interval_of_wrapped(self.table.sum_of(expr), expr.dtype)
+            total = self.table.sum_of(expr)
+            found = self.interval_of_sum(total)
+            return found if self._is_exact_in(found, total, expr.dtype) else full
         else:
             evaluate = _INTERVALS.get(type(expr))
-            full = range_of_dtype(expr.dtype)
             found = full if evaluate is None else evaluate(self, expr)
-            if not (found.lies_in(full) or self._may_be_open(found, expr)):
-                found = full
+            if not found.lies_in(full):
+                # The operation may wrap, unless the rule on overflow excludes that.
+                may_be_open = expr.dtype == I64 and found.lies_in_or_open(full)
+                if not (may_be_open and self.is_index(expr)):
+                    found = full
         if not self.known:
             return found
         known = self.known.get((((self.table.serial(expr),), 1),))
         return found if known is None else found.intersect(known)
-
-    def _may_be_open(self, interval: Interval, expr: Expr) -> bool:
-        fits = interval.lies_in_or_open(range_of_dtype(expr.dtype))
-        return fits and expr.dtype == I64 and self.is_index(expr)
-
-    def _interval_of_wrapped(self, total: Sum, dtype: DType) -> Interval:
-        interval = self.interval_of_sum(total)
-        return (
-            interval
-            if self._is_exact_in(interval, total, dtype)
-            else range_of_dtype(dtype)
-        )
 
     def _interval_of_product(self, monomial: Monomial) -> Interval:
         result = self.interval(self.table.expr(monomial[0]))
@@ -240,8 +239,6 @@ class Bounds:
             result = result if known is None else result.intersect(known)
         return result
 
-    # Remainders
-
     def _modular(self, expr: Expr) -> Modular:
         if isinstance(expr, IntImm):
             return Modular.point(expr.value)
@@ -250,11 +247,9 @@ class Bounds:
         if self._is_sum(expr):
             total = self.table.sum_of(expr)
             found = self.modular_of_sum(total)
-            return (
-                found
-                if self.is_exact(total, expr.dtype)
-                else found.wrapped(expr.dtype.bits)
-            )
+            if self.is_exact(total, expr.dtype):
+                return found
+            return found.wrapped(expr.dtype.bits)
         if self.residues:
             known = self.residues.get((((self.table.serial(expr),), 1),))
             if known is not None:
@@ -262,74 +257,63 @@ class Bounds:
         evaluate = _MODULI.get(type(expr))
         return Modular() if evaluate is None else evaluate(self, expr)
 
-    def _modular_of_product(self, monomial: Monomial) -> Modular:
-        result = Modular.point(1)
-        for atom in monomial:
-            result = result * self.modular(self.table.expr(atom))
-        return result
+
+# The functions below return the interval of a node over the unbounded integers, from those of its
+# operands. `Bounds._interval` replaces a result that may wrap by the range of the type.
 
 
-def _interval_of_cast(bounds: Bounds, expr: Any) -> Interval:
+def _interval_of_cast(bounds: Bounds, expr: Cast) -> Interval:
     source = expr.value.dtype
     if not (source.is_int or source.is_bool):
         return range_of_dtype(expr.dtype)
-    # Where it does not fit, the caller takes the whole type.
     return bounds.interval(expr.value)
 
 
-def _interval_of_choice(bounds: Bounds, expr: Any) -> Interval:
+def _interval_of_choice(bounds: Bounds, expr: Select | IfThenElseExpr) -> Interval:
     if bounds.is_too_deep(expr):
         return range_of_dtype(expr.dtype)
     return bounds.interval(expr.true_value).union(bounds.interval(expr.false_value))
 
 
-def _interval_of_truncated(bounds: Bounds, expr: Any) -> Interval:
+def _interval_of_truncated(bounds: Bounds, expr: Div | Mod) -> Interval:
     a = bounds.interval(expr.a)
     b = bounds.interval(expr.b)
     if a.is_at_least(0) and isinstance(expr, Mod) and not b.is_at_least(0):
-        # The remainder has the sign of `a`, and is no greater.
+        # The remainder has the sign of `a`, and is at most `a`.
         return Interval(0, a.high)
     if not (a.is_at_least(0) and b.is_at_least(0)):
         return range_of_dtype(expr.dtype)
     return a.floordiv(b) if isinstance(expr, Div) else a.floormod(b)
 
 
-def _interval_of_and(bounds: Bounds, expr: Any) -> Interval:
-    """Clearing bits of a value that is not negative makes it no greater."""
-    sides = [bounds.interval(expr.a), bounds.interval(expr.b)]
-    highs = [
-        side.high for side in sides if side.is_at_least(0) and side.high is not None
-    ]
+def _interval_of_and(bounds: Bounds, expr: BitAnd) -> Interval:
+    # Clearing bits of a value >= 0 makes it no greater, whatever the other operand is.
+    highs: list[int] = []
+    for side in (bounds.interval(expr.a), bounds.interval(expr.b)):
+        if side.is_at_least(0) and side.high is not None:
+            highs.append(side.high)
     return Interval(0, min(highs)) if highs else range_of_dtype(expr.dtype)
 
 
-def _interval_of_shift(bounds: Bounds, expr: Any) -> Interval:
+def _interval_of_shift(bounds: Bounds, expr: ShiftRight) -> Interval:
     amount = bounds.interval(expr.b)
     if not (amount.is_at_least(0) and amount.is_at_most(expr.dtype.bits - 1)):
         return range_of_dtype(expr.dtype)
     assert amount.low is not None and amount.high is not None
+    # An arithmetic shift rounds down, as floor division by the power of two does.
     return bounds.interval(expr.a).floordiv(Interval(1 << amount.low, 1 << amount.high))
 
 
-def _interval_of_ramp(bounds: Bounds, expr: Any) -> Interval:
-    steps = bounds.interval(expr.stride) * Interval(0, expr.lanes - 1)
-    return bounds.interval(expr.base) + steps
-
-
-def _interval_of_call(bounds: Bounds, expr: Any) -> Interval:
+def _interval_of_call(_bounds: Bounds, expr: Call) -> Interval:
     if expr.name in ("popcount", "clz"):
         return Interval(0, expr.dtype.bits)
     return range_of_dtype(expr.dtype)
 
 
-def _product_interval(bounds: Bounds, expr: Any) -> Interval:
-    return bounds.interval(expr.a) * bounds.interval(expr.b)
-
-
 _INTERVALS: dict[type[Expr], Callable[[Bounds, Any], Interval]] = {
     Add: lambda bounds, e: bounds.interval(e.a) + bounds.interval(e.b),
     Sub: lambda bounds, e: bounds.interval(e.a) + bounds.interval(e.b).scale(-1),
-    Mul: _product_interval,
+    Mul: lambda bounds, e: bounds.interval(e.a) * bounds.interval(e.b),
     FloorDiv: lambda bounds, e: bounds.interval(e.a).floordiv(bounds.interval(e.b)),
     FloorMod: lambda bounds, e: bounds.interval(e.a).floormod(bounds.interval(e.b)),
     Div: _interval_of_truncated,
@@ -342,51 +326,57 @@ _INTERVALS: dict[type[Expr], Callable[[Bounds, Any], Interval]] = {
     Select: _interval_of_choice,
     IfThenElseExpr: _interval_of_choice,
     Broadcast: lambda bounds, e: bounds.interval(e.value),
-    Ramp: _interval_of_ramp,
+    Ramp: lambda bounds, e: (
+        bounds.interval(e.base) + bounds.interval(e.stride) * Interval(0, e.lanes - 1)
+    ),
     Let: lambda bounds, e: bounds.interval(e.body),
     Call: _interval_of_call,
 }
 
 
-def _modular_of_choice(bounds: Bounds, expr: Any) -> Modular:
+# The functions below return a congruence of the wrapped value.
+
+
+def _modular_of_choice(bounds: Bounds, expr: Select | IfThenElseExpr) -> Modular:
     if bounds.is_too_deep(expr):
         return Modular()
     return bounds.modular(expr.true_value).union(bounds.modular(expr.false_value))
 
 
-def _modular_of_cast(bounds: Bounds, expr: Any) -> Modular:
-    source = expr.value.dtype
-    if not source.is_int:
+def _modular_of_cast(bounds: Bounds, expr: Cast) -> Modular:
+    if not expr.value.dtype.is_int:
         return Modular()
     found = bounds.modular(expr.value)
-    fits = bounds.interval(expr.value).lies_in(range_of_dtype(expr.dtype))
-    return found if fits else found.wrapped(expr.dtype.bits)
+    if bounds.interval(expr.value).lies_in(range_of_dtype(expr.dtype)):
+        return found
+    return found.wrapped(expr.dtype.bits)
 
 
-def _modular_of_division(bounds: Bounds, expr: Any) -> Modular:
+def _modular_of_product(bounds: Bounds, expr: Mul) -> Modular:
+    product = bounds.modular(expr.a) * bounds.modular(expr.b)
+    return product.wrapped(expr.dtype.bits)
+
+
+def _modular_of_division(bounds: Bounds, expr: FloorDiv | FloorMod) -> Modular:
     divisor = as_int(expr.b)
     if divisor is None or divisor < 0:
         return Modular()
-    found = bounds.modular(expr.a)
-    return (
-        found.floordiv(divisor)
-        if isinstance(expr, FloorDiv)
-        else found.floormod(divisor)
-    )
+    dividend = bounds.modular(expr.a)
+    if isinstance(expr, FloorDiv):
+        return dividend.floordiv(divisor)
+    return dividend.floormod(divisor)
 
 
-def _modular_of_either(bounds: Bounds, expr: Any) -> Modular:
+def _modular_of_extreme(bounds: Bounds, expr: Min | Max) -> Modular:
     return bounds.modular(expr.a).union(bounds.modular(expr.b))
 
 
 _MODULI: dict[type[Expr], Callable[[Bounds, Any], Modular]] = {
-    Mul: lambda bounds, e: (bounds.modular(e.a) * bounds.modular(e.b)).wrapped(
-        e.dtype.bits
-    ),
+    Mul: _modular_of_product,
     FloorDiv: _modular_of_division,
     FloorMod: _modular_of_division,
-    Min: _modular_of_either,
-    Max: _modular_of_either,
+    Min: _modular_of_extreme,
+    Max: _modular_of_extreme,
     Cast: _modular_of_cast,
     Select: _modular_of_choice,
     IfThenElseExpr: _modular_of_choice,

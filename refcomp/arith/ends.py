@@ -1,7 +1,7 @@
-"""The ends of sums, products, quotients, minima and maxima of values with known ends.
+"""The ends of sums, products, quotients, minima and maxima of values whose ends are attained.
 
-Each rule of `RULES` takes operands that do not depend on an axis in common, at least one of them
-on none or both on axes of their own. It returns ends that are attained, in integers without an end.
+Each rule of `RULES` takes two operands that depend on no axis in common. The ends of its result are
+attained as well. Ends are exact integers, in which nothing wraps.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from refcomp.ir.expr import (
     Var,
 )
 
-Bound = int | Expr  # plain integers are by far the most, and cost no proof
+Bound = int | Expr  # nearly all bounds are plain integers, which need no proof
 
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """The ends of an expression: it has both values, and none beyond them."""
+    """The ends of an expression, which are also values of it."""
 
     low: Bound
     high: Bound
     axes: frozenset[Var] = frozenset()  # the axes that the expression depends on
-    wraps: tuple[Expr, ...] = ()  # where one of them holds, the ends are others
+    # Conditions under which its arithmetic wraps around. The ends hold where none of them does.
+    wraps: tuple[Expr, ...] = ()
 
 
-Sign = Callable[[Bound], bool]  # whether a bound is proved to be at least 0
-Rule = Callable[[Sign, Attained, Attained], Attained | None]
+SignTest = Callable[[Bound], bool]  # returns True if a bound is proved to be >= 0
+Rule = Callable[[SignTest, Attained, Attained], Attained | None]
 
 
 def as_expr(bound: Bound) -> Expr:
@@ -68,20 +69,21 @@ def is_constant(*values: Attained) -> bool:
     return all(isinstance(v.low, int) and isinstance(v.high, int) for v in values)
 
 
-def _sum(_sign: Sign, a: Attained, b: Attained) -> Attained:
+def _sum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
     return Attained(a.low + b.low, a.high + b.high, a.axes | b.axes)
 
 
-def _difference(_sign: Sign, a: Attained, b: Attained) -> Attained:
+def _difference(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
     return Attained(a.low - b.high, a.high - b.low, a.axes | b.axes)
 
 
-def _product(is_nonnegative: Sign, a: Attained, b: Attained) -> Attained | None:
-    """Return the ends of an axis times a factor. A factor below 0 exchanges them."""
+def _product(is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained | None:
+    # Two operands with axes have four corners, of which the signs decide. They are enumerated.
     if a.axes and b.axes:
         return None
     values, factor = (a, b.low) if a.axes else (b, a.low)
-    low, high = values.low * factor, values.high * factor
+    low = values.low * factor
+    high = values.high * factor
     if is_nonnegative(factor):
         return Attained(low, high, values.axes)
     if isinstance(factor, int):
@@ -89,29 +91,30 @@ def _product(is_nonnegative: Sign, a: Attained, b: Attained) -> Attained | None:
     return Attained(smaller(low, high), greater(low, high), values.axes)
 
 
-def _quotient(_sign: Sign, a: Attained, b: Attained) -> Attained | None:
+def _quotient(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained | None:
     divisor = b.low
     if not isinstance(divisor, int) or divisor <= 0 or b.axes:
         return None
     return Attained(a.low // divisor, a.high // divisor, a.axes)
 
 
-def _remainder(_sign: Sign, a: Attained, b: Attained) -> Attained | None:
-    """Return the ends of a remainder if all values lie in one period, where it is monotone."""
+def _remainder(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained | None:
     divisor = b.low
-    if not (is_constant(a) and isinstance(divisor, int) and divisor > 0) or b.axes:
+    if not isinstance(divisor, int) or divisor <= 0 or b.axes:
         return None
-    assert isinstance(a.low, int) and isinstance(a.high, int)
+    if not (isinstance(a.low, int) and isinstance(a.high, int)):
+        return None
+    # The remainder is monotone within one period of the divisor only.
     if a.low // divisor != a.high // divisor:
         return None
     return Attained(a.low % divisor, a.high % divisor, a.axes)
 
 
-def _least(_sign: Sign, a: Attained, b: Attained) -> Attained:
+def _minimum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
     return Attained(smaller(a.low, b.low), smaller(a.high, b.high), a.axes | b.axes)
 
 
-def _greatest(_sign: Sign, a: Attained, b: Attained) -> Attained:
+def _maximum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
     return Attained(greater(a.low, b.low), greater(a.high, b.high), a.axes | b.axes)
 
 
@@ -135,6 +138,6 @@ RULES: dict[type[Expr], Rule] = {
     Mul: _product,
     FloorDiv: _quotient,
     FloorMod: _remainder,
-    Min: _least,
-    Max: _greatest,
+    Min: _minimum,
+    Max: _maximum,
 }

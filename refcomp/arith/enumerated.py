@@ -1,7 +1,7 @@
 """The values of an index at all points of a small box of constant axes.
 
 The ends of `i * 3 % 8`, `i * j` or `select(i < 3, i, 0)` do not follow from the ends of their
-operands. All values are computed, on whole numpy arrays, as `refcomp.ir.expr` defines them.
+operands. So all values are computed, on whole numpy arrays, as `refcomp.ir.expr` defines them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from refcomp.foundation.dtype import DType, to_numpy
+from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.expr import (
     EQ,
     GE,
@@ -43,10 +44,11 @@ from refcomp.ir.expr import (
     Var,
 )
 
-MAX_POINTS = 4096
-_MAX_RANK = 16  # axes of a box, each of which is a dimension of the arrays
+MAX_POINTS = 4096  # values of one expression
+# Axes of a box, each of which is a dimension of the arrays; numpy permits 32 or 64 of them.
+_MAX_RANK = 16
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = npt.NDArray[Any]  # of the dtype of the expression
 
 
 class Values(NamedTuple):
@@ -57,14 +59,19 @@ class Values(NamedTuple):
 
 
 class Enumeration:
-    """Computes expressions at all points of `axes`. `lets` has variables with a known value."""
+    """A memo of the values of expressions at all points of a box.
+
+    `axes` are the dimensions of the box. `lets` holds the values of other variables.
+    """
 
     def __init__(self, axes: Mapping[Var, range], lets: Mapping[Var, Expr]) -> None:
-        self._axes, self._lets = axes, lets
+        self._axes = axes
+        self._lets = lets
+        # id(expr) -> values; the expression is kept alive, so that its id is not given away.
         self._known: dict[int, tuple[Expr, Values | None]] = {}
 
     def values(self, expr: Expr) -> Values | None:
-        """Return the values of `expr`; None if it is not an integer function of few points."""
+        """Return the values of `expr`; None unless it is an integer function of few points."""
         known = self._known.get(id(expr))
         if known is None:
             with np.errstate(all="ignore"):
@@ -73,22 +80,26 @@ class Enumeration:
         return known[1]
 
     def _computed(self, expr: Expr) -> Values | None:
-        if not _is_discrete(expr.dtype) or len(self._axes) > _MAX_RANK:
+        dtype = expr.dtype
+        if dtype.lanes != 1 or not (dtype.is_int or dtype.is_bool):
+            return None
+        if len(self._axes) > _MAX_RANK:
             return None
         match expr:
             case IntImm(value=value):
-                return Values(np.array(value, to_numpy(expr.dtype)), frozenset())
+                return Values(np.array(value, to_numpy(dtype)), frozenset())
             case Var():
                 return self._of_variable(expr)
             case Cast(value=value):
-                return self._applied(lambda a: a.astype(to_numpy(expr.dtype)), value)
+                return self._applied(lambda a: a.astype(to_numpy(dtype)), value)
             case Not(a=a):
                 return self._applied(np.logical_not, a)
             case BinaryExpr(a=a, b=b) if type(expr) in _OPERATORS:
                 return self._applied(_OPERATORS[type(expr)], a, b)
             case Select() | IfThenElseExpr():
-                parts = expr.condition, expr.true_value, expr.false_value
-                return self._applied(np.where, *parts)
+                return self._applied(
+                    np.where, expr.condition, expr.true_value, expr.false_value
+                )
         return None
 
     def _of_variable(self, var: Var) -> Values | None:
@@ -96,6 +107,7 @@ class Enumeration:
             return self.values(self._lets[var])
         if var not in self._axes or len(self._axes[var]) > MAX_POINTS:
             return None
+        # Broadcasting over the other axes keeps an array as small as what it depends on.
         shape = [1] * len(self._axes)
         shape[list(self._axes).index(var)] = -1
         values = np.array(self._axes[var], to_numpy(var.dtype)).reshape(shape)
@@ -114,15 +126,12 @@ class Enumeration:
         return Values(operator(*(operand.array for operand in operands)), axes)
 
 
-def _is_discrete(dtype: DType) -> bool:
-    return dtype.lanes == 1 and (dtype.is_int or dtype.is_bool)
-
-
 _OPERATORS: dict[type[Expr], Callable[[Array, Array], Array]] = {
     Add: np.add,
     Sub: np.subtract,
     Mul: np.multiply,
-    FloorDiv: np.floor_divide,  # numpy, too, gives 0 for x // 0 and MIN for MIN // -1
+    # numpy, too, gives 0 for x // 0 and MIN for MIN // -1.
+    FloorDiv: np.floor_divide,
     FloorMod: np.remainder,
     Mod: np.fmod,
     Min: np.minimum,

@@ -1,6 +1,6 @@
-"""Takes a condition apart into comparisons that have to hold, and those into a factor and a rest.
+"""Guards as conjunctions of comparisons, and comparisons as linear functions of one variable.
 
-A condition is followed if it is a conjunction of comparisons of integers, or the opposite of a
+A condition is followed if it is a conjunction of integer comparisons, or the negation of a
 disjunction of them.
 """
 
@@ -42,7 +42,10 @@ _MIRRORED: dict[type[Expr], type[LT] | type[LE]] = {GT: LT, GE: LE}
 
 
 def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | None:
-    """Return what `condition` is the conjunction of, or its opposite; None if not followed."""
+    """Return the comparisons whose conjunction is `condition`, or its negation if not `holds`.
+
+    Return None if the condition is not followed.
+    """
     match condition:
         case Not(a=a):
             return comparisons(a, not holds)
@@ -50,10 +53,9 @@ def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | Non
             left = comparisons(a, holds)
             right = comparisons(b, holds)
             return None if left is None or right is None else (*left, *right)
-        case BinaryExpr(a=a, b=b) if (
-            a.dtype.is_int and a.dtype.lanes == 1 and a.dtype != U64
-        ):
-            return _comparison(condition, a, b, holds)
+        case BinaryExpr(a=a, b=b) if a.dtype.is_int and a.dtype.lanes == 1:
+            # Values of u64 do not fit in i64, in which ends are computed.
+            return None if a.dtype == U64 else _comparison(condition, a, b, holds)
     return None
 
 
@@ -62,7 +64,8 @@ def _comparison(
 ) -> tuple[AtMost, ...] | None:
     kind = type(condition)
     if kind in (GT, GE):
-        kind, a, b = _MIRRORED[kind], b, a
+        kind = _MIRRORED[kind]
+        a, b = b, a
     if kind is LT:
         return (AtMost(a, b, 1),) if holds else (AtMost(b, a, 0),)
     if kind is LE:
@@ -73,7 +76,7 @@ def _comparison(
 
 
 class Linear(NamedTuple):
-    """The value `factor * var + rest`, whose rest does not depend on the variable."""
+    """The value `factor * var + rest`, whose `rest` does not depend on the variable."""
 
     factor: int
     rest: Expr
@@ -93,10 +96,9 @@ def linear(expr: Expr, var: Var) -> Linear | None:
             right = linear(b, var)
             if left is None or right is None:
                 return None
-            sign = 1 if isinstance(expr, Add) else -1
-            return Linear(
-                left.factor + sign * right.factor, left.rest + right.rest * sign
-            )
+            if isinstance(expr, Add):
+                return Linear(left.factor + right.factor, left.rest + right.rest)
+            return Linear(left.factor - right.factor, left.rest - right.rest)
         case Mul(a=a, b=IntImm(value=factor)) | Mul(a=IntImm(value=factor), b=a):
             inner = linear(a, var)
             return inner and Linear(inner.factor * factor, inner.rest * factor)

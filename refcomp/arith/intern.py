@@ -1,8 +1,9 @@
-"""Hash-consing of expressions, so that structural equality is identity while facts are in use.
+"""Hash-consing of expressions: expressions of equal structure become one object.
 
-`ExprTable.intern` maps each expression to its representative: the first one seen of that
-structure. Everything else in this room works on representatives and keys its tables by their
-`id`; the table keeps them alive. Nothing here recurses: deep trees must not exhaust the stack.
+`ExprTable.intern` maps each expression to its *representative*, the first expression of the same
+structure that the table has seen. Everything else in this room works on representatives, compares
+them by identity, and keys its tables by their `id`. The table keeps them alive, so that no `id` is
+used twice. Nothing here recurses: deep trees must not exhaust the stack.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Hashable, Iterable
 from operator import is_
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from refcomp.foundation.dtype import DType
 from refcomp.ir.buffer import BufferLoad, Load
@@ -26,92 +27,114 @@ from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
 
-# Where a variable stands in a sum: loops in the order of their binding, then variables nobody
-# declared, then shape symbols; so that an index reads `i * 64 + j + n`.
+# Order of variables in a sum: loop variables in the order of their binding, then variables that
+# nobody declared, then shape symbols. So an index reads `i * 64 + j + n`.
 LOOP_RANK, FREE_RANK, SYMBOL_RANK = 0, 1, 2
-Rank = tuple[int, int]
-# The serial number of constants, which come after all other operands.
-_NOWHERE = (
+Rank = tuple[int, int]  # one of the three kinds, and the order within it
+# The span of constants, which come after all other operands.
+_SPAN_OF_CONSTANTS = (
     (SYMBOL_RANK + 1, 0),
     (FREE_RANK, -1),
 )
 
 
 class ExprTable:
-    """The representatives of all expressions met, numbered in order of appearance."""
+    """The representatives of all expressions seen, numbered in order of appearance."""
 
     def __init__(self) -> None:
+        # id(expr) -> (expr, its representative). `expr` is kept alive beside its id.
         self._known: dict[int, tuple[Expr, Expr]] = {}
         self._by_structure: dict[Hashable, Expr] = {}
         self._serials: dict[int, int] = {}
-        self._all: list[Expr] = []
+        self._all: list[Expr] = []  # serial number -> representative
         self._declared: dict[int, Rank] = {}
+        # Properties of representatives by id, computed when first needed.
         self._spans: dict[int, tuple[Rank, Rank]] = {}
         self._memory: dict[int, bool] = {}
         self._choices: dict[int, int] = {}
 
     def intern(self, expr: Expr) -> Expr:
-        """The representative of `expr`."""
+        """Return the representative of `expr`."""
         hit = self._known.get(id(expr))
         if hit is None:
             bottom_up(expr, children, self._known, self._register)
             hit = self._known[id(expr)]
         return hit[1]
 
-    def make(self, cls: type[Any], *fields: Any) -> Expr:
-        """The representative of `cls(*fields)`, whose child expressions are representatives."""
+    def make(self, cls: type[Expr], *fields: object) -> Expr:
+        """Return the representative of `cls(*fields)`, whose children are representatives."""
         key = (cls, *map(id, fields)) if cls in MADE_OF_NODES else _key(cls, fields)
         found = self._by_structure.get(key)
-        return self._add(key, cls(*fields)) if found is None else found
+        if found is not None:
+            return found
+        return self._add(key, cls(*fields))
 
     def constant(self, value: int, dtype: DType) -> Expr:
-        """The integer or bool constant `value`, wrapped to `dtype`; a Broadcast for a vector."""
+        """Return the integer or bool `value`, wrapped to `dtype`; a Broadcast for a vector."""
         scalar = IntImm(value, dtype.element)
         made = self.make(IntImm, scalar.value, scalar.dtype)
         return made if dtype.lanes == 1 else self.make(Broadcast, made, dtype.lanes)
 
     def serial(self, expr: Expr) -> int:
-        """The number of a representative."""
+        """Return the serial number of a representative."""
         return self._serials[id(expr)]
 
     def expr(self, serial: int) -> Expr:
-        """The representative of that number."""
+        """Return the representative with that serial number."""
         return self._all[serial]
 
     def declare(self, var: Var, kind: int) -> None:
-        """Says that `var` is a loop variable or a symbol; the first word counts."""
+        """Declare `var` to be of `kind`, one of the ranks. The first declaration counts."""
         self.intern(var)
         self._declared.setdefault(id(var), (kind, len(self._declared)))
 
     def span(self, expr: Expr) -> tuple[Rank, Rank]:
-        """The least and the greatest rank of the variables in a representative."""
+        """Return the ranks of the outermost and the innermost variable of a representative."""
         if id(expr) not in self._spans:
-            bottom_up(expr, children, self._spans, self._span)
+            bottom_up(expr, children, self._spans, self._compute_span)
         return self._spans[id(expr)]
 
     def reads_memory(self, expr: Expr) -> bool:
-        """Whether a representative holds a load, so that its value may change with time."""
-        if id(expr) not in self._memory:
-            bottom_up(expr, children, self._memory, self._reads_memory)
-        return self._memory[id(expr)]
+        """Return True if a representative holds a load, so that its value may change."""
+        memo = self._memory
+        if id(expr) in memo:
+            return memo[id(expr)]
+
+        def compute(expr: Expr) -> bool:
+            if isinstance(expr, BufferLoad | Load):
+                return True
+            return any(memo[id(child)] for child in children(expr))
+
+        bottom_up(expr, children, memo, compute)
+        return memo[id(expr)]
 
     def choices(self, expr: Expr) -> int:
-        """How many lazy choices lie inside one another in a representative."""
-        if id(expr) not in self._choices:
-            bottom_up(expr, children, self._choices, self._count_choices)
-        return self._choices[id(expr)]
+        """Return the depth to which lazy choices are nested in a representative."""
+        memo = self._choices
+        if id(expr) in memo:
+            return memo[id(expr)]
+
+        def compute(expr: Expr) -> int:
+            depth = max((memo[id(child)] for child in children(expr)), default=0)
+            return depth + isinstance(expr, IfThenElseExpr)
+
+        bottom_up(expr, children, memo, compute)
+        return memo[id(expr)]
 
     def _register(self, expr: Expr) -> tuple[Expr, Expr]:
+        """Return `expr` and its representative; its children are registered already."""
         if expr.by_identity:  # two variables of one name are not the same
             return expr, self._add((Var, id(expr)), expr)
         cls = type(expr)
         old = [getattr(expr, name) for name in cls.__match_args__]
+        key: Hashable
+        fields: list[object]
         if cls in MADE_OF_NODES:
             known = self._known
             fields = [known[id(part)][1] for part in old]
-            key: Hashable = (cls, *map(id, fields))
+            key = (cls, *map(id, fields))
         else:
-            fields = [self._field(value) for value in old]
+            fields = [self._with_representatives(value) for value in old]
             key = _key(cls, fields)
         found = self._by_structure.get(key)
         if found is None:
@@ -119,15 +142,15 @@ class ExprTable:
             found = self._add(key, expr if is_same else cls(*fields))
         return expr, found
 
-    def _field(self, value: Any) -> Any:
-        """A field with its children, which were registered before, replaced by theirs."""
-        hit = self._known.get(id(value))
+    def _with_representatives(self, field: object) -> object:
+        """Return a field of a node with each child replaced by its representative."""
+        hit = self._known.get(id(field))
         if hit is not None:
             return hit[1]
-        if isinstance(value, tuple) and value:
-            items = tuple([self._field(item) for item in value])
-            return value if all(map(is_, items, value)) else items
-        return value
+        if isinstance(field, tuple) and field:
+            items = tuple([self._with_representatives(item) for item in field])
+            return field if all(map(is_, items, field)) else items
+        return field
 
     def _add(self, key: Hashable, expr: Expr) -> Expr:
         # Two threads that share facts may both come here; both must leave with one node.
@@ -138,62 +161,53 @@ class ExprTable:
             self._known[id(expr)] = (expr, expr)
         return found
 
-    def _span(self, expr: Expr) -> tuple[Rank, Rank]:
+    def _compute_span(self, expr: Expr) -> tuple[Rank, Rank]:
         if isinstance(expr, Var):
             rank = self._declared.get(id(expr), (FREE_RANK, self._serials[id(expr)]))
             return rank, rank
         inner = [self._spans[id(child)] for child in children(expr)]
         if not inner:
-            return _NOWHERE
-        return min(low for low, _ in inner), max(inner, key=_reach)[1]
-
-    def _count_choices(self, expr: Expr) -> int:
-        inner = max((self._choices[id(child)] for child in children(expr)), default=0)
-        return inner + isinstance(expr, IfThenElseExpr)
-
-    def _reads_memory(self, expr: Expr) -> bool:
-        if isinstance(expr, BufferLoad | Load):
-            return True
-        return any(self._memory[id(child)] for child in children(expr))
+            return _SPAN_OF_CONSTANTS
+        # The innermost loop comes last. Symbols and free variables lie outside of all loops.
+        last = max(inner, key=lambda span: (span[1][0] == LOOP_RANK, span[1]))
+        return min(low for low, _ in inner), last[1]
 
 
-def _reach(span: tuple[Rank, Rank]) -> tuple[bool, Rank]:
-    """The innermost loop comes last; symbols and unknown variables lie outside of all loops."""
-    return span[1][0] == LOOP_RANK, span[1]
+def _key(cls: type[Expr], fields: Iterable[object]) -> Hashable:
+    """Return a key that equals that of another node if and only if their structures are equal.
 
-
-def _key(cls: type[Any], fields: Iterable[Any]) -> Hashable:
-    """What tells nodes of different structure apart, whose children are representatives."""
+    Children are representatives, and so stand for their structures by identity.
+    """
     return (cls, *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
 
 
-def _hashable(value: Any) -> Hashable:
+def _hashable(value: object) -> Hashable:
+    # Bits, since 0.0 == -0.0 although they differ, and NaN does not equal itself.
     if isinstance(value, float):
         return struct.pack("d", value)
     if isinstance(value, tuple):
         return tuple(id(item) if isinstance(item, Node) else item for item in value)
-    plain: Hashable = value
-    return plain
+    return value
 
 
 def bottom_up(
     root: Expr,
-    parts: Callable[[Any], Iterable[Any]],
+    parts: Callable[[Expr], Iterable[Expr]],
     done: dict[int, _T],
-    compute: Callable[[Any], _T],
+    compute: Callable[[Expr], _T],
 ) -> None:
-    """Fills `done[id(e)] = compute(e)` for all that `root` is made of, parts before wholes.
+    """Set `done[id(e)] = compute(e)` for `root` and its parts, transitively, parts first.
 
-    `done` must outlive no expression in it.
+    Every expression in `done` must live as long as `done`.
     """
     stack = [(root, False)]
     while stack:
         expr, has_parts = stack.pop()
         if id(expr) in done:
             continue
-        missing = (
-            [] if has_parts else [part for part in parts(expr) if id(part) not in done]
-        )
+        missing: list[Expr] = []
+        if not has_parts:
+            missing = [part for part in parts(expr) if id(part) not in done]
         if missing:
             stack.append((expr, True))
             stack += [(part, False) for part in reversed(missing)]
@@ -202,7 +216,7 @@ def bottom_up(
 
 
 def free_of(expr: Expr, var: Var) -> bool:
-    """Whether `expr` does not use `var`."""
+    """Return True if `expr` does not use `var`."""
     stack = [expr]
     seen = {id(expr)}
     while stack:

@@ -2,11 +2,13 @@
 
     Sum = const + coefficient * atom * ... * atom + ...
 
-An atom is a representative (see `intern`) that is no sum itself: a variable, a division, a load.
-`Sum` arithmetic is that of the integers; a Sum stands for its expression modulo 2^bits, and for
-the exact integer only where `bounds.is_exact` says so. `collect` reads a Sum off an expression in
-time linear in its size, however deep or shared it is, and `build` writes one in a stable order:
-`i * 64 + j + n - 1`, loop variables first in order of their binding, negative terms subtracted.
+An atom is a representative (see `intern`) that is not a sum itself: a variable, a division, a load.
+Arithmetic on a `Sum` is over the unbounded integers. A Sum always equals its expression modulo
+2^bits. It equals the exact integer only if `bounds.is_exact` says so.
+
+`collect` reads a Sum off an expression, in time linear in the number of its distinct nodes.
+The method `build` writes a Sum in a stable order: loop variables first, in the order of their
+binding, and negative terms subtracted, as in `i * 64 + j + n - 1`.
 """
 
 from __future__ import annotations
@@ -14,67 +16,73 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from refcomp.arith.intern import ExprTable, Rank
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 
-# Serial numbers of atoms, ascending; a square repeats its atom.
-Monomial = tuple[int, ...]
-Terms = dict[Monomial, int]
-Key = tuple[tuple[Monomial, int], ...]
-Parts = tuple[list[Add | Sub | Mul], list[Expr]]
+Monomial = tuple[
+    int, ...
+]  # serial numbers of atoms, ascending; a square repeats its atom
+Terms = dict[Monomial, int]  # monomial -> coefficient
+Key = tuple[tuple[Monomial, int], ...]  # see `direction`
+Additive = Add | Sub | Mul
+Parts = tuple[list[Additive], list[Expr]]  # see `addends`
 _ADDITIVE = (Add, Sub, Mul)
-_MOST_FACTORS = (
-    8  # longer products are atoms, so that a chain of n factors stays linear in n
-)
+# Longer products are atoms. Otherwise a chain of n factors would take time quadratic in n.
+_MAX_FACTORS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """const + sum of coefficient * product; no coefficient is 0. Treat `terms` as frozen."""
+    """const + sum of coefficient * monomial. No coefficient is 0. `terms` must not be changed."""
 
     terms: Terms = field(default_factory=dict)
     const: int = 0
 
     @property
     def is_const(self) -> bool:
-        """Whether it is a number."""
+        """Return True if the sum is a number."""
         return not self.terms
 
     @property
     def divisor(self) -> int:
-        """The greatest common divisor of the coefficients; 0 for a number."""
+        """Return the greatest common divisor of the coefficients; 0 for a number."""
         return gcd(*self.terms.values())
 
+    @property
+    def length(self) -> int:
+        """Return the number of terms, a constant other than 0 included."""
+        return len(self.terms) + bool(self.const)
+
     def plus(self, other: Sum, factor: int = 1) -> Sum:
-        """self + factor * other."""
+        """Return self + factor * other."""
         terms = dict(self.terms)
         for monomial, coefficient in other.terms.items():
             _accumulate(terms, monomial, coefficient * factor)
         return Sum(terms, self.const + other.const * factor)
 
     def shift(self, offset: int) -> Sum:
-        """self + offset."""
+        """Return self + offset."""
         return Sum(self.terms, self.const + offset) if offset else self
 
     def scale(self, factor: int) -> Sum:
-        """self * factor."""
+        """Return self * factor."""
         if factor in (0, 1):
             return self if factor else Sum()
         terms = {monomial: k * factor for monomial, k in self.terms.items()}
         return Sum(terms, self.const * factor)
 
     def times(self, other: Sum) -> Sum:
-        """The product, multiplied out."""
+        """Return self * other, multiplied out."""
         result = Sum()
         for monomial, k in [*self.terms.items(), ((), self.const)]:
             result = result.plus(other.times_monomial(monomial), k) if k else result
         return result
 
     def times_monomial(self, monomial: Monomial) -> Sum:
-        """self * monomial."""
+        """Return self * monomial."""
         if not monomial:
             return self
         terms = {tuple(sorted(own + monomial)): k for own, k in self.terms.items()}
@@ -83,8 +91,10 @@ class Sum:
         return Sum(terms)
 
     def split(self, divisor: int) -> tuple[Sum, Sum]:
-        """(x, y) with self == divisor * x + y; y holds the terms that are no multiples of the
-        divisor, and a constant in [0, |divisor|)."""
+        """Return (x, y) with self == divisor * x + y.
+
+        y holds the terms that are not multiples of the divisor, and a constant in [0, |divisor|).
+        """
         quotient: Terms = {}
         rest: Terms = {}
         for monomial, k in self.terms.items():
@@ -96,31 +106,32 @@ class Sum:
         return Sum(quotient, (self.const - const) // divisor), Sum(rest, const)
 
     def split_factor(self, atom: int) -> tuple[Sum, Sum]:
-        """(x, y) with self == atom * x + y, where y holds the products without the atom."""
+        """Return (x, y) with self == atom * x + y, where y holds the monomials without the atom."""
         quotient = Sum()
         rest = Sum({}, self.const)
         for monomial, k in self.terms.items():
             if atom in monomial:
                 place = monomial.index(atom)
                 others = monomial[:place] + monomial[place + 1 :]
-                quotient = quotient.plus(Sum({others: k}) if others else Sum({}, k))
+                quotient = quotient.plus(scaled_monomial(others, k))
             else:
                 rest.terms[monomial] = k
         return quotient, rest
 
     def sole_atom(self) -> int | None:
-        """The serial of the atom that this sum is, None when it is anything else."""
+        """Return the serial number of the atom that this sum is; None if it is not one atom."""
         if self.const or len(self.terms) != 1:
             return None
         ((monomial, k),) = self.terms.items()
         return monomial[0] if k == 1 and len(monomial) == 1 else None
 
     def equals(self, other: Sum) -> bool:
-        """Whether both are the same sum."""
+        """Return True if both sums are the same."""
         return self.const == other.const and self.terms == other.terms
 
 
 def _accumulate(terms: Terms, monomial: Monomial, coefficient: int) -> None:
+    """Add to the coefficient of `monomial`, and drop the term if that becomes 0."""
     total = terms.get(monomial, 0) + coefficient
     if total:
         terms[monomial] = total
@@ -129,48 +140,59 @@ def _accumulate(terms: Terms, monomial: Monomial, coefficient: int) -> None:
 
 
 def number(value: int) -> Sum:
-    """The Sum of a number alone."""
+    """Return the Sum of a number alone."""
     return Sum({}, value)
 
 
+def scaled_monomial(monomial: Monomial, k: int) -> Sum:
+    """Return the Sum k * monomial; that of a number if the monomial is empty."""
+    return Sum({monomial: k}) if monomial else Sum({}, k)
+
+
 def direction(total: Sum) -> tuple[Key, int]:
-    """(key, k) such that the terms of `total` are k * key, the same key for all multiples."""
+    """Return (key, k) such that the terms of `total` are k * key.
+
+    All multiples of a sum have the same key, whatever their constants. So facts about one of them
+    are found for the others. `total` must have a term.
+    """
     items = sorted(total.terms.items())
     factor = total.divisor if items[0][1] > 0 else -total.divisor
     return tuple((monomial, k // factor) for monomial, k in items), factor
 
 
 def is_summable(dtype: DType) -> bool:
-    """Whether values of `dtype` have Sums: scalar integers."""
+    """Return True if values of `dtype` have Sums: scalar integers."""
     return dtype.lanes == 1 and dtype.is_int
 
 
-def is_additive(expr: Expr) -> TypeGuard[Add | Sub | Mul]:
-    """Whether `expr` is an inner node of a sum: + or -, or * by a constant."""
+def is_additive(expr: Expr) -> TypeGuard[Additive]:
+    """Return True for an inner node of a sum: + or -, or * by a constant."""
     if not isinstance(expr, _ADDITIVE) or not is_summable(expr.dtype):
         return False
-    return (
-        not isinstance(expr, Mul)
-        or isinstance(expr.a, IntImm)
-        or isinstance(expr.b, IntImm)
-    )
+    if not isinstance(expr, Mul):
+        return True
+    return isinstance(expr.a, IntImm) or isinstance(expr.b, IntImm)
 
 
 def addends(root: Expr) -> Parts:
-    """The inner nodes of the sum `root`, each above its operands, and its leaves in order of
-    appearance; each once, however often it is used."""
-    inner: list[Add | Sub | Mul] = []
+    """Return the inner nodes of the sum `root`, and its leaves.
+
+    Inner nodes come before their operands, leaves in order of appearance. Each node is listed once,
+    however often it is used.
+    """
+    inner: list[Additive] = []
     leaves: list[Expr] = []
     seen: set[int] = set()
-    stack: list[tuple[Any, bool]] = [(root, False)]
+    # Items hold an expression to visit, and None; or twice the inner node whose operands are done.
+    stack: list[tuple[Expr, Additive | None]] = [(root, None)]
     while stack:
-        expr, is_finished = stack.pop()
-        if is_finished:
-            inner.append(expr)
+        expr, finished = stack.pop()
+        if finished is not None:
+            inner.append(finished)
         elif id(expr) not in seen:
             seen.add(id(expr))
             if is_additive(expr):
-                stack += ((expr, True), (expr.b, False), (expr.a, False))
+                stack += ((expr, expr), (expr.b, None), (expr.a, None))
             else:
                 leaves.append(expr)
     inner.reverse()
@@ -178,14 +200,23 @@ def addends(root: Expr) -> Parts:
 
 
 def collect(root: Expr, leaf: Callable[[Expr], Sum], parts: Parts | None = None) -> Sum:
-    """The Sum of `root`; `leaf` gives that of each leaf, and `parts` are its `addends`."""
+    """Return the Sum of `root`.
+
+    Args:
+        root: an expression of a scalar integer type.
+        leaf: returns the Sum of each leaf.
+        parts: the result of `addends(root)`, if the caller has it already.
+    """
     inner, leaves = addends(root) if parts is None else parts
-    factors = {id(root): 1}
+    factors = {
+        id(root): 1
+    }  # by node: the coefficient that all paths from the root add up to
     limit = 1 << root.dtype.bits
     for expr in inner:
         k = factors.pop(id(expr))
-        for operand, factor in _weighted(expr):
+        for operand, factor in _weighted_operands(expr):
             total = factors.get(id(operand), 0) + k * factor
+            # Nested products by constants would otherwise make numbers of unbounded length.
             factors[id(operand)] = total if -limit < total < limit else total % limit
     terms: Terms = {}
     const = 0
@@ -198,7 +229,7 @@ def collect(root: Expr, leaf: Callable[[Expr], Sum], parts: Parts | None = None)
     return wrapped(Sum(terms, const), root.dtype)
 
 
-def _weighted(expr: Add | Sub | Mul) -> tuple[tuple[Expr, int], ...]:
+def _weighted_operands(expr: Additive) -> tuple[tuple[Expr, int], ...]:
     if isinstance(expr, Add):
         return (expr.a, 1), (expr.b, 1)
     if isinstance(expr, Sub):
@@ -210,15 +241,14 @@ def _weighted(expr: Add | Sub | Mul) -> tuple[tuple[Expr, int], ...]:
 
 
 def wrapped(total: Sum, dtype: DType) -> Sum:
-    """`total` with numbers beyond the reach of `dtype` reduced modulo 2^bits.
+    """Return `total` with numbers that `dtype` cannot hold reduced modulo 2^bits.
 
-    Small negative numbers stay so in unsigned types, as `x - 1` is exact more often than
+    Small negative numbers are kept, also for unsigned types: `x - 1` is exact more often than
     `x + 255`.
     """
-    reach = dtype.max_value
-    if -reach <= total.const <= reach and all(
-        -reach <= k <= reach for k in total.terms.values()
-    ):
+    limit = dtype.max_value
+    numbers = (total.const, *total.terms.values())
+    if all(-limit <= k <= limit for k in numbers):
         return total
     terms = {monomial: _reduced(k, dtype) for monomial, k in total.terms.items()}
     return Sum({m: k for m, k in terms.items() if k}, _reduced(total.const, dtype))
@@ -232,57 +262,62 @@ def _reduced(value: int, dtype: DType) -> int:
 
 
 def multiply(a: Sum, b: Sum) -> Sum | None:
-    """The product of two sums of which one has at most one term; None when it is too long."""
-    if len(a.terms) + bool(a.const) > 1:
+    """Return the product of two sums; None if a monomial has too many factors.
+
+    At least one of the sums has at most one term.
+    """
+    if a.length > 1:
         a, b = b, a
     product = b.scale(a.const) if a.is_const else a.times(b)
     longest = max(map(len, product.terms), default=0)
-    return None if longest > _MOST_FACTORS else product
+    return None if longest > _MAX_FACTORS else product
 
 
 class SumTable(ExprTable):
-    """Representatives, and the Sums of those that are simplified."""
+    """A table of representatives, and of the Sums of those that are simplified."""
 
     def __init__(self) -> None:
         super().__init__()
         self._sums: dict[int, Sum] = {}
 
     def atom(self, expr: Expr) -> Sum:
-        """The Sum that is one times a representative."""
+        """Return the Sum that is one times a representative."""
         return Sum({(self.serial(expr),): 1})
 
     def sum_of(self, expr: Expr) -> Sum:
-        """The Sum of a simplified integer representative, as `build` has written it."""
+        """Return the Sum of a simplified integer representative, as `build` wrote it."""
         found = self._sums.get(id(expr))
         if found is None:
-            found = self._sums[id(expr)] = collect(expr, self._leaf)
+            found = self._sums[id(expr)] = collect(expr, self._sum_of_leaf)
         return found
 
-    def _leaf(self, expr: Expr) -> Sum:
+    def _sum_of_leaf(self, expr: Expr) -> Sum:
         if isinstance(expr, IntImm):
             return number(expr.value)
         if not isinstance(expr, Mul):
             return self.atom(expr)
         factors: list[int] = []
         stack: list[Expr] = [expr]
-        while stack and len(factors) <= _MOST_FACTORS:
+        while stack:
             part = stack.pop()
             if isinstance(part, Mul):
                 stack += [part.b, part.a]
-            else:
-                factors.append(self.serial(part))
-        return (
-            self.atom(expr)
-            if stack or len(factors) > _MOST_FACTORS
-            else _product(factors)
-        )
+                continue
+            factors.append(self.serial(part))
+            if len(factors) > _MAX_FACTORS:
+                return self.atom(expr)
+        return Sum({tuple(sorted(factors)): 1})
 
     def build(self, total: Sum, dtype: DType) -> Expr:
-        """The expression of `total`, in the order that the module docstring gives."""
+        """Return the expression of `total`, in the order that the module docstring states."""
         total = wrapped(total, dtype)
-        items = sorted(total.terms.items(), key=lambda item: self._place(item[0]))
+        items = sorted(
+            total.terms.items(),
+            key=lambda item: (sorted(map(self._atom_order, item[0])), item[0]),
+        )
         first = next((i for i, (_, k) in enumerate(items) if k > 0), None)
         if first is None:
+            # Without a positive term the constant comes first: `4 - i`.
             result = self.constant(total.const, dtype)
             const = 0
         else:
@@ -295,27 +330,20 @@ class SumTable(ExprTable):
         if const:
             offset = self.constant(abs(const), dtype)
             result = self.make(Add if const > 0 else Sub, result, offset)
+        # If each term is a leaf times a constant, `sum_of` would read the same Sum: keep it.
         if first is not None and all(self._is_leaf(monomial) for monomial, _ in items):
-            # As it would be read.
             self._sums.setdefault(id(result), Sum(dict(items), total.const))
         return result
 
     def _is_leaf(self, monomial: Monomial) -> bool:
         return len(monomial) == 1 and not isinstance(self.expr(monomial[0]), _ADDITIVE)
 
-    def _place(self, monomial: Monomial) -> tuple[list[tuple[Rank, int]], Monomial]:
-        return sorted(self._atom_place(atom) for atom in monomial), monomial
-
-    def _atom_place(self, atom: int) -> tuple[Rank, int]:
+    def _atom_order(self, atom: int) -> tuple[Rank, int]:
         return self.span(self.expr(atom))[0], atom
 
     def _term(self, monomial: Monomial, k: int, dtype: DType) -> Expr:
-        atoms = sorted(monomial, key=self._atom_place)
+        atoms = sorted(monomial, key=self._atom_order)
         result = self.expr(atoms[0])
         for atom in atoms[1:]:
             result = self.make(Mul, result, self.expr(atom))
         return result if k == 1 else self.make(Mul, result, self.constant(k, dtype))
-
-
-def _product(factors: list[int]) -> Sum:
-    return Sum({tuple(sorted(factors)): 1})

@@ -1,6 +1,6 @@
-"""What is known of an integer's remainder: value = coefficient * k + base for some integer k.
+"""Congruences: the integers coefficient * k + base, for all integers k.
 
-Arithmetic here is that of the integers; `wrapped` gives what survives wrapping modulo 2^bits.
+Arithmetic is over the unbounded integers. `wrapped` returns what survives wrapping modulo 2^bits.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from math import gcd
 
 @dataclass(frozen=True, slots=True)
 class Modular:
-    """The integers congruent to `base` modulo `coefficient` >= 0; 0 means `base` alone.
+    """The integers congruent to `base` modulo `coefficient`; if that is 0, `base` alone.
 
-    0 <= base < coefficient unless coefficient is 0. Modular(1, 0) holds every integer.
+    The coefficient is >= 0, and 0 <= base < coefficient unless it is 0. Modular(1, 0) holds every
+    integer.
     """
 
     coefficient: int = 1
@@ -25,11 +26,11 @@ class Modular:
 
     @staticmethod
     def point(value: int) -> Modular:
-        """The fact that the value is `value`."""
+        """Return the class that holds `value` alone."""
         return Modular(0, value)
 
     def contains(self, value: int) -> bool:
-        """Whether `value` is one of these integers."""
+        """Return True if `value` is one of these integers."""
         if self.coefficient == 0:
             return value == self.base
         return value % self.coefficient == self.base
@@ -38,14 +39,15 @@ class Modular:
         return Modular(gcd(self.coefficient, other.coefficient), self.base + other.base)
 
     def shift(self, offset: int) -> Modular:
-        """Every value plus `offset`."""
+        """Return the class of x + `offset`."""
         return Modular(self.coefficient, self.base + offset)
 
     def scale(self, factor: int) -> Modular:
-        """Every value times `factor`."""
+        """Return the class of x * `factor`."""
         return Modular(self.coefficient * abs(factor), self.base * factor)
 
     def __mul__(self, other: Modular) -> Modular:
+        # (m k + a) (n l + b) = m n k l + m b k + n a l + a b
         products = (
             self.coefficient * other.coefficient,
             self.coefficient * other.base,
@@ -54,12 +56,12 @@ class Modular:
         return Modular(gcd(*products), self.base * other.base)
 
     def union(self, other: Modular) -> Modular:
-        """What holds whichever of the two facts holds."""
+        """Return the smallest class that holds both."""
         difference = self.base - other.base
         return Modular(gcd(self.coefficient, other.coefficient, difference), self.base)
 
     def floordiv(self, divisor: int) -> Modular:
-        """The values of a // divisor."""
+        """Return the class of x // divisor."""
         if divisor == 0:
             return Modular(0, 0)
         if self.coefficient % divisor:
@@ -67,7 +69,7 @@ class Modular:
         return Modular(self.coefficient // abs(divisor), self.base // divisor)
 
     def floormod(self, divisor: int) -> Modular:
-        """The values of a mod divisor."""
+        """Return the class of x mod divisor."""
         if divisor == 0:
             return Modular(0, 0)
         if self.coefficient % divisor == 0:
@@ -75,5 +77,5 @@ class Modular:
         return Modular(gcd(self.coefficient, divisor), self.base)
 
     def wrapped(self, bits: int) -> Modular:
-        """What still holds after a wrap modulo 2^bits."""
+        """Return the class of x modulo 2^bits, signed or unsigned."""
         return Modular(gcd(self.coefficient, 1 << bits), self.base)

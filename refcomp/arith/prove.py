@@ -1,4 +1,4 @@
-"""Proofs of conditions under facts, and simplification as a function: the doors of this room."""
+"""Simplification of expressions and proofs of conditions as functions: the doors of this room."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from refcomp.ir.expr import Expr
 
 
 def simplify(expr: Expr, facts: Facts | None = None) -> Expr:
-    """A simpler expression of the same dtype and, wherever `facts` hold, the same value.
+    """Return a simpler expression of the same dtype, of equal value wherever `facts` hold.
 
-    The same object when there is nothing to simplify. Equal expressions give equal results.
+    The result is the same object if nothing can be simplified. Expressions of equal structure
+    have equal results.
     """
     known = Facts() if facts is None else facts
     return known.simplifier.simplify(expr)
 
 
 def prove(condition: Expr, facts: Facts | None = None) -> bool:
-    """Whether the scalar bool `condition` holds wherever `facts` do; False means "not proved"."""
+    """Return True if the scalar bool `condition` holds wherever `facts` do.
+
+    False means "not proved". Raises UserError for a condition of another dtype.
+    """
     if not condition.dtype.is_bool or condition.dtype.lanes != 1:
         raise UserError(
             f"only a scalar bool can be proved, not a value of dtype {condition.dtype}",
@@ -30,12 +34,12 @@ def prove(condition: Expr, facts: Facts | None = None) -> bool:
 
 
 def interval(expr: Expr, facts: Facts | None = None) -> Interval:
-    """Bounds of an integer expression's values, None for a side without one."""
+    """Return bounds of the values of an integer expression."""
     known = Facts() if facts is None else facts
     return known.bounds.interval(known.simplifier.representative(expr))
 
 
 def modular(expr: Expr, facts: Facts | None = None) -> Modular:
-    """The known remainder of an integer expression's values."""
+    """Return a congruence that holds for all values of an integer expression."""
     known = Facts() if facts is None else facts
     return known.bounds.modular(known.simplifier.representative(expr))

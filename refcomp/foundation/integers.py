@@ -32,7 +32,7 @@ def truncated_remainder(a: int, b: int) -> int:
     return a - b * truncated_quotient(a, b) if b else 0
 
 
-COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,

@@ -149,5 +149,5 @@ def test_what_is_remembered_of_a_sum_that_was_built_is_what_would_be_read(data, 
     chosen = data.draw(st.lists(st.tuples(st.sampled_from(atoms), factors), max_size=4))
     terms = {(table.serial(atom),): k for atom, k in chosen if k}
     expr = table.build(Sum(terms, data.draw(factors)), dtype)
-    remembered, read = table.sum_of(expr), collect(expr, table._leaf)
+    remembered, read = table.sum_of(expr), collect(expr, table._sum_of_leaf)
     assert remembered.equals(read) and list(remembered.terms) == list(read.terms)
