@@ -38,20 +38,38 @@ def build(
 ) -> Module:
     """Compile a schedule, or one function of the loop IR, to a module that can be called.
 
+    The arguments of a call are numpy arrays, NDArrays and numbers. Outputs are arguments, too, and
+    are written in place. With the build option `certify`, a build whose result is wrong on small
+    sizes is refused.
+
     Args:
         inputs: the schedule, or the function, which brings its own name and parameters.
         args: the tensors and scalar variables of a schedule, in calling order.
-        target: what to compile for, such as `"llvm -mcpu=native"` or `"opencl"`.
+        target: what to compile for, such as `"llvm -mcpu=native"`, `"opencl"` or `"rocm"`. The
+            target `"interp"` runs the loop IR by the interpreter and needs no tool.
         target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
             classic programs: the host's part of a device program is walked by Python.
         name: name of the function that a schedule becomes.
 
-    With the build option `certify`, a build whose result is wrong on small sizes is refused.
+    Returns:
+        A module. `module(a, b)` calls the function, and `module.get_source("llvm")` is its text.
 
     Raises:
         UserError: `inputs` cannot be built, or a name is unknown.
         Unsupported: the target cannot express the computation.
         ToolchainError: a tool is missing or fails.
+
+    Source: TVM, tvm.build.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> increment = rc.build(rc.create_schedule(B), [A, B], name="increment")
+        >>> b = np.empty(4, "float32")
+        >>> increment(np.arange(4, dtype="float32"), b)
+        >>> print(b)
+        [1. 2. 3. 4.]
     """
     if target_host is not None and as_target(target_host).kind != "llvm":
         raise UserError(
@@ -70,7 +88,31 @@ def build(
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
-    """Compile functions of the loop IR together to one module, whose entry is the first of them."""
+    """Compile functions of the loop IR together to one module, whose entry is the first of them.
+
+    Args:
+        funcs: a list of functions with different names, as `lower` returns them.
+        target: what to compile for; see `build`.
+
+    Raises:
+        UserError: the list is empty, holds something else, or holds a function that breaks a rule
+            of the loop IR.
+        Unsupported: the target cannot express the computation.
+        ToolchainError: a tool is missing or fails.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> C = rc.compute((4,), lambda i: A[i] * 2.0, name="C")
+        >>> one = rc.lower(rc.create_schedule(B), [A, B], "increment")
+        >>> two = rc.lower(rc.create_schedule(C), [A, C], "double")
+        >>> module = rc.build_functions([one, two], target="interp")
+        >>> c = np.empty(4, "float32")
+        >>> module["double"](np.arange(4, dtype="float32"), c)
+        >>> print(c)
+        [0. 2. 4. 6.]
+    """
     if not isinstance(funcs, list | tuple):
         raise UserError(
             f"{funcs!r} is not a list of functions of the loop IR",

@@ -60,33 +60,48 @@ Print = Callable[[Sequence[Made], Target], Source]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A kind of target."""
+    """A kind of target: the record of how loop IR becomes a module.
 
-    name: str  # the first word of a target, such as `llvm`
-    summary: str  # one line for people
-    steps: tuple[
-        PipelineStep, ...
-    ]  # the pipeline, from the nested level to that of `compile`
-    load: Load  # makes a Module of compiled functions
-    compile: Compile | None = (
-        None  # makes code; None if `load` runs the functions themselves
-    )
-    # Prints functions at the host level; None if the text alone cannot be called.
+    Attributes:
+        name: the first word of a target, such as `llvm`.
+        summary: one line for people.
+        steps: the pipeline, from the nested level to that of `compile`.
+        load: makes a Module of compiled functions.
+        compile: makes code; None if `load` runs the functions themselves.
+        print: prints functions at the host level; None if the text alone cannot be called.
+        texts: the texts of `refcomp show` beside the steps: stage -> a function that makes the
+            text. By default the sources of `compile` and the disassembly.
+        options: name of an option, as in `-name=value` -> its description.
+        device: the kind of device that runs the code.
+        limits: limits of kernels for a device that this machine does not have; None without
+            kernels.
+        schedules: the schedules of `refcomp.topi` that fit.
+        calls: functions that loop IR may call beside C functions: LLVM's intrinsics and imported
+            LLVM IR (`llvm`), instructions of AMD GPUs (`amdgpu`).
+        resources: returns the registers and the memory that the kernels of some code take.
+
+    Example::
+
+        >>> from refcomp.driver.backends import backend_of
+        >>> llvm = backend_of("llvm")
+        >>> llvm.name, llvm.device, llvm.has_kernels, backend_of("opencl").has_kernels
+        ('llvm', 'cpu', False, True)
+    """
+
+    name: str
+    summary: str
+    steps: tuple[PipelineStep, ...]
+    load: Load
+    compile: Compile | None = None
     print: Print | None = None
-    # The texts of `refcomp show` beside the steps: stage -> a function that makes the text.
-    # By default the sources of `compile` and the disassembly.
     texts: (
         Callable[[Sequence[Made], Target], Mapping[str, Callable[[], str]]] | None
     ) = None
-    options: Mapping[str, str] = field(default_factory=dict)  # name -> description
-    device: str = "cpu"  # the kind of device that runs the code
-    # Limits of kernels for a device that this machine does not have; None without kernels.
+    options: Mapping[str, str] = field(default_factory=dict)
+    device: str = "cpu"
     limits: DeviceLimits | None = None
-    schedules: Literal["cpu", "gpu"] = "cpu"  # the schedules of `refcomp.topi` that fit
-    # Functions that loop IR may call beside C functions: LLVM's intrinsics and imported LLVM IR
-    # (`llvm`), instructions of AMD GPUs (`amdgpu`).
+    schedules: Literal["cpu", "gpu"] = "cpu"
     calls: frozenset[Literal["llvm", "amdgpu"]] = frozenset()
-    # Returns the registers and the memory that the kernels of some code take.
     resources: Callable[[Source | Binary], Iterable[KernelResources]] | None = None
 
     @property
@@ -100,7 +115,25 @@ _BACKENDS: dict[str, Backend] = {}
 
 
 def register_backend(backend: Backend) -> Backend:
-    """Make `backend` known. Raises UserError for a record that cannot work, or a taken name."""
+    """Make a back end known, and return it. Its name is a target from then on.
+
+    Args:
+        backend: the record. `tests/driver/toy_backend.py` is a whole example.
+
+    Raises:
+        UserError: the name is taken or not a word of a-z, 0-9 and `_`; or the record cannot work,
+            for example because it has no loader.
+
+    Example::
+
+        >>> import dataclasses
+        >>> from refcomp.driver.backends import backend_of
+        >>> llvm = backend_of("llvm")
+        >>> rc.register_backend(dataclasses.replace(llvm, name="my target"))
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: the back end 'my target' cannot be registered...
+    """
     _check(backend)
     register_kind(
         TargetKind(backend.name, backend.summary, backend.options, backend.limits)

@@ -33,7 +33,26 @@ _BOOL_PATTERN = re.compile(rf"bool(?:x{_NUMBER})?\Z")
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A scalar or vector type."""
+    """A data type: a kind, a width in bits, and a number of vector lanes.
+
+    The loop IR spells the scalar types i8 to i64, u8 to u64, f16, f32, f64, bf16 and bool. A vector
+    has its lanes behind an x: `f32x8`. Long names such as `"float32"` are accepted everywhere.
+
+    Args:
+        kind: `"int"`, `"uint"`, `"float"`, `"bfloat"` or `"bool"`. `"handle"` and `"string"` exist
+            for arguments of calls.
+        bits: the width of one lane; 1 for a bool, which takes a byte in memory.
+        lanes: the number of lanes; 1 for a scalar.
+
+    Example::
+
+        >>> t = rc.DType("int", 8)
+        >>> str(t), t.bytes, t.min_value, t.max_value, t.dtype
+        ('i8', 1, -128, 127, dtype('int8'))
+        >>> vector = t.with_lanes(4)
+        >>> str(vector), vector.element == t, vector.is_int, vector.is_float, vector.is_bool
+        ('i8x4', True, True, False, False)
+    """
 
     kind: Kind
     bits: int  # of one lane; 1 for a bool, which takes a byte in memory
@@ -76,7 +95,11 @@ class DType:
         return self if self.lanes == 1 else DType(self.kind, self.bits)
 
     def with_lanes(self, lanes: int) -> "DType":
-        """Return the same element type with `lanes` lanes."""
+        """Return the type with the same element and another number of lanes.
+
+        Args:
+            lanes: the number of lanes, at least 1.
+        """
         return self if lanes == self.lanes else DType(self.kind, self.bits, lanes)
 
     @property
@@ -128,9 +151,24 @@ def _unknown(text: str) -> UserError:
 
 
 def as_dtype(value: object) -> DType:
-    """Return the DType for a DType, a text ('f32', 'float32x4') or a numpy dtype.
+    """Return the DType that a text or a numpy dtype means.
 
-    Raises UserError for a type that refcomp does not have (complex, dates, objects).
+    Args:
+        value: a `DType`, a text such as `"f32"`, `"float32"` or `"float32x4"`, or what numpy
+            accepts as a dtype.
+
+    Raises:
+        UserError: refcomp does not have the type, such as complex numbers or dates; or the value
+            has a dtype, as an array does, but is not one.
+
+    Example::
+
+        >>> str(rc.as_dtype("float32x4")), str(rc.as_dtype(np.uint8)), str(rc.as_dtype("bfloat16"))
+        ('f32x4', 'u8', 'bf16')
+        >>> rc.as_dtype("complex64")
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: unknown dtype 'complex64'...
     """
     if isinstance(value, DType):
         return value

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class RefcompError(Exception):
-    """A deliberate failure.
+    """A deliberate failure. It is the base class of all errors that refcomp raises for its users.
 
     Attributes:
         what: the failure in one sentence.
@@ -49,6 +49,17 @@ class RefcompError(Exception):
         remedy: what to do.
         at: the wrong line. If it is None, the message quotes the user's call of refcomp.
         earlier: lines with which it conflicts; each label says what the line did.
+
+    Example::
+
+        >>> try:
+        ...     rc.all()
+        ... except rc.RefcompError as caught:
+        ...     error = caught
+        >>> print(error.message(quotes_call=False))
+        all() needs at least one condition
+        >>> error.call is None
+        False
     """
 
     # True if refcomp's authors are to read the error: the traceback then has all frames.
@@ -77,7 +88,11 @@ class RefcompError(Exception):
         return self.message(quotes_call=not is_call_shown())
 
     def message(self, *, quotes_call: bool = True) -> str:
-        """Return the whole message, with the user's call of refcomp if `quotes_call`."""
+        """Return the whole message, with the lines of the user's program that it is about.
+
+        Args:
+            quotes_call: False to leave out the user's call of refcomp.
+        """
         lines = [self.what]
         wrong = self.at
         if wrong is None and quotes_call:
@@ -102,23 +117,70 @@ class RefcompError(Exception):
 
 
 class UserError(RefcompError):
-    """An illegal request. The remedy says what would be legal."""
+    """An illegal request. The remedy says what would be legal.
+
+    Its attributes are those of `RefcompError`.
+
+    Example::
+
+        >>> try:
+        ...     rc.LocalMemory(0)
+        ... except rc.UserError as error:
+        ...     print(error.what, "-", error.remedy)
+        LocalMemory(0) is not a size - give a whole number >= 1: LocalMemory(64 * 4) for 64 floats
+    """
 
 
 class OutOfBounds(UserError):
     """An index outside of its buffer, found during a call of a compiled function.
 
-    Only functions that were built with the build option `check_bounds` raise it. The outputs of
-    the call are undefined.
+    Only functions that were built with the build option `check_bounds` raise it. The outputs of the
+    call are undefined. Its attributes are those of `RefcompError`.
+
+    Example::
+
+        >>> X = rc.placeholder((4,), name="X")
+        >>> I = rc.placeholder((2,), "int64", name="I")
+        >>> Y = rc.compute((2,), lambda i: X[I[i]], name="Y")
+        >>> with rc.build_options(check_bounds=True):
+        ...     gather = rc.build(rc.create_schedule(Y), [X, I, Y], target="interp")
+        >>> try:
+        ...     gather(np.ones(4, "float32"), np.array([0, 7]), np.empty(2, "float32"))
+        ... except rc.OutOfBounds as error:
+        ...     print(error.what)
+        main reads from X out of bounds: index 7 in dimension 0, which has 4 elements
     """
 
 
 class Unsupported(RefcompError):
-    """A legal request that refcomp cannot fulfil. `why` names the limit."""
+    """A legal request that refcomp cannot fulfil. `why` names the limit.
+
+    Its attributes are those of `RefcompError`.
+
+    Example::
+
+        >>> try:
+        ...     rc.decl_buffer((4,), data=object())
+        ... except rc.Unsupported as error:
+        ...     print(error.what)
+        buffer buffer is declared on memory of its own
+    """
 
 
 class CompilerBug(RefcompError):
-    """A broken rule of refcomp itself, with the IR for a bug report."""
+    """A broken rule of refcomp itself, with the IR for a bug report.
+
+    The traceback of such an error has all frames. Its attributes are those of `RefcompError`.
+
+    Example::
+
+        >>> failed = rc.Certificate("double", ("program",), guilty="pass unroll_loops")
+        >>> try:
+        ...     failed.require()
+        ... except rc.CompilerBug as error:
+        ...     print(error.what)
+        pass unroll_loops changes the result of double
+    """
 
     keeps_frames = True
 
@@ -129,7 +191,19 @@ class ToolchainError(RefcompError):
     Attributes:
         command: the arguments of the tool; () if no tool was found.
         stderr: the tool's error output.
-        kept: the private folder with the tool's inputs, to try again by hand.
+        kept: the private folder with the tool's inputs, to try again by hand; None if there is
+            none.
+
+    It also has the attributes of `RefcompError`.
+
+    Example::
+
+        >>> error = rc.ToolchainError("llc failed", command=("llc", "a.ll"), stderr="line 3: ...")
+        >>> print(error)
+        llc failed
+          command: llc a.ll
+          stderr:
+            line 3: ...
     """
 
     def __init__(

@@ -19,7 +19,22 @@ LOCAL_POINTER = "dynamic_shared_pointer"
 
 @dataclass(frozen=True, slots=True)
 class LocalMemory:
-    """Shared memory for one argument of a kernel. Each group gets a piece of its own."""
+    """Shared memory for one argument of a kernel. Each group gets a piece of its own.
+
+    It is `local T *` in OpenCL C and a dynamic shared pointer in AMD's metadata. Pass it in the
+    place of the argument when a kernel of `load_code_object` is launched.
+
+    Args:
+        size: bytes, an int of at least 1.
+
+    Raises:
+        UserError: the size is not such an int.
+
+    Example::
+
+        >>> rc.LocalMemory(64 * 4)
+        LocalMemory(size=256)
+    """
 
     size: int  # bytes, at least 1
 

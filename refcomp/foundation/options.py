@@ -92,9 +92,32 @@ def _is_set(option: str) -> bool:
 
 @contextmanager
 def build_options(**changes: bool) -> Iterator[BuildOptions]:
-    """Change options for the builds in the body; see `BuildOptions` for their meaning.
+    """Change options for the builds in the `with` block.
 
-    Raises UserError for an unknown option and for a value that is not a bool.
+    A scope belongs to its thread or asyncio task, and scopes nest. A scope overrides the
+    environment.
+
+    Args:
+        **changes: the options to change, each True or False. `contract` rounds a * b + c once on
+            f32 and f64. `narrow_indices` computes indices as i32 if they are proved to fit.
+            `certify` certifies each build first (`REFCOMP_CERTIFY=1`). `check_bounds` checks
+            accesses in each call (`REFCOMP_CHECK_BOUNDS=1`). All are False by default.
+
+    Yields:
+        The options in force, a `BuildOptions`.
+
+    Raises:
+        UserError: an option is unknown, or its value is not a bool.
+
+    Example::
+
+        >>> with rc.build_options(contract=True) as options:
+        ...     print(options.contract, options.certify)
+        True False
+        >>> with rc.build_options(fast=True): pass
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: unknown build option 'fast'...
     """
     known = [field.name for field in fields(BuildOptions)]
     for name, value in changes.items():

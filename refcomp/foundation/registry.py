@@ -35,11 +35,30 @@ def register_func(
     f: RegisteredFunction | None = None,
     override: bool = False,
 ) -> RegisteredFunction:
-    """Register `f` under `name`, and return `f`. Without `f`, return a decorator.
+    """Register a Python function, so that compiled code can call it by `call_packed`.
 
-    A plain `@register_func` uses the function's own name. Raises UserError if the name is taken
-    and `override` is false, if it is not an identifier (letters, digits, `_` and dots), and if `f`
-    is not callable.
+    Args:
+        name: letters, digits, `_` and dots, as in `"my.sum"`. A plain `@register_func` uses the
+            function's own name.
+        f: the function. Without it, the result is a decorator.
+        override: True to replace a function that has the name.
+
+    Returns:
+        The function `f`, or a decorator that returns the function.
+
+    Raises:
+        UserError: the name is taken and `override` is not True, the name is not an identifier, or
+            `f` cannot be called.
+
+    Source: TVM, tvm.register_func.
+
+    Example::
+
+        >>> @rc.register_func("demo.double", override=True)
+        ... def double(x):
+        ...     return 2 * x
+        >>> rc.get_global_func("demo.double")(21)
+        42
     """
     if f is None and callable(name) and hasattr(name, "__name__"):
         return _register(name.__name__, name, override)
@@ -70,9 +89,26 @@ def _register(name: str, function: _F, override: bool) -> _F:
 def get_global_func(
     name: str, allow_missing: bool = False
 ) -> RegisteredFunction | None:
-    """Return the function that is registered under `name`.
+    """Return the Python function that is registered under a name.
 
-    If it is missing, return None with `allow_missing`, and raise UserError without.
+    Args:
+        name: the name that `register_func` was given.
+        allow_missing: True to return None if there is no such function.
+
+    Raises:
+        UserError: no function has the name, and `allow_missing` is not True; or the name is not a
+            text.
+
+    Source: TVM, tvm.get_global_func.
+
+    Example::
+
+        >>> rc.get_global_func("demo.missing", allow_missing=True) is None
+        True
+        >>> rc.get_global_func("demo.missing")
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: no function 'demo.missing' is registered...
     """
     checked_name(name, "a function")
     with _LOCK:
@@ -88,7 +124,16 @@ def get_global_func(
 
 
 def list_global_func_names() -> list[str]:
-    """Return the names of all registered functions, in alphabetical order."""
+    """Return the names of all registered functions, in alphabetical order.
+
+    Source: TVM, tvm.registry.list_global_func_names.
+
+    Example::
+
+        >>> _ = rc.register_func("demo.first", abs, override=True)
+        >>> "demo.first" in rc.list_global_func_names()
+        True
+    """
     with _LOCK:
         return sorted(_FUNCTIONS)
 

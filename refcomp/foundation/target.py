@@ -57,7 +57,18 @@ def target_kinds() -> tuple[TargetKind, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind of target with options."""
+    """A kind of target with options: what to compile for. `as_target` parses the text of a target.
+
+    Args:
+        kind: the first word of the text: `llvm`, `interp`, `opencl`, `rocm`, or a registered one.
+        options: pairs of a name and a value, sorted by name.
+
+    Example::
+
+        >>> target = rc.as_target("llvm -mcpu=znver4")
+        >>> target.kind, target.option("mcpu", "native"), target.option("libs", "none")
+        ('llvm', 'znver4', 'none')
+    """
 
     kind: str  # name
     options: tuple[tuple[str, str], ...] = ()  # (name, value), sorted
@@ -68,12 +79,35 @@ class Target:
         )
 
     def option(self, name: str, default: str) -> str:
-        """Return the value of an option, or `default` if it is not set."""
+        """Return the value of an option, or `default` if it is not set.
+
+        Args:
+            name: the name without its dash, such as `"mcpu"`.
+            default: the text to return if the option is not set.
+        """
         return dict(self.options).get(name, default)
 
 
 def as_target(value: Target | str) -> Target:
-    """Parse the text of a target. UserError lists the known kinds or options."""
+    """Return the Target that a text means.
+
+    Args:
+        value: a kind, then options: `"llvm -mcpu=znver4"`. A Target is returned as it is.
+
+    Raises:
+        UserError: the kind or an option is unknown. The remedy lists the known ones.
+
+    Source: TVM, tvm.target.create, whose syntax this follows.
+
+    Example::
+
+        >>> str(rc.as_target("rocm -mcpu=gfx942"))
+        'rocm -mcpu=gfx942'
+        >>> rc.as_target("llvm -speed=high")
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: target llvm has no option '-speed=high'...
+    """
     if isinstance(value, Target):
         return value
     words = value.split() if isinstance(value, str) else []

@@ -47,7 +47,26 @@ MAX_BLOCKS = 1000
 
 
 def parse_func(text: str, filename: str = "<stdin>") -> PrimFunc:
-    """The one function in `text`; UserError when it is malformed or not the only one."""
+    r"""Return the function of the loop IR that a text describes.
+
+    The function is not verified: `build` does that. The grammar stands in the docstrings of
+    `refcomp.ir.expr` and `refcomp.ir.stmt`.
+
+    Args:
+        text: the text of one function, as `print_func` prints it.
+        filename: the name of the file in messages.
+
+    Raises:
+        UserError: the text is malformed or holds more than one function. `where` has line and
+            column.
+
+    Example::
+
+        >>> text = "func clear(B: f32[4] out) {\n  for i in range(4) {\n    B[i] = 0.0f32\n  }\n}\n"
+        >>> func = rc.parse_func(text)
+        >>> func.name, rc.print_func(func) == text
+        ('clear', True)
+    """
     parser = _Parser(text, filename)
     func = parser.func()
     parser.expect_end()

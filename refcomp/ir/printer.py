@@ -60,7 +60,29 @@ _MOST_DESCRIBED = 3000
 
 
 def print_func(func: PrimFunc) -> str:
-    """The text of `func`, which ends with a line break. UserError for what is not a PrimFunc."""
+    """Return the text of a function of the loop IR, which ends with a line break.
+
+    `parse_func` reads it back. `print(func)` shows the text too, but only its beginning if it is
+    long.
+
+    Args:
+        func: what `lower` or `parse_func` returned.
+
+    Raises:
+        UserError: `func` is not a function of the loop IR.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> func = rc.lower(rc.create_schedule(B), [A, B], "increment")
+        >>> print(rc.print_func(func), end="")
+        func increment(A: f32[4], B: f32[4] out) {
+          for i in range(4) {
+            B[i] = A[i] + 1.0f32
+          }
+        }
+    """
     if not isinstance(func, PrimFunc):
         raise UserError(
             f"a {type(func).__name__} is not a function of the loop IR",

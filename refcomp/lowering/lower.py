@@ -56,6 +56,7 @@ from refcomp.te.tensor import Tensor
 _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
+# house: allow-long (a manual page)
 @deep_recursion()
 def lower(
     schedule: Schedule,
@@ -67,15 +68,37 @@ def lower(
 
     Args:
         schedule: the stages, and the primitives that were applied to them.
-        args: the parameters of the function: tensors and scalar variables. Symbolic
-            extents are taken from the shapes of the tensors at each call, unless their
-            variables are arguments.
+        args: the parameters of the function: tensors and scalar variables. Symbolic extents are
+            taken from the shapes of the tensors at each call, unless their variables are arguments.
         name: the name of the function.
-        simple_mode: accepted for the classic API, and ignored. The text of a function
-            is always the simple one.
+        simple_mode: accepted for the classic API, and ignored. The text of a function is always the
+            simple one.
+
+    Returns:
+        A function of the loop IR at the nested level. `print_func` returns its text.
 
     Raises:
         UserError: an argument is missing, foreign or given twice.
+
+    Source: TVM, tvm.lower.
+
+    Example::
+
+        >>> n = rc.var("n")
+        >>> A = rc.placeholder((n,), name="A")
+        >>> B = rc.compute((n,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+        >>> print(rc.lower(s, [A, B], "increment"))
+        func increment(A: f32[n], B: f32[n] out) {
+          for i.outer in range((n + 3) // 4) {
+            for i.inner in range(4) {
+              if (i.outer * 4 + i.inner < n) {
+                B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0f32
+              }
+            }
+          }
+        }
     """
     args = checked_args(schedule, args)
     buffers = _argument_buffers(args)

@@ -75,7 +75,35 @@ PRIMITIVES = {function.__name__: function for function in _ALL}
 
 
 class Schedule:
-    """The stages of all operations that `outputs` need, and the primitives that were applied."""
+    """The stages of a computation, and the primitives that were applied to them.
+
+    `create_schedule` makes a schedule, and `s[T]` is the stage of tensor T with its primitives.
+    Attribute `stages` lists the stages, producers first. Attribute `steps` records the primitives.
+
+    Args:
+        outputs: the operations to compute. What they need is part of the schedule.
+
+    Raises:
+        UserError: `outputs` is empty, or holds something else than operations and tensors.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        >>> C = rc.compute((8,), lambda i: B[i] * 2.0, name="C")
+        >>> s = rc.create_schedule(C)
+        >>> s[B].compute_inline()
+        >>> [stage.name for stage in s.stages], s.stage_of(B).placement
+        (['A', 'B', 'C'], 'inline')
+        >>> [step.primitive for step in s.normalize().steps]
+        ['compute_inline']
+        >>> print(rc.lower(s, [A, C], "inlined"))
+        func inlined(A: f32[8], C: f32[8] out) {
+          for i in range(8) {
+            C[i] = (A[i] + 1.0f32) * 2.0f32
+          }
+        }
+    """
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
         self.outputs = _checked_operations(outputs)
@@ -92,7 +120,14 @@ class Schedule:
         attach_bodies(self.stages)
 
     def stage_of(self, target: Tensor | Operation) -> Stage:
-        """Return the stage of a tensor or operation, or raise UserError if there is none."""
+        """Return the stage of a tensor or operation.
+
+        Args:
+            target: a tensor, or its operation.
+
+        Raises:
+            UserError: it is not part of the schedule.
+        """
         stage = find_stage(self.stages, target)
         if stage is None:
             known = ", ".join(stage.name for stage in self.stages)
@@ -245,6 +280,36 @@ class Schedule:
 
         Raises:
             UserError: no stage lies on such a path.
+
+        Source: TVM, Schedule.create_group.
+
+        Example::
+
+            >>> A = rc.placeholder((8,), name="A")
+            >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+            >>> C = rc.compute((8,), lambda i: B[i] * 2.0, name="C")
+            >>> D = rc.compute((8,), lambda i: C[i] - 1.0, name="D")
+            >>> s = rc.create_schedule(D)
+            >>> group = s.create_group(outputs=C, inputs=A)
+            >>> [stage.name for stage in group.stages]
+            ['B', 'C']
+            >>> group.compute_at(s[D], D.op.axis[0])
+            >>> print(rc.lower(s, [A, D], "grouped"))
+            func grouped(A: f32[8], D: f32[8] out) {
+              for i in range(8) {
+                alloc B: f32[1] align 64 {
+                  alloc C: f32[1] align 64 {
+                    for i_1 in range(1) {
+                      B[0] = A[i] + 1.0f32
+                    }
+                    for i_1 in range(1) {
+                      C[0] = B[0] * 2.0f32
+                    }
+                    D[i] = C[0] - 1.0f32
+                  }
+                }
+              }
+            }
         """
         return StageGroup(self, stages_between(self, outputs, inputs, include_inputs))
 
@@ -316,9 +381,28 @@ class Schedule:
     ) -> R:
         """Apply a primitive to a stage, record it, and return its result.
 
+        The methods of stages call it. Call it for a primitive of your own.
+
+        Args:
+            stage: the stage, such as `s.stage_of(T)`.
+            primitive: a function of the stage, a `Provenance` and the other arguments. A step
+                records it by name, so `replay` needs it in the table `PRIMITIVES`.
+            *args: arguments of the primitive.
+            **options: named arguments of the primitive.
+
         Raises:
-            RefcompError: the primitive was refused. The error names the user's line, and nothing
-                is recorded.
+            RefcompError: the primitive was refused. The error names the user's line, and nothing is
+                recorded.
+
+        Example::
+
+            >>> from refcomp.schedule.primitives.mark import unroll
+            >>> A = rc.placeholder((8,), name="A")
+            >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+            >>> s = rc.create_schedule(B)
+            >>> s.apply(s.stage_of(B), unroll, B.op.axis[0])
+            >>> [step.primitive for step in s.steps]
+            ['unroll']
         """
         line = caller_line()
         name = primitive.__name__
@@ -366,10 +450,32 @@ def _listed(given: Any) -> list[Any]:
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> Schedule:
     """Return the default schedule of one or several operations or tensors.
 
-    Each operation has a loop nest of its own, in the order of its axes.
+    Each operation has a loop nest of its own, in the order of its axes, producers first.
+
+    Args:
+        ops: an operation, a tensor, or a list of these. What they need is part of the schedule.
 
     Raises:
         UserError: `ops` is empty, or holds something else.
+
+    Source: TVM, te.create_schedule.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> C = rc.compute((4,), lambda i: B[i] * 2.0, name="C")
+        >>> print(rc.lower(rc.create_schedule(C), [A, C], "two_stages"))
+        func two_stages(A: f32[4], C: f32[4] out) {
+          alloc B: f32[4] align 64 {
+            for i in range(4) {
+              B[i] = A[i] + 1.0f32
+            }
+            for i in range(4) {
+              C[i] = B[i] * 2.0f32
+            }
+          }
+        }
     """
     return Schedule(_checked_operations(ops))
 
@@ -391,8 +497,30 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
     Stages and axes are found by name. So are stages that earlier steps made, because equal steps
     give them equal names.
 
+    Args:
+        outputs: the operations of the new schedule, with the names that the steps use.
+        steps: `schedule.steps` of another schedule, or a beginning of it.
+
     Raises:
         UserError: a step names a stage or an axis that does not exist, or is refused.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+        >>> s[B].vectorize(inner)
+        >>> [step.primitive for step in s.steps]
+        ['split', 'vectorize']
+        >>> print(rc.lower(rc.replay([B.op], s.steps[:1]), [A, B], "split_alone"))
+        func split_alone(A: f32[8], B: f32[8] out) {
+          for i.outer in range(2) {
+            for i.inner in range(4) {
+              B[i.outer * 4 + i.inner] = A[i.outer * 4 + i.inner] + 1.0f32
+            }
+          }
+        }
     """
     schedule = Schedule(outputs)
     if not isinstance(steps, list | tuple) or not all(
