@@ -30,39 +30,59 @@ class Subject:
 
 _Scheduled = tuple[Schedule, tuple[Tensor, ...]]
 
+# Tags of the four loops of a tiled matrix, from the outermost to the innermost.
+_TILE_TAGS = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
+
+
+def _matrix_product(rows: int, depth: int, columns: int) -> tuple[Tensor, ...]:
+    """Return the factors A and B, and the product C."""
+    a = placeholder((rows, depth), name="A")
+    b = placeholder((depth, columns), name="B")
+    k = reduce_axis((0, depth), "k")
+
+    def element(i: Var, j: Var) -> Expr:
+        return sum(a[i, k] * b[k, j], axis=k)
+
+    return a, b, compute((rows, columns), element, name="C")
+
 
 def _matmul() -> _Scheduled:
-    a = placeholder((5, 7), name="A")
-    b = placeholder((7, 6), name="B")
-    k = reduce_axis((0, 7), "k")
-    c = compute((5, 6), lambda i, j: sum(a[i, k] * b[k, j], axis=k), name="C")
-    s = create_schedule(c)
+    a, b, c = _matrix_product(5, 7, 6)
+    schedule = create_schedule(c)
+    stage = schedule[c]
     i, j = c.op.axis
-    outer, inner = s[c].split(j, factor=4)
-    k_outer, k_inner = s[c].split(k, factor=3)
-    s[c].reorder(i, outer, k_outer, k_inner, inner)
-    s[c].vectorize(inner)
-    s[c].unroll(k_inner)
-    s[c].parallel(i)
-    return s, (a, b, c)
+    k = c.op.reduce_axis[0]
+    outer, inner = stage.split(j, factor=4)
+    k_outer, k_inner = stage.split(k, factor=3)
+    stage.reorder(i, outer, k_outer, k_inner, inner)
+    stage.vectorize(inner)
+    stage.unroll(k_inner)
+    stage.parallel(i)
+    return schedule, (a, b, c)
 
 
 def _blur() -> _Scheduled:
     a = placeholder((6, 9), name="A")
 
     def padded(i: Var, j: Var) -> Expr:
-        return if_then_else((j >= 1) & (j < 10), a[i, j - 1], 0.0)
+        is_inside = (j >= 1) & (j < 10)
+        return if_then_else(is_inside, a[i, j - 1], 0.0)
 
     p = compute((6, 11), padded, name="P")
-    b = compute(
-        (6, 9), lambda i, j: p[i, j] * 0.25 + p[i, j + 1] * 0.5 + p[i, j + 2] * 0.12345
-    )
-    s = create_schedule(b)
-    j = b.op.axis[1]
-    outer, inner = s[b].split(j, factor=4)
-    s[p].compute_at(s[b], outer)
-    s[b].vectorize(inner)
-    return s, (a, b)
+
+    def weighted(i: Var, j: Var) -> Expr:
+        left = p[i, j] * 0.25
+        middle = p[i, j + 1] * 0.5
+        # A weight that no float holds exactly, so that the order of additions matters.
+        right = p[i, j + 2] * 0.12345
+        return left + middle + right
+
+    b = compute((6, 9), weighted)
+    schedule = create_schedule(b)
+    outer, inner = schedule[b].split(b.op.axis[1], factor=4)
+    schedule[p].compute_at(schedule[b], outer)
+    schedule[b].vectorize(inner)
+    return schedule, (a, b)
 
 
 def _softmax() -> _Scheduled:
@@ -73,83 +93,88 @@ def _softmax() -> _Scheduled:
     power = compute((3, 6), lambda i, j: exp(x[i, j] - largest[i]), name="power")
     total = compute((3,), lambda i: sum(power[i, k_sum], axis=k_sum), name="total")
     y = compute((3, 6), lambda i, j: power[i, j] / total[i], name="Y")
-    s = create_schedule(y)
+    schedule = create_schedule(y)
+    rows = y.op.axis[0]
     for stage in (largest, power, total):
-        s[stage].compute_at(s[y], y.op.axis[0])
-    return s, (x, y)
+        schedule[stage].compute_at(schedule[y], rows)
+    return schedule, (x, y)
 
 
 def _argmax() -> _Scheduled:
     x = placeholder((4, 7), name="X")
     k = reduce_axis((0, 7), "k")
 
-    def combine(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, Expr]:
-        better = (a[1] > b[1]) | ((a[1] == b[1]) & (a[0] < b[0]))
-        return select(better, a[0], b[0]), select(better, a[1], b[1])
+    def combine(first: Sequence[Expr], second: Sequence[Expr]) -> tuple[Expr, Expr]:
+        index, value = first
+        other_index, other = second
+        # Of equal values the one with the lower index, in whatever order they come.
+        is_earlier = (value == other) & (index < other_index)
+        is_better = (value > other) | is_earlier
+        best_index = select(is_better, index, other_index)
+        return best_index, select(is_better, value, other)
 
-    argmax = comm_reducer(
-        combine, lambda i, v: (const(2**31 - 1, i), const(float("-inf"), v)), "argmax"
-    )
-    where, best = compute(
-        (4,), lambda i: argmax((k.var.astype("int32"), x[i, k]), axis=k)
-    )
-    s = create_schedule(where)
-    s[where].split(where.op.axis[0], factor=3)
-    return s, (x, where, best)
+    def identity(index: str, value: str) -> tuple[Expr, Expr]:
+        return const(2**31 - 1, index), const(float("-inf"), value)
+
+    argmax = comm_reducer(combine, identity, "argmax")
+    position = k.var.astype("int32")
+    where, best = compute((4,), lambda i: argmax((position, x[i, k]), axis=k))
+    schedule = create_schedule(where)
+    schedule[where].split(where.op.axis[0], factor=3)
+    return schedule, (x, where, best)
 
 
 def _transpose() -> _Scheduled:
     a = placeholder((7, 10), name="A")
     b = compute((10, 7), lambda i, j: maximum(a[j, i] - 0.37213, 0.0), name="B")
-    s = create_schedule(b)
+    schedule = create_schedule(b)
+    stage = schedule[b]
     i, j = b.op.axis
-    x, y, x_inner, _ = s[b].tile(i, j, 4, 5)
-    s[b].fuse(x, y)
-    s[b].unroll(x_inner)
-    return s, (a, b)
+    x, y, x_inner, _ = stage.tile(i, j, 4, 5)
+    stage.fuse(x, y)
+    stage.unroll(x_inner)
+    return schedule, (a, b)
 
 
 def _gpu_product() -> _Scheduled:
-    a = placeholder((6, 5), name="A")
-    b = placeholder((5, 6), name="B")
-    k = reduce_axis((0, 5), "k")
-    c = compute((6, 6), lambda i, j: sum(a[i, k] * b[k, j], axis=k), name="C")
-    s = create_schedule(c)
-    local = s.cache_write(c, "local")
-    shared = [s.cache_read(t, "shared", [local]) for t in (a, b)]
+    a, b, c = _matrix_product(6, 5, 6)
+    schedule = create_schedule(c)
+    local = schedule.cache_write(c, "local")
+    shared = [schedule.cache_read(factor, "shared", [local]) for factor in (a, b)]
     i, j = c.op.axis
-    y, x, y_inner, x_inner = s[c].tile(i, j, 2, 3)
-    tags = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
-    for loop, tag in zip((y, x, y_inner, x_inner), tags, strict=True):
-        s[c].bind(loop, thread_axis(tag))
-    s[local].compute_at(s[c], x_inner)
-    k_outer, _ = s[local].split(local.op.reduce_axis[0], factor=2)
-    s[local].reorder(k_outer, *local.op.axis)
+    loops = schedule[c].tile(i, j, 2, 3)
+    for loop, tag in zip(loops, _TILE_TAGS, strict=True):
+        schedule[c].bind(loop, thread_axis(tag))
+    accumulator = schedule[local]
+    accumulator.compute_at(schedule[c], loops[-1])
+    k_outer, _ = accumulator.split(local.op.reduce_axis[0], factor=2)
+    accumulator.reorder(k_outer, *local.op.axis)
     for copy in shared:
-        s[copy].compute_at(s[local], k_outer)
-        fused = s[copy].fuse(*copy.op.axis)
-        rest, thread = s[copy].split(fused, factor=3)
-        _, thread_y = s[copy].split(rest, factor=2)
-        s[copy].bind(thread, thread_axis("threadIdx.x"))
-        s[copy].bind(thread_y, thread_axis("threadIdx.y"))
-    return s, (a, b, c)
+        stage = schedule[copy]
+        stage.compute_at(accumulator, k_outer)
+        fused = stage.fuse(*copy.op.axis)
+        rest, thread_x = stage.split(fused, factor=3)
+        _, thread_y = stage.split(rest, factor=2)
+        stage.bind(thread_x, thread_axis("threadIdx.x"))
+        stage.bind(thread_y, thread_axis("threadIdx.y"))
+    return schedule, (a, b, c)
 
 
 def _gpu_transpose() -> _Scheduled:
     a = placeholder((5, 6), name="A")
     b = compute((6, 5), lambda i, j: a[j, i] * 1.5, name="B")
-    s = create_schedule(b)
-    shared = s.cache_read(a, "shared", [b])
+    schedule = create_schedule(b)
+    shared = schedule.cache_read(a, "shared", [b])
     i, j = b.op.axis
-    y, x, y_inner, x_inner = s[b].tile(i, j, 3, 3)
-    tags = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
-    for loop, tag in zip((y, x, y_inner, x_inner), tags, strict=True):
-        s[b].bind(loop, thread_axis(tag))
-    s[shared].compute_at(s[b], x)
-    for loop, tag in zip(shared.op.axis, tags[2:], strict=True):
-        _, inner = s[shared].split(loop, factor=3)
-        s[shared].bind(inner, thread_axis(tag))
-    return s, (a, b)
+    loops = schedule[b].tile(i, j, 3, 3)
+    for loop, tag in zip(loops, _TILE_TAGS, strict=True):
+        schedule[b].bind(loop, thread_axis(tag))
+    stage = schedule[shared]
+    stage.compute_at(schedule[b], loops[1])
+    for loop, tag in zip(shared.op.axis, _TILE_TAGS[2:], strict=True):
+        _, inner = stage.split(loop, factor=3)
+        stage.bind(inner, thread_axis(tag))
+    return schedule, (a, b)
 
 
 _MAKERS: tuple[tuple[str, str, Callable[[], _Scheduled]], ...] = (

@@ -32,12 +32,18 @@ def add_to_odd(a: Array, b: Array) -> Array:
     An inexact sum then ends in a 1, so that it may be rounded again.
     """
     total = np.asarray(a + b)
+    # Knuth's two-sum: `error` is what rounding cut off, exactly.
     part = total - a
-    error = (a - (total - part)) + (b - part)
+    rest = a - (total - part)
+    error = rest + (b - part)
     bits = total.view(np.uint64)
-    moved = np.isfinite(total) & (error != 0) & (bits & np.uint64(1) == 0)
-    step = np.where((error > 0) == (total > 0), 1, -1).astype(np.uint64)
-    return np.where(moved, bits + step, bits).view(np.float64)
+    is_even = bits & np.uint64(1) == 0
+    is_inexact = np.isfinite(total) & (error != 0)
+    # Away from zero if the sum was rounded towards zero, else towards zero.
+    is_short = (error > 0) == (total > 0)
+    step = np.where(is_short, 1, -1).astype(np.uint64)
+    odd = np.where(is_inexact & is_even, bits + step, bits)
+    return odd.view(np.float64)
 
 
 def quiet(value: Array) -> Array:
@@ -57,7 +63,7 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
     f32, or if the f32 is near 0 and has fewer bits. Both are rare; only those elements are computed
     again.
     """
-    product = np.asarray(np.multiply(a, b, dtype=np.float64))
+    product = np.asarray(np.multiply(a, b, dtype=np.float64))  # exact
     fits = product.shape == np.shape(c)
     total = np.add(product, c, out=product) if fits else np.asarray(product + c)
     result: Array = total.astype(np.float32)
@@ -67,35 +73,46 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
     if near_zero.size and int(near_zero.min()) < _TINY_F32:
         doubtful |= (near_zero < _TINY_F32) & (total != 0)
     if doubtful.any():
-        x, y, z = (np.broadcast_to(given, total.shape)[doubtful] for given in (a, b, c))
-        odd = add_to_odd(np.multiply(x, y, dtype=np.float64), np.asarray(z, np.float64))
-        result[doubtful] = odd.astype(np.float32)
+        x = np.broadcast_to(a, total.shape)[doubtful]
+        y = np.broadcast_to(b, total.shape)[doubtful]
+        z = np.broadcast_to(c, total.shape)[doubtful]
+        result[doubtful] = _sum_to_odd(x, y, z).astype(np.float32)
     return result
+
+
+def _sum_to_odd(a: Array, b: Array, c: Array) -> Array:
+    """Return a * b + c of f32 or f16 in f64, rounded to odd."""
+    product = np.multiply(a, b, dtype=np.float64)
+    return add_to_odd(product, np.asarray(c, np.float64))
 
 
 def fma_f16(a: Array, b: Array, c: Array) -> Array:
     """Return a * b + c, rounded once."""
-    product = np.multiply(a, b, dtype=np.float64)
-    return add_to_odd(product, np.asarray(c, np.float64)).astype(np.float16)
+    return _sum_to_odd(a, b, c).astype(np.float16)
 
 
 def fma_f64(a: Array, b: Array, c: Array) -> Array:
     """Return a * b + c, rounded once."""
-    a, b, c = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
+    numbers = [np.asarray(number, np.float64) for number in (a, b, c)]
+    a, b, c = np.broadcast_arrays(*numbers)
     high, low = _two_product(a, b)
+    factors_are_finite = np.isfinite(a) & np.isfinite(b)
     # An infinite or NaN operand, or a product of 0: then numpy's operators give the result.
-    all_finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    simple = (~np.isfinite(high + c) & ~all_finite) | (a == 0) | (b == 0)
+    all_finite = factors_are_finite & np.isfinite(c)
+    has_zero = (a == 0) | (b == 0)
+    simple = (~np.isfinite(high + c) & ~all_finite) | has_zero
+    # No step of the transformations below overflows or underflows.
     size = np.abs(high)
-    safe = (size < 2.0**990) & (size > 2.0**-900) & (np.abs(c) < 2.0**1000)
-    safe &= (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
+    safe = (size < 2.0**990) & (size > 2.0**-900)
+    safe &= np.abs(a) < 2.0**990
+    safe &= np.abs(b) < 2.0**990
+    safe &= np.abs(c) < 2.0**1000
     first, rest = _two_sum(c, low)
     upper, lower = _two_sum(high, first)
-    result = np.where(simple, a * b + c, upper + add_to_odd(rest, lower))
+    rounded = upper + add_to_odd(rest, lower)
+    result = np.where(simple, a * b + c, rounded)
     # c alone is infinite or NaN: then so is the result, whatever a * b overflows to.
-    result = np.where(
-        np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), quiet(c), result
-    )
+    result = np.where(factors_are_finite & ~np.isfinite(c), quiet(c), result)
     for place in map(tuple, np.argwhere(~safe & ~simple & np.isfinite(c))):
         result[place] = scaled_fma(float(a[place]), float(b[place]), float(c[place]), 0)
     return result
@@ -125,14 +142,19 @@ class _DoubleDouble(NamedTuple):
 def _two_sum(a: Array, b: Array) -> _DoubleDouble:
     total = a + b
     part = total - a
-    return _DoubleDouble(total, (a - (total - part)) + (b - part))
+    rest = a - (total - part)
+    return _DoubleDouble(total, rest + (b - part))
 
 
 def _two_product(a: Array, b: Array) -> _DoubleDouble:
+    # Dekker's product: the halves have 26 bits, so that their products are exact.
     product = a * b
-    ah, al = _halves(a)
-    bh, bl = _halves(b)
-    return _DoubleDouble(product, ((ah * bh - product) + ah * bl + al * bh) + al * bl)
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    error = a_high * b_high - product
+    error = error + a_high * b_low
+    error = error + a_low * b_high
+    return _DoubleDouble(product, error + a_low * b_low)
 
 
 def _halves(a: Array) -> _DoubleDouble:
@@ -146,14 +168,27 @@ def _halves(a: Array) -> _DoubleDouble:
 
 def _exponent(value: Array) -> Array:
     """Return the bits of the exponent."""
-    bits = np.finfo(value.dtype).nmant
-    size = 8 * value.itemsize
-    return (value.view(f"i{value.itemsize}") >> bits) & ((1 << (size - 1 - bits)) - 1)
+    mantissa_bits = np.finfo(value.dtype).nmant
+    exponent_bits = 8 * value.itemsize - 1 - mantissa_bits
+    bits = value.view(f"i{value.itemsize}") >> mantissa_bits
+    return bits & ((1 << exponent_bits) - 1)
 
 
 def _is_subnormal(value: Array) -> Mask:
     found: Mask = (_exponent(value) == 0) & (value != 0)
     return found
+
+
+class _DivisionLimits(NamedTuple):
+    """The exponents of v_div_scale for a type, as the manual states them."""
+
+    far: int  # by so much the exponents differ if the quotient may overflow
+    scale: int  # exponent of the factor by which operands are scaled
+    tiny: int  # exponent, with its bias, of a numerator that may lose bits
+
+
+# By bytes of the type.
+_DIVISION_LIMITS = {4: _DivisionLimits(96, 64, 23), 8: _DivisionLimits(768, 128, 53)}
 
 
 def div_scale(s0: Array, s1: Array, s2: Array) -> tuple[Array, Mask]:
@@ -163,30 +198,34 @@ def div_scale(s0: Array, s1: Array, s2: Array) -> tuple[Array, Mask]:
     underflows.
     """
     s0, s1, s2 = (np.array(x) for x in np.broadcast_arrays(s0, s1, s2))
-    is_f32 = s0.dtype == np.float32
-    far, scale, tiny = (96, 64, 23) if is_f32 else (768, 128, 53)
-    one = s0.dtype.type(1)
-    up = np.ldexp(s0, scale)
-    down = np.ldexp(s0, -scale)
-    inverse_is_small = _is_subnormal(one / s1)
+    limits = _DIVISION_LIMITS[s0.itemsize]
+    up = np.ldexp(s0, limits.scale)
+    down = np.ldexp(s0, -limits.scale)
+    inverse_is_small = _is_subnormal(s0.dtype.type(1) / s1)
     quotient_is_small = _is_subnormal(s2 / s1)
-    both_are_small = inverse_is_small & quotient_is_small
     is_denominator = s0 == s1
-    is_far = _exponent(s2) - _exponent(s1) >= far
-    # The first condition that holds decides; the flag says whether to scale the quotient back.
-    cases: list[tuple[Mask, Array, bool]] = [
-        ((s1 == 0) | (s2 == 0), np.full_like(s0, np.nan), False),
-        (is_far, np.where(is_denominator, up, s0), True),
-        (_is_subnormal(s1), up, False),
-        (both_are_small, np.where(is_denominator, down, s0), True),
-        (inverse_is_small, down, False),
-        (quotient_is_small, np.where(s0 == s2, up, s0), True),
-        (_exponent(s2) <= tiny, up, False),
+    # The first condition that holds decides.
+    conditions = [
+        (s1 == 0) | (s2 == 0),
+        _exponent(s2) - _exponent(s1) >= limits.far,
+        _is_subnormal(s1),
+        inverse_is_small & quotient_is_small,
+        inverse_is_small,
+        quotient_is_small,
+        _exponent(s2) <= limits.tiny,
     ]
-    conditions = [condition for condition, _, _ in cases]
-    result = np.select(conditions, [value for _, value, _ in cases], s0)
-    flags = [np.array(flag) for _, _, flag in cases]
-    return result, np.select(conditions, flags, False)
+    values = [
+        np.full_like(s0, np.nan),
+        np.where(is_denominator, up, s0),
+        up,
+        np.where(is_denominator, down, s0),
+        down,
+        np.where(s0 == s2, up, s0),
+        up,
+    ]
+    # Under the same conditions: whether the quotient must be scaled back.
+    flags = [np.array(flag) for flag in (False, True, False, True, False, True, False)]
+    return np.select(conditions, values, s0), np.select(conditions, flags, False)
 
 
 def div_fmas_f32(a: Array, b: Array, c: Array, is_scaled: Mask) -> Array:
@@ -194,9 +233,10 @@ def div_fmas_f32(a: Array, b: Array, c: Array, is_scaled: Mask) -> Array:
     a, b, c, is_scaled = np.broadcast_arrays(a, b, c, is_scaled)
     if not is_scaled.any():
         return fma_f32(a, b, c)
-    odd = add_to_odd(np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64))
+    # A power of two changes no bit of the mantissa, so the result is rounded once.
     factor = np.where(_exponent(np.array(c)) > 127, 2.0**64, 2.0**-64)
-    return np.where(is_scaled, (odd * factor).astype(np.float32), fma_f32(a, b, c))
+    scaled = (_sum_to_odd(a, b, c) * factor).astype(np.float32)
+    return np.where(is_scaled, scaled, fma_f32(a, b, c))
 
 
 def div_fmas_f64(a: Array, b: Array, c: Array, is_scaled: Mask) -> Array:
@@ -205,8 +245,11 @@ def div_fmas_f64(a: Array, b: Array, c: Array, is_scaled: Mask) -> Array:
     result = fma_f64(a, b, c)
     exponents = np.where(_exponent(np.array(c)) > 1023, 128, -128)
     for place in map(tuple, np.argwhere(is_scaled)):
-        x, y, z = (float(number[place]) for number in (a, b, c))
-        result[place] = scaled_fma(x, y, z, int(exponents[place]))
+        exponent = int(exponents[place])
+        x = float(a[place])
+        y = float(b[place])
+        z = float(c[place])
+        result[place] = scaled_fma(x, y, z, exponent)
     return result
 
 
@@ -214,18 +257,21 @@ def div_fixup(quotient: Array, s1: Array, s2: Array) -> Array:
     """Return the quotient s2 / s1 with the NaNs, infinities and zeros that an iteration misses."""
     quotient, s1, s2 = (np.array(x) for x in np.broadcast_arrays(quotient, s1, s2))
     kind = quotient.dtype.type
-    sign = np.where(np.signbit(s1) ^ np.signbit(s2), kind(-1), kind(1))
+    is_negative = np.signbit(s1) ^ np.signbit(s2)
+    sign = np.where(is_negative, kind(-1), kind(1))
     infinite1 = np.isinf(s1)
     infinite2 = np.isinf(s2)
+    both_zero = (s1 == 0) & (s2 == 0)
+    distance = _exponent(s2) - _exponent(s1)
     # 0/0 and inf/inf make the NaN whose sign is set, as the manual has it.
     invalid = np.copysign(kind(np.nan), kind(-1))
     conditions = [
         np.isnan(s2),
         np.isnan(s1),
-        ((s1 == 0) & (s2 == 0)) | (infinite1 & infinite2),
+        both_zero | (infinite1 & infinite2),
         (s1 == 0) | infinite2,
         infinite1 | (s2 == 0),
-        _exponent(s2) - _exponent(s1) < _UNDERFLOW[quotient.itemsize],
+        distance < _UNDERFLOW[quotient.itemsize],
         np.isnan(quotient),  # an iteration that overflowed on the way
     ]
     zero = sign * kind(0)

@@ -25,7 +25,8 @@ class _Format(NamedTuple):
     bias: int  # of the exponent
 
 
-_NAN = 0x80
+_SIGN = 0x80
+_NAN = 0x80  # instead of a negative zero
 _FORMATS = {"fp8": _Format(3, 8), "bf8": _Format(2, 16)}
 
 
@@ -36,17 +37,20 @@ def values_of(kind: str) -> Floats:
     octet = np.arange(256)
     exponent = (octet & 0x7F) >> mantissa_bits
     mantissa = octet & ((1 << mantissa_bits) - 1)
-    units = np.where(exponent == 0, mantissa, mantissa | 1 << mantissa_bits)
-    size = np.ldexp(
-        units.astype(np.float32), np.maximum(exponent, 1) - bias - mantissa_bits
-    )
-    signed = np.where(octet & 0x80, -size, size)
-    return np.where(octet == _NAN, np.float32(np.nan), signed).astype(np.float32)
+    # A normal number has a leading 1, which is not stored. A denormal has the exponent 1.
+    leading = 1 << mantissa_bits
+    units = np.where(exponent == 0, mantissa, mantissa | leading)
+    unit_exponent = np.maximum(exponent, 1) - bias - mantissa_bits
+    size = np.ldexp(units.astype(np.float32), unit_exponent)
+    signed = np.where(octet & _SIGN, -size, size)
+    values = np.where(octet == _NAN, np.float32(np.nan), signed)
+    return values.astype(np.float32)
 
 
 def from_bytes(octets: npt.ArrayLike, kind: str) -> Floats:
     """Return bytes as f32."""
-    return values_of(kind)[np.asarray(octets).astype(np.intp)]
+    index = np.asarray(octets).astype(np.intp)
+    return values_of(kind)[index]
 
 
 def to_bytes(value: npt.ArrayLike, kind: str) -> Words:
@@ -67,14 +71,19 @@ def _encoded(
     value: npt.ArrayLike, kind: str, rounded: Callable[[Array], Array]
 ) -> Words:
     mantissa_bits, bias = _FORMATS[kind]
+    """Return f32 as bytes. `rounded` makes integers of numbers >= 0 in units of the last bit."""
     value = np.asarray(value, np.float32)
-    size = np.where(np.isfinite(value), np.abs(value), np.float32(0)).astype(np.float64)
-    exponent = np.maximum(np.where(size > 0, np.frexp(size)[1] - 1, -bias), 1 - bias)
+    is_finite = np.isfinite(value)
+    size = np.where(is_finite, np.abs(value), np.float32(0)).astype(np.float64)
+    exponent = np.where(size > 0, np.frexp(size)[1] - 1, -bias)
+    # Smaller numbers are denormals, which share the least exponent.
+    exponent = np.maximum(exponent, 1 - bias)
     units = rounded(np.ldexp(size, mantissa_bits - exponent)).astype(np.int64)
     # A mantissa that became too long carries into the exponent by itself.
     octet = ((exponent + bias - 1) << mantissa_bits) + units
-    is_beyond = ~np.isfinite(value) | (octet > 0x7F)
-    octet = np.where(np.signbit(value) & (octet != 0), octet | 0x80, octet)
+    is_beyond = ~is_finite | (octet > 0x7F)
+    is_negative = np.signbit(value) & (octet != 0)
+    octet = np.where(is_negative, octet | _SIGN, octet)
     return np.where(is_beyond, _NAN, octet).astype(np.uint32)
 
 
@@ -82,6 +91,8 @@ def to_xf32(value: npt.ArrayLike) -> Floats:
     """Return f32 with the mantissa rounded to 10 bits, to nearest even."""
     value = np.asarray(value, np.float32)
     bits = value.view(np.uint32)
-    rest = np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-    rounded = ((bits + rest) & ~np.uint32(0x1FFF)).view(np.float32)
+    # Of 23 bits, 13 are cut off. Half of the last bit is added, less 1 where that bit is even.
+    last_bit = (bits >> np.uint32(13)) & np.uint32(1)
+    nearest = bits + (np.uint32(0xFFF) + last_bit)
+    rounded = (nearest & ~np.uint32(0x1FFF)).view(np.float32)
     return np.where(np.isfinite(value), rounded, value).astype(np.float32)

@@ -41,18 +41,21 @@ def bind_dot(instruction: Instruction) -> Run | None:
     count, accumulates, total, element, bits, is_flushed = match.groups()
     if int(count) * int(bits) > 32:
         return None
-    halves = [_halves(instruction, n) for n in range(2)] if count == "2" else None
-    low = flags_of(instruction.modifiers, "neg_lo", 3)
-    sign = np.float32(-1 if low[2] else 1)
-    kinds = ["ui"[low[n]] if element == "iu" else element for n in range(2)]
+    has_halves = count == "2"
+    halves = [_halves(instruction, n) for n in range(2)] if has_halves else []
+    negated = flags_of(instruction.modifiers, "neg_lo", 3)
+    sign = np.float32(-1 if negated[2] else 1)
+    # For `iu` the flag says whether an operand has signs.
+    kinds = [element] * 2
+    if element == "iu":
+        kinds = ["i" if is_signed else "u" for is_signed in negated[:2]]
 
     def exact(a: Array, b: Array, c: Array) -> Array:
-        pairs = zip((a, b), kinds, strict=True)
-        factors = [_parts(x, kind, int(bits)) for x, kind in pairs]
+        factors = [_parts(a, kinds[0], int(bits)), _parts(b, kinds[1], int(bits))]
         if is_flushed:
             factors = [[_flushed_f64(x, "f16") for x in parts] for parts in factors]
             c = _flushed_f64(c, "f32")
-        if halves:
+        if has_halves:
             factors = [_chosen(f, *h) for f, h in zip(factors, halves, strict=True)]
         products: Array = np.zeros((), np.int64)  # so that products of -0 add up to +0
         for x, y in zip(*factors, strict=True):
@@ -64,7 +67,8 @@ def bind_dot(instruction: Instruction) -> Run | None:
         result = np.asarray(exact(a, b, wide)).astype(NUMPY[total])
         return flushed(result) if is_flushed else result
 
-    signature = f"{total} = u32 u32" + ("; result" if accumulates else f" {total}")
+    summand = "; result" if accumulates else f" {total}"
+    signature = f"{total} = u32 u32{summand}"
     row = operation(signature, rounded, wide=exact, is_approximate=total == "f32")
     plain = _with_constants(without(instruction, *_CHOICES), element)
     return bind_vector(plain, row)
@@ -72,23 +76,29 @@ def bind_dot(instruction: Instruction) -> Run | None:
 
 def _flushed_f64(value: Array, kind: str) -> Array:
     """Return numbers of type `kind` in f64, with denormals of that type made 0."""
-    return flushed(np.asarray(value).astype(NUMPY[kind])).astype(np.float64)
+    narrow = np.asarray(value).astype(NUMPY[kind])
+    return flushed(narrow).astype(np.float64)
 
 
 def _parts(value: Array, element: str, bits: int) -> list[Array]:
     """Return the numbers in a register, the lowest first, in f64 or int64."""
     word = np.asarray(value).astype(np.uint32)
     if element == "bf":
+        # A bf16 is the upper half of an f32.
         upper = [word << np.uint32(16), word & np.uint32(0xFFFF0000)]
-        return [
-            np.ascontiguousarray(x).view(np.float32).astype(np.float64) for x in upper
-        ]
+        floats = [np.ascontiguousarray(x).view(np.float32) for x in upper]
+        return [number.astype(np.float64) for number in floats]
     if element == "f":
         halves = [(word >> np.uint32(16 * n)).astype(np.uint16) for n in range(2)]
         return [half.view(np.float16).astype(np.float64) for half in halves]
-    left = [np.uint32(32 - bits - start) for start in range(0, 32, bits)]
     kind = NUMPY[f"{element}32"]
-    return [((word << n).view(kind) >> kind(32 - bits)).astype(np.int64) for n in left]
+    unused = 32 - bits
+    parts = []
+    for start in range(0, 32, bits):
+        # To the top of the register and down again, which extends the sign of `i`.
+        top = (word << np.uint32(unused - start)).view(kind)
+        parts.append((top >> kind(unused)).astype(np.int64))
+    return parts
 
 
 class _FactorHalf(NamedTuple):
@@ -103,20 +113,22 @@ class _FactorHalf(NamedTuple):
 
 def _halves(instruction: Instruction, position: int) -> tuple[_FactorHalf, _FactorHalf]:
     """Return the factors that one operand gives to the lower and the upper product."""
-    low, negative, negative_high = (
-        flags_of(instruction.modifiers, name, 3)[position]
-        for name in ("op_sel", "neg_lo", "neg_hi")
-    )
-    usual = "op_sel_hi" not in instruction.modifiers
-    high = usual or flags_of(instruction.modifiers, "op_sel_hi", 3)[position]
-    return _FactorHalf(low, negative), _FactorHalf(high, negative_high)
+
+    def flag(name: str) -> bool:
+        return flags_of(instruction.modifiers, name, 3)[position]
+
+    # By default the lower product takes the lower halves, and the upper one the upper halves.
+    high = "op_sel_hi" not in instruction.modifiers or flag("op_sel_hi")
+    lower = _FactorHalf(flag("op_sel"), flag("neg_lo"))
+    return lower, _FactorHalf(high, flag("neg_hi"))
 
 
 def _chosen(parts: list[Array], *halves: _FactorHalf) -> list[Array]:
-    return [
-        -parts[is_high] if is_negative else parts[is_high]
-        for is_high, is_negative in halves
-    ]
+    chosen = []
+    for half in halves:
+        part = parts[half.is_high]
+        chosen.append(-part if half.is_negative else part)
+    return chosen
 
 
 def _with_constants(instruction: Instruction, element: str) -> Instruction:

@@ -28,16 +28,20 @@ def count_segments(index: Array, active: Array | None, size: int, segment: int) 
         size: bytes of each lane, at most `segment`.
         segment: bytes of a segment.
     """
-    counts = [
-        kind.waves * _count_wave(kind.offsets.tobytes(), size, segment)
-        for kind in alike(index, active, segment)
-    ]
-    return sum(counts) if counts else _count(index, active, size, segment)
+    kinds = list(alike(index, active, segment))
+    if not kinds:
+        return _count(index, active, size, segment)
+    total = 0
+    for kind in kinds:
+        pattern = kind.offsets.tobytes()
+        total += kind.waves * _count_wave(pattern, size, segment)
+    return total
 
 
 @lru_cache(maxsize=4096)
 def _count_wave(index: bytes, size: int, segment: int) -> int:
-    return _count(np.frombuffer(index, np.int64)[None, :], None, size, segment)
+    offsets = np.frombuffer(index, np.int64)
+    return _count(offsets[np.newaxis, :], None, size, segment)
 
 
 def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
@@ -46,12 +50,17 @@ def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
     if active is not None:
         first = np.where(active, first, _NONE)
         last = np.where(active, last, _NONE)
-    touched = first if (first == last).all() else np.concatenate([first, last], axis=1)
-    if (touched[:, 1:] < touched[:, :-1]).any():
+    touched = first
+    if not np.array_equal(first, last):
+        touched = np.concatenate([first, last], axis=1)
+    # Most accesses are in order already.
+    is_descending = touched[:, 1:] < touched[:, :-1]
+    if is_descending.any():
         touched = np.sort(touched, axis=1)
     is_first = np.ones(touched.shape, np.bool_)
     is_first[:, 1:] = touched[:, 1:] != touched[:, :-1]
-    return int(np.count_nonzero(is_first & (touched != _NONE)))
+    is_segment = touched != _NONE
+    return int(np.count_nonzero(is_first & is_segment))
 
 
 def least_segments(lanes: Array, size: int, segment: int) -> int:
@@ -59,15 +68,16 @@ def least_segments(lanes: Array, size: int, segment: int) -> int:
 
     `lanes` is int [wave], the number of active lanes, which share no bytes.
     """
-    return int((-(-lanes * size // segment)).sum())
+    rounded_up = -(-lanes * size // segment)
+    return int(rounded_up.sum())
 
 
 class Touched:
     """The segments of memory that a launch touched at all, and must move at least once."""
 
     def __init__(self, segment: int) -> None:
-        self.segment = segment
-        self._flags = np.zeros(0, np.bool_)
+        self.segment = segment  # bytes
+        self._flags = np.zeros(0, np.bool_)  # [segment], as far as any was touched
 
     def add(self, index: Array, size: int) -> None:
         """Add accesses of `size` bytes at the offsets `index` (int [n])."""
@@ -76,11 +86,12 @@ class Touched:
         first = index // self.segment
         last = (index + (size - 1)) // self.segment
         needed = int(last.max()) + 1
-        if needed > len(self._flags):
-            more = np.zeros(
-                max(needed, 2 * len(self._flags)) - len(self._flags), np.bool_
-            )
-            self._flags = np.concatenate([self._flags, more])
+        present = len(self._flags)
+        if needed > present:
+            # At least twice as many, so that few launches copy the flags often.
+            grown = np.zeros(max(needed, 2 * present), np.bool_)
+            grown[:present] = self._flags
+            self._flags = grown
         self._flags[first] = True
         over = last != first
         self._flags[last[over]] = True
