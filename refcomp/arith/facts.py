@@ -1,14 +1,19 @@
-"""What is known at a place in the program: ranges of variables, and conditions that hold.
+"""Facts that hold at one place of a program: ranges of variables, and conditions.
 
-Facts are immutable; `bind`, `nonnegative`, `assume`, `let` and `define` return extended ones, and
-all that stem from one `Facts()` share a table of expressions and so must be used for one function.
+Facts are immutable: `bind`, `nonnegative`, `assume`, `let` and `define` return extended ones. All
+facts that stem from one `Facts()` share a table of expressions, so use them for one function only.
 
 The rule on overflow: **i64 index arithmetic of in-range values does not overflow.** It is applied
-where, and only where, an i64 sum is made of variables declared by `bind` or `nonnegative` (and of
-constants, quotients, minima and conversions of these), has a side without a known bound, and
-multiplies by constants below 2^32 only (larger ones are made for wrapping: hashes, generators).
-Sums with two known bounds are exact if these fit, in every integer type; all others wrap, and
-only rules that hold modulo 2^bits are applied to them. Facts never speak of memory, as it may
+to a sum if and only if the following hold.
+
+- The sum is of i64.
+- It is made of variables that `bind` or `nonnegative` declared, constants, and quotients, minima
+  and conversions of these.
+- One side of its interval has no known bound.
+- It multiplies by constants below 2^32 only. Larger ones are made for wrapping, as in hashes.
+
+A sum with two known bounds is exact if both fit, in every integer type. All other sums wrap, and
+only rules that hold modulo 2^bits are applied to them. No fact is about memory, since memory may
 change between two reads.
 """
 
@@ -23,7 +28,7 @@ from refcomp.arith.interval import Interval
 from refcomp.arith.linear import Key, Sum, SumTable, direction, is_summable
 from refcomp.arith.modular import Modular
 from refcomp.arith.simplify.engine import Simplifier
-from refcomp.foundation.dtype import I64, DType
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import (
     EQ,
     LE,
@@ -38,42 +43,47 @@ from refcomp.ir.expr import (
     Var,
 )
 
-_MOST_CONJUNCTS = 64  # of one condition; the rest is not used
-_MOST_ASSUMED = 24  # latest inequalities that proofs may subtract
+_MAX_CONJUNCTS = 64  # of one condition; the others are ignored
+_MAX_ASSUMED = 24  # inequalities that a proof may subtract: the latest ones
 
 
 class Facts:
-    """Facts that hold at one place. See the module docstring."""
+    """Facts that hold at one place (see the module docstring)."""
 
     def __init__(self) -> None:
         self.table = SumTable()
-        self.lower: dict[int, Sum] = {}
+        self.lower: dict[int, Sum] = {}  # serial number of a variable -> symbolic bound
         self.upper: dict[int, Sum] = {}
-        self.assumed: tuple[Sum, ...] = ()
-        self.truths: dict[int, bool] = {}
-        self.values: dict[int, Expr] = {}
+        self.assumed: tuple[Sum, ...] = ()  # sums that are >= 0, the latest first
+        self.truths: dict[int, bool] = {}  # id of a condition -> its truth
+        self.values: dict[int, Expr] = {}  # id of a variable -> what replaces it
+        # See the fields of `Bounds` for the next four.
         self._ranges: dict[int, Interval] = {}
         self._indices: frozenset[int] = frozenset()
         self._known: dict[Key, Interval] = {}
         self._residues: dict[Key, Modular] = {}
-        self._extended: dict[tuple[object, ...], Facts] = {}
+        self._extended: dict[tuple[object, ...], Facts] = {}  # see `_extended_once`
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Intervals and remainders under these facts."""
+        """The intervals and congruences of expressions under these facts."""
         return Bounds(
-            self.table, self._ranges, self._indices, self._known, self._residues
+            table=self.table,
+            ranges=self._ranges,
+            indices=self._indices,
+            known=self._known,
+            residues=self._residues,
         )
 
     @cached_property
     def simplifier(self) -> Simplifier:
-        """Simplifies under these facts."""
+        """The simplifier of expressions under these facts."""
         return Simplifier(self)
 
     def bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
-        """`var`, of an integer type, is a loop variable in [minimum, minimum + extent).
+        """Return facts in a loop whose variable `var` lies in [minimum, minimum + extent).
 
-        As the loop's body is entered, the extent is at least 1.
+        They imply that the extent is at least 1, since the loop's body is entered.
         """
         self.table.declare(var, LOOP_RANK)
         low = self.simplifier.representative(minimum)
@@ -82,16 +92,16 @@ class Facts:
 
     def _bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
         facts = self._in_range(var, minimum, extent, is_index=True)
-        return facts._with_least(self._symbolic(extent), 1)
+        return facts._at_least(self._symbolic(extent), 1)
 
     def nonnegative(self, var: Var) -> Facts:
-        """`var`, of an integer type, is a shape symbol, and so at least 0."""
+        """Return facts where `var`, of an integer type, is a shape symbol, and so at least 0."""
         self.table.declare(var, SYMBOL_RANK)
         high = None if var.dtype == I64 else var.dtype.max_value
         return self._with_range(var, Interval(0, high), is_index=True)
 
     def let(self, var: Var, value: Expr) -> Facts:
-        """`var` is bound to `value`, and stays in the program."""
+        """Return facts where `var` has a value, and stays in the program."""
         value = self.simplifier.representative(value)
         if not is_summable(var.dtype):
             return self
@@ -99,13 +109,16 @@ class Facts:
         return self._in_range(var, value, self.table.constant(1, var.dtype), is_index)
 
     def define(self, var: Var, value: Expr) -> Facts:
-        """`var` is written as `value` from now on; `value` must read no memory that may change."""
+        """Return facts where `value` replaces `var`; it must not read memory that may change."""
         facts = self._copy()
         facts.values[id(self.table.intern(var))] = self.simplifier.representative(value)
         return facts
 
     def assume(self, condition: Expr) -> Facts:
-        """`condition`, a bool, holds. Vectors and what is read from memory are not used."""
+        """Return facts where the bool `condition` holds.
+
+        Conjuncts that are vectors or read memory are ignored.
+        """
         return self._extended_once(
             Facts._assume, self.simplifier.representative(condition)
         )
@@ -117,17 +130,21 @@ class Facts:
         return facts
 
     def _extended_once(self, extend: Callable[..., Facts], *args: Expr) -> Facts:
-        """`extend(self, *args)`, the same object for the same representatives: who looks at one
-        place from several loops around it finds there what was proved before."""
+        """Return `extend(self, *args)`, the same object for the same representatives.
+
+        A pass may reach one place from several loops around it. It finds there what was proved
+        before.
+        """
         key = (extend, *map(id, args))
         if key not in self._extended:
             self._extended[key] = extend(self, *args)
         return self._extended[key]
 
     def _conjuncts(self, condition: Expr) -> list[tuple[Expr, bool]]:
+        """Return conditions and truths that hold together if and only if `condition` holds."""
         found: list[tuple[Expr, bool]] = []
         stack = [(condition, True)]
-        while stack and len(found) < _MOST_CONJUNCTS:
+        while stack and len(found) < _MAX_CONJUNCTS:
             item, truth = stack.pop()
             if isinstance(item, Not):
                 stack.append((item.a, not truth))
@@ -146,57 +163,56 @@ class Facts:
         facts.truths[id(negated)] = not truth
         if not truth:
             condition = negated
-        if not isinstance(condition, LT | LE | EQ | NE) or not is_summable(
-            condition.a.dtype
-        ):
+        if not isinstance(condition, LT | LE | EQ | NE):
+            return facts
+        if not is_summable(condition.a.dtype):
             return facts
         a = self._symbolic(condition.a)
         b = self._symbolic(condition.b)
         if a is None or b is None:
             return facts
-        return facts._assume_difference(condition, b.plus(a, -1))
+        return facts._assume_comparison(condition, b.plus(a, -1))
 
-    def _assume_difference(
+    def _assume_comparison(
         self, condition: LT | LE | EQ | NE, difference: Sum
     ) -> Facts:
-        """A comparison of exact sides, of which `difference` is the right less the left."""
+        """Return facts where a comparison holds whose right less its left side is `difference`."""
         if isinstance(condition, LT):
-            return self._with_least(difference, 1)
+            return self._at_least(difference, 1)
         if isinstance(condition, LE):
-            return self._with_least(difference, 0)
-        if isinstance(condition, NE):
-            return self._with_unequal(difference)
-        facts = self._with_least(difference, 0)._with_least(difference.scale(-1), 0)
-        return facts._with_residue(condition.a, condition.b)
-
-    def _with_unequal(self, difference: Sum) -> Facts:
+            return self._at_least(difference, 0)
+        if isinstance(condition, EQ):
+            facts = self._at_least(difference, 0)._at_least(difference.scale(-1), 0)
+            return facts._with_residue(condition.a, condition.b)
+        # An interval has no holes, so `!=` is of use only at one of its ends.
         interval = self.bounds.interval_of_sum(difference)
         if interval.low == 0:
-            return self._with_least(difference, 1)
-        return self._with_least(difference.scale(-1), 1) if interval.high == 0 else self
+            return self._at_least(difference, 1)
+        if interval.high == 0:
+            return self._at_least(difference.scale(-1), 1)
+        return self
 
     def _with_residue(self, a: Expr, b: Expr) -> Facts:
-        """x mod c == r."""
-        if not (
-            isinstance(a, FloorMod)
-            and isinstance(a.b, IntImm)
-            and isinstance(b, IntImm)
-        ):
+        """Return facts where a == b, used if that says x mod c == r."""
+        if not isinstance(a, FloorMod) or not isinstance(b, IntImm):
             return self
+        modulus = a.b
         total = self._symbolic(a.a)
-        if total is None or a.b.value == 0 or total.is_const:
+        if not isinstance(modulus, IntImm) or modulus.value == 0:
+            return self
+        if total is None or total.is_const:
             return self
         key, factor = direction(total)
+        # The key stands for total / factor. Congruences can be divided by 1 and -1 only.
         if abs(factor) != 1:
             return self
+        residue = Modular(abs(modulus.value), b.value - total.const)
         facts = self._copy()
-        facts._residues[key] = Modular(abs(a.b.value), b.value - total.const).scale(
-            factor
-        )
+        facts._residues[key] = residue.scale(factor)
         return facts
 
-    def _with_least(self, total: Sum | None, least: int) -> Facts:
-        """`total`, over the integers, is at least `least`."""
+    def _at_least(self, total: Sum | None, least: int) -> Facts:
+        """Return facts where `total`, over the unbounded integers, is at least `least`."""
         if total is None or total.is_const:
             return self
         total = total.shift(-least)
@@ -208,23 +224,27 @@ class Facts:
             bound = Interval(None, total.const // -factor)
         facts._known[key] = self._known.get(key, Interval()).intersect(bound)
         if len(total.terms) > 1:
-            facts.assumed = (total, *self.assumed)[:_MOST_ASSUMED]
+            facts.assumed = (total, *self.assumed)[:_MAX_ASSUMED]
+            return facts
         return facts._with_positive_factors(total)
 
     def _with_positive_factors(self, total: Sum) -> Facts:
-        """A product of factors that are not negative is positive only if each is."""
-        ((monomial, k),) = total.terms.items() if len(total.terms) == 1 else (((), 0),)
+        """Return facts that follow from total >= 0, a sum of one term.
+
+        A product of factors that are not negative is positive only if each factor is.
+        """
+        ((monomial, k),) = total.terms.items()
         if k <= 0 or total.const >= 0 or len(monomial) < 2:
             return self
         factors = [self.table.expr(atom) for atom in monomial]
         facts = self
         if all(self.bounds.interval(factor).is_at_least(0) for factor in factors):
             for factor in factors:
-                facts = facts._with_least(self._symbolic(factor), 1)
+                facts = facts._at_least(self._symbolic(factor), 1)
         return facts
 
     def _symbolic(self, expr: Expr) -> Sum | None:
-        """The exact Sum of a simplified expression, if it reads no memory."""
+        """Return the exact Sum of a simplified expression; None if it reads memory."""
         if self.table.reads_memory(expr):
             return None
         return self.bounds.exact_sum(expr)
@@ -239,7 +259,11 @@ class Facts:
         if last is not None:
             exact_high = self.bounds.interval_of_sum(last).high
             values = values.intersect(Interval(None, exact_high))
-        facts = self._with_range(var, _within(values, var.dtype, is_index), is_index)
+        if is_index and var.dtype == I64:
+            values = _without_limits_of_i64(values)
+        else:
+            values = range_of_dtype(var.dtype).intersect(values)
+        facts = self._with_range(var, values, is_index)
         serial = self.table.serial(self.table.intern(var))
         if low is not None and not low.is_const:
             facts.lower[serial] = low
@@ -257,15 +281,13 @@ class Facts:
 
     def _copy(self) -> Facts:
         facts = Facts.__new__(Facts)
-        facts.table, facts.assumed, facts._indices = (
-            self.table,
-            self.assumed,
-            self._indices,
-        )
+        facts.table = self.table
+        facts.assumed = self.assumed
         facts.lower = dict(self.lower)
         facts.upper = dict(self.upper)
         facts.truths = dict(self.truths)
         facts.values = dict(self.values)
+        facts._indices = self._indices
         facts._ranges = dict(self._ranges)
         facts._known = dict(self._known)
         facts._residues = dict(self._residues)
@@ -273,17 +295,14 @@ class Facts:
         return facts
 
 
-def _within(values: Interval, dtype: DType, is_index: bool) -> Interval:
-    """The interval cut to `dtype`; an end of i64 itself says nothing, and is no bound."""
-    full = range_of_dtype(dtype)
-    if not (is_index and dtype == I64):
-        return full.intersect(values)
-    low = (
-        values.low if values.low is not None and values.low > dtype.min_value else None
-    )
-    high = (
-        values.high
-        if values.high is not None and values.high < dtype.max_value
-        else None
-    )
+def _without_limits_of_i64(values: Interval) -> Interval:
+    """Return `values` without ends that i64 implies.
+
+    The rule on overflow applies only to a side without a bound, and such ends know nothing.
+    """
+    low, high = values.low, values.high
+    if low is not None and low <= I64.min_value:
+        low = None
+    if high is not None and high >= I64.max_value:
+        high = None
     return Interval(low, high)

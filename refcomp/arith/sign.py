@@ -1,19 +1,19 @@
-"""Whether a Sum is never negative: the one question behind every proof about integers.
+"""Proofs that a Sum is never negative, to which all proofs about integers are reduced.
 
 An atom with a symbolic bound is replaced by that bound, in the direction that makes the Sum no
-greater, innermost loops first; what is left is decided by its interval:
+greater, innermost loops first. The interval of the result decides:
 
     j in [0, 4), i in [0, n // 4):   n - 1 - (i * 4 + j) >= n - 4 - i * 4 >= n - n // 4 * 4 >= 0
 
-Assumed conditions are subtracted where they share a term. The search is bounded by a budget, so
-that an answer of False means "not proved". Reasoning is over the integers: callers pass Sums
-whose atoms stand for their values, and every bound used here is checked to be exact.
+Assumed inequalities are subtracted if they share a term with the Sum. A budget of steps limits the
+search, so that False means "not proved". Reasoning is over the unbounded integers: the atoms of
+Sums stand for their values, and each bound that is used here is checked to be exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from refcomp.arith.bounds import Bounds
 from refcomp.arith.intern import LOOP_RANK
@@ -29,12 +29,12 @@ from refcomp.ir.expr import (
     Select,
 )
 
-_MOST_DEPTH = 2  # assumptions subtracted and cases distinguished, one inside another
-_MOST_TERMS = 24  # longer sums are decided by their interval alone
+_MAX_DEPTH = 2  # nested subtractions of assumptions and distinctions of cases
+_MAX_TERMS = 24  # longer sums are decided by their interval alone
 
 
 class Known(Protocol):
-    """What a search reads of `Facts`."""
+    """The attributes of `Facts` that a search reads."""
 
     @property
     def table(self) -> SumTable: ...
@@ -48,54 +48,68 @@ class Known(Protocol):
     def assumed(self) -> tuple[Sum, ...]: ...
 
 
-Make = Callable[[type[Any], Expr, Expr], Expr]
+Make = Callable[[type[Expr], Expr, Expr], Expr]
 
 
 class SignSearch:
-    """One search of at most `budget` steps. `make` builds a simplified binary node."""
+    """One search for a proof.
+
+    Args:
+        known: the facts to use.
+        make: builds a simplified binary node of a class.
+        budget: maximum number of steps, each of which examines or transforms a Sum.
+    """
 
     def __init__(self, known: Known, make: Make, budget: int) -> None:
-        self._known, self._make, self._budget = known, make, budget
-        self._table, self._bounds = known.table, known.bounds
+        self._known = known
+        self._table = known.table
+        self._bounds = known.bounds
+        self._make = make
+        self._budget = budget
 
     def is_nonnegative(self, total: Sum, depth: int = 0) -> bool:
-        """Whether `total` is proved >= 0."""
+        """Return True if `total` is proved to be >= 0."""
         interval = self._bounds.interval_of_sum(total)
         if interval.is_at_least(0):
             return True
-        if (
-            interval.is_at_most(-1)
-            or len(total.terms) > _MOST_TERMS
-            or self._budget <= 0
-        ):
+        if interval.is_at_most(-1) or len(total.terms) > _MAX_TERMS:
+            return False
+        if self._budget <= 0:
             return False
         self._budget -= 1
         return self._by_bounds(total, depth) or self._by_assumptions(total, depth)
 
     def _by_bounds(self, total: Sum, depth: int) -> bool:
-        pivot = self._pivot(total)
+        """Return True if `total` is proved >= 0 with one atom replaced by a bound of it."""
+        atoms = {atom for monomial in total.terms for atom in monomial}
+        bounded = [atom for atom in atoms if self._is_bounded(total, atom)]
+        pivot = max(bounded, key=self._depth, default=None)
         if pivot is None:
             return False
         factor, rest = total.split_factor(pivot)
         sign = self._bounds.interval_of_sum(factor)
-        if not (sign.is_at_least(0) or sign.is_at_most(0)):
+        is_low = sign.is_at_least(0)  # then a lower bound of the pivot is needed
+        if not (is_low or sign.is_at_most(0)):
             return False
-        is_low = sign.is_at_least(0)
         expr = self._table.expr(pivot)
         if isinstance(expr, Min | Max | Select | IfThenElseExpr):
-            return self._by_cases(expr, factor, rest, is_low, depth)
-        scaled = self._scaled(expr, factor, rest, is_low)
+            if depth >= _MAX_DEPTH:
+                return False
+            return self._by_cases(expr, factor, rest, is_low=is_low, depth=depth + 1)
         bounds = self._bounds_of(pivot, is_low)
         candidates = [rest.plus(factor.times(bound)) for bound in bounds]
-        return any(self.is_nonnegative(c, depth) for c in [*candidates, *scaled])
-
-    def _pivot(self, total: Sum) -> int | None:
-        """The atom to replace next: of the innermost loop, and compound before plain."""
-        atoms = {atom for monomial in total.terms for atom in monomial}
-        fitting = [atom for atom in atoms if self._is_bounded(total, atom)]
-        return max(fitting, key=self._depth, default=None)
+        if isinstance(expr, FloorDiv) and isinstance(expr.b, IntImm):
+            divided = self._bounds.exact_sum(expr.a)
+            divisor = expr.b.value
+            if divided is not None and divisor > 0:
+                # For pivot = x // c and c > 0, c * total = c * rest + factor * (c * (x // c)) has
+                # the sign of total. And x - c + 1 <= c * (x // c) <= x needs no division.
+                bound = divided.shift(1 - divisor) if is_low else divided
+                candidates.append(rest.scale(divisor).plus(factor.times(bound)))
+        return any(self.is_nonnegative(candidate, depth) for candidate in candidates)
 
     def _is_bounded(self, total: Sum, atom: int) -> bool:
+        # With a square, the rest of the Sum would not be free of the atom.
         if any(monomial.count(atom) > 1 for monomial in total.terms):
             return False
         expr = self._table.expr(atom)
@@ -104,51 +118,50 @@ class SignSearch:
         return atom in self._known.lower or atom in self._known.upper
 
     def _depth(self, atom: int) -> tuple[int, int, bool, int]:
+        """Return the order in which atoms are replaced, the greatest first.
+
+        An atom of an inner loop comes before those of outer loops, since its bounds may name them.
+        In one loop, compound atoms come before the loop variable.
+        """
         expr = self._table.expr(atom)
         kind, order = self._table.span(expr)[1]
         is_loop = kind == LOOP_RANK
         return is_loop, order if is_loop else 0, atom not in self._known.lower, atom
 
     def _by_cases(
-        self, expr: Any, factor: Sum, rest: Sum, is_low: bool, depth: int
+        self,
+        expr: Min | Max | Select | IfThenElseExpr,
+        factor: Sum,
+        rest: Sum,
+        *,
+        is_low: bool,
+        depth: int,
     ) -> bool:
-        """min(a, b) from above is either operand, from below both must do; max mirrored."""
+        """Return True if factor * expr + rest is proved >= 0 by the operands of `expr`.
+
+        From above, either operand bounds min(a, b); from below, both must do. For max the two are
+        exchanged. A choice may have the value of any of its branches.
+        """
         if isinstance(expr, Min | Max):
-            a, b = expr.a, expr.b
+            sides = (expr.a, expr.b)
             needs_both = isinstance(expr, Min) == is_low
         else:
-            a, b, needs_both = expr.true_value, expr.false_value, True
-        if depth >= _MOST_DEPTH:
-            return False
-        combine = all if needs_both else any
-        sums = (self._bounds.exact_sum(side) for side in (a, b))
+            sides = (expr.true_value, expr.false_value)
+            needs_both = True
+        sums = (self._bounds.exact_sum(side) for side in sides)
         cases = [rest.plus(factor.times(total)) for total in sums if total is not None]
-        if needs_both and len(cases) < 2:
-            return False
-        return combine(self.is_nonnegative(case, depth + 1) for case in cases)
-
-    def _scaled(
-        self, expr: Expr, factor: Sum, rest: Sum, is_low: bool
-    ) -> Iterator[Sum]:
-        """c * total >= c * rest + factor * (the bound of c * (x // c)), without a division."""
-        if (
-            not isinstance(expr, FloorDiv)
-            or not isinstance(expr.b, IntImm)
-            or expr.b.value <= 0
-        ):
-            return
-        divided = self._bounds.exact_sum(expr.a)
-        divisor = expr.b.value
-        if divided is not None:
-            bound = divided.shift(1 - divisor) if is_low else divided
-            yield rest.scale(divisor).plus(factor.times(bound))
+        if not needs_both:
+            return any(self.is_nonnegative(case, depth) for case in cases)
+        return len(cases) == 2 and all(
+            self.is_nonnegative(case, depth) for case in cases
+        )
 
     def _bounds_of(self, atom: int, is_low: bool) -> list[Sum]:
-        """Symbolic bounds of an atom from below or above, the strongest first."""
-        expr = self._table.expr(atom)
+        """Return symbolic bounds of an atom from below or above, the strongest first."""
         found = (self._known.lower if is_low else self._known.upper).get(atom)
         if found is not None:
             return [found]
+        expr = self._table.expr(atom)
         if isinstance(expr, FloorMod):
             return self._bounds_of_remainder(expr, is_low)
         if isinstance(expr, FloorDiv):
@@ -161,16 +174,14 @@ class SignSearch:
             return []
         if is_low:
             return [number(0)]
+        bounds = [divisor.shift(-1)]
         divided = self._bounds.exact_sum(expr.a)
-        is_plain = divided is not None and self._bounds.interval(expr.a).is_at_least(0)
-        return (
-            [divisor.shift(-1), divided]
-            if is_plain and divided
-            else [divisor.shift(-1)]
-        )
+        if divided is not None and self._bounds.interval(expr.a).is_at_least(0):
+            bounds.append(divided)
+        return bounds
 
     def _bounds_of_quotient(self, expr: FloorDiv, is_low: bool) -> list[Sum]:
-        """x // m is monotone in x where m > 0."""
+        # x // m is monotone in x if m > 0, so that a bound of x gives a bound of the quotient.
         divided = self._bounds.exact_sum(expr.a)
         divisor = self._bounds.exact_sum(expr.b)
         if divided is None or divisor is None:
@@ -184,11 +195,13 @@ class SignSearch:
         return [self._table.sum_of(quotient)]
 
     def _extreme(self, total: Sum, is_low: bool) -> Sum | None:
-        """`total` with loop variables replaced by their bounds; None when there are none."""
+        """Return a bound of `total` without loop variables, which their bounds replace.
+
+        Return None if it has no loop variables, or if one of them has no bound.
+        """
         changed = False
         while self._budget > 0:
             atoms = {atom for monomial in total.terms for atom in monomial}
-            ends = self._known.lower if is_low else self._known.upper
             loops = [atom for atom in atoms if atom in self._known.upper]
             pivot = max(loops, key=self._depth, default=None)
             if pivot is None or any(m.count(pivot) > 1 for m in total.terms):
@@ -196,10 +209,10 @@ class SignSearch:
             self._budget -= 1
             factor, rest = total.split_factor(pivot)
             sign = self._bounds.interval_of_sum(factor)
-            if sign.is_at_most(0):
-                ends = self._known.upper if is_low else self._known.lower
-            elif not sign.is_at_least(0):
+            is_falling = sign.is_at_most(0)
+            if not (is_falling or sign.is_at_least(0)):
                 return None
+            ends = self._known.upper if is_falling == is_low else self._known.lower
             if pivot not in ends:
                 return None
             total = rest.plus(factor.times(ends[pivot]))
@@ -207,8 +220,8 @@ class SignSearch:
         return total if changed else None
 
     def _by_assumptions(self, total: Sum, depth: int) -> bool:
-        """total >= 0 follows from assumed >= 0 and total - k * assumed >= 0, for k > 0."""
-        if depth >= _MOST_DEPTH:
+        # total >= 0 follows from assumed >= 0 and total - k * assumed >= 0 for k > 0.
+        if depth >= _MAX_DEPTH:
             return False
         for assumed in self._known.assumed:
             for monomial, k in assumed.terms.items():

@@ -1,12 +1,14 @@
-"""Where in one variable a comparison surely holds: the cuts that divide a loop by its guards.
+"""The range of one variable in which a comparison certainly holds.
+
+Loops with guards are partitioned at the ends of such ranges:
 
 Before:  i * 32 + j < n      with j in [0, 32)
 After:   holds for every j where i < n // 32
 
-What the variable is multiplied by must be known not to change its sign, and may be symbolic. Other
-variables that the answer may not speak of (those of inner loops) are replaced by the end of their
-range at which the condition is hardest to meet. Nothing is said (None) of conditions that read
-memory, that are not linear in the variable, or whose sides may wrap (see `refcomp.arith.facts`).
+The coefficient of the variable may be symbolic, but its sign must be known. Variables that the
+range must not name, such as those of inner loops, are replaced by the end of their own range at
+which the condition is hardest to satisfy. The result is None for conditions that read memory, that
+are not linear in the variable, or whose sides may wrap (see `refcomp.arith.facts`).
 """
 
 from __future__ import annotations
@@ -23,21 +25,24 @@ from refcomp.ir.expr import LE, LT, Expr, FloorDiv, IntImm, Sub, Var
 
 @dataclass(frozen=True, slots=True)
 class HalfOpenRange:
-    """All integers from `low` to before `high`; None: no end on that side. `is_exact`: the
-    condition holds for no other value of the variable."""
+    """The integers in [low, high)."""
 
-    low: Expr | None
+    low: Expr | None  # None: no bound
     high: Expr | None
-    is_exact: bool
+    is_exact: bool  # True if the condition holds for no other value of the variable
 
 
 def solve(
     condition: Expr, var: Var, hidden: Sequence[Var], facts: Facts
 ) -> HalfOpenRange | None:
-    """Values of the i64 `var` for which `condition` holds whatever the `hidden` variables are.
+    """Return values of `var` for which `condition` holds whatever the `hidden` variables are.
 
-    `facts` know the ranges of all of them, and hold where the condition is evaluated; `hidden` are
-    innermost first, so that the range of each may be given in terms of those behind it.
+    Args:
+        condition: a comparison.
+        var: the variable to solve for, of i64.
+        hidden: variables that the result must not name, innermost first: the range of each may
+            name the variables that follow.
+        facts: facts that hold where the condition is evaluated, with the ranges of all variables.
     """
     difference = _difference(condition, facts)
     if difference is None or var.dtype != I64:
@@ -47,19 +52,18 @@ def solve(
         return None
     table = facts.table
     factor, rest = least.split_factor(table.serial(table.intern(var)))
+    # A square, or a division of the variable, is not linear.
     if not (_is_free(factor, var, facts) and _is_free(rest, var, facts)):
         return None
-    return _range(factor, rest, least is difference, facts)
+    return _nonnegative_range(factor, rest, least is difference, facts)
 
 
 def _difference(condition: Expr, facts: Facts) -> Sum | None:
-    """What is at least 0 just where the condition holds."""
+    """Return a Sum that is >= 0 if and only if `condition` holds."""
     known = facts.simplifier.representative(condition)
-    if (
-        not isinstance(known, LT | LE)
-        or known.a.dtype != I64
-        or facts.table.reads_memory(known)
-    ):
+    if not isinstance(known, LT | LE) or known.a.dtype != I64:
+        return None
+    if facts.table.reads_memory(known):
         return None
     a = facts.bounds.exact_sum(known.a)
     b = facts.bounds.exact_sum(known.b)
@@ -69,17 +73,25 @@ def _difference(condition: Expr, facts: Facts) -> Sum | None:
 
 
 def _least(total: Sum, hidden: Sequence[Var], facts: Facts) -> Sum | None:
-    """A lower bound of `total` that speaks of no hidden variable; `total` where it does not."""
+    """Return a lower bound of `total` without hidden variables, `total` itself if it has none."""
     for var in hidden:
         factor, rest = total.split_factor(facts.table.serial(facts.table.intern(var)))
         end = _end(var, factor, facts)
         if end is not None:
             total = rest.plus(end.times(factor))
-    return _without(total, hidden, facts)
+    # Terms in which a hidden variable is part of an atom, such as j // 4, or has no known end.
+    for monomial, k in list(total.terms.items()):
+        term = Sum({monomial: k})
+        if not all(_is_free(term, var, facts) for var in hidden):
+            low = facts.bounds.interval_of_sum(term).low
+            if low is None:
+                return None
+            total = total.plus(term, -1).shift(low)
+    return total
 
 
 def _end(var: Var, factor: Sum, facts: Facts) -> Sum | None:
-    """The end of the variable's range at which its product with `factor` is least."""
+    """Return the end of the range of `var` at which factor * var is least."""
     if factor.is_const and factor.const == 0:
         return None
     sign = facts.bounds.interval_of_sum(factor)
@@ -93,21 +105,7 @@ def _end(var: Var, factor: Sum, facts: Facts) -> Sum | None:
         constant = values.high
     else:
         return None
-    if constant is not None:
-        return number(constant)
-    return symbolic
-
-
-def _without(total: Sum, hidden: Sequence[Var], facts: Facts) -> Sum | None:
-    """`total` with the least value of each term that still speaks of a hidden variable."""
-    for monomial, k in list(total.terms.items()):
-        term = Sum({monomial: k})
-        if not all(_is_free(term, var, facts) for var in hidden):
-            low = facts.bounds.interval_of_sum(term).low
-            if low is None:
-                return None
-            total = total.plus(term, -1).shift(low)
-    return total
+    return symbolic if constant is None else number(constant)
 
 
 def _is_free(total: Sum, var: Var, facts: Facts) -> bool:
@@ -115,20 +113,19 @@ def _is_free(total: Sum, var: Var, facts: Facts) -> bool:
     return all(free_of(facts.table.expr(atom), var) for atom in atoms)
 
 
-def _range(
+def _nonnegative_range(
     factor: Sum, rest: Sum, is_exact: bool, facts: Facts
 ) -> HalfOpenRange | None:
-    """Where factor * variable + rest is at least 0."""
+    """Return the range of a variable in which factor * variable + rest >= 0."""
     sign = facts.bounds.interval_of_sum(factor)
     if sign.is_at_least(1):
-        least = _quotient(rest, factor, facts)
-        return (
-            None
-            if least is None
-            else HalfOpenRange(Sub(IntImm(0, I64), least), None, is_exact)
-        )
+        # variable >= ceil(-rest / factor) = -floor(rest / factor)
+        quotient = _quotient(rest, factor, facts)
+        if quotient is None:
+            return None
+        return HalfOpenRange(Sub(IntImm(0, I64), quotient), None, is_exact)
     if sign.is_at_most(-1):
-        # One past the last: floor(rest / step) + 1.
+        # variable <= floor(rest / step), so that the end is floor(rest / step) + 1.
         step = factor.scale(-1)
         end = _quotient(rest.plus(step), step, facts)
         return None if end is None else HalfOpenRange(None, end, is_exact)
@@ -136,7 +133,7 @@ def _range(
 
 
 def _quotient(total: Sum, divisor: Sum, facts: Facts) -> Expr | None:
-    """The floor of the quotient, None where the dividend may wrap."""
+    """Return the floor of the quotient; None if the dividend may wrap."""
     if not facts.bounds.is_exact(total, I64):
         return None
     return FloorDiv(facts.table.build(total, I64), facts.table.build(divisor, I64))
