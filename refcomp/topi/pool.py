@@ -9,6 +9,7 @@ Reference: ONNX MaxPool and AveragePool with ceil_mode = 0, and GlobalAveragePoo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -269,9 +270,11 @@ def global_avg_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
 
 def global_avg_pool2d_numpy(data: Array, *, layout: str = "NCHW") -> Array:
     axis = first_spatial_axis(layout, "global_avg_pool2d")
+    total = widen(data).sum(axis=(axis, axis + 1), keepdims=True)
+    count = math.prod(data.shape[axis : axis + 2])
+    # Not `mean`, which warns when it divides 0 by 0.
     with np.errstate(invalid="ignore"):
-        mean = widen(data).mean(axis=(axis, axis + 1), keepdims=True)
-    return np.asarray(mean, data.dtype)
+        return np.asarray(total / count, data.dtype)
 
 
 def _windows(

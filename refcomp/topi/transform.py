@@ -52,16 +52,12 @@ def reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:
 def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
     wanted = [data.shape[k] if dim == 0 else dim for k, dim in enumerate(shape)]
     if -1 in wanted and not data.size:
-        # numpy cannot infer -1 from an array without elements. `_quotient` cancels the extents
-        # that 0 keeps, so an extent of 0 leaves the others to divide.
-        whole = list(data.shape)
-        part = 1
-        for dim, extent in zip(shape, wanted, strict=True):
-            if dim == 0 and extent == 0:
-                whole.remove(0)
-            elif dim > 0:
-                part *= dim
-        wanted[wanted.index(-1)] = math.prod(whole) // part
+        # numpy cannot infer -1 from an array without elements. Extents that 0 keeps cancel here,
+        # as symbols do in `_quotient`, so an extent of 0 leaves the others to divide.
+        kept = {k for k, dim in enumerate(shape) if dim == 0}
+        whole = [extent for k, extent in enumerate(data.shape) if k not in kept]
+        part = [dim for dim in shape if dim > 0]
+        wanted[wanted.index(-1)] = math.prod(whole) // math.prod(part)
     return data.reshape(wanted).copy()
 
 

@@ -92,6 +92,15 @@ def test_global_average_over_symbolic_extents() -> None:
     assert_same(moved, images.mean((1, 2), keepdims=True), 1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_global_average_of_nothing_is_nan() -> None:
+    data = np.zeros((1, 2, 0, 3), np.float32)
+    assert np.isnan(run_te(pool.global_avg_pool2d, data)).all()
+    meaning = pool.global_avg_pool2d_numpy(data)
+    assert meaning.shape == (1, 2, 1, 1)
+    assert np.isnan(meaning).all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

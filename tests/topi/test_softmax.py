@@ -25,6 +25,23 @@ def test_large_values_do_not_overflow() -> None:
     assert_same(softmax_numpy(data), expected)
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([np.nan, 1, 2], [np.nan] * 3),
+        ([np.inf, 1, 2], [np.nan] * 3),
+        ([-np.inf, 1, 1], [0, 0.5, 0.5]),
+        ([-np.inf, -np.inf], [np.nan] * 2),
+        ([], []),
+    ],
+)
+def test_softmax_of_nan_infinities_and_nothing(values, expected) -> None:
+    data = np.array([values], np.float32)
+    wanted = np.array([expected], np.float32)
+    assert_same(run_te(softmax, data), wanted)
+    assert_same(softmax_numpy(data), wanted)
+
+
 def test_ill_formed_calls_are_refused() -> None:
     with pytest.raises(UserError, match="axis 2 is out of range for 2 dimensions"):
         softmax(*tensors((2, 3)), axis=2)

@@ -81,6 +81,14 @@ def test_concatenate_and_split_are_their_meanings(n, rest, sizes, data, seed):
         assert_same(meaning, array)
 
 
+@pytest.mark.parametrize("shape", [(0, 0, -1), (0, -1, 6), (-1, 4, 6), (0, -1)])
+def test_reshape_infers_an_extent_of_a_tensor_without_elements(shape) -> None:
+    data = np.zeros((0, 4, 6), np.float32)
+    meaning = transform.reshape_numpy(data, shape=shape)
+    assert meaning.shape == ((0, 24) if shape == (0, -1) else (0, 4, 6))
+    assert_same(run_te(transform.reshape, data, shape=shape), meaning)
+
+
 def test_symbolic_batch_is_kept_by_reshape() -> None:
     n = var("n")
     (data,) = tensors((n, 4, 6))
