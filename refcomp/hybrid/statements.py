@@ -25,7 +25,7 @@ from refcomp.ir.rewrite import buffers_in
 from refcomp.ir.stmt import PARALLEL, Origin
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
-from refcomp.te.tensor import thread_axis
+from refcomp.te.tensor import as_shape, thread_axis
 
 MAX_COPIES = 1024  # of the body of a loop over const_range
 
@@ -169,7 +169,7 @@ class Writer:
             self.source.refuse(
                 node, "an output is made outside of all loops and branches"
             )
-        view = decl_buffer(shape, dtype, name)
+        view = decl_buffer(as_shape(shape), dtype, name)
         self.outputs.append(view)
         return self.builder.buffer_ptr(view)
 

@@ -5,9 +5,9 @@ call_packed, call_extern, call_pure_extern, call_pure_intrin and call_llvm_intri
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from refcomp.foundation.dtype import F32, DType, as_dtype
+from refcomp.foundation.dtype import F32, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_callee
 from refcomp.ir.buffer import AddressOf
@@ -18,38 +18,23 @@ from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.ir.type_rules import type_fault
 from refcomp.ir.view import BufferView
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import DTypeLike, ExprLike, Tensor
 
-# Intrinsics of LLVM that refcomp has under names of its own.
-_SAME = {
-    f"llvm.{name}": name
-    for name in (
-        "sqrt",
-        "floor",
-        "ceil",
-        "trunc",
-        "fma",
-        "copysign",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-    )
-} | {
+# Intrinsics of LLVM -> refcomp's intrinsic with the same meaning, which every target has.
+_SAME_NAMES = "sqrt floor ceil trunc fma copysign exp exp2 log log2 log10 pow sin cos"
+_SAME = {f"llvm.{name}": name for name in _SAME_NAMES.split()} | {
     "llvm.fabs": "abs",
     "llvm.ctpop": "popcount",
-    "llvm.log10": "log10",
-    "llvm.pow": "pow",
     "llvm.rint": "round",
     "llvm.nearbyint": "round",
     "llvm.roundeven": "round",
-    "llvm.sin": "sin",
-    "llvm.cos": "cos",
 }
 _N = TypeVar("_N", bound=Node)
+# What a function can be given: numbers, and buffers.
+CallArgument = ExprLike | BufferView
 
 
-def call_packed(name: str, *args: Any) -> CallPacked:
+def call_packed(name: str, *args: CallArgument) -> CallPacked:
     """Return a statement that calls a registered Python function.
 
     Args:
@@ -81,7 +66,7 @@ def call_packed(name: str, *args: Any) -> CallPacked:
     )
 
 
-def call_extern(dtype: Any, name: str, *args: Any) -> CallExtern:
+def call_extern(dtype: DTypeLike, name: str, *args: CallArgument) -> CallExtern:
     """Return a statement that calls a C function and drops its result.
 
     Args:
@@ -112,7 +97,7 @@ def call_extern(dtype: Any, name: str, *args: Any) -> CallExtern:
     return _checked(CallExtern(checked_callee(name), as_dtype(dtype), passed))
 
 
-def call_pure_extern(dtype: Any, name: str, *args: Any) -> Expr:
+def call_pure_extern(dtype: DTypeLike, name: str, *args: CallArgument) -> Expr:
     """Return the result of a C function of numbers without side effects, as an expression.
 
     Args:
@@ -141,7 +126,7 @@ def call_pure_extern(dtype: Any, name: str, *args: Any) -> Expr:
     return _checked(PureExtern(checked_callee(name), passed, as_dtype(dtype)))
 
 
-def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
+def call_pure_intrin(dtype: DTypeLike, name: str, *args: CallArgument) -> Expr:
     """Return an intrinsic of refcomp as an expression.
 
     Args:
@@ -175,7 +160,7 @@ def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     return _checked(Call(name, tuple(operands), intrinsic.result_dtype(operand)))
 
 
-def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
+def call_llvm_intrin(dtype: DTypeLike, name: str, *args: CallArgument) -> Expr:
     """Return the result of an LLVM intrinsic whose value depends only on its arguments.
 
     Args:
@@ -200,34 +185,29 @@ def call_llvm_intrin(dtype: Any, name: str, *args: Any) -> Expr:
         popcount(x)
     """
     target = as_dtype(dtype)
-    operands = [_number(as_dtype(dtype), a, name) for a in args]
+    operands = []
+    for given in args:
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        operand = _argument(given, name)
+        operands.append(cast(target, operand) if is_number else operand)
     if not str(name).startswith("llvm."):
         raise UserError(
             f"{name!r} is not an intrinsic of LLVM",
             why='their names begin with "llvm."',
             remedy="call C functions with call_pure_extern, refcomp's own with call_pure_intrin",
         )
-    own = _SAME.get(".".join(str(name).split(".")[:-1]))
-    if own in INTRINSICS and operands and all(o.dtype == target for o in operands):
-        is_named = str(name).endswith(
-            f".{target.kind[0].replace('u', 'i')}{target.bits}"
-        )
-        if (
-            is_named
-            and len(operands) == INTRINSICS[own].arity
-            and target.kind != "bfloat"
-        ):
+    stem, _, suffix = str(name).rpartition(".")
+    own = _SAME.get(stem)
+    # LLVM's name of the type: i32 for int32 and uint32, f32 for float32.
+    llvm_type = f"{target.kind[0].replace('u', 'i')}{target.bits}"
+    if own is not None and suffix == llvm_type and target.kind != "bfloat":
+        is_typed = all(operand.dtype == target for operand in operands)
+        if is_typed and len(operands) == INTRINSICS[own].arity:
             return call_pure_intrin(target, own, *operands)
     return _checked(PureExtern(checked_callee(name), tuple(operands), target))
 
 
-def _number(dtype: DType, given: Any, name: str) -> Expr:
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return cast(dtype, as_expr(given))
-    return _argument(given, name)
-
-
-def _argument(given: Any, name: str) -> Expr:
+def _argument(given: CallArgument, name: str) -> Expr:
     if isinstance(given, BufferView):
         return given.data
     if isinstance(given, AddressOf):

@@ -8,7 +8,7 @@ conditions that each call checks (`refcomp.lowering.required_reads`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.arith import Facts, simplify
 from refcomp.arith.attained import Box
@@ -39,7 +39,7 @@ def check_reads(
     waits = False
     listed = list(bodies)
     box = box_of(axes)
-    # The reads of a stencil have indices in common.
+    # The reads of a stencil have indices in common: judge each index of a dimension once.
     checked: set[tuple[int, int, int]] = set()
     for read in certain_reads(listed):
         for dim, index in enumerate(read.indices):
@@ -82,6 +82,7 @@ def widened(box: Box, axes: Iterable[IterVar]) -> Box:
 
 
 def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
+    """Return True for `S[t - 1, ...]` of a placeholder S with as many rows as the compute."""
     match read.indices[0]:
         case Sub(a=row, b=IntImm(value=back)):
             is_earlier = row is rows.var and back > 0
@@ -89,6 +90,7 @@ def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
             is_earlier = row is rows.var and step < 0
         case _:
             return False
+    # A placeholder, without importing its class: operation.py imports this module.
     is_given = not read.tensor.op.inputs and not hasattr(read.tensor.op, "axis")
     return (
         is_earlier
@@ -99,26 +101,25 @@ def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
 
 def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
     """Yield the reads that each iteration executes, whatever its conditions are."""
+    # Shared subtrees are visited once, without recursion: bodies may be deep.
     seen: set[int] = set()
     stack: list[Node] = []
     stack.extend(reversed(list(bodies)))
     while stack:
-        node: Any = stack.pop()
+        node = stack.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
         if isinstance(node, TensorRead):
             yield node
-        stack.extend(
-            (node.condition,) if _is_conditional(node) else reversed(children(node))
-        )
-
-
-def _is_conditional(node: Node) -> bool:
-    """Return True if each iteration evaluates only the condition of `node`."""
-    if isinstance(node, Reduce):
-        return not as_int(node.condition)
-    return isinstance(node, IfThenElseExpr | Select)
+        # Each iteration evaluates the condition of these nodes, but perhaps not their values.
+        match node:
+            case IfThenElseExpr() | Select():
+                stack.append(node.condition)
+            case Reduce() if not as_int(node.condition):
+                stack.append(node.condition)
+            case _:
+                stack.extend(reversed(children(node)))
 
 
 def _refuse(

@@ -12,7 +12,6 @@ from itertools import combinations, permutations
 from typing import Protocol
 
 from refcomp.arith import simplify
-from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr, Var
@@ -23,6 +22,7 @@ _TRIED = (3, 1, 2, 5)
 _Values = tuple[Expr, ...]
 
 
+# A protocol, since reducer.py, which defines CommReducer, imports this module.
 class _Reducer(Protocol):
     @property
     def name(self) -> str: ...
@@ -40,41 +40,28 @@ def check_reducer(reducer: _Reducer) -> None:
     tried = [_values(reducer, k) for k in range(len(_TRIED))]
     neutral = tuple(reducer.identities)
     for x in tried:
-        for given, law in (
-            ((x, neutral), "f(x, identity)"),
-            ((neutral, x), "f(identity, x)"),
-        ):
-            _require(
-                reducer,
-                law,
-                _fold(reducer, *given),
-                x,
-                "the identity must change nothing",
-            )
+        why = "the identity must change nothing"
+        _require(reducer, "f(x, identity)", _fold(reducer, x, neutral), x, why=why)
+        _require(reducer, "f(identity, x)", _fold(reducer, neutral, x), x, why=why)
     for x, y in combinations(tried, 2):
         shown = f"f({_show(x)}, {_show(y)})"
+        found = _fold(reducer, x, y)
         swapped = _fold(reducer, y, x)
-        _require(
-            reducer, shown, _fold(reducer, x, y), swapped, "the order must not matter"
-        )
+        _require(reducer, shown, found, swapped, why="the order must not matter")
     for x, y, z in permutations(tried, 3):
         grouped = _fold(reducer, _fold(reducer, x, y), z)
         other = _fold(reducer, x, _fold(reducer, y, z))
         shown = f"f(f({_show(x)}, {_show(y)}), {_show(z)})"
-        _require(reducer, shown, grouped, other, "the grouping must not matter")
+        _require(reducer, shown, grouped, other, why="the grouping must not matter")
 
 
 def _values(reducer: _Reducer, k: int) -> _Values:
     """Return one value to try for each variable. The components of a tuple differ as well."""
-    dtypes = [var.dtype for var in reducer.lhs]
-    return tuple(
-        _constant(_TRIED[(k + component) % len(_TRIED)], dtype)
-        for component, dtype in enumerate(dtypes)
-    )
-
-
-def _constant(value: int, dtype: DType) -> Expr:
-    return const(value % 2 if dtype.is_bool else value, dtype)
+    values = []
+    for component, var in enumerate(reducer.lhs):
+        value = _TRIED[(k + component) % len(_TRIED)]
+        values.append(const(value % 2 if var.dtype.is_bool else value, var.dtype))
+    return tuple(values)
 
 
 def _fold(reducer: _Reducer, x: _Values, y: _Values) -> _Values:
@@ -87,8 +74,9 @@ def _show(values: _Values) -> str:
 
 
 def _require(
-    reducer: _Reducer, law: str, found: _Values, expected: _Values, why: str
+    reducer: _Reducer, law: str, found: _Values, expected: _Values, *, why: str
 ) -> None:
+    # None: simplifying did not reach a number, as for a call of an intrinsic.
     numbers = [as_constant(value) for value in (*found, *expected)]
     if None in numbers or numbers[: len(found)] == numbers[len(found) :]:
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
@@ -11,17 +9,24 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.type_rules import SCOPES
 from refcomp.ir.view import BufferView
-from refcomp.te.tensor import as_dim, as_shape, scalar_dtype
+from refcomp.te.tensor import (
+    DTypeLike,
+    ExprLike,
+    ShapeLike,
+    as_dim,
+    as_shape,
+    scalar_dtype,
+)
 
 
 # house: allow-long (a manual page)
 def decl_buffer(
-    shape: Any,
-    dtype: Any = "float32",
+    shape: ShapeLike,
+    dtype: DTypeLike = "float32",
     name: str = "buffer",
-    data: Any = None,
-    strides: Any = None,
-    elem_offset: Any = None,
+    data: object = None,
+    strides: ShapeLike | None = None,
+    elem_offset: ExprLike | None = None,
     scope: str = "global",
     data_alignment: int = -1,
     offset_factor: int = 0,
@@ -71,36 +76,31 @@ def decl_buffer(
             f"buffer {name} cannot lie in {scope!r}",
             remedy=f"use one of {', '.join(SCOPES)}",
         )
-    alignment = _alignment(data_alignment, name)
-    buffer = Buffer(
-        checked_name(name, "a buffer"),
-        scalar_dtype(dtype, f"buffer {name}"),
-        dims,
-        scope,
-    )
-    offset = _offset(elem_offset, offset_factor, name)
+    is_count = isinstance(data_alignment, int) and data_alignment > 0
+    is_power_of_two = is_count and data_alignment & (data_alignment - 1) == 0
+    if data_alignment != -1 and not is_power_of_two:
+        raise UserError(
+            f"buffer {name} cannot be aligned to {data_alignment!r} bytes",
+            remedy="use a power of two, as 64",
+        )
+    element = scalar_dtype(dtype, f"buffer {name}")
+    buffer = Buffer(checked_name(name, "a buffer"), element, dims, scope)
     return BufferView(
-        buffer, _strides(strides, dims, name), offset, alignment, offset_factor
+        buffer,
+        strides=_strides(strides, dims, name),
+        elem_offset=_offset(elem_offset, offset_factor, name),
+        data_alignment=max(0, data_alignment),
+        offset_factor=offset_factor,
     )
 
 
-def _alignment(given: int, name: str) -> int:
-    if given == -1:
-        return 0
-    if isinstance(given, int) and given > 0 and given & (given - 1) == 0:
-        return given
-    raise UserError(
-        f"buffer {name} cannot be aligned to {given!r} bytes",
-        remedy="use a power of two, as 64",
-    )
-
-
-def _strides(given: Any, dims: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
+def _strides(
+    given: ShapeLike | None, dims: tuple[Expr, ...], name: str
+) -> tuple[Expr, ...]:
     if given is None or (isinstance(given, tuple | list) and not given):
         return ()
-    strides = tuple(
-        as_dim(s) for s in (given if isinstance(given, tuple | list) else (given,))
-    )
+    listed = given if isinstance(given, tuple | list) else (given,)
+    strides = tuple(as_dim(stride) for stride in listed)
     if len(strides) != len(dims):
         raise UserError(
             f"buffer {name} has {len(dims)} dimensions and {len(strides)} strides",
@@ -109,11 +109,12 @@ def _strides(given: Any, dims: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
     return strides
 
 
-def _offset(given: Any, factor: int, name: str) -> Expr:
+def _offset(given: ExprLike | None, factor: int, name: str) -> Expr:
     if not isinstance(factor, int) or factor < 0:
         raise UserError(
             f"the offset factor of buffer {name} is {factor!r}", remedy="a count >= 0"
         )
     if given is None:
+        # A promised factor means a block within larger memory, whose offset each use binds.
         return Var(f"{name}.elem_offset", I64) if factor else IntImm(0, I64)
     return as_dim(given)

@@ -28,22 +28,27 @@ from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.operation import Operation
 from refcomp.te.tag import tag_in_force
-from refcomp.te.tensor import OPAQUE, IterVar, Tensor, as_shape, axis, scalar_dtype
+from refcomp.te.tensor import (
+    OPAQUE,
+    DTypeLike,
+    IterVar,
+    ShapeLike,
+    Tensor,
+    as_shape,
+    axis,
+    scalar_dtype,
+)
 
 
 @dataclass(eq=False, slots=True)
 class ExternOp(Operation):
-    """Tensors that the statement `body` computes.
-
-    It reads `in_buffers`, which stand for the tensors `reads`, and writes `out_buffers`. `axis` are
-    the axes of the first output.
-    """
+    """Tensors that a statement computes."""
 
     what: ClassVar[str] = "an extern operation"
-    axis: tuple[IterVar, ...]
-    reads: tuple[Tensor, ...]
-    in_buffers: tuple[Buffer, ...]
-    out_buffers: tuple[Buffer, ...]
+    axis: tuple[IterVar, ...]  # opaque: one for each dimension of the first output
+    reads: tuple[Tensor, ...]  # as the user listed them, perhaps with repetitions
+    in_buffers: tuple[Buffer, ...]  # stand for `reads` in the statement, one for each
+    out_buffers: tuple[Buffer, ...]  # stand for the outputs, one for each
     body: Stmt
     tag: str = ""
 
@@ -60,24 +65,19 @@ class ExternOp(Operation):
     @property
     def buffers(self) -> dict[Buffer, Tensor]:
         """Return the tensor of each buffer of the statement."""
-        return dict(
-            zip(
-                (*self.in_buffers, *self.out_buffers),
-                (*self.reads, *self.outputs),
-                strict=True,
-            )
-        )
+        buffers = (*self.in_buffers, *self.out_buffers)
+        return dict(zip(buffers, (*self.reads, *self.outputs), strict=True))
 
 
 # house: allow-long (a manual page)
 def extern(
-    shape: Any,
+    shape: ShapeLike | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
-    fcompute: Callable[..., Any],
+    fcompute: Callable[..., object],
     name: str = "extern",
-    dtype: Any = None,
-    in_buffers: Any = None,
-    out_buffers: Any = None,
+    dtype: DTypeLike | Sequence[DTypeLike] | None = None,
+    in_buffers: BufferView | Sequence[BufferView] | None = None,
+    out_buffers: BufferView | Sequence[BufferView] | None = None,
     tag: str = "",
 ) -> Any:
     """Return the tensors that the statement `fcompute(ins, outs)` computes from `inputs`.
@@ -126,42 +126,53 @@ def extern(
             f"extern {name} is given {fcompute!r}, not a function of its buffers",
             remedy='pass a function such as lambda ins, outs: call_packed("f", ins[0], outs[0])',
         )
-    reads = _checked_inputs(inputs, name)
-    shapes, several = _shapes(shape)
-    dtypes = _dtypes(dtype, len(shapes), reads, name)
-    tag = tag_in_force(tag)
-    op = ExternOp(name, caller_line(), _axes(shapes[0]), reads, (), (), Block(()), tag)
-    pairs = enumerate(zip(shapes, dtypes, strict=True))
-    op.outputs = tuple(Tensor(op, k, dims, dtype) for k, (dims, dtype) in pairs)
-    ins = _views(in_buffers, reads, READ, "in_buffers", name)
-    outs = _views(out_buffers, op.outputs, WRITE, "out_buffers", name)
-    body = _statement(fcompute(ins, outs), name)
-    _set_body(op, body, [*ins, *outs])
-    return list(op.outputs) if several else op.outputs[0]
-
-
-def _checked_inputs(inputs: Any, name: str) -> tuple[Tensor, ...]:
-    given = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
-    for tensor in given:
+    reads = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
+    for tensor in reads:
         if not isinstance(tensor, Tensor):
             raise UserError(
                 f"extern {name} reads {tensor!r}, which is not a tensor",
                 remedy="pass the list of tensors that it reads; it may be empty",
             )
-    return given
-
-
-def _shapes(shape: Any) -> tuple[list[tuple[Expr, ...]], bool]:
-    several = isinstance(shape, list | tuple) and any(
-        isinstance(s, list | tuple) for s in shape
+    shapes = _shapes(shape)
+    dtypes = _dtypes(dtype, len(shapes), reads, name)
+    first = enumerate(shapes[0])
+    op = ExternOp(
+        name,
+        caller_line(),
+        axis=tuple(axis(f"i{k}", 0, extent, OPAQUE) for k, extent in first),
+        reads=reads,
+        in_buffers=(),
+        out_buffers=(),
+        body=Block(()),  # set below: the statement needs views, and these the outputs
+        tag=tag_in_force(tag),
     )
-    if several:
-        return [as_shape(s) for s in shape], len(shape) > 1
-    return [as_shape(shape)], False
+    pairs = enumerate(zip(shapes, dtypes, strict=True))
+    op.outputs = tuple(Tensor(op, k, dims, dtype) for k, (dims, dtype) in pairs)
+    ins = _views(in_buffers, reads, READ, "in_buffers", name)
+    outs = _views(out_buffers, op.outputs, WRITE, "out_buffers", name)
+    body = fcompute(ins, outs)
+    if not isinstance(body, Stmt):
+        raise UserError(
+            f"the function of extern {name} returns {body!r}, which is not a statement",
+            remedy="return call_packed(...), call_extern(...) or what ir_builder's get() gives",
+        )
+    _set_body(op, body, [*ins, *outs])
+    return list(op.outputs) if len(op.outputs) > 1 else op.outputs[0]
 
 
-def _dtypes(dtype: Any, count: int, reads: Sequence[Tensor], name: str) -> list[DType]:
-    if dtype is None:
+def _shapes(shape: ShapeLike | Sequence[ShapeLike]) -> list[tuple[Expr, ...]]:
+    """Return the shape of each output: `shape` alone, unless it holds a shape."""
+    if not isinstance(shape, list | tuple):
+        return [as_shape(shape)]
+    shapes = [dims for dims in shape if isinstance(dims, list | tuple)]
+    return [as_shape(dims) for dims in (shape if shapes else [shape])]
+
+
+def _dtypes(
+    given: object, count: int, reads: Sequence[Tensor], name: str
+) -> list[DType]:
+    """Return the dtype of each of `count` outputs."""
+    if given is None:
         shared = list(dict.fromkeys(tensor.dtype for tensor in reads))
         if len(shared) != 1:
             raise UserError(
@@ -169,19 +180,16 @@ def _dtypes(dtype: Any, count: int, reads: Sequence[Tensor], name: str) -> list[
                 remedy='pass dtype="float32", or a list with one for each output',
             )
         return shared * count
-    given = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
-    if len(given) != count:
-        raise UserError(f"extern {name} has {count} outputs and {len(given)} dtypes")
-    return [scalar_dtype(one, f"extern {name}") for one in given]
-
-
-def _axes(shape: tuple[Expr, ...]) -> tuple[IterVar, ...]:
-    return tuple(axis(f"i{k}", 0, extent, OPAQUE) for k, extent in enumerate(shape))
+    dtypes = list(given) if isinstance(given, list | tuple) else [given] * count
+    if len(dtypes) != count:
+        raise UserError(f"extern {name} has {count} outputs and {len(dtypes)} dtypes")
+    return [scalar_dtype(dtype, f"extern {name}") for dtype in dtypes]
 
 
 def _views(
-    given: Any, tensors: Sequence[Tensor], access: str, what: str, name: str
+    given: object, tensors: Sequence[Tensor], access: str, what: str, name: str
 ) -> list[BufferView]:
+    views: list[object]
     if given is None:
         views = [decl_buffer(t.shape, t.dtype, t.name) for t in tensors]
     else:
@@ -194,42 +202,35 @@ def _views(
             else f"{what} of extern {name} holds {wrong[0]!r}",
             remedy="declare one buffer for each: decl_buffer(shape, dtype)",
         )
-    return [replace(view, access=access) for view in views]
+    # `access` lets the verifier refuse a statement that writes an input or reads an output.
+    known = (view for view in views if isinstance(view, BufferView))
+    return [replace(view, access=access) for view in known]
 
 
-def _statement(given: Any, name: str) -> Stmt:
-    if isinstance(given, Stmt):
-        return given
-    raise UserError(
-        f"the function of extern {name} returns {given!r}, which is not a statement",
-        remedy="return call_packed(...), call_extern(...) or what ir_builder's get() gives",
-    )
-
-
-# What is declared of buffers, held against the tensors that they stand for.
+# Match what the user declared of buffers with the tensors that they stand for.
 
 
 def _declared_values(
     views: Sequence[BufferView], tensors: Sequence[Tensor], name: str
 ) -> dict[Var, Expr]:
-    """Return values for the variables with which views are declared."""
+    """Return values for the variables with which views are declared.
+
+    A declared variable takes the actual value at its first place. Everything else is a requirement.
+    """
     values: dict[Var, Expr] = {}
     for view, tensor in zip(views, tensors, strict=True):
         _check_kind(view, tensor, name)
-        strides = _compact_strides(tensor.shape)
-        pairs = [
-            *zip(view.shape, tensor.shape, strict=True),
-            *(zip(view.strides, strides, strict=True) if view.strides else ()),
-            (view.elem_offset, IntImm(0, I64)),
-        ]
+        pairs = [*zip(view.shape, tensor.shape, strict=True)]
+        if view.strides:
+            pairs += zip(view.strides, _compact_strides(tensor.shape), strict=True)
+        pairs.append((view.elem_offset, IntImm(0, I64)))
         for declared, actual in pairs:
             known = substitute(declared, values)
             if structurally_equal(known, actual):
                 continue
             if not isinstance(declared, Var) or declared in values:
-                raise _misfit(
-                    view, tensor, name, f"{known} is declared where {actual} is"
-                )
+                why = f"{known} is declared where {actual} is"
+                raise _misfit(view, tensor, name, why)
             values[declared] = actual
     return values
 
@@ -257,16 +258,16 @@ def _misfit(view: BufferView, tensor: Tensor, name: str, why: str) -> UserError:
 
 
 def _compact_strides(shape: Sequence[Expr]) -> list[Expr]:
-    strides: list[Expr] = [IntImm(1, I64)]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, _product(extent, strides[0]))
-    return strides[: len(shape)]
-
-
-def _product(a: Expr, b: Expr) -> Expr:
-    if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return IntImm(a.value * b.value, I64)
-    return a if as_int(b) == 1 else a * b
+    """Return the strides, in elements, of a row-major tensor of `shape`."""
+    strides: list[Expr] = []
+    stride: Expr = IntImm(1, I64)
+    for extent in reversed(shape):
+        strides.insert(0, stride)
+        if isinstance(extent, IntImm) and isinstance(stride, IntImm):
+            stride = IntImm(extent.value * stride.value, I64)
+        else:
+            stride = extent if as_int(stride) == 1 else extent * stride
+    return strides
 
 
 def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
@@ -274,16 +275,24 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     tensors = [*op.reads, *op.outputs]
     values = _declared_values(views, tensors, op.name)
     names = UniqueNames(var.name for var in variables_in(body))
+    # Each use of a tensor gets a buffer of its own, so that the statement may name its variables
+    # as it likes, and a tensor may be read twice.
     fresh = {
         view.buffer: Buffer(names.take(view.name), tensor.dtype, tensor.shape)
         for view, tensor in zip(views, tensors, strict=True)
     }
     op.body = replace_buffers(substitute(body, values), fresh)
     buffers = tuple(fresh[view.buffer] for view in views)
-    op.in_buffers, op.out_buffers = buffers[: len(op.reads)], buffers[len(op.reads) :]
-    func = _as_function(
-        op.name, op.body, buffers, tuple(b.name for b in op.out_buffers)
-    )
+    op.in_buffers = buffers[: len(op.reads)]
+    op.out_buffers = buffers[len(op.reads) :]
+    # The verifier checks functions: here one whose arguments are the tensors and free variables.
+    bound = {item for node in walk(op.body) for item in bound_by(node)}
+    for buffer in buffers:
+        for extent in buffer.shape:
+            bound.update(variables_in(extent))
+    scalars = dict.fromkeys(v for v in variables_in(op.body) if v not in bound)
+    outputs = tuple(buffer.name for buffer in op.out_buffers)
+    func = PrimFunc(op.name, (*buffers, *scalars), op.body, outputs)
     fault = find_fault(func, "nested")
     if fault is not None:
         raise UserError(
@@ -291,17 +300,6 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
             where=None if fault.stmt is None else repr(fault.stmt),
             remedy="it reads its inputs, writes its outputs, and binds its other names",
         )
-
-
-def _as_function(
-    name: str, body: Stmt, buffers: tuple[Buffer, ...], outputs: tuple[str, ...]
-) -> PrimFunc:
-    bound = {item for node in walk(body) for item in bound_by(node)}
-    symbols = {
-        var for buffer in buffers for dim in buffer.shape for var in variables_in(dim)
-    }
-    scalars = dict.fromkeys(v for v in variables_in(body) if v not in bound | symbols)
-    return PrimFunc(name, (*buffers, *scalars), body, outputs)
 
 
 def buffers_to_places(

@@ -8,7 +8,7 @@ whole, to reset the output, and to add to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,16 +39,14 @@ from refcomp.te.tensor import Tensor
 class TensorIntrin:
     """The computation `op` as statements on blocks of memory.
 
-    `views` holds the view of the block of each of `inputs` and then of each output of `op`. `body`
-    computes the whole output. For a reduction that is computed in parts, `reset` stores the
-    identity and `update` adds one part. At least one of `body` and `update` exists.
+    A reduction may be computed in parts: `reset` stores the identity, and `update` adds one part.
     """
 
     name: str
-    op: ComputeOp
+    op: ComputeOp  # defines the result
     inputs: tuple[Tensor, ...]
-    views: tuple[BufferView, ...]
-    body: Stmt | None
+    views: tuple[BufferView, ...]  # of the block of each input, then of each output
+    body: Stmt | None  # computes the whole output; there is a body or an update
     reset: Stmt | None
     update: Stmt | None
 
@@ -64,7 +62,7 @@ class TensorIntrin:
 # house: allow-long (a manual page)
 def decl_tensor_intrin(
     op: Operation | Tensor,
-    fcompute: Callable[..., Any],
+    fcompute: Callable[..., object],
     name: str = "tensor_intrin",
     binds: Mapping[Tensor, BufferView] | None = None,
     default_buffer_params: Mapping[str, Any] | None = None,
@@ -115,13 +113,20 @@ def decl_tensor_intrin(
             why="what it computes is said by a compute",
             remedy="declare it with what compute() returned",
         )
-    _check_extents(made, name)
+    for axis in (*made.axis, *made.reduce_axis):
+        if as_int(axis.extent) is None:
+            raise UserError(
+                f"axis {axis.name} of tensor intrinsic {name} has the extent {axis.extent}",
+                why="an intrinsic computes a block of one size",
+                remedy="declare it with constants; loops around it take care of the rest",
+            )
     views = _views(made, dict(binds or {}), dict(default_buffer_params or {}), name)
     count = len(made.inputs)
-    statements = _statements(
-        fcompute(list(views[:count]), list(views[count:])), made, name
-    )
-    fresh = _unique(views)
+    given = fcompute(list(views[:count]), list(views[count:]))
+    statements = _statements(given, made, name)
+    # Two tensors, or two views that the user declared, may have the same name.
+    names = UniqueNames()
+    fresh = {v.buffer: with_fields(v.buffer, name=names.take(v.name)) for v in views}
     renamed = [None if s is None else replace_buffers(s, fresh) for s in statements]
     views = tuple(replace(view, buffer=fresh[view.buffer]) for view in views)
     intrin = TensorIntrin(name, made, made.inputs, views, *renamed)
@@ -129,16 +134,6 @@ def decl_tensor_intrin(
         if statement is not None:
             _check_statement(intrin, what, statement)
     return intrin
-
-
-def _check_extents(op: ComputeOp, name: str) -> None:
-    for one in (*op.axis, *op.reduce_axis):
-        if as_int(one.extent) is None:
-            raise UserError(
-                f"axis {one.name} of tensor intrinsic {name} has the extent {one.extent}",
-                why="an intrinsic computes a block of one size",
-                remedy="declare it with constants; loops around it take care of the rest",
-            )
 
 
 def _views(
@@ -162,11 +157,11 @@ def _views(
     return tuple(views)
 
 
-def _check_view(view: Any, tensor: Tensor, name: str) -> None:
-    is_view = isinstance(view, BufferView)
-    if is_view and view.dtype == tensor.dtype and len(view.shape) == tensor.ndim:
-        pairs = zip(view.shape, tensor.shape, strict=True)
-        if all(structurally_equal(a, b) for a, b in pairs):
+def _check_view(view: object, tensor: Tensor, name: str) -> None:
+    if isinstance(view, BufferView):
+        has_type = view.dtype == tensor.dtype and len(view.shape) == tensor.ndim
+        pairs = zip(view.shape, tensor.shape, strict=False)
+        if has_type and all(structurally_equal(a, b) for a, b in pairs):
             return
     raise UserError(
         f"{view!r} does not fit {tensor.name} of tensor intrinsic {name}",
@@ -175,9 +170,9 @@ def _check_view(view: Any, tensor: Tensor, name: str) -> None:
     )
 
 
-def _statements(given: Any, op: ComputeOp, name: str) -> tuple[Stmt | None, ...]:
+def _statements(given: object, op: ComputeOp, name: str) -> tuple[Stmt | None, ...]:
     several = given if isinstance(given, list | tuple) else (given, None, None)
-    if len(several) == 2:  # reset and update, as they were once given
+    if len(several) == 2:  # reset and update, the form of older programs
         several = (None, *several)
     wrong = [s for s in several if not (s is None or isinstance(s, Stmt))]
     if len(several) != 3 or wrong:
@@ -196,14 +191,10 @@ def _statements(given: Any, op: ComputeOp, name: str) -> tuple[Stmt | None, ...]
     return body, reset, update
 
 
-def _unique(views: Sequence[BufferView]) -> dict[Buffer, Buffer]:
-    names = UniqueNames()
-    return {v.buffer: with_fields(v.buffer, name=names.take(v.name)) for v in views}
-
-
 def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
     outputs = tuple(view.name for view in intrin.views[len(intrin.inputs) :])
     buffers = tuple(view.buffer for view in intrin.views)
+    # The verifier checks functions, whose arguments are global: here the blocks in their place.
     given = {buffer: with_fields(buffer, scope="global") for buffer in buffers}
     params: tuple[Buffer | Var, ...] = (*given.values(), *_scalars(intrin, statement))
     func = PrimFunc(intrin.name, params, replace_buffers(statement, given), outputs)
@@ -214,9 +205,8 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
             where=None if fault.stmt is None else repr(fault.stmt),
             remedy="it reads its inputs, writes its outputs, and binds its other names",
         )
-    if what == "reset" and set(buffers_in(statement)) & set(
-        buffers[: len(intrin.inputs)]
-    ):
+    inputs = set(buffers[: len(intrin.inputs)])
+    if what == "reset" and inputs.intersection(buffers_in(statement)):
         raise UserError(
             f"the reset of {intrin} reads inputs", why="it makes the identity of none"
         )

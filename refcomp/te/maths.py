@@ -5,7 +5,6 @@ from __future__ import annotations
 # house: allow-long (the manual pages of the functions)
 import math
 from collections.abc import Callable
-from typing import Any
 
 from refcomp.foundation.dtype import BOOL, F32, I32, DType, as_dtype
 from refcomp.foundation.errors import UserError
@@ -31,10 +30,10 @@ from refcomp.ir.expr import (
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.promotion import as_expr, binary, cast, const, match_types
 from refcomp.te.maths_pages import page_of
-from refcomp.te.tensor import scalar_dtype
+from refcomp.te.tensor import DTypeLike, ExprLike, scalar_dtype
 
 
-def var(name: str = "n", dtype: Any = "int64") -> Var:
+def var(name: str = "n", dtype: DTypeLike = "int64") -> Var:
     """Return a scalar variable: a symbolic extent (int64), or a scalar argument of a function.
 
     Args:
@@ -61,7 +60,7 @@ def var(name: str = "n", dtype: Any = "int64") -> Var:
     )
 
 
-def min_value(dtype: Any) -> Expr:
+def min_value(dtype: DTypeLike) -> Expr:
     """Return the minimum of a dtype as a constant; minus infinity for floats.
 
     It is the identity of `maximum`, and so the start of a reduction by `max`.
@@ -83,7 +82,7 @@ def min_value(dtype: Any) -> Expr:
     return IntImm(0 if target.is_bool else target.min_value, target)
 
 
-def max_value(dtype: Any) -> Expr:
+def max_value(dtype: DTypeLike) -> Expr:
     """Return the maximum of a dtype as a constant; infinity for floats.
 
     It is the identity of `minimum`, and so the start of a reduction by `min`.
@@ -107,7 +106,7 @@ def max_value(dtype: Any) -> Expr:
     )
 
 
-def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
+def select(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> Expr:
     """Return `true_value` where `condition` holds, else `false_value`.
 
     Both values may be evaluated. To guard an access, use `if_then_else`.
@@ -134,7 +133,9 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Expr:
     return Select(cast(BOOL, condition), a, b)
 
 
-def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
+def if_then_else(
+    condition: ExprLike, true_value: ExprLike, false_value: ExprLike
+) -> Expr:
     """Return `true_value` where `condition` holds, else `false_value`.
 
     Only the chosen value is evaluated, so the condition may guard an access. `select` may evaluate
@@ -162,7 +163,7 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any) -> Expr:
     return IfThenElseExpr(cast(BOOL, condition), a, b)
 
 
-def all(*conditions: Any) -> Expr:
+def all(*conditions: ExprLike) -> Expr:
     """Return the condition that every condition holds.
 
     Args:
@@ -180,7 +181,7 @@ def all(*conditions: Any) -> Expr:
     return _join(And, "all", conditions)
 
 
-def any(*conditions: Any) -> Expr:
+def any(*conditions: ExprLike) -> Expr:
     """Return the condition that at least one condition holds.
 
     Args:
@@ -198,7 +199,7 @@ def any(*conditions: Any) -> Expr:
     return _join(Or, "any", conditions)
 
 
-def _join(cls: type[Any], name: str, conditions: tuple[Any, ...]) -> Expr:
+def _join(cls: type[And | Or], name: str, conditions: tuple[ExprLike, ...]) -> Expr:
     if not conditions:
         raise UserError(f"{name}() needs at least one condition")
     joined = cast(BOOL, conditions[0])
@@ -207,7 +208,7 @@ def _join(cls: type[Any], name: str, conditions: tuple[Any, ...]) -> Expr:
     return joined
 
 
-def minimum(a: Any, b: Any) -> Expr:
+def minimum(a: ExprLike, b: ExprLike) -> Expr:
     """Return the lesser of two values. If one is NaN, the result is NaN.
 
     Of two zeros with different signs, the result is `a`.
@@ -227,7 +228,7 @@ def minimum(a: Any, b: Any) -> Expr:
     return binary(Min, a, b)
 
 
-def maximum(a: Any, b: Any) -> Expr:
+def maximum(a: ExprLike, b: ExprLike) -> Expr:
     """Return the greater of two values. If one is NaN, the result is NaN.
 
     Of two zeros with different signs, the result is `a`.
@@ -247,7 +248,7 @@ def maximum(a: Any, b: Any) -> Expr:
     return binary(Max, a, b)
 
 
-def power(x: Any, y: Any) -> Expr:
+def power(x: ExprLike, y: ExprLike) -> Expr:
     """Return x to the power y, of floats.
 
     A negative x with a fractional y gives NaN. x to the power 0 is 1, and 1 to any power is 1, even
@@ -276,7 +277,7 @@ def power(x: Any, y: Any) -> Expr:
     return _call("pow", x, y)
 
 
-def fma(a: Any, b: Any, c: Any) -> Expr:
+def fma(a: ExprLike, b: ExprLike, c: ExprLike) -> Expr:
     """Return a * b + c, rounded once.
 
     If an operand is NaN, or if an infinity times 0 is formed, the result is NaN.
@@ -304,7 +305,7 @@ def fma(a: Any, b: Any, c: Any) -> Expr:
     return _call("fma", a, b, c)
 
 
-def _call(name: str, *args: Any) -> Expr:
+def _call(name: str, *args: ExprLike) -> Expr:
     operands = [as_expr(arg) for arg in args]
     if len(operands) > 1:
         shared = operands[0]
@@ -319,8 +320,8 @@ def _call(name: str, *args: Any) -> Expr:
     return Call(name, tuple(operands), result)
 
 
-def _unary(name: str) -> Callable[[Any], Expr]:
-    def function(x: Any) -> Expr:
+def _unary(name: str) -> Callable[[ExprLike], Expr]:
+    def function(x: ExprLike) -> Expr:
         return _call(name, x)
 
     function.__name__ = function.__qualname__ = name
@@ -345,7 +346,7 @@ isnan, isinf, isfinite, popcount, clz = map(
 )
 
 
-def abs(x: Any) -> Expr:
+def abs(x: ExprLike) -> Expr:
     """Return the absolute value, of the dtype of x.
 
     The minimum of a signed integer dtype is its own absolute value, because integers wrap. NaN
@@ -372,7 +373,7 @@ def abs(x: Any) -> Expr:
     return operand if operand.dtype.kind == "uint" else _call("abs", operand)
 
 
-def atan2(y: Any, x: Any) -> Expr:
+def atan2(y: ExprLike, x: ExprLike) -> Expr:
     """Return the angle of the point (x, y) in radians, from -pi to pi.
 
     The signs of zeros count: atan2(0.0, -1.0) is pi, and atan2(-0.0, -1.0) is -pi. NaN gives NaN.
@@ -402,7 +403,7 @@ def atan2(y: Any, x: Any) -> Expr:
     return _call("atan2", y, x)
 
 
-def hypot(x: Any, y: Any) -> Expr:
+def hypot(x: ExprLike, y: ExprLike) -> Expr:
     """Return sqrt(x * x + y * y). The squares cannot overflow.
 
     If an operand is infinite, the result is inf, even if the other operand is NaN. Otherwise, NaN
@@ -433,7 +434,7 @@ def hypot(x: Any, y: Any) -> Expr:
     return _call("hypot", x, y)
 
 
-def copysign(x: Any, y: Any) -> Expr:
+def copysign(x: ExprLike, y: ExprLike) -> Expr:
     """Return x with the sign of y. The result is exact.
 
     Zeros and NaN have a sign too.
@@ -456,7 +457,7 @@ def copysign(x: Any, y: Any) -> Expr:
     return _call("copysign", x, y)
 
 
-def fabs(x: Any) -> Expr:
+def fabs(x: ExprLike) -> Expr:
     """Return the absolute value as a float. NaN gives NaN, and -0.0 gives 0.0.
 
     Args:
@@ -473,7 +474,7 @@ def fabs(x: Any) -> Expr:
     return abs(_as_float(x))
 
 
-def nearbyint(x: Any) -> Expr:
+def nearbyint(x: ExprLike) -> Expr:
     """Return the integer nearest to x, as a float. It is another name of `round`.
 
     A tie goes to the even integer. A zero, an infinity or NaN gives itself.
@@ -497,7 +498,7 @@ def nearbyint(x: Any) -> Expr:
     return _call("round", x)
 
 
-def fmod(x: Any, y: Any) -> Expr:
+def fmod(x: ExprLike, y: ExprLike) -> Expr:
     """Return x - y * trunc(x / y), of floats. The result is exact and has the sign of x.
 
     An infinite x, a y of 0 and NaN give NaN. If y is infinite and x is finite, the result is x.
@@ -521,7 +522,7 @@ def fmod(x: Any, y: Any) -> Expr:
     return Mod(_as_float(a), _as_float(b))
 
 
-def nextafter(x: Any, y: Any) -> Expr:
+def nextafter(x: ExprLike, y: ExprLike) -> Expr:
     """Return the number of the dtype that follows x in the direction of y, or y if both are equal.
 
     After the greatest number comes inf, and after 0 the least subnormal number. NaN gives NaN.
@@ -547,7 +548,7 @@ def nextafter(x: Any, y: Any) -> Expr:
             f"nextafter is not defined on dtype {a.dtype}",
             remedy="it takes f16, f32 and f64; convert with .astype(...)",
         )
-    bits = _bits_of(a)
+    bits = Call("float_to_bits", (a,), DType("uint", a.dtype.bits))
     zero = const(0, bits.dtype)
     one = const(1, bits.dtype)
     grows = (a < b) == (a > 0.0)
@@ -557,7 +558,7 @@ def nextafter(x: Any, y: Any) -> Expr:
     return select(any(isnan(a), isnan(b)), a + b, moved)
 
 
-def ldexp(x: Any, exponent: Any) -> Expr:
+def ldexp(x: ExprLike, exponent: ExprLike) -> Expr:
     """Return x times 2 to the power `exponent`, rounded once.
 
     An infinity, a zero or NaN gives itself. A result beyond the largest number is infinite.
@@ -597,20 +598,16 @@ def _scaled(x: Expr, n: Expr) -> Expr:
     return x * _float_of(cast(unsigned, n + most) << digits - 1)
 
 
-def _as_float(x: Any) -> Expr:
+def _as_float(x: ExprLike) -> Expr:
     operand = as_expr(x)
     return operand if operand.dtype.is_float else cast(F32, operand)
-
-
-def _bits_of(x: Expr) -> Expr:
-    return Call("float_to_bits", (x,), DType("uint", x.dtype.bits))
 
 
 def _float_of(bits: Expr) -> Expr:
     return Call("bits_to_float", (bits,), DType("float", bits.dtype.bits))
 
 
-def truncdiv(a: Any, b: Any) -> Expr:
+def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
     """Return the quotient of a and b, for integers rounded toward zero. It is the same as `a / b`.
 
     For integers, a quotient by 0 is 0, and the minimum divided by -1 is the minimum. For floats,
@@ -632,7 +629,7 @@ def truncdiv(a: Any, b: Any) -> Expr:
     return binary(Div, a, b)
 
 
-def truncmod(a: Any, b: Any) -> Expr:
+def truncmod(a: ExprLike, b: ExprLike) -> Expr:
     """Return the remainder of `truncdiv`, with the sign of a. It is the same as `a % b`.
 
     For integers, a remainder by 0 is 0. For floats, this is `fmod`.
@@ -653,7 +650,7 @@ def truncmod(a: Any, b: Any) -> Expr:
     return binary(Mod, a, b)
 
 
-def floordiv(a: Any, b: Any) -> Expr:
+def floordiv(a: ExprLike, b: ExprLike) -> Expr:
     """Return the quotient of integers, rounded down. It is the same as `a // b`.
 
     A quotient by 0 is 0, and the minimum divided by -1 is the minimum.
@@ -677,7 +674,7 @@ def floordiv(a: Any, b: Any) -> Expr:
     return binary(FloorDiv, a, b)
 
 
-def floormod(a: Any, b: Any) -> Expr:
+def floormod(a: ExprLike, b: ExprLike) -> Expr:
     """Return the remainder of `floordiv`, with the sign of b.
 
     A remainder by 0 is 0.

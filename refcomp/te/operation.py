@@ -22,6 +22,7 @@ from refcomp.te.reducer import Reduce
 from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import (
     DATA_PARALLEL,
+    DTypeLike,
     ExprLike,
     IterVar,
     ShapeLike,
@@ -35,15 +36,12 @@ from refcomp.te.tensor import (
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """A maker of tensors.
+    """A node of the dataflow graph, which makes tensors."""
 
-    `outputs` are its tensors, `line` is the user's source line, and `what` describes it in
-    messages.
-    """
-
-    what: ClassVar[str] = "an operation"
+    what: ClassVar[str] = "an operation"  # its kind in messages
     name: str
-    line: str
+    line: str  # `file:line` of the user's call
+    # Set once, when the operation is made: a tensor refers to its operation.
     outputs: tuple[Tensor, ...] = field(init=False, default=())
 
     def output(self, index: int) -> Tensor:
@@ -67,17 +65,18 @@ class PlaceholderOp(Operation):
 class ComputeOp(Operation):
     """One or several tensors that are computed element by element over `axis`.
 
-    `body[k]` is the value of output k at the point `axis`. If one of them is a Reduce, all are,
-    with the same reducer and sources, over `reduce_axis`. `waits_for_scan` is True if the compute
-    is legal only within a scan. The body never changes, so its reads are found once.
+    If one value of the body is a Reduce, all are, with the same reducer and sources.
     """
 
     what: ClassVar[str] = "a compute"
-    axis: tuple[IterVar, ...]
-    body: tuple[Expr, ...]
-    tag: str = ""
-    waits_for_scan: bool = False
-    attrs: Mapping[str, object] = field(default_factory=dict)
+    axis: tuple[IterVar, ...]  # one for each dimension
+    body: tuple[Expr, ...]  # the value of each output at the point `axis`
+    tag: str = ""  # for schedules
+    waits_for_scan: bool = (
+        False  # True if the compute is legal only as the update of a scan
+    )
+    attrs: Mapping[str, object] = field(default_factory=dict)  # for schedules
+    # Found once, since the body never changes and each primitive asks all operations.
     _inputs: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)
 
     @property
@@ -93,7 +92,7 @@ class ComputeOp(Operation):
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """Return the tensors that are read, in order of first appearance."""
-        if self._inputs is None:  # each primitive asks all operations for theirs
+        if self._inputs is None:
             nodes = (node for root in self.body for node in walk(root))
             found = (node.tensor for node in nodes if isinstance(node, TensorRead))
             self._inputs = tuple(dict.fromkeys(found))
@@ -101,7 +100,7 @@ class ComputeOp(Operation):
 
 
 def placeholder(
-    shape: ShapeLike, dtype: object = "float32", name: str = "placeholder"
+    shape: ShapeLike, dtype: DTypeLike = "float32", name: str = "placeholder"
 ) -> Tensor:
     """Return a tensor that the caller of the compiled function provides.
 
@@ -127,10 +126,10 @@ def placeholder(
         TensorRead(A, n - 1, 0)
     """
     op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
-    op.outputs = (
-        Tensor(op, 0, as_shape(shape), scalar_dtype(dtype, f"tensor {name}")),
-    )
-    return op.outputs[0]
+    element = scalar_dtype(dtype, f"tensor {name}")
+    tensor = Tensor(op, 0, as_shape(shape), element)
+    op.outputs = (tensor,)
+    return tensor
 
 
 @overload
@@ -206,13 +205,21 @@ def compute(
     rows = op.axis[0] if op.axis else None
     op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)
     op.outputs = tuple(Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body))
-    return op.outputs[0] if values is not value else list(op.outputs)
+    return list(op.outputs) if values is value else op.outputs[0]
 
 
 def _axis_names(fcompute: Callable[..., object], rank: int, name: str) -> list[str]:
-    parameters = _parameters(fcompute, name)
+    """Return the names of the parameters of `fcompute`, or i0, i1, ... for `lambda *index`."""
+    try:
+        parameters = inspect.signature(fcompute).parameters.values()
+    except (TypeError, ValueError) as error:  # not callable, or written in C
+        raise UserError(
+            f"compute {name} is given {fcompute!r}, not a function of its indices",
+            remedy="pass a function such as lambda i: A[i] + 1",
+        ) from error
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return [f"i{k}" for k in range(rank)]
+    # A default binds a value of the enclosing loop, as in `lambda i, k=k: ...`.
     names = [p.name for p in parameters if p.default is p.empty]
     if len(names) != rank:
         raise UserError(
@@ -220,16 +227,6 @@ def _axis_names(fcompute: Callable[..., object], rank: int, name: str) -> list[s
             remedy="let the function take one index per dimension",
         )
     return names
-
-
-def _parameters(fcompute: Callable[..., object], name: str) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(fcompute).parameters.values())
-    except (TypeError, ValueError) as error:  # not callable, or written in C
-        raise UserError(
-            f"compute {name} is given {fcompute!r}, not a function of its indices",
-            remedy="pass a function such as lambda i: A[i] + 1",
-        ) from error
 
 
 def _check_extents(op: ComputeOp) -> None:
@@ -271,6 +268,7 @@ def _check_body(body: tuple[Expr, ...], name: str) -> None:
 
 def reachable_operations(outputs: Iterable[Operation]) -> tuple[Operation, ...]:
     """Return all operations on which `outputs` depend, producers before consumers."""
+    # Depth first with a stack of our own: a long chain of operations must not recurse.
     order: dict[Operation, None] = {}
     stack: list[tuple[Operation, bool]] = [
         (op, False) for op in reversed(list(outputs))

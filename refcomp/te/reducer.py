@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from refcomp.foundation.dtype import BOOL, I32, DType
@@ -18,21 +19,28 @@ from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import substitute
 from refcomp.te.check_reducer import check_reducer
 from refcomp.te.maths import max_value, min_value
-from refcomp.te.tensor import REDUCTION, IterVar, as_dim, axis
+from refcomp.te.tensor import (
+    REDUCTION,
+    ExprLike,
+    IterVar,
+    RangeLike,
+    as_dim,
+    axis,
+)
+
+# The axes of a reduction: one, or several. None is refused, with advice.
+AxisLike = IterVar | Sequence[IterVar] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommReducer:
-    """An associative and commutative combiner of tuples of values, with its identity.
+    """An associative and commutative combiner of tuples of values, with its identity."""
 
-    `results[k]` is an expression over the variables `lhs` (so far) and `rhs` (next).
-    """
-
-    name: str
-    lhs: tuple[Var, ...]
-    rhs: tuple[Var, ...]
-    results: tuple[Expr, ...]
-    identities: tuple[Expr, ...]
+    name: str  # for messages
+    lhs: tuple[Var, ...]  # stand for the values that are combined so far
+    rhs: tuple[Var, ...]  # stand for the next values, of the dtypes of `lhs`
+    results: tuple[Expr, ...]  # the combined values, as expressions of `lhs` and `rhs`
+    identities: tuple[Expr, ...]  # constants: combining with them changes nothing
 
     def combine(
         self, so_far: Sequence[Expr], next_values: Sequence[Expr]
@@ -50,16 +58,18 @@ class Reduce(Derived):
     """
 
     reducer: CommReducer
-    sources: tuple[Expr, ...]
+    sources: tuple[
+        Expr, ...
+    ]  # the values of one iteration, one for each value of `reducer`
     axes: tuple[IterVar, ...]
-    condition: Expr
-    value_index: int
+    condition: Expr  # bool; iterations where it is false do not count
+    value_index: int  # which of the reduced values this expression is
 
     def _derive_dtype(self) -> DType:
         return self.sources[self.value_index].dtype
 
 
-def reduce_axis(dom: Any, name: str = "k") -> IterVar:
+def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
     """Return an axis to reduce over.
 
     Args:
@@ -87,51 +97,57 @@ def reduce_axis(dom: Any, name: str = "k") -> IterVar:
           }
         }
     """
-    bounds = tuple(dom) if isinstance(dom, tuple | list) else (0, dom)
+    # Any: the difference of two bounds may be a number or an expression.
+    bounds: tuple[Any, ...] = (0, dom)
+    if isinstance(dom, tuple | list):
+        bounds = tuple(dom)
     if len(bounds) != 2:
         raise UserError(
             f"{dom!r} is not a range to reduce over", remedy="pass (begin, end)"
         )
     begin, end = bounds
-    as_dim(begin), as_dim(end)  # each is refused by itself, not their difference
+    # Each is checked by itself: the message shall name the bound, not the difference.
+    as_dim(begin)
+    as_dim(end)
     extent = end if isinstance(begin, int) and begin == 0 else end - begin
     if isinstance(extent, int) and extent < 0:
         raise UserError(f"the range {dom!r} to reduce over ends before it begins")
     return axis(name, begin, extent, REDUCTION)
 
 
-_OF_TWO = ("max", "min")  # Python's own functions of these names take two values
-
-
-def _check_axes(axes: Any, function: str) -> tuple[IterVar, ...]:
+def _check_axes(axes: AxisLike, function: str) -> tuple[IterVar, ...]:
+    given: tuple[object, ...] = (axes,)
     if axes is None:
-        axes = ()
-    given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
-    wrong = [a for a in given if not (isinstance(a, IterVar) and a.kind == REDUCTION)]
-    if wrong or not given:
-        of_two = (
-            f"; of two values: refcomp.{function}imum(a, b)"
-            if function in _OF_TWO
-            else ""
-        )
-        raise UserError(
-            f"{function} reduces over {repr(wrong[0]) if wrong else 'no axis'}",
-            why="only reduction axes can be reduced over",
-            remedy=f"make one with reduce_axis((0, extent), name), and pass it as axis{of_two}",
-        )
-    for k, item in enumerate(given):
-        if any(item is other for other in given[:k]):
+        given = ()
+    elif isinstance(axes, tuple | list):
+        given = tuple(axes)
+    checked: list[IterVar] = []
+    for item in given or (None,):
+        if not isinstance(item, IterVar) or item.kind != REDUCTION:
+            remedy = "make one with reduce_axis((0, extent), name), and pass it as axis"
+            if function in (
+                "max",
+                "min",
+            ):  # Python's functions of these names take two values
+                remedy += f"; of two values: refcomp.{function}imum(a, b)"
+            raise UserError(
+                f"{function} reduces over {repr(item) if given else 'no axis'}",
+                why="only reduction axes can be reduced over",
+                remedy=remedy,
+            )
+        if any(item is other for other in checked):
             raise UserError(
                 f"{function} names axis {item.name} twice", remedy="name it once"
             )
-    return given
+        checked.append(item)
+    return tuple(checked)
 
 
 def _reduce(
     reducer: CommReducer,
     sources: tuple[Expr, ...],
     axes: tuple[IterVar, ...],
-    where: Any,
+    where: ExprLike | None,
 ) -> list[Expr]:
     condition = IntImm(1, BOOL) if where is None else cast(BOOL, where)
     return [Reduce(reducer, sources, axes, condition, k) for k in range(len(sources))]
@@ -140,18 +156,22 @@ def _reduce(
 def _make_reducer(
     name: str,
     dtypes: Sequence[DType],
-    combine: Callable[..., Any],
-    identity: Callable[..., Any],
+    combine: Callable[..., object],
+    identity: Callable[..., object],
 ) -> CommReducer:
     lhs = tuple(Var(f"lhs{k}", dtype) for k, dtype in enumerate(dtypes))
     rhs = tuple(Var(f"rhs{k}", dtype) for k, dtype in enumerate(dtypes))
+    results: object
+    identities: object
     if len(dtypes) == 1:
         results = (combine(lhs[0], rhs[0]),)
         identities = (identity(str(dtypes[0])),)
     else:
         results = combine(lhs, rhs)
         identities = identity(*map(str, dtypes))
-    if not all(isinstance(made, tuple | list) for made in (results, identities)):
+    if not isinstance(results, tuple | list) or not isinstance(
+        identities, tuple | list
+    ):
         raise UserError(
             f"reducer {name} of {len(dtypes)} values does not combine to a tuple",
             remedy="return a tuple of results, and a tuple of identities",
@@ -170,7 +190,9 @@ def _make_reducer(
 
 
 def comm_reducer(
-    fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
+    fcombine: Callable[..., object],
+    fidentity: Callable[..., object],
+    name: str = "reduce",
 ) -> Callable[..., Any]:
     """Return a reduction that the user defines.
 
@@ -208,7 +230,11 @@ def comm_reducer(
         refcomp.foundation.errors.UserError: the combiner ... is not a reduction...
     """
 
-    def reduce(expr: Any, axis: Any = None, where: Any = None) -> Any:
+    def reduce(
+        expr: ExprLike | Sequence[ExprLike],
+        axis: AxisLike = None,
+        where: ExprLike | None = None,
+    ) -> Expr | tuple[Expr, ...]:
         axes = _check_axes(axis, name)
         values = expr if isinstance(expr, tuple | list) else (expr,)
         if not values:
@@ -217,6 +243,7 @@ def comm_reducer(
             )
         sources = tuple(as_expr(value) for value in values)
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
+        # Only now, since the dtypes decide what the combiner returns.
         check_reducer(reducer)
         reduced = _reduce(reducer, sources, axes, where)
         return tuple(reduced) if isinstance(expr, tuple | list) else reduced[0]
@@ -224,22 +251,19 @@ def comm_reducer(
     return reduce
 
 
-def _arithmetic(expr: Any) -> Expr:
-    value = as_expr(expr)
-    return cast(I32, value) if value.dtype.is_bool else value
-
-
 def _reduce_with(
     name: str,
-    combiner: type[Any],
+    combiner: type[Add | Mul | Max | Min],
     identity: Callable[[DType], Expr],
     *,
-    expr: Any,
-    axis: Any,
-    where: Any,
+    expr: ExprLike,
+    axis: AxisLike,
+    where: ExprLike | None,
 ) -> Expr:
     axes = _check_axes(axis, name)
-    value = _arithmetic(expr)
+    value = as_expr(expr)
+    if value.dtype.is_bool:  # counted, as in C, instead of combined in one bit
+        value = cast(I32, value)
     lhs = Var("lhs0", value.dtype)
     rhs = Var("rhs0", value.dtype)
     reducer = CommReducer(
@@ -248,7 +272,7 @@ def _reduce_with(
     return _reduce(reducer, (value,), axes, where)[0]
 
 
-def sum(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+def sum(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
     """Return the sum of `expr` over reduction axes, as the whole body of a compute.
 
     Without iterations, the result is 0. Integers wrap. Floats round after each step.
@@ -281,10 +305,12 @@ def sum(expr: Any, axis: Any = None, where: Any = None) -> Expr:
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [10. 10.]
     """
-    return _reduce_with("sum", Add, _zero, expr=expr, axis=axis, where=where)
+    return _reduce_with(
+        "sum", Add, partial(const, 0), expr=expr, axis=axis, where=where
+    )
 
 
-def prod(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+def prod(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
     """Return the product of `expr` over reduction axes, as the whole body of a compute.
 
     Without iterations, the result is 1. Integers wrap. Floats round after each step.
@@ -317,10 +343,12 @@ def prod(expr: Any, axis: Any = None, where: Any = None) -> Expr:
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [24.  0.]
     """
-    return _reduce_with("prod", Mul, _one, expr=expr, axis=axis, where=where)
+    return _reduce_with(
+        "prod", Mul, partial(const, 1), expr=expr, axis=axis, where=where
+    )
 
 
-def max(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+def max(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
     """Return the maximum of `expr` over reduction axes, as the whole body of a compute.
 
     Without iterations, the result is the minimum of the dtype, -inf for floats. NaN propagates.
@@ -357,7 +385,7 @@ def max(expr: Any, axis: Any = None, where: Any = None) -> Expr:
     return _reduce_with("max", Max, min_value, expr=expr, axis=axis, where=where)
 
 
-def min(expr: Any, axis: Any = None, where: Any = None) -> Expr:
+def min(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
     """Return the minimum of `expr` over reduction axes, as the whole body of a compute.
 
     Without iterations, the result is the maximum of the dtype, inf for floats. NaN propagates.
@@ -392,11 +420,3 @@ def min(expr: Any, axis: Any = None, where: Any = None) -> Expr:
         [1. 0.]
     """
     return _reduce_with("min", Min, max_value, expr=expr, axis=axis, where=where)
-
-
-def _zero(dtype: DType) -> Expr:
-    return const(0, dtype)
-
-
-def _one(dtype: DType) -> Expr:
-    return const(1, dtype)

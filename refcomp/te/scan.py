@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, overload
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
@@ -39,17 +39,17 @@ from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
 class ScanOp(Operation):
     """Tensors that are computed row by row along `scan_axis`, from the first row after `init` on.
 
-    While output k is computed, it is `state[k]`, made from `init[k]` and `update[k]`. `axis` are
-    the scan axis and, for every state, opaque axes of a row, since the update's own loops compute
-    a row.
+    Each state has an init, an update and an output, under the same number.
     """
 
     what: ClassVar[str] = "a scan"
-    axis: tuple[IterVar, ...]
-    init: tuple[Tensor, ...]
-    update: tuple[Tensor, ...]
-    state: tuple[Tensor, ...]
-    given: tuple[Tensor, ...]
+    axis: tuple[
+        IterVar, ...
+    ]  # the ordered axis of the rows, then opaque axes (see `row_axes`)
+    init: tuple[Tensor, ...]  # the first rows
+    update: tuple[Tensor, ...]  # row t, computed from earlier rows of the states
+    state: tuple[Tensor, ...]  # placeholders that stand for the outputs in the updates
+    given: tuple[Tensor, ...]  # other tensors that the user listed as inputs
     tag: str = ""
 
     @property
@@ -68,7 +68,7 @@ class ScanOp(Operation):
         return tuple(dict.fromkeys((*self.init, *self.update, *self.given)))
 
     def row_axes(self, output: int) -> tuple[IterVar, ...]:
-        """Return the opaque axes of a row of an output."""
+        """Return the opaque axes of a row of an output: the loops of its update compute the row."""
         begin = 1 + sum(tensor.ndim - 1 for tensor in self.state[:output])
         return self.axis[begin : begin + self.state[output].ndim - 1]
 
@@ -88,15 +88,33 @@ class ScanOp(Operation):
         return order
 
 
+@overload
+def scan(
+    init: Tensor,
+    update: Tensor,
+    state_placeholder: Tensor,
+    inputs: Tensor | Sequence[Tensor] | None = ...,
+    name: str = ...,
+    tag: str = ...,
+) -> Tensor: ...
+@overload
+def scan(
+    init: Sequence[Tensor],
+    update: Sequence[Tensor],
+    state_placeholder: Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | None = ...,
+    name: str = ...,
+    tag: str = ...,
+) -> list[Tensor]: ...
 # house: allow-long (a manual page)
 def scan(
-    init: Any,
-    update: Any,
-    state_placeholder: Any,
-    inputs: Any = None,
+    init: Tensor | Sequence[Tensor],
+    update: Tensor | Sequence[Tensor],
+    state_placeholder: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | None = None,
     name: str = "scan",
     tag: str = "",
-) -> Any:
+) -> Tensor | list[Tensor]:
     """Return the tensors whose row t is row t of `init`, or else row t of `update`.
 
     Args:
@@ -141,30 +159,32 @@ def scan(
           }
         }
     """
-    several = isinstance(state_placeholder, list | tuple)
     checked_name(name, "a tensor")
-    inits, updates, states = (
-        _tensors(given, what, name)
-        for given, what in (
-            (init, "init"),
-            (update, "update"),
-            (state_placeholder, "state"),
-        )
-    )
+    inits = _tensors(init, "init", name)
+    updates = _tensors(update, "update", name)
+    states = _tensors(state_placeholder, "state", name)
     _check_counts(inits, updates, states, name)
-    for triple in zip(inits, updates, states, strict=True):
-        _check_state(*triple, name)
+    for first, row, state in zip(inits, updates, states, strict=True):
+        _check_state(first, row, state, name)
     _check_rows(inits, states, name)
     given = () if inputs is None else _tensors(inputs, "input", name)
-    axes = _axes(name, inits, states)
-    tag = tag_in_force(tag)
-    op = ScanOp(name, caller_line(), axes, inits, updates, states, given, tag)
+    op = ScanOp(
+        name,
+        caller_line(),
+        axis=_axes(name, inits, states),
+        init=inits,
+        update=updates,
+        state=states,
+        given=given,
+        tag=tag_in_force(tag),
+    )
     _check_body(op)
     op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(states))
-    return list(op.outputs) if several else op.outputs[0]
+    is_list = isinstance(state_placeholder, list | tuple)
+    return list(op.outputs) if is_list else op.outputs[0]
 
 
-def _tensors(given: Any, what: str, name: str) -> tuple[Tensor, ...]:
+def _tensors(given: object, what: str, name: str) -> tuple[Tensor, ...]:
     tensors = tuple(given) if isinstance(given, list | tuple) else (given,)
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
@@ -239,23 +259,17 @@ def _check_rows(inits: Sequence[Tensor], states: Sequence[Tensor], name: str) ->
 def _axes(
     name: str, inits: Sequence[Tensor], states: Sequence[Tensor]
 ) -> tuple[IterVar, ...]:
-    begin, end = inits[0].shape[0], states[0].shape[0]
-    rows = axis(f"{name}.idx", begin, _difference(end, begin), ORDERED)
-    dims = [
-        (k, d, extent)
-        for k, t in enumerate(states)
-        for d, extent in enumerate(t.shape[1:], 1)
-    ]
-    return (
-        rows,
-        *(axis(f"{name}.out{k}.i{d}", 0, extent, OPAQUE) for k, d, extent in dims),
-    )
-
-
-def _difference(a: Expr, b: Expr) -> Expr:
-    if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return IntImm(max(0, a.value - b.value), I64)
-    return Sub(a, b)
+    """Return the axis of the rows and, for each state, an axis for each dimension of a row."""
+    begin = inits[0].shape[0]
+    end = states[0].shape[0]
+    rows: Expr = Sub(end, begin)
+    if isinstance(begin, IntImm) and isinstance(end, IntImm):
+        rows = IntImm(max(0, end.value - begin.value), I64)
+    axes = [axis(f"{name}.idx", begin, rows, ORDERED)]
+    for k, state in enumerate(states):
+        for d, extent in enumerate(state.shape[1:], 1):
+            axes.append(axis(f"{name}.out{k}.i{d}", 0, extent, OPAQUE))
+    return tuple(axes)
 
 
 def _check_body(op: ScanOp) -> None:
@@ -289,7 +303,8 @@ def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
     body = {tensor: inner for inner in computes for tensor in inner.outputs}
     facts = _ranges(Facts(), update.axis[1:])
     facts = facts.bind(row, op.scan_axis.minimum, op.scan_axis.extent)
-    # Computes whose reads are still to be looked at, each with the values of its axes.
+    # Computes whose reads are still to be checked, each with the values of its axes. A compute that
+    # is read at several places is checked with the index of each.
     left: list[tuple[ComputeOp, dict[Var, Expr]]] = [(update, {})]
     seen: set[tuple[int, ...]] = set()
     while left:
@@ -307,6 +322,7 @@ def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
             elif tensor in body:
                 key = (
                     id(tensor),
+                    # Equal indices intern to the same object.
                     *(id(facts.table.intern(index)) for index in indices),
                 )
                 if key not in seen:
@@ -316,9 +332,10 @@ def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
 
 
 def _ranges(facts: Facts, axes: Sequence[IterVar]) -> Facts:
+    """Return `facts` with the ranges of `axes`."""
     for inner in axes:
         for symbol in variables_in(inner.extent):
-            facts = facts.nonnegative(symbol)
+            facts = facts.nonnegative(symbol)  # as all shape variables are
         facts = facts.bind(inner.var, inner.minimum, inner.extent)
     return facts
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,8 +27,12 @@ from refcomp.te.tensor_operators import TensorOperators
 
 # What `as_expr` accepts. A NotANumber is an expression, an axis, or a tensor of rank 0.
 ExprLike = NotANumber | int | float | np.generic
+# What `as_dtype` accepts: a DType, a name, or a type of Python or numpy.
+DTypeLike = DType | str | type | np.dtype[np.generic]
 # What `as_shape` accepts: an extent alone is a shape of one dimension.
 ShapeLike = ExprLike | Sequence[ExprLike]
+# A range of iterations: an extent, or (begin, end) with the end exclusive.
+RangeLike = ExprLike | tuple[ExprLike, ExprLike]
 
 DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
 ORDERED, OPAQUE = "ordered", "opaque"
@@ -39,22 +44,19 @@ class IterVar(Operators):
     """An axis: a loop variable over minimum, ..., minimum + extent - 1.
 
     It can be used as an index in expressions. Two axes are equal only if they are the same object.
-
-    `kind` is one of:
-
-    - `data_parallel`: the iterations are independent.
-    - `reduction`: the iterations are combined.
-    - `ordered`: each iteration may need the earlier ones, as in a scan.
-    - `opaque`: the iterations are not known, as in an extern operation.
-    - `thread`: the threads of a GPU that `thread_tag` names. An extent of 0 means the extent of the
-      loops that are bound to it.
     """
 
     var: Var
-    minimum: Expr
-    extent: Expr
+    minimum: Expr  # i64
+    extent: Expr  # i64; of threads, 0 stands for the extent of the loops that are bound to the axis
+    # What is known of the iterations:
+    # - data_parallel: they are independent.
+    # - reduction: they are combined.
+    # - ordered: each may need the earlier ones, as in a scan.
+    # - opaque: nothing is known, as in an extern operation.
+    # - thread: they are the threads of a GPU that `thread_tag` names.
     kind: str
-    thread_tag: str = ""
+    thread_tag: str = ""  # such as threadIdx.x
 
     @property
     def name(self) -> str:
@@ -69,13 +71,13 @@ class IterVar(Operators):
         return f"{self.kind} axis {self.name}"
 
 
-def axis(name: str, minimum: Any, extent: Any, kind: str) -> IterVar:
+def axis(name: str, minimum: ExprLike, extent: ExprLike, kind: str) -> IterVar:
     """Return a new axis named `name` over [minimum, minimum + extent)."""
     var = Var(checked_name(name, "an axis"), I64)
     return IterVar(var, _as_bound(minimum), _as_bound(extent), kind)
 
 
-def thread_axis(dom: Any = None, tag: Any = None, name: str = "") -> IterVar:
+def thread_axis(dom: object = None, tag: object = None, name: str = "") -> IterVar:
     """Return an axis of a GPU's threads, to which loops can be bound.
 
     Args:
@@ -104,8 +106,9 @@ def thread_axis(dom: Any = None, tag: Any = None, name: str = "") -> IterVar:
           }
         }
     """
-    if tag is None:
-        dom, tag = None, dom
+    if tag is None:  # thread_axis(tag)
+        tag = dom
+        dom = None
     if not isinstance(tag, str) or tag not in _TAGS:
         raise UserError(
             f"{tag!r} is not a thread axis",
@@ -131,9 +134,9 @@ def _thread_extent(dom: Any, tag: str) -> Expr:
     return extent
 
 
-def as_dim(value: Any) -> Expr:
+def as_dim(value: object) -> Expr:
     """Return an int, IterVar or integer expression as an i64 expression: an extent or an index."""
-    if isinstance(value, bool | float):
+    if isinstance(value, bool | float):  # a bool is an int for Python
         raise UserError(f"{value!r} is not an index or extent", remedy="use an integer")
     expr = const(value, I64) if isinstance(value, int) else as_expr(value)
     if not expr.dtype.is_int:
@@ -144,7 +147,7 @@ def as_dim(value: Any) -> Expr:
     return cast(I64, expr)
 
 
-def _as_bound(value: Any) -> Expr:
+def _as_bound(value: object) -> Expr:
     """Return the same as `as_dim`, and refuse values that are known only during a computation."""
     dim = as_dim(value)
     for item in walk(dim):
@@ -157,32 +160,32 @@ def _as_bound(value: Any) -> Expr:
     return dim
 
 
-def as_shape(shape: Any) -> tuple[Expr, ...]:
+def as_shape(shape: object) -> tuple[Expr, ...]:
     """Return a shape as i64 expressions. An int or expression alone is one dimension.
 
     Raises:
         UserError: a constant is negative, or a shape variable is not int64.
     """
     dims = shape if isinstance(shape, tuple | list) else (shape,)
-    return tuple(_shape_dim(dim) for dim in dims)
+    extents = []
+    for value in dims:
+        extent = _as_bound(value)
+        size = as_int(extent)
+        if size is not None and size < 0:
+            raise UserError(f"a dimension cannot be negative: {size}")
+        given = value.dtype if isinstance(value, Expr) else I64
+        # Extents reach the compiled function as i64.
+        if given != I64 and size is None:
+            raise UserError(
+                f"a symbolic dimension has dtype {given}",
+                why="shape variables are int64",
+                remedy='declare it as var("n")',
+            )
+        extents.append(extent)
+    return tuple(extents)
 
 
-def _shape_dim(value: Any) -> Expr:
-    dim = _as_bound(value)
-    size = as_int(dim)
-    if size is not None and size < 0:
-        raise UserError(f"a dimension cannot be negative: {size}")
-    given = value.dtype if isinstance(value, Expr) else I64
-    if given != I64 and size is None:
-        raise UserError(
-            f"a symbolic dimension has dtype {given}",
-            why="shape variables are int64",
-            remedy='declare it as var("n")',
-        )
-    return dim
-
-
-def scalar_dtype(dtype: Any, of_what: str) -> DType:
+def scalar_dtype(dtype: object, of_what: str) -> DType:
     """Return a dtype of one lane. Raise UserError for vectors, which only schedules make."""
     scalar = as_dtype(dtype)
     if scalar.lanes != 1:
@@ -194,19 +197,18 @@ def scalar_dtype(dtype: Any, of_what: str) -> DType:
 
 
 class Tensor(TensorOperators):
-    """One output of an operation: `shape` (i64 expressions), `dtype`, `op` and `value_index`."""
+    """One output of an operation."""
 
     __slots__ = ("dtype", "op", "shape", "value_index")
 
     def __init__(
         self, op: Any, value_index: int, shape: tuple[Expr, ...], dtype: DType
     ) -> None:
-        self.op, self.value_index, self.shape, self.dtype = (
-            op,
-            value_index,
-            shape,
-            dtype,
-        )
+        # An Operation. Any, so that `C.op.axis` needs no cast: only a placeholder has no axes.
+        self.op = op
+        self.value_index = value_index  # the number of this output of `op`
+        self.shape = shape  # i64, one extent for each dimension
+        self.dtype = dtype  # of one lane
 
     @property
     def name(self) -> str:
@@ -219,9 +221,9 @@ class Tensor(TensorOperators):
         """Return the number of dimensions."""
         return len(self.shape)
 
-    def __getitem__(self, indices: Any) -> TensorRead:
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> TensorRead:
         given = indices if isinstance(indices, tuple) else (indices,)
-        if any(isinstance(index, slice) or index is Ellipsis for index in given):
+        if any(isinstance(index, slice | EllipsisType) for index in given):
             raise UserError(
                 f"tensor {self.name} is read with a slice",
                 why="a read gives one element, not a tensor of several",
@@ -234,6 +236,7 @@ class Tensor(TensorOperators):
             )
         return TensorRead(self, tuple(as_dim(index) for index in given))
 
+    # Defined, since Python would otherwise take the length for the truth value.
     def __bool__(self) -> bool:
         return True
 
@@ -251,7 +254,7 @@ class Tensor(TensorOperators):
             remedy="compute over its indices",
         )
 
-    def __call__(self, *indices: Any) -> TensorRead:
+    def __call__(self, *indices: ExprLike) -> TensorRead:
         return self[indices]
 
     def as_expr(self) -> Expr:
@@ -269,10 +272,10 @@ class Tensor(TensorOperators):
 
 @node
 class TensorRead(Derived):
-    """The element of `tensor` at `indices` (i64, one per dimension)."""
+    """The element of `tensor` at `indices`."""
 
     tensor: Tensor
-    indices: tuple[Expr, ...]
+    indices: tuple[Expr, ...]  # i64, one for each dimension
 
     def _derive_dtype(self) -> DType:
         return self.tensor.dtype

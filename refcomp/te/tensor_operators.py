@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
@@ -66,7 +66,7 @@ class TensorOperators(NotANumber):
         )
 
     def _binary(
-        self, symbol: str, node: type[BinaryExpr], left: Any, right: Any
+        self, symbol: str, node: type[BinaryExpr], left: object, right: object
     ) -> Expr:
         if self.ndim == 0:
             return Operators.build_binary(node, left, right)
@@ -98,87 +98,87 @@ class TensorOperators(NotANumber):
             return Operators.invert(self)
         raise self._refusal("~", self._advise(f"~{self._element()}"))
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+    def __setitem__(self, index: object, value: object) -> NoReturn:
         raise UserError(
             f"tensor {self.name} cannot be written to",
             why="its elements are what a compute gives them",
             remedy="use refcomp.compute; refcomp.hybrid.script and refcomp.extern write elements",
         )
 
-    def __add__(self, other: Any) -> Expr:
+    def __add__(self, other: object) -> Expr:
         return self._binary("+", Add, self, other)
 
-    def __radd__(self, other: Any) -> Expr:
+    def __radd__(self, other: object) -> Expr:
         return self._binary("+", Add, other, self)
 
-    def __sub__(self, other: Any) -> Expr:
+    def __sub__(self, other: object) -> Expr:
         return self._binary("-", Sub, self, other)
 
-    def __rsub__(self, other: Any) -> Expr:
+    def __rsub__(self, other: object) -> Expr:
         return self._binary("-", Sub, other, self)
 
-    def __mul__(self, other: Any) -> Expr:
+    def __mul__(self, other: object) -> Expr:
         return self._binary("*", Mul, self, other)
 
-    def __rmul__(self, other: Any) -> Expr:
+    def __rmul__(self, other: object) -> Expr:
         return self._binary("*", Mul, other, self)
 
-    def __truediv__(self, other: Any) -> Expr:
+    def __truediv__(self, other: object) -> Expr:
         return self._binary("/", Div, self, other)
 
-    def __rtruediv__(self, other: Any) -> Expr:
+    def __rtruediv__(self, other: object) -> Expr:
         return self._binary("/", Div, other, self)
 
-    def __floordiv__(self, other: Any) -> Expr:
+    def __floordiv__(self, other: object) -> Expr:
         return self._binary("//", FloorDiv, self, other)
 
-    def __rfloordiv__(self, other: Any) -> Expr:
+    def __rfloordiv__(self, other: object) -> Expr:
         return self._binary("//", FloorDiv, other, self)
 
-    def __mod__(self, other: Any) -> Expr:
+    def __mod__(self, other: object) -> Expr:
         return self._binary("%", Mod, self, other)
 
-    def __rmod__(self, other: Any) -> Expr:
+    def __rmod__(self, other: object) -> Expr:
         return self._binary("%", Mod, other, self)
 
-    def __and__(self, other: Any) -> Expr:
+    def __and__(self, other: object) -> Expr:
         return self._binary("&", BitAnd, self, other)
 
-    def __rand__(self, other: Any) -> Expr:
+    def __rand__(self, other: object) -> Expr:
         return self._binary("&", BitAnd, other, self)
 
-    def __or__(self, other: Any) -> Expr:
+    def __or__(self, other: object) -> Expr:
         return self._binary("|", BitOr, self, other)
 
-    def __ror__(self, other: Any) -> Expr:
+    def __ror__(self, other: object) -> Expr:
         return self._binary("|", BitOr, other, self)
 
-    def __xor__(self, other: Any) -> Expr:
+    def __xor__(self, other: object) -> Expr:
         return self._binary("^", BitXor, self, other)
 
-    def __rxor__(self, other: Any) -> Expr:
+    def __rxor__(self, other: object) -> Expr:
         return self._binary("^", BitXor, other, self)
 
-    def __lshift__(self, other: Any) -> Expr:
+    def __lshift__(self, other: object) -> Expr:
         return self._binary("<<", ShiftLeft, self, other)
 
-    def __rlshift__(self, other: Any) -> Expr:
+    def __rlshift__(self, other: object) -> Expr:
         return self._binary("<<", ShiftLeft, other, self)
 
-    def __rshift__(self, other: Any) -> Expr:
+    def __rshift__(self, other: object) -> Expr:
         return self._binary(">>", ShiftRight, self, other)
 
-    def __rrshift__(self, other: Any) -> Expr:
+    def __rrshift__(self, other: object) -> Expr:
         return self._binary(">>", ShiftRight, other, self)
 
-    def __lt__(self, other: Any) -> Expr:
+    def __lt__(self, other: object) -> Expr:
         return self._binary("<", LT, self, other)
 
-    def __le__(self, other: Any) -> Expr:
+    def __le__(self, other: object) -> Expr:
         return self._binary("<=", LE, self, other)
 
-    def __gt__(self, other: Any) -> Expr:
+    def __gt__(self, other: object) -> Expr:
         return self._binary(">", GT, self, other)
 
-    def __ge__(self, other: Any) -> Expr:
+    def __ge__(self, other: object) -> Expr:
         return self._binary(">=", GE, self, other)
