@@ -50,7 +50,11 @@ def combine_elements(
     require_tensor(a, name)
     require_tensor(b, name)
     if a.dtype != b.dtype:
-        raise UserError(f"{name}: the operands have dtypes {a.dtype} and {b.dtype}")
+        raise UserError(
+            f"{name} cannot combine {a.dtype} with {b.dtype}",
+            why="topi converts no operand by itself",
+            remedy="convert one by a compute: x[i, j].astype(dtype)",
+        )
     shape = broadcast_extents(extents(a), extents(b), name)
 
     def element(*index: Expr) -> Expr:

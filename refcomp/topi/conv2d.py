@@ -118,7 +118,8 @@ def conv2d(
     out, depth, *kernel = _constant_extents(weight)
     if groups < 1 or out % groups:
         raise UserError(
-            f"conv2d: {out} output channels do not divide into {groups} groups"
+            f"conv2d cannot divide {out} output channels into {groups} groups",
+            remedy="let groups divide the first extent of the weight",
         )
     require_extent(channels, depth * groups, "conv2d", "the data's channel extent")
     window = _window(size, kernel, strides, padding, dilation)

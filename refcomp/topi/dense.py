@@ -81,7 +81,10 @@ def gemm(
     # c may be smaller than the product, but must not make it larger.
     shape = broadcast_extents(extents(product), extents(c), "gemm")
     if len(shape) != 2 or not all(map(is_same, shape, (rows, columns))):
-        raise UserError("gemm: c does not broadcast to the shape of the product")
+        raise UserError(
+            "gemm cannot broadcast c to the shape of the product",
+            remedy="give c an extent of 1, or the product's own, in each dimension",
+        )
     return add(product, c if beta == 1 else scale(c, beta))
 
 
@@ -123,7 +126,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     require_tensor(b, "matmul")
     if a.ndim < 2 or b.ndim < 2:
         raise UserError(
-            "matmul: an operand has fewer than two dimensions",
+            "matmul cannot multiply a tensor of fewer than two dimensions",
             remedy="reshape it to a matrix first",
         )
     _check_dtypes("matmul", a, b)
@@ -149,4 +152,7 @@ def matmul_numpy(a: Array, b: Array) -> Array:
 def _check_dtypes(operator: str, a: Tensor, *others: Tensor | None) -> None:
     require_one_dtype(operator, a, *others)
     if a.dtype.is_bool:
-        raise UserError(f"{operator} takes numbers, bool given")
+        raise UserError(
+            f"{operator} cannot multiply bool tensors",
+            remedy="convert them by a compute: x[i, j].astype(dtype)",
+        )

@@ -25,7 +25,7 @@ def check_padding(padding: Padding, operator: str) -> tuple[int, int, int, int]:
     """Return the padding as four ints. Raise UserError unless it is four numbers >= 0."""
     if len(padding) != 4 or any(p < 0 for p in padding):
         raise UserError(
-            f"{operator}: padding {tuple(padding)}",
+            f"{operator} cannot use the padding {tuple(padding)}",
             remedy="give four numbers >= 0: top, left, bottom, right",
         )
     top, left, bottom, right = padding

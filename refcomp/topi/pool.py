@@ -80,7 +80,7 @@ def first_spatial_axis(layout: str, operator: str) -> int:
     """Return the axis y of a layout. Raise UserError for an unknown layout."""
     if layout not in _FIRST_SPATIAL_AXIS:
         raise UserError(
-            f"{operator}: unknown layout {layout!r}", remedy="use NCHW or NHWC"
+            f"{operator} does not know the layout {layout!r}", remedy="use NCHW or NHWC"
         )
     return _FIRST_SPATIAL_AXIS[layout]
 
@@ -104,7 +104,8 @@ def _pool(
     for k, added in enumerate(checked):
         if added >= (kernel[k % 2] - 1) * dilation[k % 2] + 1:
             raise UserError(
-                f"{operator}: padding {checked} is not less than the kernel's reach"
+                f"{operator} cannot pad by {checked}: a window would hold only padding",
+                remedy="pad each side by less than the dilated kernel's extent",
             )
     return _Pool(operator, axis, kernel, strides, checked, dilation)
 

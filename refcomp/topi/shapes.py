@@ -37,7 +37,10 @@ def require_float(data: Tensor, operator: str) -> None:
     """Raise UserError if an operand is not a tensor of floats."""
     require_tensor(data, operator)
     if not data.dtype.is_float:
-        raise UserError(f"{operator} takes a float tensor, {data.dtype} given")
+        raise UserError(
+            f"{operator} takes float tensors, not {data.dtype}",
+            remedy='convert it by a compute: x[i, j].astype("float32")',
+        )
 
 
 def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> None:
@@ -45,7 +48,9 @@ def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> N
     for other in others:
         if other is not None and other.dtype != first.dtype:
             raise UserError(
-                f"{operator}: dtypes {first.dtype} and {other.dtype} are mixed"
+                f"{operator} cannot combine {first.dtype} with {other.dtype}",
+                why="topi converts no operand by itself",
+                remedy="convert one by a compute: x[i, j].astype(dtype)",
             )
 
 
@@ -53,7 +58,7 @@ def check_pair(value: Pair, operator: str, what: str) -> tuple[int, int]:
     """Return `value` as two ints. Raise UserError unless it is two numbers >= 1."""
     if len(value) != 2 or any(v < 1 for v in value):
         raise UserError(
-            f"{operator}: {what} {tuple(value)}",
+            f"{operator} cannot have the {what} {tuple(value)}",
             remedy="give two numbers >= 1: down and across",
         )
     return value[0], value[1]
@@ -77,7 +82,9 @@ def require_constant(extent: Extent, what: str) -> int:
     if isinstance(extent, int):
         return extent
     raise UserError(
-        f"{what} must be a constant", why="refcomp needs it when it compiles"
+        f"{what} must be a constant",
+        why="loops and memory are laid out when the program is compiled",
+        remedy="declare the tensor with a number in place of the symbol",
     )
 
 
@@ -86,7 +93,8 @@ def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
     require_tensor(tensor, operator)
     if tensor.ndim != rank:
         raise UserError(
-            f"{operator}: {what} has {tensor.ndim} dimensions instead of {rank}"
+            f"{operator}: {what} has {tensor.ndim} dimensions instead of {rank}",
+            remedy="reshape or expand it first",
         )
 
 
@@ -94,7 +102,10 @@ def require_extent(actual: Extent, expected: Extent, operator: str, what: str) -
     """Raise UserError if two extents are not known to be equal."""
     if not is_same(actual, expected):
         shown = f"{_text(actual)} instead of {_text(expected)}"
-        raise UserError(f"{operator}: {what} is {shown}")
+        raise UserError(
+            f"{operator}: {what} is {shown}",
+            remedy="give tensors whose shapes agree",
+        )
 
 
 def _text(extent: Extent) -> str:
@@ -143,7 +154,8 @@ def window_extent(
         if size + last_start < 0:
             raise UserError(
                 f"a window of {window} does not fit in {size} elements "
-                f"with {before} + {after} of padding"
+                f"with {before} + {after} of padding",
+                remedy="use a smaller kernel or dilation, or more padding",
             )
         return (size + last_start) // stride + 1
     # Padding that keeps the extent keeps the symbol, so that later operators see equal extents.
@@ -189,7 +201,8 @@ def normalize_axis(axis: int, rank: int, operator: str) -> int:
     """
     if not -rank <= axis < rank:
         raise UserError(
-            f"{operator}: axis {axis} is out of range for {rank} dimensions"
+            f"{operator}: axis {axis} is out of range for {rank} dimensions",
+            remedy=f"use {-rank} to {rank - 1}" if rank else "give a tensor with axes",
         )
     return axis % rank
 

@@ -37,8 +37,9 @@ def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
     require_tensor(data, "softmax")
     if not data.dtype.is_float or not data.ndim:
         raise UserError(
-            f"softmax takes a float tensor of one or more dimensions, {data.dtype} "
-            f"of {data.ndim} given"
+            "softmax takes a float tensor of one or more dimensions, "
+            f"not {data.dtype} of {data.ndim}",
+            remedy='give a float tensor with an axis: x[i].astype("float32")',
         )
     place = normalize_axis(axis, data.ndim, "softmax")
     sizes = extents(data)

@@ -65,12 +65,14 @@ def _resolve(given: Sequence[Extent], shape: Sequence[int]) -> list[Extent]:
     """Return the extents for which `shape` stands (see `reshape`)."""
     if any(dim < -1 for dim in shape) or list(shape).count(-1) > 1:
         raise UserError(
-            f"reshape: {tuple(shape)} is not a shape",
+            f"reshape cannot make the shape {tuple(shape)}",
             remedy="use numbers >= 0 and at most one -1",
         )
     if any(dim == 0 and k >= len(given) for k, dim in enumerate(shape)):
         raise UserError(
-            f"reshape: a 0 in {tuple(shape)} stands for no extent of the input"
+            f"reshape cannot keep an extent for each 0 of {tuple(shape)}",
+            why=f"a 0 keeps the input's extent at its place; the input has {len(given)}",
+            remedy="give a number in its place",
         )
     kept: list[Extent] = [given[k] if dim == 0 else dim for k, dim in enumerate(shape)]
     if -1 in shape:
@@ -101,7 +103,11 @@ def _quotient(whole: Sequence[Extent], part: Sequence[Extent]) -> Extent:
     a, symbols = _factors(whole)
     b, divisors = _factors(part)
     if divisors - symbols or not b or a % b:
-        raise UserError("reshape: the extent for -1 would not be an integer")
+        raise UserError(
+            "reshape cannot find an integer extent for -1",
+            why=f"{_shown(whole)} elements do not divide by the other extents",
+            remedy="choose extents whose product divides the number of elements",
+        )
     remaining = symbols - divisors
     return product([*remaining.elements(), a // b])
 
@@ -111,7 +117,8 @@ def _require_same_size(given: Sequence[Extent], wanted: Sequence[Extent]) -> Non
         return
     if _factors(given) != _factors(wanted):
         raise UserError(
-            f"reshape: a shape of {_shown(given)} elements does not become one of {_shown(wanted)}"
+            f"reshape cannot make {_shown(wanted)} elements of {_shown(given)}",
+            remedy="give extents with the same product, or one -1",
         )
 
 
@@ -176,7 +183,8 @@ def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
     require_tensor(data, "flatten")
     if not -data.ndim <= axis <= data.ndim:
         raise UserError(
-            f"flatten: axis {axis} is out of range for {data.ndim} dimensions"
+            f"flatten: axis {axis} is out of range for {data.ndim} dimensions",
+            remedy=f"use {-data.ndim} to {data.ndim}",
         )
     place = axis + data.ndim if axis < 0 else axis
     sizes = extents(data)
@@ -199,7 +207,8 @@ def transpose(data: Tensor, *, axes: Sequence[int]) -> Tensor:
     """
     if sorted(axes) != list(range(data.ndim)):
         raise UserError(
-            f"transpose: {tuple(axes)} is not a permutation of the axes of {data.ndim} dimensions"
+            f"transpose cannot order {data.ndim} axes by {tuple(axes)}",
+            remedy=f"name each of 0 to {data.ndim - 1} once",
         )
     # The inverse permutation: axis k of the input is axis places[k] of the result.
     places = [list(axes).index(k) for k in range(data.ndim)]
@@ -255,8 +264,9 @@ def concatenate(*tensors: Tensor, axis: int) -> Tensor:
 def _check_part(first: Tensor, other: Tensor, place: int, what: str) -> None:
     if other.dtype != first.dtype or other.ndim != first.ndim:
         raise UserError(
-            f"concatenate: {what} is {other.dtype} of {other.ndim} dimensions "
-            f"beside {first.dtype} of {first.ndim}"
+            f"concatenate cannot join {other.dtype} of {other.ndim} dimensions ({what}) "
+            f"to {first.dtype} of {first.ndim}",
+            remedy="convert or reshape one of them first",
         )
     for k, (a, b) in enumerate(zip(extents(other), extents(first), strict=True)):
         if k != place:
@@ -281,7 +291,8 @@ def split(data: Tensor, *, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     place = normalize_axis(axis, data.ndim, "split")
     if not sizes or any(size < 0 for size in sizes):
         raise UserError(
-            f"split: sizes {tuple(sizes)}", remedy="give one or more numbers >= 0"
+            f"split cannot make parts of the sizes {tuple(sizes)}",
+            remedy="give one or more numbers >= 0",
         )
     require_extent(
         extents(data)[place], sum(sizes), "split", f"the extent of axis {axis}"

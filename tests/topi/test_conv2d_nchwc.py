@@ -79,5 +79,5 @@ def test_ill_formed_convolutions_are_refused(shapes, strides, message) -> None:
 def test_mixed_dtypes_are_refused() -> None:
     (data,) = tensors((1, 2, 5, 5, 4))
     (weight,) = tensors((1, 2, 3, 3, 4, 4), dtype="float64")
-    with pytest.raises(UserError, match="dtypes f32 and f64 are mixed"):
+    with pytest.raises(UserError, match="conv2d_nchwc cannot combine f32 with f64"):
         conv2d_nchwc(data, weight)

@@ -100,10 +100,10 @@ def test_symbolic_batch_is_kept_by_reshape() -> None:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((-1, -1), "is not a shape"),
-        ((0, 5), "a shape of n [*] 4 elements does not become one of n [*] 5"),
-        ((-1, 3), "the extent for -1 would not be an integer"),
-        ((0, 0, 0), "stands for no extent of the input"),
+        ((-1, -1), "reshape cannot make the shape"),
+        ((0, 5), "cannot make n [*] 5 elements of n [*] 4"),
+        ((-1, 3), "cannot find an integer extent for -1"),
+        ((0, 0, 0), "cannot keep an extent for each 0"),
     ],
 )
 def test_ill_formed_reshapes_are_refused(shape, message):
@@ -113,13 +113,13 @@ def test_ill_formed_reshapes_are_refused(shape, message):
 
 def test_other_ill_formed_calls_are_refused() -> None:
     (data,) = tensors((2, 3))
-    with pytest.raises(UserError, match=r"\(0, 0\) is not a permutation of the axes of 2"):
+    with pytest.raises(UserError, match=r"transpose cannot order 2 axes by \(0, 0\)"):
         transform.transpose(data, axes=(0, 0))
     with pytest.raises(UserError, match="axis 3 is out of range"):
         transform.flatten(data, axis=3)
     with pytest.raises(UserError, match="extent 1 of operand 1 is 4 instead of 3"):
         transform.concatenate(*tensors((2, 3), (2, 4)), axis=0)
-    with pytest.raises(UserError, match="operand 1 is f32 of 1 dimensions beside f32 of 2"):
+    with pytest.raises(UserError, match="cannot join f32 of 1 dimensions .operand 1. to f32 of 2"):
         transform.concatenate(*tensors((2, 3), (2,)), axis=0)
     with pytest.raises(UserError, match="the extent of axis 1 is 3 instead of 4"):
         transform.split(data, axis=1, sizes=(2, 2))
