@@ -26,7 +26,7 @@ from refcomp.graph.graph import Array, Graph
 from refcomp.graph.verify import verify_graph
 
 MAX_BYTES = 1 << 30
-# The versions of ONNX's operator set whose operators mean what the converters say.
+# The versions of ONNX's operator set whose operators the converters implement.
 OPSETS = range(13, 25)
 
 _PIECE = 16 << 20  # bytes of a file that are read at a time
@@ -73,7 +73,9 @@ def _read(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
                 pieces += piece
     except (OSError, ValueError) as error:
         raise UserError(
-            f"the model {str(path)!r} cannot be read", why=str(error)
+            f"the model {str(path)!r} cannot be read",
+            why=str(error),
+            remedy="check the path",
         ) from error
     _check_size(len(pieces), repr(str(path)), max_bytes)
     return bytes(pieces)
@@ -121,14 +123,14 @@ def _check_opset(model: _Proto) -> None:
 
 
 class _Importer:
-    """One model's graph on its way; `context` has what has been made so far."""
+    """A reader of one model's graph. `context` holds what has been built so far."""
 
     def __init__(self, proto: _Proto) -> None:
         self.proto = proto
         self.onnx = _onnx()
         self.context = OnnxValues(GraphBuilder(proto.name or "model"))
         self.reasons = Reasons()
-        # Outputs of nodes that could not be converted: what depends on them is only checked.
+        # Outputs of nodes that could not be converted. Nodes that read them are only checked.
         self.lost: set[str] = set()
 
     def build(self) -> Graph:
@@ -146,17 +148,24 @@ class _Importer:
     def _read_constants(self) -> dict[str, Array]:
         if self.proto.sparse_initializer:
             raise Unsupported(
-                "the model stores sparse constants", remedy="store them densely"
+                "the model stores sparse constants, which refcomp does not support",
+                remedy="store them as dense tensors",
             )
         stored: dict[str, Array] = {}
         for tensor in self.proto.initializer:
             if tensor.name in stored:
-                raise UserError(f"two constants of the model are named {tensor.name!r}")
+                raise UserError(
+                    f"two constants of the model are named {tensor.name!r}",
+                    remedy="the file is damaged: export it again",
+                )
             stored[tensor.name] = self.read_tensor(tensor)
         return stored
 
     def read_tensor(self, tensor: _Proto) -> Array:
-        """The elements of a stored tensor, its size checked before anything is made of it."""
+        """Return the elements of a stored tensor.
+
+        Its size is checked before any memory is allocated for it.
+        """
         what = f"constant {tensor.name!r}"
         if (
             tensor.data_location == self.onnx.TensorProto.EXTERNAL
@@ -175,19 +184,22 @@ class _Importer:
         least = math.prod(dims) * (1 if tensor.raw_data else 0)
         if any(dim < 0 for dim in dims) or least > stored:
             raise UserError(
-                f"{what} of shape {dims} has no more than {stored} bytes of data"
+                f"{what} of shape {dims} does not fit its {stored} bytes of data",
+                remedy="the file is damaged or incomplete: export it again",
             )
         try:
             array = np.asarray(self.onnx.numpy_helper.to_array(tensor))
         except Exception as error:
             raise UserError(
-                f"{what} of shape {dims} is damaged", why=str(error)
+                f"{what} of shape {dims} is damaged",
+                why=str(error),
+                remedy="export the model again",
             ) from error
         assert as_dtype(array.dtype) == dtype
         return array
 
     def element_dtype(self, code: int, what: str) -> Any:
-        """refcomp's dtype for ONNX's number of one; UserError when there is none."""
+        """Return the dtype for ONNX's number of an element type, or raise UserError."""
         try:
             return as_dtype(self.onnx.helper.tensor_dtype_to_np_dtype(code))
         except (KeyError, RefcompError, TypeError, ValueError) as error:
@@ -223,7 +235,11 @@ class _Importer:
         if not dim.HasField("dim_value"):
             return str(dim.dim_param) or f"{what.split(maxsplit=1)[1]}.extent{place}"
         if dim.dim_value < 0:
-            raise UserError(f"extent {place} of {what} is {dim.dim_value}")
+            raise UserError(
+                f"extent {place} of {what} is {dim.dim_value}",
+                why="an extent cannot be negative",
+                remedy="the file is damaged: export it again",
+            )
         return int(dim.dim_value)
 
     def _add_node(self, node: _Proto) -> None:
@@ -236,7 +252,7 @@ class _Importer:
         self._check_defined(node)
         try:
             if not known:
-                raise Unsupported("unknown to refcomp")
+                raise Unsupported("refcomp does not support the operator")
             attributes = self._attributes(node)
             if self.lost & set(node.input):
                 self.lost.update(node.output)
@@ -255,8 +271,10 @@ class _Importer:
         converter = CONVERTERS[node.op_type]
         attributes = read_attributes(node, converter.attributes, self.read_tensor)
         converter.check(attributes)
-        if len([name for name in node.output if name]) > converter.most_outputs:
-            raise Unsupported("more than its first output is used")
+        if len([name for name in node.output if name]) > converter.max_outputs:
+            raise Unsupported(
+                f"more than {converter.max_outputs} of its outputs are used"
+            )
         return attributes
 
     def _check_defined(self, node: _Proto) -> None:
@@ -269,7 +287,10 @@ class _Importer:
                 )
         for name in filter(None, node.output):
             if name in self.context.values or name in self.lost:
-                raise UserError(f"two nodes of the model make {name!r}")
+                raise UserError(
+                    f"two nodes of the model make {name!r}",
+                    remedy="the file is damaged: export it again",
+                )
 
     def _output(self, name: str) -> Any:
         value = self.context.values.get(name)

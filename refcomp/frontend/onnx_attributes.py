@@ -1,4 +1,4 @@
-"""Reads a node's attributes by what its operator declares, so that none is silently ignored."""
+"""Read the attributes of a node as its converter declares them, so that none is ignored."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
 
-# What an attribute may be: "int", "float", "string", "ints", "floats", "tensor".
+# name -> value; its type depends on the kind of the attribute
 Attributes = dict[str, Any]
 
+# kind of an attribute -> its number in ONNX (AttributeProto.AttributeType), how it is read
 _FIELDS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "float": (1, lambda a: float(a.f)),
     "int": (2, lambda a: int(a.i)),
@@ -24,10 +25,16 @@ _FIELDS: dict[str, tuple[int, Callable[[Any], Any]]] = {
 def read_attributes(
     node: Any, declared: Mapping[str, str], read_tensor: Callable[[Any], Any]
 ) -> Attributes:
-    """The attributes that the node has, by name.
+    """Return the attributes that the node has, by name.
 
-    `declared` maps each name the operator knows to its kind. Raises Unsupported for a name that is
-    not among them, UserError for a value of another kind or a number that is none.
+    Args:
+        node: an ONNX NodeProto.
+        declared: name of an attribute -> its kind, a key of `_FIELDS`.
+        read_tensor: returns the array of a stored tensor.
+
+    Raises:
+        Unsupported: an attribute is not declared.
+        UserError: a value has another kind, or is NaN.
     """
     attributes: Attributes = {}
     for attribute in node.attribute:
@@ -36,9 +43,9 @@ def read_attributes(
             raise Unsupported(f"its attribute {attribute.name!r} is unknown to refcomp")
         code, read = _FIELDS[kind]
         if attribute.type != code:
-            raise UserError(f"attribute {attribute.name!r} is no {kind}")
+            raise UserError(f"attribute {attribute.name!r} is not of type {kind}")
         value = read(attribute)
         if isinstance(value, float) and math.isnan(value):
-            raise UserError(f"attribute {attribute.name!r} is not a number")
+            raise UserError(f"attribute {attribute.name!r} is NaN")
         attributes[attribute.name] = read_tensor(value) if kind == "tensor" else value
     return attributes

@@ -20,7 +20,7 @@ from refcomp.graph.graph import Array, Value
 
 
 class OnnxValues:
-    """The values made so far by their ONNX names, and which of them are constants."""
+    """The values made so far, by their names in the model, and which of them are constants."""
 
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
@@ -28,13 +28,16 @@ class OnnxValues:
         self._constants: dict[Value, Array] = {}
 
     def add(self, name: str, value: Value) -> None:
-        """`value` is what the model calls `name`."""
+        """Let `name`, a name of the model, stand for `value`."""
         if name in self.values:
-            raise UserError(f"two values of the model are named {name!r}")
+            raise UserError(
+                f"two values of the model are named {name!r}",
+                remedy="the file is damaged: export it again",
+            )
         self.values[name] = value
 
     def add_constant(self, name: str, array: Array) -> None:
-        """A constant of the model."""
+        """Add a constant of the model."""
         value = self.builder.constant(name, array)
         self._constants[value] = array
         self.add(name, value)
@@ -56,11 +59,11 @@ class OnnxNode:
     attributes: Attributes
 
     def input(self, place: int) -> Value | None:
-        """Input number `place`; None when it is left out."""
+        """Return input number `place`, or None if it is left out."""
         return self.inputs[place] if place < len(self.inputs) else None
 
     def required(self, place: int) -> Value:
-        """Input number `place`; UserError when it is left out."""
+        """Return input number `place`, or raise UserError if it is left out."""
         value = self.input(place)
         if value is None:
             raise UserError(f"its input {place} is missing")
@@ -69,7 +72,7 @@ class OnnxNode:
     def emit(
         self, operator: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node's outputs are those of `operator`."""
+        """Add a node of `operator`, whose outputs are those of the ONNX node."""
         builder = self.context.builder
         made = builder.nodes(operator, inputs, attributes, self.outputs)
         for name, value in zip(self.outputs, made, strict=False):
@@ -82,13 +85,13 @@ def _accept(_attributes: Attributes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """`attributes` maps names to kinds (`onnx_attributes`); `check` raises Unsupported for values
-    of them; `emit` builds."""
+    """The conversion of one ONNX operator."""
 
-    emit: Callable[[OnnxNode], None]
+    emit: Callable[[OnnxNode], None]  # adds nodes to the graph
+    # Name of an attribute -> its kind, see `onnx_attributes`.
     attributes: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Attributes], None] = _accept
-    most_outputs: int = 1
+    check: Callable[[Attributes], None] = _accept  # raises Unsupported for some values
+    max_outputs: int = 1
 
     def convert(
         self,
@@ -97,13 +100,13 @@ class Converter:
         outputs: Sequence[str],
         attributes: Attributes,
     ) -> None:
-        """Builds what one ONNX node means; its inputs are known to `context`."""
+        """Build the nodes that mean one ONNX node. `context` holds the values of its inputs."""
         given = tuple(context.values[name] if name else None for name in inputs)
         self.emit(OnnxNode(context, given, tuple(filter(None, outputs)), attributes))
 
 
 def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
-    """A check that an attribute, if given, has the one value that refcomp knows."""
+    """Return a check that an attribute has the one value that refcomp supports, or is missing."""
 
     def check(attributes: Attributes) -> None:
         for name, value in allowed.items():
@@ -198,7 +201,12 @@ def _conv(call: OnnxNode) -> None:
 
 
 def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[OnnxNode], None]:
-    """`own`: refcomp's name, ONNX's name and how the value is read, of further attributes."""
+    """Return the emitter of a pooling.
+
+    Args:
+        operator: name of the graph's operator.
+        own: for each further attribute, refcomp's name, ONNX's name, and how its value is read.
+    """
 
     def emit(call: OnnxNode) -> None:
         data = call.required(0)
@@ -399,7 +407,7 @@ CONVERTERS: dict[str, Converter] = {
     "Transpose": Converter(_transpose, {"perm": "ints"}),
     "Concat": Converter(_concat, {"axis": "int"}),
     "Split": Converter(
-        _split, {"axis": "int", "num_outputs": "int"}, most_outputs=1 << 16
+        _split, {"axis": "int", "num_outputs": "int"}, max_outputs=1 << 16
     ),
     "Constant": Converter(_constant, _CONSTANT_VALUES, _check_constant),
 }

@@ -1,10 +1,10 @@
-"""Builds a graph step by step, inferring types; every pass and frontend makes its graph this way.
+"""Build a graph step by step. Every pass and frontend makes its graphs this way.
 
     builder = GraphBuilder("net")
     x = builder.input("x", "f32", ("N", 4))
     builder.finish([builder.node("relu", [x])])
 
-Ensures unique names, and that nothing is kept that no output needs.
+The builder infers types, keeps names unique, and drops what no output needs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from refcomp.graph.operators import find_operator
 
 
 class GraphBuilder:
-    """A graph in the making. Values it returns belong to it alone."""
+    """A graph under construction. The values that it returns belong to it alone."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class GraphBuilder:
         return value
 
     def constant(self, name: str, array: Array) -> Value:
-        """A constant that holds a read-only copy of `array`."""
+        """Add a constant that holds a read-only copy of `array`."""
         dtype = as_dtype(array.dtype)
         kept = np.array(array, to_numpy(dtype), order="C")
         kept.flags.writeable = False
@@ -104,7 +104,10 @@ class GraphBuilder:
 def _without_defaults(
     operator: str, attributes: Mapping[str, Attribute]
 ) -> dict[str, Attribute]:
-    """The attributes that say something: equal nodes have equal attributes."""
+    """Return the attributes whose values are not the defaults.
+
+    So two nodes that mean the same have equal attributes.
+    """
     if operator == FUSED:
         return dict(attributes)
     defaults = {spec.name: spec.default for spec in find_operator(operator).attributes}
@@ -116,7 +119,7 @@ def _without_defaults(
 
 
 class GraphRewriter(GraphBuilder):
-    """A builder that copies another graph: `values` maps its values to those built so far."""
+    """A builder that copies another graph node by node, changing some of them."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.name)
@@ -139,5 +142,5 @@ class GraphRewriter(GraphBuilder):
         self.values.update(zip(node.outputs, made, strict=True))
 
     def finish_copy(self) -> Graph:
-        """The graph whose outputs stand for those of the copied one."""
+        """Return the graph, whose outputs replace those of the copied graph."""
         return self.finish([self.values[value] for value in self.graph.outputs])

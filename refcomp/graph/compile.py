@@ -1,7 +1,7 @@
-"""A graph becomes one module of kernels: every node one function, all compiled in one run.
+"""Compile a graph to one module: each node becomes one kernel, and one run of the tools makes all.
 
-A kernel takes the node's inputs, then its outputs, then its workspaces: the executor owns all
-memory, so that running a graph allocates nothing inside a kernel.
+A kernel takes the node's inputs, then its outputs, then its workspaces. The executor owns all
+memory, so that no kernel allocates any.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 
-# By what a back end's record says.
+# what a back end's record prefers -> the schedule of a node
 _SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeKernel:
-    """The function of one node: `name` in the module, called with `inputs`, `outputs` and
-    `workspaces` in that order."""
+    """The function of one node. Its arguments are inputs, outputs and workspaces, in that order."""
 
-    name: str
+    name: str  # in the module
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     workspaces: tuple[Value, ...]
@@ -42,12 +41,11 @@ class NodeKernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphModule:
-    """A compiled graph: `graph` as it is after all passes, one kernel per node in its order, and
-    the module that holds them (None for a graph without nodes)."""
+    """A compiled graph."""
 
-    graph: Graph
-    kernels: tuple[NodeKernel, ...]
-    module: Module | None
+    graph: Graph  # after all passes
+    kernels: tuple[NodeKernel, ...]  # one for each node, in the order of the nodes
+    module: Module | None  # None for a graph without nodes
     target: Target
 
 
@@ -67,7 +65,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
 def lower_node(
     node: GraphNode, index: int, target: Target | str = "llvm"
 ) -> tuple[PrimFunc, NodeKernel]:
-    """The function of a node at the nested level, scheduled for `target`, and how it is called."""
+    """Return the function of a node, scheduled for `target`, and how to call it."""
     chosen = as_target(target)
     symbols = Symbols()
     # An input that is read twice is one argument: arguments may not overlap.

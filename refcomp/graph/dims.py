@@ -1,8 +1,8 @@
-"""Extents of a graph's values: plain, comparable data (`artifacts.Dim`), and to te and back.
+"""Extents of a graph's values: plain data that can be compared, and converted from and to te.
 
-An extent is an int, a symbol's name, or a small tree of operators. Built here, it is in a normal
-form good enough that equal computations give equal extents: constants are folded, and constants
-added or multiplied to one operand are gathered.
+An extent (`artifacts.Dim`) is an int, the name of a symbol, or a small tree of operators. The
+functions here build extents in a normal form: they fold constants, and gather the constants that
+are added to one operand or that multiply it. So equal computations mostly give equal extents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = tuple[Dim, ...]
 
 
 def add(a: Dim, b: Dim) -> Dim:
-    """a + b."""
+    """Return a + b."""
     if isinstance(a, int):
         a, b = b, a
     if isinstance(a, int) and isinstance(b, int):
@@ -40,14 +40,14 @@ def add(a: Dim, b: Dim) -> Dim:
 
 
 def subtract(a: Dim, b: Dim) -> Dim:
-    """a - b."""
+    """Return a - b."""
     if a == b:
         return 0
     return add(a, -b) if isinstance(b, int) else ("sub", a, b)
 
 
 def multiply(a: Dim, b: Dim) -> Dim:
-    """a * b."""
+    """Return a * b."""
     if isinstance(a, int):
         a, b = b, a
     if isinstance(a, int) and isinstance(b, int):
@@ -65,7 +65,7 @@ def multiply(a: Dim, b: Dim) -> Dim:
 
 
 def floor_divide(a: Dim, b: Dim) -> Dim:
-    """a // b; 0 for b = 0."""
+    """Return a // b, which is 0 if b is 0."""
     if isinstance(a, int) and isinstance(b, int):
         return floor_quotient(a, b)
     if b == 1:
@@ -120,7 +120,7 @@ class Symbols(dict[str, Var]):
 
 
 def dim_to_expr(dim: Dim, symbols: Symbols) -> Expr:
-    """The extent as a te expression over `symbols`."""
+    """Return the extent as a te expression over `symbols`."""
     if isinstance(dim, int):
         return IntImm(dim, I64)
     if isinstance(dim, str):
@@ -130,8 +130,15 @@ def dim_to_expr(dim: Dim, symbols: Symbols) -> Expr:
 
 
 def expr_to_dim(expr: Expr, names: Mapping[Var, str] = MappingProxyType({})) -> Dim:
-    """The extent that a te expression over named variables is; Unsupported for other operators.
-    `names` are those of variables that are not called by their own."""
+    """Return the te expression `expr` as an extent.
+
+    Args:
+        expr: integers, variables, and the operators of extents.
+        names: variable -> symbol, for variables whose symbols have other names.
+
+    Raises:
+        Unsupported: `expr` has another operator.
+    """
     match expr:
         case IntImm(value=value):
             return value
@@ -142,5 +149,7 @@ def expr_to_dim(expr: Expr, names: Mapping[Var, str] = MappingProxyType({})) -> 
         case ir.BinaryExpr(a=a, b=b) if type(expr) in _FROM_EXPR:
             return _FROM_EXPR[type(expr)](expr_to_dim(a, names), expr_to_dim(b, names))
     raise Unsupported(
-        f"an extent is a {type(expr).__name__}", why="only sums, products, quotients"
+        f"a graph cannot compute an extent by {type(expr).__name__}",
+        why="extents are sums, differences, products, quotients, minima and maxima",
+        remedy="compute the extent outside of the graph",
     )

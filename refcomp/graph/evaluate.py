@@ -1,6 +1,6 @@
-"""The meaning of a graph: evaluate its nodes in order, each by its operator's numpy meaning.
+"""The meaning of a graph: evaluate its nodes in order by the numpy functions of their operators.
 
-This is the oracle of all that compiles graphs. It uses no te, no schedule and no machine code.
+This is the oracle for everything that compiles graphs. It uses no te, schedule or machine code.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from refcomp.graph.verify import verify_graph
 
 
 def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
-    """The outputs for inputs given by name. UserError when these do not fit the graph."""
+    """Return the outputs of the graph.
+
+    Args:
+        graph: any graph; it is verified first.
+        feeds: name of an input -> its array.
+
+    Raises:
+        UserError: the arrays do not fit the graph's inputs.
+    """
     verify_graph(graph)
     if not isinstance(feeds, Mapping) or not all(
         hasattr(a, "dtype") for a in feeds.values()
     ):
         raise UserError(
-            "feeds are not arrays by name", remedy='pass a dict: {"x": array}'
+            f"feeds are a {type(feeds).__name__}, not arrays by name",
+            remedy='pass a dict: {"x": array}',
         )
     check_feeds(
         graph, {name: (array.dtype, array.shape) for name, array in feeds.items()}
@@ -31,7 +40,7 @@ def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
 
 
 def evaluate_node(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
-    """The outputs of one node; `known` has its inputs."""
+    """Return the outputs of one node; `known` holds the values of its inputs."""
     if node.operator == FUSED:
         (subgraph,) = node.subgraphs
         given = [known[value] for value in node.inputs if value is not None]

@@ -1,8 +1,8 @@
-"""Runs a compiled graph: walks its kernels in order and launches them.
+"""Run a compiled graph: launch its kernels in order.
 
-For each set of values of the graph's symbols there is a plan (`refcomp.graph.plan`), made once. A
-run copies the inputs in, launches, and copies the outputs out; it computes nothing itself.
-Thread-safe: runs of one executor take turns.
+For each set of values of the graph's symbols there is one plan (`refcomp.graph.plan`). A run copies
+the inputs in, launches the kernels, and copies the outputs out. It computes nothing itself. An
+executor may be used by several threads: its runs take turns.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from refcomp.graph.plan import Plan, make_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device
 
-# Plans kept at a time: each holds the memory of a whole run.
-_MOST_PLANS = 8
+# Plans that are kept. Each holds the memory of a whole run.
+_MAX_PLANS = 8
 
 
 class GraphExecutor:
-    """Runs `module` on `device`; `launches` counts the kernels launched.
+    """A compiled graph on a device.
 
-    By default it runs on the device number 0 that the module's target means."""
+    Attributes:
+        module: the compiled graph.
+        device: by default number 0 of the devices that the module's target runs on.
+        launches: the number of kernels that all runs launched.
+    """
 
     def __init__(self, module: GraphModule, device: Device | None = None) -> None:
         if not isinstance(module, GraphModule):
@@ -69,9 +73,9 @@ class GraphExecutor:
         results = self._results
         if not 0 <= index < len(results):
             remedy = (
-                f"numbers 0 to {len(results) - 1}" if results else "call run() first"
+                f"ask for 0 to {len(results) - 1}" if results else "call run() first"
             )
-            raise UserError(f"output {index} does not exist", remedy=remedy)
+            raise UserError(f"the last run has no output {index}", remedy=remedy)
         return results[index]
 
     def run(
@@ -101,12 +105,15 @@ class GraphExecutor:
         return [result.copyto(self.device) for result in plan.outputs]
 
     def plan_for(self, symbols: Mapping[str, int]) -> Plan:
-        """The plan for these values of the symbols, made when it is first asked for."""
+        """Return the plan for these values of the symbols.
+
+        It is made when it is first needed, and kept while it is among the `_MAX_PLANS` latest ones.
+        """
         key = tuple(symbols.values())
-        # Taken out and put back, so that the plan not used for longest is the first.
+        # Taken out and put back at the end, so that the least recently used plan comes first.
         plan = self._plans.pop(key, None)
         if plan is None:
-            if len(self._plans) == _MOST_PLANS:
+            if len(self._plans) == _MAX_PLANS:
                 del self._plans[next(iter(self._plans))]
             plan = make_plan(self.module, symbols, self._constants, self.device)
         self._plans[key] = plan
@@ -114,14 +121,14 @@ class GraphExecutor:
 
 
 def _form(name: str, value: Any) -> tuple[Any, tuple[int, ...]]:
-    """The dtype and shape of an input."""
+    """Return the dtype and shape of an input."""
     if isinstance(value, NDArray):
         return value.type, value.shape
     dtype = getattr(value, "dtype", None)
     shape = getattr(value, "shape", None)
     if dtype is None or not isinstance(shape, tuple):
         raise UserError(
-            f"input {name!r} is a {type(value).__name__}",
+            f"input {name!r} cannot be a {type(value).__name__}",
             remedy="pass an NDArray or a numpy array",
         )
     return dtype, shape

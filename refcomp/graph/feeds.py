@@ -1,7 +1,7 @@
-"""Holds what a caller gives a graph against its inputs, and reads the symbols' values off.
+"""Check the inputs that a caller gives a graph, and solve the values of its symbols from them.
 
-Refuses, with UserError: unknown and missing names, another dtype, rank or extent, and a symbol that
-would have two values.
+Refuses, with UserError: unknown and missing names, another dtype, rank or extent, and extents that
+give one symbol two values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from refcomp.graph.graph import Graph, Value, spell, spell_dim
 def check_feeds(
     graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]
 ) -> dict[str, int]:
-    """The value of each symbol, given the dtype and shape of every input by name."""
+    """Return the value of each symbol.
+
+    Args:
+        graph: the graph with symbolic extents.
+        feeds: name of an input -> its dtype and shape.
+
+    Raises:
+        UserError: a name is unknown or missing, or a dtype or shape does not fit.
+    """
     _check_names(graph, feeds)
     sizes = Sizes()
     for value in graph.inputs:
@@ -35,7 +43,7 @@ def check_feeds(
 
 
 def check_name(graph: Graph, name: str) -> Value:
-    """The input of that name; UserError that lists all when there is none."""
+    """Return the input called `name`, or raise UserError that lists all inputs."""
     for value in graph.inputs:
         if value.name == name:
             return value
@@ -60,15 +68,16 @@ def _check_names(graph: Graph, feeds: Mapping[str, Any]) -> None:
 
 
 def check_type(value: Value, dtype: Any, shape: tuple[int, ...]) -> None:
-    """UserError when dtype or rank are not those of the input `value`."""
+    """Raise UserError unless dtype and rank are those of the input `value`."""
     if as_dtype(dtype) != value.dtype:
         raise UserError(
-            f"input {value.name!r} is {value.dtype}, {as_dtype(dtype)} given",
+            f"input {value.name!r} is {value.dtype}, but the array is {as_dtype(dtype)}",
             remedy=f"convert it to {to_numpy(value.dtype).name} first",
         )
     if len(shape) != len(value.shape):
         raise UserError(
-            f"input {value} has {len(value.shape)} dimensions, shape {shape} given"
+            f"input {value} has {len(value.shape)} dimensions, but the array has {len(shape)}",
+            remedy="reshape the array",
         )
 
 
@@ -87,5 +96,6 @@ def _check_shape(
         if extent != expected:
             raise UserError(
                 f"extent {place} of input {value.name!r} is {extent} instead of {expected}",
-                where=f"input {value}, shape {shape} given",
+                where=f"input {value}; the array has shape {shape}",
+                remedy="give arrays whose shapes agree with the graph's inputs",
             )

@@ -1,6 +1,6 @@
 """A graph: operators on tensors, in an order in which each value is made before it is read.
 
-The grammar of `str(graph)`, where names that are not identifiers are quoted::
+The grammar of `str(graph)`, in which names that are not identifiers are quoted::
 
     graph NAME(VALUE, ...) -> (NAME, ...) {
       const VALUE
@@ -8,8 +8,9 @@ The grammar of `str(graph)`, where names that are not identifiers are quoted::
         graph ... { ... }              # subgraphs of the node above
     }
 
-A graph is immutable data: a pass builds another graph (`refcomp.graph.builder`). Values are
-compared by identity. Their names are unique within a graph, and may be hostile.
+A graph is immutable: a pass builds another one (`refcomp.graph.builder`). Values are compared by
+identity. Names are unique within a graph. They come from model files, so text and messages only
+contain them quoted or escaped.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A tensor of the graph. Identity is the object; an extent may be symbolic."""
+    """A tensor of the graph, compared by identity. Its extents may be symbolic."""
 
     name: str
     dtype: DType
@@ -47,14 +48,13 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphNode:
-    """One application of an operator. An input that is left out is None; `subgraphs` are the
-    graphs an operator runs by itself."""
+    """One application of an operator."""
 
     operator: str
-    inputs: tuple[Value | None, ...]
+    inputs: tuple[Value | None, ...]  # None: an optional input that is left out
     outputs: tuple[Value, ...]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    subgraphs: tuple[Graph, ...] = ()
+    subgraphs: tuple[Graph, ...] = ()  # graphs that the operator runs itself
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """`outputs` as computed by `nodes` from `inputs` and `constants`."""
+    """The computation of `outputs` by `nodes` from `inputs` and `constants`."""
 
     name: str
     inputs: tuple[Value, ...]
@@ -91,14 +91,14 @@ class Graph:
         return "\n".join(_lines(self))
 
     def values(self) -> Iterable[Value]:
-        """Every value, inputs first, in the order in which they come to be."""
+        """Yield every value, inputs first, each before the nodes that read it."""
         yield from self.inputs
         yield from self.constants
         for node in self.nodes:
             yield from node.outputs
 
     def readers(self) -> dict[Value, list[GraphNode]]:
-        """The nodes that read each value, in order."""
+        """Return the nodes that read each value, in order."""
         readers: dict[Value, list[GraphNode]] = {value: [] for value in self.values()}
         for node in self.nodes:
             for value in node.reads:
@@ -107,12 +107,12 @@ class Graph:
 
 
 def spell(name: str) -> str:
-    """A name as it stands in text: itself, or quoted with everything unusual escaped."""
+    """Return a name as text: an identifier itself, any other name quoted and escaped."""
     return name if _IDENTIFIER.match(name) else json.dumps(name)
 
 
 def spell_dim(dim: Any) -> str:
-    """An extent as it stands in text."""
+    """Return an extent as text."""
     return spell(dim) if isinstance(dim, str) else dim_to_text(_spelled(dim))
 
 

@@ -29,9 +29,10 @@ def infer_types(
     subgraphs: Sequence[Graph] = (),
     where: str = "",
 ) -> list[Type]:
-    """The dtype and shape of each output.
+    """Return the dtype and shape of each output of a node.
 
-    Raises UserError, naming `where`, for inputs or attributes that the operator does not take.
+    Raises:
+        UserError: the operator does not take these inputs or attributes. The error names `where`.
     """
     if operator == FUSED:
         return [(value.dtype, value.shape) for value in subgraphs[0].outputs]
@@ -58,7 +59,10 @@ def _apply(
 
 
 def value_to_placeholder(value: Value, symbols: Symbols) -> Tensor:
-    """A placeholder of the value's dtype and shape, under its name made plain."""
+    """Return a placeholder of the value's dtype and shape.
+
+    Its name is the value's name, in which `_` replaces all but letters, digits and `_`.
+    """
     shape = tuple(dim_to_expr(dim, symbols) for dim in value.shape)
     return placeholder(
         shape, value.dtype, name=re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40]
@@ -66,7 +70,7 @@ def value_to_placeholder(value: Value, symbols: Symbols) -> Tensor:
 
 
 def node_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
-    """The tensors of the node's outputs, computed from those of its inputs."""
+    """Return the tensors of the node's outputs, computed from the tensors of its inputs."""
     if node.operator == FUSED:
         return _subgraph_to_te(node, tensors)
     inputs = [None if value is None else tensors[value] for value in node.inputs]

@@ -1,7 +1,7 @@
-"""Where in one piece of memory each buffer lies, so that buffers share what they use in turn.
+"""The place of each buffer in one piece of memory, such that buffers use the same bytes in turn.
 
-Buffers that live at the same time never overlap. Large ones are placed first, each at the lowest
-offset that is free during its whole life.
+Buffers that live at the same time never overlap. Large buffers are placed first, each at the lowest
+offset that is free during its whole life (greedy by size).
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Bytes: no vector straddles two cache lines, and no two buffers share one.
+# Bytes. No vector straddles two cache lines, and no two buffers share a line.
 ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A buffer of `size` bytes, in use from step `first` to step `last`, both included."""
+    """A buffer that is in use from step `first` to step `last`, both included."""
 
-    size: int
+    size: int  # bytes
     first: int
     last: int
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """The offset of each buffer, in the order of the requests, and the bytes needed in all."""
+    """The places of all buffers."""
 
-    offsets: tuple[int, ...]
-    total: int
+    offsets: tuple[int, ...]  # bytes, in the order of the requests
+    total: int  # bytes of the whole piece
 
 
 def plan_memory(requests: Sequence[Request]) -> MemoryPlan:
-    """Offsets that are multiples of ALIGNMENT for all requests."""
+    """Return a plan in which all offsets are multiples of ALIGNMENT."""
     placed: list[tuple[int, int, Request]] = []  # begin, end, whose
     offsets = [0] * len(requests)
     for index in sorted(range(len(requests)), key=lambda k: -requests[k].size):
@@ -43,7 +43,7 @@ def plan_memory(requests: Sequence[Request]) -> MemoryPlan:
 
 
 def _rounded(size: int) -> int:
-    # An empty buffer gets a place too: its address must not be that of another.
+    # An empty buffer gets a place too, so that its address is not that of another buffer.
     return max(1, -(-size // ALIGNMENT)) * ALIGNMENT
 
 

@@ -1,7 +1,8 @@
 """The operators of a graph: what each takes, its te compute and its numpy meaning.
 
-An operator's dtype and shape rule is its te compute: `refcomp.graph.infer` builds it and reads the
-result off. Needs positional inputs (None where an optional one is left out) and attributes by name.
+The te compute is also the rule for dtype and shape: `refcomp.graph.infer` builds it and reads them
+from its result. A compute takes its inputs by position (None for an optional input that is left
+out) and its attributes by name.
 """
 
 from __future__ import annotations
@@ -20,33 +21,32 @@ from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy
 from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
 from refcomp.topi.softmax import softmax, softmax_numpy
 
-# How a node may join others in one kernel: an `anchor` has loops of its own; an `elementwise` or
-# `movement` (which only moves elements) one can be computed where its result is read.
+# How a node may join others in one kernel. An `anchor` has loops of its own. An `elementwise` node,
+# and a `movement`, which only moves elements, can be computed where their results are read.
 Pattern = Literal["anchor", "elementwise", "movement"]
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeSpec:
-    """An attribute: the type of its value, and its default (None: it must be given)."""
+    """The type of an attribute, and its default."""
 
     name: str
-    kind: type[Any]
-    default: Attribute | None = None
+    kind: type[Any]  # class of the value, such as int or tuple
+    default: Attribute | None = None  # None: the attribute must be given
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`inputs` names the inputs, of which those from `required` on are optional. The last one may
-    be repeated when `variadic`. An operator of several outputs computes a list of them."""
+    """An operator: its inputs and attributes, its te compute and its numpy meaning."""
 
     name: str
-    inputs: tuple[str, ...]
-    compute: Callable[..., Tensor | list[Tensor]]
+    inputs: tuple[str, ...]  # names
+    compute: Callable[..., Tensor | list[Tensor]]  # a list for several outputs
     numpy: Callable[..., Array | list[Array]]
     attributes: tuple[AttributeSpec, ...] = ()
     pattern: Pattern = "anchor"
-    required: int = -1
-    variadic: bool = False
+    required: int = -1  # number of inputs that must be given; -1: all
+    variadic: bool = False  # the last input may be repeated
 
     @property
     def least_inputs(self) -> int:
@@ -65,12 +65,12 @@ class Operator:
         if not self.least_inputs <= given <= most or missing:
             lacking = f", without {', '.join(missing)}" if missing else ""
             raise UserError(
-                f"{self.name} is given {given} inputs{lacking}",
+                f"{self.name} cannot be applied to {given} inputs{lacking}",
                 remedy=f"it takes {', '.join(self.inputs)}; {self.least_inputs} are required",
             )
 
     def check_attributes(self, attributes: Mapping[str, Attribute]) -> None:
-        """UserError for an attribute that is unknown, missing, or of another type."""
+        """Raise UserError for an attribute that is unknown, missing, or of another type."""
         specs = {spec.name: spec for spec in self.attributes}
         for name, value in attributes.items():
             if name not in specs:
@@ -81,7 +81,8 @@ class Operator:
             if type(value) is not specs[name].kind:
                 wanted = specs[name].kind.__name__
                 raise UserError(
-                    f"{self.name}: attribute {name} is {value!r}, no {wanted}"
+                    f"the attribute {name} of {self.name} is {value!r}",
+                    remedy=f"give a value of type {wanted}",
                 )
         missing = [
             n
@@ -89,7 +90,10 @@ class Operator:
             if spec.default is None and n not in attributes
         ]
         if missing:
-            raise UserError(f"{self.name} lacks the attribute {', '.join(missing)}")
+            raise UserError(
+                f"{self.name} lacks the attribute {', '.join(missing)}",
+                remedy=f"attributes without a default must be given: {', '.join(missing)}",
+            )
 
 
 _OPERATORS: dict[str, Operator] = {}
@@ -102,7 +106,10 @@ def register_operator(operator: Operator) -> None:
             f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator"
         )
     if operator.name in _OPERATORS:
-        raise UserError(f"operator {operator.name} is registered already")
+        raise UserError(
+            f"an operator {operator.name} is registered already",
+            remedy="choose another name",
+        )
     _OPERATORS[operator.name] = operator
 
 

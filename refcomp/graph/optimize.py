@@ -1,4 +1,4 @@
-"""The passes over a graph before it is compiled: a list of reasons."""
+"""The passes that run over a graph before it is compiled, in order, each with its reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GraphPass = Callable[[Graph], Graph]
 
 @dataclass(frozen=True, slots=True)
 class GraphStep:
-    """A pass, and why it stands where it stands."""
+    """A pass, and the reason for its place."""
 
     function: GraphPass
     reason: str
@@ -43,7 +43,10 @@ STEPS = (
 # Damaged weights overflow where they would at run time, and there nothing is said of it.
 @np.errstate(all="ignore")
 def optimize(graph: Graph) -> Graph:
-    """`graph` after all passes, verified before the first and after each that changed it."""
+    """Return `graph` after all passes.
+
+    The graph is verified before the first pass, and after each pass that changed it.
+    """
     verify_graph(graph)
     for step in STEPS:
         changed = step.function(graph)

@@ -1,7 +1,7 @@
-"""The plan of a run for one set of values of a graph's symbols: placed memory, bound kernels.
+"""The plan of a run for one set of values of a graph's symbols: its memory and its bound kernels.
 
-One piece of memory holds the workspaces of the kernels and every value that is not a constant.
-Values that are not in use at the same time share it (`refcomp.graph.memory_plan`).
+All values but constants, and the workspaces of the kernels, share one piece of memory. Values that
+are not in use at the same time may share bytes (`refcomp.graph.memory_plan`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ Life = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each input is to be copied, what is then launched, and where the outputs are.
+    """The arrays and launches of one run.
 
-    `bytes` is the size of the memory that all share.
+    Attributes:
+        inputs: name -> the array that the input is copied to.
+        launches: the bound kernels, in order.
+        outputs: the arrays that hold the outputs after the last launch.
+        bytes: size of the memory that all arrays share.
     """
 
     inputs: Mapping[str, NDArray]
@@ -41,7 +45,10 @@ def make_plan(
     constants: Mapping[Value, NDArray],
     device: Device,
 ) -> Plan:
-    """The plan for these values of the symbols. The kernels are bound, none is launched."""
+    """Return the plan for these values of the symbols.
+
+    The kernels are bound to their arrays. None is launched.
+    """
     lives = value_lives(module)
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
@@ -57,9 +64,10 @@ def make_plan(
 
 
 def value_lives(module: GraphModule) -> dict[Value, Life]:
-    """The first and the last step at which each value and workspace, but for constants, is used.
+    """Return the first and the last step at which each value and workspace is used.
 
-    Step k is kernel k; inputs live from step -1, outputs to the step after the last.
+    Step k is kernel k. Inputs live from step -1 on, outputs until the step after the last.
+    Constants are left out: they have memory of their own.
     """
     end = len(module.kernels)
     lives: dict[Value, Life] = dict.fromkeys(module.graph.inputs, (-1, -1))
@@ -79,7 +87,11 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
 def _memory_of_values(
     device: Device, placed: MemoryPlan, sizes: Sequence[int], symbols: Mapping[str, int]
 ) -> list[DeviceMemory]:
-    """Parts of one piece; a piece for each where memory cannot be used in parts, as in OpenCL."""
+    """Return the memory of each value.
+
+    All are parts of one piece. Where memory cannot be used in parts, as in OpenCL, each value gets
+    a piece of its own.
+    """
     driver = device.driver
     if not isinstance(driver, PartingDriver):
         return [_allocate(device, size, symbols) for size in sizes]

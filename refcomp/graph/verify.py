@@ -15,9 +15,10 @@ from refcomp.graph.infer import FUSED, infer_types
 
 
 def verify_graph(graph: Graph) -> None:
-    """Raises CompilerBug, with the graph's text, for the first rule that is broken.
+    """Raise CompilerBug, with the graph's text, for the first rule that is broken.
 
-    UserError for what is not a graph.
+    Raises:
+        UserError: `graph` is not a graph.
     """
     if not isinstance(graph, Graph):
         raise UserError(

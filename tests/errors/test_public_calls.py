@@ -225,7 +225,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "feeds of a graph": (
         lambda: rc.graph.evaluate_graph(_graph(), [X]),
-        r"feeds are not arrays by name\n.*\{\"x\": array\}",
+        r"feeds are a list, not arrays by name\n.*\{\"x\": array\}",
     ),
     "operator": (lambda: rc.graph.register_operator(3), "3 is not an operator\n.*graph.Operator"),
     "kind of device": (lambda: rc.device([]), r"unknown kind of device \[\]"),

@@ -26,7 +26,7 @@ def test_every_kind_is_read() -> None:
 def test_unknown_and_ill_typed_attributes_are_refused() -> None:
     with pytest.raises(Unsupported, match="its attribute 'other' is unknown"):
         read(other=1)
-    with pytest.raises(UserError, match="attribute 'i' is no int"):
+    with pytest.raises(UserError, match="attribute 'i' is not of type int"):
         read(i=0.5)
     with pytest.raises(UserError, match="attribute 'f' is not a number"):
         read(f=float("nan"))

@@ -35,9 +35,9 @@ def test_a_name_is_registered_once() -> None:
 @pytest.mark.parametrize(
     ("name", "inputs", "message"),
     [
-        ("relu", [], "relu is given 0 inputs"),
-        ("relu", [1, 2], "relu is given 2 inputs"),
-        ("conv2d", [1, None], "conv2d is given 2 inputs, without weight"),
+        ("relu", [], "relu cannot be applied to 0 inputs"),
+        ("relu", [1, 2], "relu cannot be applied to 2 inputs"),
+        ("conv2d", [1, None], "conv2d cannot be applied to 2 inputs, without weight"),
     ],
 )
 def test_wrong_inputs_are_refused(name, inputs, message) -> None:
@@ -56,8 +56,14 @@ def test_optional_and_repeated_inputs_are_taken() -> None:
     [
         ({}, "max_pool2d lacks the attribute kernel"),
         ({"kernel": (2, 2), "size": 1}, "max_pool2d has no attribute 'size'"),
-        ({"kernel": [2, 2]}, "attribute kernel is .2, 2., no tuple"),
-        ({"kernel": (2, 2), "layout": 1}, "attribute layout is 1, no str"),
+        (
+            {"kernel": [2, 2]},
+            "attribute kernel of max_pool2d is .2, 2.\n  what to do: give a value of type tuple",
+        ),
+        (
+            {"kernel": (2, 2), "layout": 1},
+            "attribute layout of max_pool2d is 1\n  what to do: give a value of type str",
+        ),
     ],
 )
 def test_wrong_attributes_are_refused(attributes, message) -> None:
@@ -68,6 +74,8 @@ def test_wrong_attributes_are_refused(attributes, message) -> None:
 def test_bool_is_no_int() -> None:
     spec = AttributeSpec("count", int, 1)
     operator = Operator("x", ("a",), lambda a: a, lambda a: a, (spec,))
-    with pytest.raises(UserError, match="attribute count is True, no int"):
+    with pytest.raises(
+        UserError, match="attribute count of x is True\n  what to do: give a value of type int"
+    ):
         operator.check_attributes({"count": True})
     assert find_operator("clip").attributes[0].default == -math.inf

@@ -1,13 +1,15 @@
-"""Convolutions and poolings get their channels last, so that vectors run over channels.
+"""Give convolutions and poolings a layout with channels last, so that vectors run over channels.
 
 Before:  y = conv2d(x, w); z = relu(y); out = max_pool2d(z)                      [n, c, h, w]
 After:   t = transpose(x); y = conv2d_nhwc(t, transpose(w)); z = relu(y);        [n, h, w, c]
          p = max_pool2d(z, layout="NHWC"); out = transpose(p)
 
-Elementwise operators follow the layout of what they read; everything else reads [n, c, h, w], by a
-transpose where needed. Requires: constant weights without groups, in a convolution it changes.
-Ensures: each value is transposed at most once each way; transposed weights are nodes of constants,
-for fold_constants. A graph without such a convolution comes back as the same object.
+Elementwise operators follow the layout of their inputs. All other operators read [n, c, h, w],
+after a transpose where one is needed.
+
+Requires: a convolution that is changed has constant weights and one group.
+Ensures: each value is transposed at most once in each direction. Transposes of weights are nodes of
+constants, which fold_constants computes. Without such a convolution the graph is unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _POOLS = ("max_pool2d", "avg_pool2d", "global_avg_pool2d")
 
 
 def choose_layout(graph: Graph) -> Graph:
-    """`graph` with channels last where convolutions profit."""
+    """Return `graph` with channels last where convolutions profit from it."""
     if not any(_is_convertible(graph, node) for node in graph.nodes):
         return graph
     layout = _LayoutRewriter(graph)
@@ -39,14 +41,13 @@ def _is_convertible(graph: Graph, node: GraphNode) -> bool:
 
 
 class _LayoutRewriter:
-    """`last` maps values of the old graph to their form with channels last, where there is one;
-    the rewriter's own `values` hold the plain forms."""
+    """A rewriter that knows each value in one or both layouts."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.rewriter = GraphRewriter(graph)
-        self.plain = self.rewriter.values
-        self.last: dict[Value, Value] = {}
+        self.plain = self.rewriter.values  # old value -> its form [n, c, h, w]
+        self.last: dict[Value, Value] = {}  # old value -> its form with channels last
 
     def finish(self) -> Graph:
         for value in self.graph.outputs:

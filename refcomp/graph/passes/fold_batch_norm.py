@@ -1,10 +1,10 @@
-"""A batch normalization after a convolution becomes part of the convolution's constants.
+"""Fold a batch normalization after a convolution into the constants of the convolution.
 
 Before:  y = conv2d(x, w, b); z = batch_norm(y, gamma, beta, mean, variance)
 After:   z = conv2d(x, w * s, (b - mean) * s + beta)     with s = gamma / sqrt(variance + epsilon)
 
 Requires: weight, bias and the four statistics are constants, and nothing else reads y.
-Ensures: the fold is computed in f64 and rounded once; results differ by rounding only.
+Ensures: the fold is computed in f64 and rounded once. Results differ only by rounding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refcomp.graph.graph import Array, Graph, GraphNode, Value
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """`graph` with the batch normalizations folded that can be; the same object when none can."""
+    """Return `graph` with batch normalizations folded; the same object if none can be."""
     producers = {
         node.outputs[0]: node for node in graph.nodes if node.operator == "conv2d"
     }

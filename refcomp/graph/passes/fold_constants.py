@@ -1,10 +1,10 @@
-"""Compute nodes whose inputs are constant once, by the numpy meaning of their operators.
+"""Compute nodes whose inputs are all constants, by the numpy meaning of their operators.
 
 Before:  const w; t = transpose(w); y = conv2d_nhwc(x, t)
 After:   const t; y = conv2d_nhwc(x, t)
 
-Requires: nothing. Ensures: the cost of folding is proportional to the size of the results, which is
-bounded. Operators with loops of their own stay, so that a model cannot stall the compiler.
+Ensures: the time is proportional to the size of the results, which is bounded. Operators with loops
+of their own stay, so that a model cannot stall the compiler.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 
-_MOST_ELEMENTS = 1 << 26
+_MAX_ELEMENTS = 1 << 26  # of a result
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """`graph` with its constant nodes computed; the same object when there are none."""
+    """Return `graph` with its constant nodes computed; the same object if it has none."""
     known: dict[Value, Array] = dict(graph.constants)
     foldable: list[GraphNode] = []
     for node in graph.nodes:
@@ -43,6 +43,6 @@ def fold_constants(graph: Graph) -> Graph:
 def _is_cheap(node: GraphNode) -> bool:
     if node.operator == FUSED or find_operator(node.operator).pattern == "anchor":
         return False
-    # Constants have no symbolic extents, and so neither has what depends on them alone.
+    # Constants have no symbolic extents, so these results have none either.
     sizes = (math.prod(d for d in v.shape if isinstance(d, int)) for v in node.outputs)
-    return max(sizes) <= _MOST_ELEMENTS
+    return max(sizes) <= _MAX_ELEMENTS

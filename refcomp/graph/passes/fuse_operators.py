@@ -1,12 +1,14 @@
-"""Nodes that can share their loops become one `fused` node, which is one kernel.
+"""Fuse nodes that can share their loops into one `fused` node, which becomes one kernel.
 
 Before:  y = conv2d(x, w, b); z = relu(y)
 After:   z = fused(x, w, b)   with the subgraph   y = conv2d(x, w, b); z = relu(y)
 
-An operator that works element by element, or only moves elements, joins the kernel that makes its
-input, if nothing else reads that. Moving elements before an operator with loops of its own
-joins that one. Requires: nothing. Ensures: a kernel has one output, which alone leaves it, and its
-expressions stay small: an input that is read twice is computed twice.
+An operator that works element by element, or that only moves elements, joins the kernel that makes
+its input, unless another node reads that input too. Operators that only move elements also join
+the operator with loops of its own that reads their result.
+
+Ensures: a kernel has one output. Its expressions stay small: an input that is read twice is
+computed twice.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 
-_MOST_EXPRESSIONS = 32
+_MAX_EXPRESSIONS = 32  # that an element of a kernel's result may take
 
 
 def fuse_operators(graph: Graph) -> Graph:
-    """`graph` with groups of nodes fused; the same object when every group is a single node."""
+    """Return `graph` with groups of nodes fused; the same object if no nodes can be."""
     groups = _group(graph)
     if all(len(group) == 1 for group in groups):
         return graph
@@ -36,7 +38,7 @@ def fuse_operators(graph: Graph) -> Graph:
 
 
 def _group(graph: Graph) -> list[list[GraphNode]]:
-    """The groups, each where its last node stands."""
+    """Return the groups, each at the place of its last node."""
     grouping = _Grouping(graph)
     for node in graph.nodes:
         grouping.add(node)
@@ -44,13 +46,14 @@ def _group(graph: Graph) -> list[list[GraphNode]]:
 
 
 class _Grouping:
-    """The groups so far, and for each value how many expressions it takes to compute it anew."""
+    """The groups of the nodes so far."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.readers = graph.readers()
         self.groups: list[list[GraphNode]] = []
         self.group_of: dict[Value, list[GraphNode]] = {}
+        # How many expressions it takes to compute an element anew.
         self.cost: dict[Value, int] = {}
 
     def add(self, node: GraphNode) -> None:
@@ -69,7 +72,7 @@ class _Grouping:
             return False
         if (
             len(self.readers[value]) > 1
-            or self._cost_after(node, value) > _MOST_EXPRESSIONS
+            or self._cost_after(node, value) > _MAX_EXPRESSIONS
         ):
             return False
         return _may_follow(node, group)

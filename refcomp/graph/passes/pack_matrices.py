@@ -1,10 +1,10 @@
-"""A gemm's constant second matrix is transposed once, instead of read across its rows each time.
+"""Transpose the constant second matrix of a gemm once, so that its rows are read in order.
 
 Before:  y = gemm(x, w, b) {trans_b=True}
 After:   t = transpose(w); y = gemm(x, t, b)
 
-Requires: w is a constant. Ensures: vectors over the output's columns read w in order. The transpose
-is a node of constants, for fold_constants.
+Requires: w is a constant. Ensures: vectors over the columns of the output read w in order. The
+transpose is a node of constants, which fold_constants computes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from refcomp.graph.graph import Graph, GraphNode
 
 
 def pack_matrices(graph: Graph) -> Graph:
-    """`graph` with its constant matrices laid out by rows; the same object when they are."""
+    """Return `graph` with constant matrices laid out by rows; the same object if they are."""
     if not any(_is_transposed(graph, node) for node in graph.nodes):
         return graph
     rewriter = GraphRewriter(graph)

@@ -1,10 +1,10 @@
-"""Nodes that change nothing disappear.
+"""Remove nodes that change nothing.
 
 Before:  a = identity(x); b = relu(a)
 After:   b = relu(x)
 
-Requires: nothing. Ensures: no `identity` is left, but where an input or a constant would become an
-output of the graph itself.
+Ensures: no `identity` is left, except where the graph returns an input or a constant, or where the
+result of an identity is an output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OPERATOR = "identity"
 
 
 def remove_identities(graph: Graph) -> Graph:
-    """`graph` without identities; the same object when there are none."""
+    """Return `graph` without identities; the same object if it has none."""
     made = {value for node in graph.nodes for value in node.outputs}
     removable = [node for node in graph.nodes if _is_removable(graph, node, made)]
     if not removable:
