@@ -90,7 +90,7 @@ from refcomp.passes.analysis.access_ranges import (
     open_index,
     reads_memory,
 )
-from refcomp.passes.simplify_expressions import facts_of
+from refcomp.passes.analysis.scope_facts import facts_of
 
 _MAX_TEXT = 200  # characters of a statement or an index that an error shows
 # The operators by which threads update the words of a row.

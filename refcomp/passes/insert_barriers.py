@@ -72,6 +72,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
+from refcomp.passes.analysis.scope_facts import facts_of
 from refcomp.passes.analysis.spread_conditions import read_first, spread
 from refcomp.passes.analysis.thread_conflicts import (
     WRITE,
@@ -85,7 +86,6 @@ from refcomp.passes.analysis.thread_conflicts import (
     narrowed,
     reads_in,
 )
-from refcomp.passes.simplify_expressions import facts_of
 
 
 def insert_barriers(func: PrimFunc) -> PrimFunc:

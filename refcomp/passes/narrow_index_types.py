@@ -44,7 +44,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import children, map_children, with_changes, with_fields
 from refcomp.ir.stmt import For, IfThenElse, LetStmt, ParallelRegion, Stmt, Store
-from refcomp.passes.simplify_expressions import facts_of
+from refcomp.passes.analysis.scope_facts import facts_of
 
 _I32 = Interval(I32.min_value, I32.max_value)
 _ARITHMETIC = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)

@@ -105,7 +105,7 @@ from refcomp.passes.analysis.loop_guards import (
     guards_of,
     holds_choice,
 )
-from refcomp.passes.simplify_expressions import facts_of
+from refcomp.passes.analysis.scope_facts import facts_of
 
 MAX_COPIES = 16
 MAX_NODES = 20_000

@@ -44,7 +44,14 @@ from refcomp.arith import simplify
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.rewrite import buffers_in, children, variables_in, walk, with_changes
+from refcomp.ir.rewrite import (
+    buffers_in,
+    children,
+    same_items,
+    variables_in,
+    walk,
+    with_changes,
+)
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -65,12 +72,13 @@ from refcomp.ir.stmt import (
 
 def remove_no_ops(func: PrimFunc) -> PrimFunc:
     """Return `func` without statements that do nothing."""
-    body = _Clearing(func.body).clear(func.body)
     # A let that was removed may have been the last one to read an allocation.
-    while body is not func.body:
+    while True:
+        clearing = _Clearing(func.body)
+        body = clearing.clear(func.body)
+        if body is func.body:
+            return func
         func = func.with_body(body)
-        body = _Clearing(body).clear(body)
-    return func
 
 
 def _is_empty(stmt: Stmt | None) -> bool:
@@ -94,6 +102,7 @@ class _Clearing:
         for expr in _own_exprs(cleared):
             self._used.update(variables_in(expr))
         if isinstance(cleared, LaunchKernel):
+            # Arguments are a declaration of what the kernel uses, and so no children.
             scalars = (item for item in cleared.arguments if isinstance(item, Var))
             self._used.update(scalars)
         return cleared
@@ -101,7 +110,12 @@ class _Clearing:
     def _cleared(self, stmt: Stmt) -> Stmt:
         match stmt:
             case Block():
-                return self._clear_block(stmt)
+                stmts = [self.clear(item) for item in stmt.stmts]
+                kept = [item for item in stmts if not _is_empty(item)]
+                is_flat = not any(isinstance(item, Block) for item in kept)
+                if is_flat and len(kept) != 1 and same_items(kept, stmt.stmts):
+                    return stmt
+                return block(kept, stmt.origin)
             case IfThenElse():
                 return self._clear_if(stmt)
             case For(extent=IntImm(value=value)) if value <= 0:
@@ -111,20 +125,18 @@ class _Clearing:
             ):
                 return Block((), stmt.origin)
             case Allocate():
-                return self._clear_allocation(stmt)
+                body = self.clear(stmt.body)
+                if _is_empty(body) or stmt.buffer in self._unread:
+                    return body
+                for dim in stmt.buffer.shape:
+                    self._used.update(variables_in(dim))
+                return with_changes(stmt, body=body)
             case For() | LetStmt() | ParallelRegion():
                 return self._clear_binding(stmt)
             case Pragma():
                 body = self.clear(stmt.body)
                 return body if _is_empty(body) else with_changes(stmt, body=body)
         return stmt
-
-    def _clear_block(self, stmt: Block) -> Stmt:
-        kept = [item for item in map(self.clear, stmt.stmts) if not _is_empty(item)]
-        is_flat = not any(isinstance(item, Block) for item in kept)
-        if is_flat and len(kept) != 1 and _are_same(kept, stmt.stmts):
-            return stmt
-        return block(kept, stmt.origin)
 
     def _clear_if(self, stmt: IfThenElse) -> Stmt:
         then_case = self.clear(stmt.then_case)
@@ -137,15 +149,8 @@ class _Clearing:
             return with_changes(stmt, then_case=then_case, else_case=else_case)
         if else_case is None:
             return Block((), stmt.origin)
-        return IfThenElse(simplify(Not(stmt.condition)), else_case, None, stmt.origin)
-
-    def _clear_allocation(self, stmt: Allocate) -> Stmt:
-        body = self.clear(stmt.body)
-        if _is_empty(body) or stmt.buffer in self._unread:
-            return body
-        for dim in stmt.buffer.shape:
-            self._used.update(variables_in(dim))
-        return with_changes(stmt, body=body)
+        fails = simplify(Not(stmt.condition))
+        return IfThenElse(fails, else_case, None, stmt.origin)
 
     def _clear_binding(self, stmt: For | LetStmt | ParallelRegion) -> Stmt:
         body = self.clear(stmt.body)
@@ -155,25 +160,30 @@ class _Clearing:
             return body
         if not isinstance(stmt, ParallelRegion):
             return with_changes(stmt, body=body)
-        captures = stmt.captures if body is stmt.body else _captured(stmt, body)
+        captures = stmt.captures
+        if body is not stmt.body:
+            used = _used_in(body)
+            captures = tuple(capture for capture in captures if capture in used)
         self._used.update(c for c in captures if isinstance(c, Var))
         return with_changes(stmt, captures=captures, body=body)
 
 
-def _captured(stmt: ParallelRegion, body: Stmt) -> tuple[Var | Buffer, ...]:
-    """Return the captures that the cleared body still uses."""
+def _used_in(body: Stmt) -> set[Var | Buffer]:
+    """Return the variables and buffers that the body of a region uses."""
     used: set[Var | Buffer] = {*variables_in(body), *buffers_in(body)}
     for item in walk(body):
+        # Shapes are not children. An allocation needs its size, a callee is passed the shape.
         if isinstance(item, Allocate | AddressOf):
-            used.update(var for dim in item.buffer.shape for var in variables_in(dim))
-    return tuple(capture for capture in stmt.captures if capture in used)
+            for dim in item.buffer.shape:
+                used.update(variables_in(dim))
+    return used
 
 
 def _unread_buffers(body: Stmt) -> set[Buffer]:
     """Return the allocations that only stores to such allocations read."""
     allocated: set[Buffer] = set()
-    sources: dict[Buffer, set[Buffer]] = {}
-    read: list[Buffer] = []
+    sources: dict[Buffer, set[Buffer]] = {}  # buffer -> those whose values it is given
+    stack: list[Buffer] = []  # buffers that are read, and whose sources are not yet
     for item in walk(body):
         if isinstance(item, Allocate):
             allocated.add(item.buffer)
@@ -182,18 +192,15 @@ def _unread_buffers(body: Stmt) -> set[Buffer]:
             if isinstance(item, BufferStore | Store | AtomicUpdate):
                 sources.setdefault(item.buffer, set()).update(loaded)
             else:
-                read += loaded
+                stack += loaded
             if isinstance(item, LaunchKernel):
-                read += buffers_in(item)
+                stack += buffers_in(item)
+    # Whatever is not allocated here may be read after the function.
+    stack += [buffer for buffer in sources if buffer not in allocated]
     live: set[Buffer] = set()
-    stack = [*read, *(buffer for buffer in sources if buffer not in allocated)]
     while stack:
         buffer = stack.pop()
         if buffer not in live:
             live.add(buffer)
             stack += sources.get(buffer, ())
     return allocated - live
-
-
-def _are_same(a: list[Stmt], b: tuple[Stmt, ...]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

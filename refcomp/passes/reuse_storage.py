@@ -65,13 +65,14 @@ from dataclasses import dataclass, field
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.constants import element_count
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.expr import IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
     buffers_in,
     map_children,
     replace_buffers,
     walk,
+    with_changes,
     with_fields,
 )
 from refcomp.ir.stmt import Allocate, Block, Stmt
@@ -106,77 +107,62 @@ def reuse_storage(func: PrimFunc) -> PrimFunc:
 def _visit(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, Allocate):
         return map_children(stmt, _visit, only=Stmt)
-    allocations, body = _chain(stmt)
+    allocations: list[Allocate] = []
+    body: Stmt = stmt
+    while isinstance(body, Allocate):
+        allocations.append(body)
+        body = body.body
     body = _visit(body)
     stmts = body.stmts if isinstance(body, Block) else (body,)
-    shared = _shared(allocations, stmts)
-    if shared:
-        return _rebuilt(allocations, body, shared)
-    if body is allocations[-1].body:
-        return stmt
-    for allocation in reversed(allocations):
-        body = with_fields(allocation, body=body)
-    return body
-
-
-def _chain(node: Allocate) -> tuple[list[Allocate], Stmt]:
-    """Return directly nested allocations, and the body inside of them all."""
-    found: list[Allocate] = []
-    body: Stmt = node
-    while isinstance(body, Allocate):
-        found.append(body)
-        body = body.body
-    return found, body
-
-
-def _rebuilt(
-    allocations: Sequence[Allocate], body: Stmt, shared: Sequence[_Memory]
-) -> Stmt:
-    places: dict[Buffer, Buffer] = {}
-    for memory in shared:
+    places: dict[Buffer, Buffer] = {}  # buffer -> the one whose memory it takes
+    firsts: set[Buffer] = set()
+    for memory in _shared(allocations, stmts):
+        firsts.add(memory.first)
         place = _place(memory)
-        places |= dict.fromkeys(memory.buffers, place)
-    firsts = {memory.first for memory in shared}
-    body = replace_buffers(body, places)
+        for buffer in memory.buffers:
+            places[buffer] = place
+    if places:
+        body = replace_buffers(body, places)
     for allocation in reversed(allocations):
         buffer = allocation.buffer
+        place = places.get(buffer, buffer)
         if buffer in firsts or buffer not in places:
-            body = with_fields(allocation, buffer=places.get(buffer, buffer), body=body)
+            body = with_changes(allocation, buffer=place, body=body)
     return body
 
 
 def _place(memory: _Memory) -> Buffer:
     """Return the buffer for all of `memory`: its first one, flat if it had to grow."""
+    first = memory.first
     alignment = max(buffer.alignment for buffer in memory.buffers)
-    shape = memory.first.shape
-    if memory.size is not None and memory.size != element_count(memory.first.shape):
+    shape = first.shape
+    if memory.size is not None and memory.size != element_count(shape):
         shape = (IntImm(memory.size, I64),)
-    if shape is memory.first.shape and alignment == memory.first.alignment:
-        return memory.first
-    return with_fields(memory.first, shape=shape, alignment=alignment)
+    if shape is first.shape and alignment == first.alignment:
+        return first
+    return with_fields(first, shape=shape, alignment=alignment)
 
 
 def _shared(allocations: Sequence[Allocate], stmts: Sequence[Stmt]) -> list[_Memory]:
     """Return the memories that several buffers share."""
-    uses = _uses(stmts)
-    nodes = (node for stmt in stmts for node in walk(stmt))
-    fixed = {node.buffer for node in nodes if isinstance(node, AddressOf)}
-    buffers = [allocation.buffer for allocation in allocations]
-    used = [buffer for buffer in buffers if buffer in uses and buffer not in fixed]
-    candidates = [buffer for buffer in used if buffer.scope == "global"]
-    memories: list[_Memory] = []
-    for buffer in sorted(candidates, key=lambda b: uses[b].first):
-        _put(buffer, uses[buffer], memories)
-    return [memory for memory in memories if len(memory.buffers) > 1]
-
-
-def _uses(stmts: Sequence[Stmt]) -> dict[Buffer, _LiveRange]:
     uses: dict[Buffer, _LiveRange] = {}
+    fixed: set[Buffer] = set()  # a callee has the address, and sees the type
     for number, stmt in enumerate(stmts):
         for buffer in buffers_in(stmt):
             first = uses[buffer].first if buffer in uses else number
             uses[buffer] = _LiveRange(first, number)
-    return uses
+        for node in walk(stmt):
+            if isinstance(node, AddressOf):
+                fixed.add(node.buffer)
+    candidates: list[Buffer] = []
+    for allocation in allocations:
+        buffer = allocation.buffer
+        if buffer in uses and buffer not in fixed and buffer.scope == "global":
+            candidates.append(buffer)
+    memories: list[_Memory] = []
+    for buffer in sorted(candidates, key=lambda b: uses[b].first):
+        _put(buffer, uses[buffer], memories)
+    return [memory for memory in memories if len(memory.buffers) > 1]
 
 
 def _put(buffer: Buffer, use: _LiveRange, memories: list[_Memory]) -> None:
@@ -185,23 +171,26 @@ def _put(buffer: Buffer, use: _LiveRange, memories: list[_Memory]) -> None:
     if not free:
         memories.append(_Memory(buffer, size, use.last, [buffer]))
         return
-    memory = min(free, key=lambda m: _preference(m.size or 0, size or 0))
-    memory.size = None if size is None else max(size, memory.size or 0)
+    memory = free[0]
+    if size is not None:
+        # The smallest memory that is large enough, else the largest, which grows least.
+        sufficient = [m for m in free if (m.size or 0) >= size]
+        if sufficient:
+            memory = min(sufficient, key=lambda m: m.size or 0)
+        else:
+            memory = max(free, key=lambda m: m.size or 0)
+            memory.size = size
     memory.last = use.last
     memory.buffers.append(buffer)
-
-
-def _preference(size: int, wanted: int) -> tuple[bool, int]:
-    """Return a key by which the smallest sufficient size is first, else the largest."""
-    return size < wanted, size if size >= wanted else -size
 
 
 def _may_share(memory: _Memory, buffer: Buffer, size: int | None) -> bool:
     first = memory.first
     if first.dtype != buffer.dtype or (memory.size is None) != (size is None):
         return False
-    return size is not None or _is_same_shape(first.shape, buffer.shape)
-
-
-def _is_same_shape(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    return len(a) == len(b) and all(map(structurally_equal, a, b))
+    if size is not None:
+        return True
+    # Symbolic sizes are not compared, only shapes.
+    shape = first.shape
+    has_rank = len(shape) == len(buffer.shape)
+    return has_rank and all(map(structurally_equal, shape, buffer.shape))

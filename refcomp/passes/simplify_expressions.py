@@ -72,21 +72,12 @@ from refcomp.ir.stmt import (
     block,
     with_lets,
 )
+from refcomp.passes.analysis.scope_facts import facts_of
 
 
 def simplify_expressions(func: PrimFunc) -> PrimFunc:
     """Return `func` with simpler expressions and without decided branches."""
     return func.with_body(_simplified(func.body, facts_of(func)))
-
-
-def facts_of(func: PrimFunc) -> Facts:
-    """Return what the header implies: variables in shapes are not negative."""
-    facts = Facts()
-    for buffer in func.buffers:
-        for dim in buffer.shape:
-            for var in variables_in(dim):
-                facts = facts.nonnegative(var)
-    return facts
 
 
 def _simplified(stmt: Stmt, facts: Facts) -> Stmt:

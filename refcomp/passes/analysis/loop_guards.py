@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.arith.solve import HalfOpenRange, solve
-from refcomp.ir.expr import GE, LT, And, Expr, IfThenElseExpr, Let, Not, Var
+from refcomp.ir.expr import GE, LT, And, Expr, IfThenElseExpr, Let, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, memoised
 from refcomp.ir.stmt import For, IfThenElse, LetStmt
 from refcomp.ir.structure import structurally_equal
+from refcomp.passes.analysis.scope_facts import facts_in
 
 _MAX_PLACES = 256  # conditions in one loop; a loop with more of them has no guards
 
@@ -97,8 +98,8 @@ class _Search:
         self._facts.append(facts)
         for child in filter(self._has_choice, children(node)):
             inner = facts
-            if self.places <= _MAX_PLACES:
-                inner = _facts_of(node, child, facts)
+            if self.places <= _MAX_PLACES:  # else the guards are not used
+                inner = facts_in(node, child, facts)
             names = hidden
             if isinstance(node, For | Let | LetStmt) and child is node.body:
                 names = (node.var, *hidden)
@@ -117,6 +118,8 @@ class _Search:
         known = self.found.setdefault(id(condition), guard)
         if known is None:
             return
+        # One tree may stand at several places. It is one condition for the rewrite, which
+        # finds it by its id.
         if guard is None or not _is_same(known.range, guard.range):
             self.found[id(condition)] = None
 
@@ -126,15 +129,20 @@ class _Search:
         found = solve(condition, self._var, hidden, facts)
         if found is None:
             return None
-        low = None if found.low is None else simplify(found.low, self._outside)
-        high = None if found.high is None else simplify(found.high, self._outside)
+        low = found.low
+        high = found.high
         # A condition further outside may cut off the range already. Then nothing is left
         # to gain.
-        if high is not None and prove(GE(self._var, high), facts):
-            return None
-        if low is not None and prove(LT(self._var, low), facts):
-            return None
-        return Guard(condition, HalfOpenRange(low, high, found.is_exact), is_inside)
+        if high is not None:
+            high = simplify(high, self._outside)
+            if prove(GE(self._var, high), facts):
+                return None
+        if low is not None:
+            low = simplify(low, self._outside)
+            if prove(LT(self._var, low), facts):
+                return None
+        ends = HalfOpenRange(low, high, found.is_exact)
+        return Guard(condition, ends, is_inside)
 
 
 def holds_choice(recurse: Callable[[Node], bool], node: Node) -> bool:
@@ -144,24 +152,12 @@ def holds_choice(recurse: Callable[[Node], bool], node: Node) -> bool:
     return any(recurse(child) for child in children(node))
 
 
-def _facts_of(node: Node, child: Node, facts: Facts) -> Facts:
-    """Return what is known in `child` of `node`."""
-    if isinstance(node, For) and child is node.body:
-        return facts.bind(node.var, node.minimum, node.extent)
-    if isinstance(node, Let | LetStmt) and child is node.body:
-        return facts.let(node.var, node.value)
-    if isinstance(node, IfThenElse | IfThenElseExpr) and child is not node.condition:
-        first = node.then_case if isinstance(node, IfThenElse) else node.true_value
-        return facts.assume(node.condition if child is first else Not(node.condition))
-    return facts
-
-
 def _is_same(a: HalfOpenRange, b: HalfOpenRange) -> bool:
-    is_same = a.is_exact == b.is_exact
-    return is_same and _is_same_end(a.low, b.low) and _is_same_end(a.high, b.high)
-
-
-def _is_same_end(a: Expr | None, b: Expr | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a is b or structurally_equal(a, b)
+    if a.is_exact != b.is_exact:
+        return False
+    for end, other in ((a.low, b.low), (a.high, b.high)):
+        if end is other:
+            continue
+        if end is None or other is None or not structurally_equal(end, other):
+            return False
+    return True

@@ -8,7 +8,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, For
 from refcomp.passes.analysis.access_ranges import is_in_range, open_index, reads_memory
-from refcomp.passes.simplify_expressions import facts_of
+from refcomp.passes.analysis.scope_facts import facts_of
 
 
 def _innermost(loops, value, shape="n"):

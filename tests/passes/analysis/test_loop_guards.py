@@ -4,7 +4,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_expr
 from refcomp.ir.rewrite import with_fields
 from refcomp.passes.analysis.loop_guards import conjuncts, guards_of
-from refcomp.passes.simplify_expressions import facts_of
+from refcomp.passes.analysis.scope_facts import facts_of
 
 
 def _guards(body, extent="n"):
