@@ -37,10 +37,8 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.constants import as_int, element_count
-from refcomp.ir.expr import Expr
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
-from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, memoised, walk
 from refcomp.ir.stmt import (
     BLOCK_TAGS,
@@ -58,9 +56,20 @@ def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
     """Return `kernel` itself, or raise UserError if a device with `limits` cannot run it."""
     for start in kernels_in(kernel.body):
         nest = kernel_nest(start)
-        threads = limits.threads_per_axis
-        _check_axes(kernel, nest, THREADS_IN_BLOCK_TAGS, threads, "threads")
-        _check_axes(kernel, nest, BLOCK_TAGS, limits.groups_per_axis, "groups")
+        _check_axes(
+            kernel,
+            nest,
+            tags=THREADS_IN_BLOCK_TAGS,
+            limits=limits.threads_per_axis,
+            what="threads",
+        )
+        _check_axes(
+            kernel,
+            nest,
+            tags=BLOCK_TAGS,
+            limits=limits.groups_per_axis,
+            what="groups",
+        )
         _check_group(kernel, nest, limits.threads)
     _check_shared(kernel, limits.shared_bytes)
     _check_arguments(kernel, limits.argument_bytes)
@@ -77,8 +86,11 @@ def _check_axes(
 ) -> None:
     for tag, limit in zip(tags, limits, strict=True):
         loop = nest.loop(tag)
-        extent = None if loop is None else as_int(loop.extent)
-        if loop is not None and extent is not None and extent > limit:
+        if loop is None:
+            continue
+        # An extent that is not a constant is checked by the driver at each launch.
+        extent = as_int(loop.extent)
+        if extent is not None and extent > limit:
             raise UserError(
                 f"the kernel {kernel.name} has {extent} {what} in {tag}, "
                 f"of which the device has at most {limit}",
@@ -98,7 +110,8 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, max_threads: int) -> None:
     if threads <= max_threads:
         return
     longest = max(extents, key=lambda loop: extents[loop])
-    fitting = max(max_threads // (threads // extents[longest]), 1)
+    other_threads = threads // extents[longest]
+    fitting = max(max_threads // other_threads, 1)
     sizes = " x ".join(map(str, reversed(extents.values())))
     raise UserError(
         f"the kernel {kernel.name} has {threads} threads in a group ({sizes}), "
@@ -109,25 +122,34 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, max_threads: int) -> None:
 
 
 def _check_shared(kernel: PrimFunc, max_bytes: int) -> None:
-    places = memoised(_shared_places)(kernel.body)
-    sizes: dict[Allocate, int] = {}
+    count_places = memoised(_shared_places)
+    places = count_places(kernel.body)
+    total = 0
+    sizes: dict[Allocate, int] = {}  # bytes
     texts: list[str] = []
     for allocate, count in places.items():
         buffer = allocate.buffer
         elements = element_count(buffer.shape)
         if elements is None:
             continue
-        sizes[allocate] = elements * buffer.dtype.bytes
+        size = elements * buffer.dtype.bytes
+        sizes[allocate] = size
+        total += size * count
         times = f" at {count} places" if count > 1 else ""
-        texts.append(f"{buffer.name} {sizes[allocate]}{times}")
-    total = sum(places[allocate] * size for allocate, size in sizes.items())
+        texts.append(f"{buffer.name} {size}{times}")
     if total <= max_bytes:
         return
     largest = max(sizes, key=lambda allocate: sizes[allocate])
+    # The place of the buffer, else of a store to it.
+    origins = [largest.origin]
+    for node in walk(kernel.body):
+        if isinstance(node, Store) and node.buffer is largest.buffer:
+            origins.append(node.origin)
+    known = [str(origin) for origin in origins if origin]
     raise UserError(
         f"the kernel {kernel.name} keeps {total} bytes of shared memory for a group "
         f"({', '.join(texts)}), of which the device has {max_bytes}",
-        where=_origin_of(kernel, largest),
+        where=known[0] if known else f"alloc {largest.buffer.name}",
         remedy=f"make the tiles of {largest.buffer.name} smaller: split by smaller "
         "factors the loops that it is computed inside, or attach it deeper",
     )
@@ -138,7 +160,8 @@ def _check_arguments(kernel: PrimFunc, max_bytes: int) -> None:
     total = 0
     for param in kernel.params:
         size = _POINTER_BYTES if isinstance(param, Buffer) else param.dtype.bytes
-        total += -total % size + size
+        padding = -total % size
+        total += padding + size
     if total > max_bytes:
         raise UserError(
             f"the kernel {kernel.name} takes {len(kernel.params)} arguments of {total} "
@@ -147,18 +170,11 @@ def _check_arguments(kernel: PrimFunc, max_bytes: int) -> None:
         )
 
 
-def _origin_of(kernel: PrimFunc, allocate: Allocate) -> str:
-    """Return the origin of a buffer, else of a store to it, for messages."""
-    stores = (node for node in walk(kernel.body) if isinstance(node, Store))
-    writes = (store for store in stores if store.buffer is allocate.buffer)
-    origins = [stmt.origin for stmt in (allocate, *writes) if stmt.origin]
-    return str(origins[0]) if origins else f"alloc {allocate.buffer.name}"
-
-
 def _shared_places(
     recurse: Callable[[Stmt], Counter[Allocate]], node: Stmt
 ) -> Counter[Allocate]:
     """Return the shared allocations in a statement, with the number of places of each."""
+    # A shared subtree stands at several places, and each place gets memory of its own.
     places: Counter[Allocate] = Counter()
     if isinstance(node, Allocate) and node.buffer.scope == "shared":
         places[node] = 1
@@ -171,9 +187,11 @@ def _shared_places(
 def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:
     """Check the vectors that are read or written: no other vectors are longer."""
     for stmt in walk(kernel.body):
+        if not isinstance(stmt, Stmt):
+            continue
         for buffer, lanes in _accesses(stmt):
             size = lanes * buffer.dtype.bytes
-            if isinstance(stmt, Stmt) and lanes > 1 and size > max_bytes:
+            if lanes > 1 and size > max_bytes:
                 origin = stmt.origin
                 stage = f" of stage {origin.stage}" if origin else ""
                 fitting = max_bytes // buffer.dtype.bytes
@@ -187,12 +205,14 @@ def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:
                 )
 
 
-def _accesses(stmt: Node) -> Iterator[tuple[Buffer, int]]:
+def _accesses(stmt: Stmt) -> Iterator[tuple[Buffer, int]]:
     """Yield each buffer that a statement itself reads or writes, with the lanes."""
     if isinstance(stmt, Store):
         yield stmt.buffer, stmt.index.dtype.lanes
-    for child in children(stmt) if isinstance(stmt, Stmt) else ():
-        for node in walk(child) if isinstance(child, Expr) else ():
+    for child in children(stmt):
+        if isinstance(child, Stmt):
+            continue
+        for node in walk(child):
             if isinstance(node, Load):
                 yield node.buffer, node.index.dtype.lanes
 

@@ -91,12 +91,15 @@ def _visit(stmt: Stmt) -> Stmt:
     stmt = map_children(stmt, _visit, only=Stmt)
     if not isinstance(stmt, For) or stmt.kind != VTHREAD:
         return stmt
-    constant_extent(stmt)
+    constant_extent(stmt)  # refuses others: the loops are unrolled later
     copies: dict[Buffer, Buffer] = {}
     for buffer in _own_buffers(stmt):
         copies[buffer] = with_fields(buffer, shape=(stmt.extent, *buffer.shape))
-    body = _index_copies(stmt.body, copies, stmt.var) if copies else stmt.body
-    return _Distribution(stmt, frozenset(copies.values())).distribute(body)
+    body = stmt.body
+    if copies:
+        body = _index_copies(body, copies, stmt.var)
+    distribution = _Distribution(stmt, frozenset(copies.values()))
+    return distribution.distribute(body)
 
 
 def _index_copies(body: Stmt, copies: dict[Buffer, Buffer], var: Var) -> Stmt:
@@ -122,13 +125,14 @@ def _own_buffers(loop: For) -> set[Buffer]:
     results do this.
     """
     allocated = {item.buffer for item in walk(loop.body) if isinstance(item, Allocate)}
-    shared = {buffer for buffer in allocated if buffer.scope == "shared"}
     own: set[Buffer] = set()
+    # A buffer may be filled from another one that turned out to differ.
     while True:
-        body, var = loop.body, loop.var
-        local = allocated - shared - own
-        found = {buffer for buffer in local if _differs(body, buffer, var, own)}
-        found |= {b for b in shared - own if _collides(body, b, var, own)}
+        found: set[Buffer] = set()
+        for buffer in allocated - own:
+            needs_copies = _collides if buffer.scope == "shared" else _differs
+            if needs_copies(loop.body, buffer, loop.var, own):
+                found.add(buffer)
         if not found:
             return own
         own |= found
@@ -166,16 +170,6 @@ def _depends(node: Node, var: Var, own: Set[Buffer]) -> bool:
     return var in variables_in(node) or not own.isdisjoint(buffers_in(node))
 
 
-def _overwrites_operand(let: LetStmt) -> bool:
-    """Return True if the body writes memory that the value was read from.
-
-    Reductions of tuples do this.
-    """
-    stores = (n for n in walk(let.body) if isinstance(n, BufferStore | AtomicUpdate))
-    written = {store.buffer for store in stores}
-    return not written.isdisjoint(buffers_in(let.value))
-
-
 @dataclass(frozen=True, slots=True)
 class _Distribution:
     """Distributes one vthread loop."""
@@ -187,26 +181,33 @@ class _Distribution:
     def distribute(self, stmt: Stmt) -> Stmt:
         match stmt:
             case Block():
-                return with_changes(stmt, stmts=tuple(map(self.distribute, stmt.stmts)))
+                stmts = tuple(map(self.distribute, stmt.stmts))
+                return with_changes(stmt, stmts=stmts)
             case Allocate() | Pragma():
                 return with_fields(stmt, body=self.distribute(stmt.body))
-            case LetStmt() if self._is_own(stmt.value) and _overwrites_operand(stmt):
-                # Evaluated later, the value would be a different one.
-                return self._repeated(stmt)
             case LetStmt() if self._is_own(stmt.value):
-                return self.distribute(substitute(stmt.body, {stmt.var: stmt.value}))
+                # Evaluated later, the value would be a different one if the body writes the
+                # memory that it is read from. Reductions of tuples do this.
+                written: set[Buffer] = set()
+                for item in walk(stmt.body):
+                    if isinstance(item, BufferStore | AtomicUpdate):
+                        written.add(item.buffer)
+                if not written.isdisjoint(buffers_in(stmt.value)):
+                    return self._repeated(stmt)
+                body = substitute(stmt.body, {stmt.var: stmt.value})
+                return self.distribute(body)
             case LetStmt():
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case For() if not (self._is_own(stmt.minimum) or self._is_own(stmt.extent)):
                 return with_fields(stmt, body=self.distribute(stmt.body))
             case IfThenElse() if not self._is_own(stmt.condition):
-                other = stmt.else_case
-                if other is not None:
-                    other = self.distribute(other)
                 then_case = self.distribute(stmt.then_case)
-                return with_fields(stmt, then_case=then_case, else_case=other)
+                else_case = stmt.else_case
+                if else_case is not None:
+                    else_case = self.distribute(else_case)
+                return with_fields(stmt, then_case=then_case, else_case=else_case)
             case Barrier():
-                return stmt
+                return stmt  # one barrier is for all virtual threads
             case BufferStore() | Prefetch() if not self._is_own(stmt):
                 return stmt
         return self._repeated(stmt)

@@ -117,7 +117,8 @@ class _Splitting:
             return Block((), stmt.origin)
         if isinstance(stmt, For):
             around = (*around, stmt)
-            stmt = stmt if stmt.kind == SERIAL else with_fields(stmt, kind=SERIAL)
+            if stmt.kind != SERIAL:  # the host launches one kernel after the other
+                stmt = with_fields(stmt, kind=SERIAL)
         self._check(stmt, around)
         return map_children(stmt, lambda child: self.visit(child, around), only=Stmt)
 
@@ -139,14 +140,26 @@ class _Splitting:
     def _launch(self, loop: For) -> LaunchKernel:
         nest = kernel_nest(loop)
         for bound in nest.loops:
-            _check_extent(bound)
+            if _reads_memory(bound.extent):
+                raise UserError(
+                    f"the extent of the loop {bound.var.name}, bound to {bound.kind}, "
+                    "is read from memory",
+                    where=str(bound.origin) if bound.origin else None,
+                    why="the host must know it to launch the kernel, "
+                    "and has no access to the memory",
+                    remedy="pass the extent as an argument",
+                )
         _check_calls(loop)
         arguments = _captures(loop)
-        kernel = _kernel(f"{self._name}_kernel{len(self.kernels)}", arguments, loop)
-        self.kernels.append(kernel)
-        sizes = tuple(_shared_sizes(loop, set(arguments)))
+        name = f"{self._name}_kernel{len(self.kernels)}"
+        self.kernels.append(_kernel(name, arguments, loop))
         return LaunchKernel(
-            kernel.name, arguments, nest.grid, nest.block, sizes, loop.origin
+            name,
+            arguments,
+            grid=nest.grid,
+            block=nest.block,
+            shared_bytes=tuple(_shared_sizes(loop, set(arguments))),
+            origin=loop.origin,
         )
 
 
@@ -156,15 +169,18 @@ def _kernel(name: str, arguments: tuple[Var | Buffer, ...], loop: For) -> PrimFu
     If several arguments have one name, only the first keeps it.
     """
     unique = UniqueNames()
-    scalars: dict[Var, Var] = {}
+    scalars: dict[Var, Expr] = {}  # only those that get another name
     buffers: dict[Buffer, Buffer] = {}
     for item in arguments:
         label = unique.take(item.name)
+        if label == item.name:
+            continue
         if isinstance(item, Var):
-            scalars[item] = item if label == item.name else Var(label, item.dtype)
-        elif label != item.name:
+            scalars[item] = Var(label, item.dtype)
+        else:
             buffers[item] = with_fields(item, name=label)
-    if any(var is not other for var, other in scalars.items()):
+    if scalars:
+        # A shape is part of a buffer, not a child of its accesses.
         used = [item for item in arguments if isinstance(item, Buffer)]
         used += [node.buffer for node in walk(loop) if isinstance(node, Allocate)]
         for item in used:
@@ -173,7 +189,8 @@ def _kernel(name: str, arguments: tuple[Var | Buffer, ...], loop: For) -> PrimFu
             buffers[item] = with_fields(buffer, shape=shape)
         loop = substitute(loop, scalars)
     params = tuple(
-        scalars[p] if isinstance(p, Var) else buffers.get(p, p) for p in arguments
+        substitute(item, scalars) if isinstance(item, Var) else buffers.get(item, item)
+        for item in arguments
     )
     body = replace_buffers(loop, buffers)
     stores = (node for node in walk(body) if isinstance(node, Store | AtomicUpdate))
@@ -200,10 +217,12 @@ def _captures(loop: For) -> tuple[Var | Buffer, ...]:
         if isinstance(node, Allocate):
             for dim in node.buffer.shape:
                 variables.update(dict.fromkeys(variables_in(dim)))
-    free = [buffer for buffer in buffers if buffer not in bound]
-    for dim in (dim for buffer in free for dim in buffer.shape):
-        variables.update(dict.fromkeys(variables_in(dim)))
-    return (*free, *(var for var in variables if var not in bound))
+    free_buffers = [buffer for buffer in buffers if buffer not in bound]
+    for buffer in free_buffers:
+        for dim in buffer.shape:
+            variables.update(dict.fromkeys(variables_in(dim)))
+    free_variables = [var for var in variables if var not in bound]
+    return (*free_buffers, *free_variables)
 
 
 def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
@@ -213,7 +232,7 @@ def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
             continue
         shape = node.buffer.shape
         if as_ints(shape) is not None:
-            continue
+            continue  # part of the code of the kernel
         if not all(var in known for dim in shape for var in variables_in(dim)):
             raise Unsupported(
                 f"the size of the shared buffer {node.buffer.name} differs "
@@ -245,7 +264,8 @@ def _check_calls(loop: For) -> None:
     for stmt in walk(loop):
         if not isinstance(stmt, Stmt):
             continue
-        for node in (node for expr in _own_exprs(stmt) for node in walk(expr)):
+        inside = (node for expr in _own_exprs(stmt) for node in walk(expr))
+        for node in inside:
             if isinstance(node, PureExtern) and not is_gpu_intrinsic(node.name):
                 raise Unsupported(
                     f"the C function {node.name} cannot be called in a kernel",
@@ -253,18 +273,6 @@ def _check_calls(loop: For) -> None:
                     why="it is machine code of the host",
                     remedy="use a function of refcomp, such as refcomp.exp",
                 )
-
-
-def _check_extent(loop: For) -> None:
-    if _reads_memory(loop.extent):
-        raise UserError(
-            f"the extent of the loop {loop.var.name}, bound to {loop.kind}, "
-            "is read from memory",
-            where=str(loop.origin) if loop.origin else None,
-            why="the host must know it to launch the kernel, "
-            "and has no access to the memory",
-            remedy="pass the extent as an argument",
-        )
 
 
 def _refuse_unbound(stmt: Stmt, around: tuple[For, ...]) -> NoReturn:

@@ -27,6 +27,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, Expr, FloorDiv, FloorMod, IntImm, Sub, Var
 from refcomp.ir.promotion import cast
+from refcomp.ir.rewrite import same_items
 
 _MAX_ROUNDS = 32
 
@@ -96,11 +97,12 @@ class _System:
         """Apply the rules until nothing changes, or raise _Impossible."""
         for _ in range(_MAX_ROUNDS):
             before = [self._simplified(equation) for equation in self._open]
-            after = [part for equation in before for part in self._reduced(equation)]
+            after: list[Expr] = []
+            for equation in before:
+                after += self._reduced(equation)
             after += self._congruent(after)
             self._open = after
-            is_same = len(after) == len(before)
-            if is_same and all(a is b for a, b in zip(after, before, strict=True)):
+            if same_items(after, before):
                 return
 
     def is_zero(self, pair: Equation) -> bool:
@@ -122,8 +124,9 @@ class _System:
         if total is None:
             return []
         bounds = self._facts.bounds
-        is_possible = bounds.interval_of_sum(total).contains(0)
-        if not (is_possible and bounds.modular_of_sum(total).contains(0)):
+        if not bounds.interval_of_sum(total).contains(0):
+            raise _Impossible
+        if not bounds.modular_of_sum(total).contains(0):
             raise _Impossible
         if total.is_const:
             return []
@@ -134,11 +137,16 @@ class _System:
 
     def _digits(self, total: Sum) -> list[Sum] | None:
         """Return x and y, both 0, if total == base * x + y with |y| < base."""
-        for base in sorted({abs(factor) for factor in total.terms.values()} - {1}):
+        bases = {abs(factor) for factor in total.terms.values()}
+        for base in sorted(bases - {1}):
             high, low = total.split(base)
+            if not high.terms:
+                continue
+            digit = Interval(1 - base, base - 1)
+            # The digit may also be the low part less base, with a carry to the high part.
             for part, carry in ((low, 0), (low.shift(-base), 1)):
                 values = self._facts.bounds.interval_of_sum(part)
-                if high.terms and values.lies_in(Interval(1 - base, base - 1)):
+                if values.lies_in(digit):
                     return [high.shift(carry), part]
         return None
 
@@ -151,19 +159,20 @@ class _System:
                 continue
             rest = total.plus(Sum({monomial: factor}), -1).scale(-factor)
             value = table.build(rest, var.dtype)
-            if free_of(value, var):
-                self._learn(var, value)
-                return True
+            if not free_of(value, var):
+                continue
+            # The range of the variable is lost with it, unless `value` inherits it.
+            facts = self._facts
+            values = facts.bounds.interval(var)
+            if values.low is not None:
+                low = IntImm(values.low, var.dtype)
+                facts = facts.assume(LE(low, value))
+            if values.high is not None:
+                high = IntImm(values.high, var.dtype)
+                facts = facts.assume(LE(value, high))
+            self._facts = facts.define(var, value)
+            return True
         return False
-
-    def _learn(self, var: Var, value: Expr) -> None:
-        """Add the definition of `var`, whose range `value` inherits."""
-        values = self._facts.bounds.interval(var)
-        if values.low is not None:
-            self._facts = self._facts.assume(LE(IntImm(values.low, var.dtype), value))
-        if values.high is not None:
-            self._facts = self._facts.assume(LE(value, IntImm(values.high, var.dtype)))
-        self._facts = self._facts.define(var, value)
 
     # Quotients and remainders.
 
@@ -180,11 +189,13 @@ class _System:
         for known in congruences:
             found = quotients.get(self._key(known), [])
             if not found:
-                difference = self._simplified(Equation(known.a, known.b).difference)
+                difference = Equation(known.a, known.b).difference
+                difference = self._simplified(difference)
                 multiple = self._only_multiple(difference, known.divisor)
                 if multiple is not None:
                     found = [Sub(difference, IntImm(multiple, difference.dtype))]
             for equation in map(self._simplified, found):
+                # Else the rounds would not end: a congruence stays true.
                 if id(equation) not in self._joined:
                     self._joined.add(id(equation))
                     yield equation
@@ -200,27 +211,31 @@ class _System:
         total = self._sum(equation)
         if total is None:
             return
-        terms = [term for term in total.terms.items() if len(term[0]) == 1]
-        for first, second in permutations(terms, 2):
-            factor = first[1]
-            a = table.expr(first[0][0])
-            b = table.expr(second[0][0])
-            if factor + second[1] != 0:
+        linear = [monomial for monomial in total.terms if len(monomial) == 1]
+        for first, second in permutations(linear, 2):
+            factor = total.terms[first]
+            if factor + total.terms[second] != 0:
                 continue
+            a = table.expr(first[0])
+            b = table.expr(second[0])
             if not isinstance(a, FloorDiv) or not isinstance(b, FloorDiv):
+                continue
+            if a.b is not b.b:
                 continue
             x = self._sum(a.a)
             y = self._sum(b.a)
-            if a.b is not b.b or x is None or y is None:
+            if x is None or y is None:
                 continue
-            rest = total.plus(Sum(dict([first, second])), -1)
+            quotients = Sum({first: factor, second: -factor})
+            rest = total.plus(quotients, -1)
             product = x.plus(y, -1).scale(factor)
             divisor = as_int(a.b)
             if divisor is not None:
                 product = product.plus(rest, divisor)
             elif rest.terms or rest.const:
-                continue
-            yield _Congruence(a.a, b.a, a.b), table.build(product, equation.dtype)
+                continue  # a product with a symbolic divisor is not a sum
+            congruence = _Congruence(a.a, b.a, a.b)
+            yield congruence, table.build(product, equation.dtype)
 
     def _key(self, known: _Congruence) -> Hashable:
         """Return a key for congruences whose sides differ by multiples of the divisor."""
@@ -241,7 +256,7 @@ class _System:
         while stack:
             monomial, factor = stack.pop()
             item = table.expr(monomial[0])
-            inner = None
+            inner: Sum | None = None
             if len(monomial) == 1 and isinstance(item, FloorMod):
                 modulus = as_int(item.b)
                 # factor * (x mod modulus) is congruent to factor * x if their difference,
@@ -252,7 +267,7 @@ class _System:
                 terms[monomial] = (terms.get(monomial, 0) + factor) % c
             else:
                 const += factor * inner.const
-                stack += [(other, factor * k) for other, k in inner.terms.items()]
+                stack += inner.scale(factor).terms.items()
         nonzero = frozenset(item for item in terms.items() if item[1])
         return nonzero, const % c
 
@@ -266,17 +281,14 @@ class _System:
         if total is None:
             return
         # x mod c - y mod c == 0
-        if len(total.terms) == 2 and not total.const and not sum(total.terms.values()):
-            first, second = total.terms
-            a = table.expr(first[0])
-            b = table.expr(second[0])
-            is_plain = len(first) == len(second) == 1
-            if (
-                is_plain
-                and isinstance(a, FloorMod)
-                and isinstance(b, FloorMod)
-                and a.b is b.b
-            ):
+        items: list[Expr] = []
+        for monomial in total.terms:
+            if len(monomial) == 1:
+                items.append(table.expr(monomial[0]))
+        is_difference = not total.const and not sum(total.terms.values())
+        if is_difference and len(items) == len(total.terms) == 2:
+            a, b = items
+            if isinstance(a, FloorMod) and isinstance(b, FloorMod) and a.b is b.b:
                 yield _Congruence(a.a, b.a, a.b)
         # x mod c + rest == 0
         for monomial, factor in total.terms.items():
@@ -295,12 +307,13 @@ class _System:
         c = as_int(divisor)
         if total is None or c is None or c <= 0:
             return None
-        if not (bounds.modular_of_sum(total) + Modular(c, 0)).contains(0):
+        remainders = bounds.modular_of_sum(total) + Modular(c, 0)
+        if not remainders.contains(0):
             raise _Impossible
         values = bounds.interval_of_sum(total)
         if values.low is None or values.high is None:
             return None
-        first = -(-values.low // c) * c
+        first = -(-values.low // c) * c  # rounded up
         last = values.high // c * c
         if first > last:
             raise _Impossible

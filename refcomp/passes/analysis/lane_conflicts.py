@@ -8,7 +8,7 @@ the answer is that they may conflict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -23,7 +23,6 @@ from refcomp.ir.structure import structurally_equal
 
 @dataclass(frozen=True, slots=True)
 class _LaneAccess:
-    buffer: Buffer
     index: Expr
     is_store: bool
     # In a loop of the body, so that each lane may run it many times.
@@ -39,7 +38,9 @@ def affine(expr: Expr) -> tuple[Expr, Expr] | None:
         return expr.base, expr.stride
     if isinstance(expr, Broadcast):
         return expr.value, IntImm(0, expr.value.dtype)
-    return (expr, IntImm(0, expr.dtype)) if expr.dtype.lanes == 1 else None
+    if expr.dtype.lanes > 1:
+        return None
+    return expr, IntImm(0, expr.dtype)
 
 
 def may_conflict(body: Stmt, lanes: int, private: frozenset[Buffer]) -> bool:
@@ -53,29 +54,26 @@ def may_conflict(body: Stmt, lanes: int, private: frozenset[Buffer]) -> bool:
     repeated: set[int] = set()  # ids of the nodes in loops of the body
     # A second name for each variable that such a loop gives several values.
     varying: dict[Var, Expr] = {}
-    for loop in (node for node in walk(body) if isinstance(node, For)):
+    loops = [node for node in walk(body) if isinstance(node, For)]
+    for loop in loops:
         varying[loop.var] = Var(loop.var.name, loop.var.dtype)
         for node in walk(loop.body):
             repeated.add(id(node))
             if isinstance(node, Let | LetStmt):
                 varying[node.var] = Var(node.var.name, node.var.dtype)
     accesses: dict[Buffer, list[_LaneAccess]] = {}
-    for access in _accesses(body, repeated):
-        accesses.setdefault(access.buffer, []).append(access)
-    return any(
-        _pair_may_conflict(p, q, lanes, varying)
-        for buffer, group in accesses.items()
-        if buffer not in private
-        for p, q in combinations_with_replacement(group, 2)
-        if p.is_store or q.is_store
-    )
-
-
-def _accesses(body: Stmt, repeated: set[int]) -> Iterator[_LaneAccess]:
     for node in walk(body):
-        if isinstance(node, Load | Store):
+        if isinstance(node, Load | Store) and node.buffer not in private:
             is_store = isinstance(node, Store)
-            yield _LaneAccess(node.buffer, node.index, is_store, id(node) in repeated)
+            access = _LaneAccess(node.index, is_store, id(node) in repeated)
+            accesses.setdefault(node.buffer, []).append(access)
+    for group in accesses.values():
+        for p, q in combinations_with_replacement(group, 2):
+            if not (p.is_store or q.is_store):
+                continue
+            if _pair_may_conflict(p, q, lanes, varying):
+                return True
+    return False
 
 
 def _pair_may_conflict(
@@ -97,5 +95,7 @@ def _pair_may_conflict(
     is_fixed = not any(var in varying for var in variables_in(base))
     if is_fixed and structurally_equal(base, other_base):
         return 0 in steps
-    distance = modular(simplify(base - substitute(other_base, varying)))
+    # The two accesses may be in different iterations of an inner loop.
+    other_base = substitute(other_base, varying)
+    distance = modular(simplify(base - other_base))
     return any(distance.contains(step) for step in steps)

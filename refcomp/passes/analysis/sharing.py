@@ -47,6 +47,7 @@ class LetScope:
         self.depth: int = parent.depth + 1 if parent else 0
         self.lets: list[tuple[int, Var]] = []
         self.barriers: dict[tuple[int, str], LetScope] = {}
+        # The parts of a statement's expressions see the same memory as the statement.
         self.memo: dict[int, int] = parent.memo if parent and part else {}
 
     def barrier(self, number: int, field: str) -> LetScope:
@@ -61,7 +62,9 @@ def barrier_fields(expr: Expr) -> tuple[str, ...]:
     """Return the fields of `expr` that are places of their own."""
     if isinstance(expr, ir.IfThenElseExpr):
         return ("true_value", "false_value")
-    return ("body",) if isinstance(expr, ir.Let) else ()
+    if isinstance(expr, ir.Let):
+        return ("body",)
+    return ()
 
 
 class Sharing:
@@ -103,9 +106,11 @@ class Sharing:
         # Parents have greater numbers than their children. So all uses of an expression
         # are known before it is its turn.
         for number in reversed(range(len(self._exprs))):
-            before = self._uses[number]
-            places = self._bind(number, before) if self._may_bind(number) else before
-            found |= len(places) < len(before)
+            places = self._uses[number]
+            if self._may_bind(number):
+                num_uses = len(places)
+                places = self._bind(number, places)
+                found |= len(places) < num_uses
             for place in places:
                 for child, field in self._children[number]:
                     inner = place.barrier(number, field) if field else place
@@ -117,26 +122,27 @@ class Sharing:
 
     def _assign_number(self, expr: Expr, place: LetScope) -> int:
         if isinstance(expr, ir.Let):
+            # The name is known only in the body of the let.
             self._impure_vars.add(expr.var)
-        numbers = [(self.number(part, place), field) for part, field in _parts(expr)]
-        is_pure = self._has_pure_node(expr)
+        numbers: list[tuple[int, str]] = []
+        for part, field in _parts(expr):
+            numbers.append((self.number(part, place), field))
+        if isinstance(expr, Var):
+            is_pure = expr not in self._impure_vars
+        else:
+            is_pure = not isinstance(expr, _IMPURE) and not expr.dtype.is_float
         is_pure = is_pure and all(self._is_pure[child] for child, _ in numbers)
         statement = None if is_pure else id(place.memo)
         key = (type(expr), *_data_of(expr), *numbers, statement)
-        if key not in self._numbers:
-            self._numbers[key] = len(self._exprs)
+        number = self._numbers.setdefault(key, len(self._exprs))
+        if number == len(self._exprs):
             self._exprs.append(expr)
             self._children.append(tuple(numbers))
             self._is_pure.append(is_pure)
             self._uses.append([])
         memo = self._pure_memo if is_pure else place.memo
-        memo[id(expr)] = self._numbers[key]
-        return self._numbers[key]
-
-    def _has_pure_node(self, expr: Expr) -> bool:
-        if isinstance(expr, Var):
-            return expr not in self._impure_vars
-        return not isinstance(expr, _IMPURE) and not expr.dtype.is_float
+        memo[id(expr)] = number
+        return number
 
     # Decisions.
 
@@ -148,6 +154,7 @@ class Sharing:
         # Back ends must see a ramp in its access, and an address in its call.
         if isinstance(expr, Var | ir.Ramp | AddressOf):
             return False
+        # Likewise a vector of indices: it may be a ramp plus a scalar.
         is_index = expr.dtype.is_int and expr.dtype.lanes > 1
         return not (is_index and self._is_pure[number])
 
@@ -174,7 +181,8 @@ class Sharing:
         if _is_certain(outer, uses):
             if self._is_pure[number] and len(outer.lets) >= MAX_LETS:
                 return uses
-            outer.lets.append((number, Var("t", self._exprs[number].dtype)))
+            name = Var("t", self._exprs[number].dtype)
+            outer.lets.append((number, name))
             return [outer]
         groups: dict[int, list[LetScope]] = {}
         for place in uses:
@@ -213,8 +221,11 @@ def _data_of(expr: Expr) -> list[object]:
         return [id(expr)]
     if isinstance(expr, ir.BinaryExpr):
         return []
-    values = (getattr(expr, name) for name in data_fields(type(expr)))
-    return [id(value) if isinstance(value, Node) else value for value in values]
+    data: list[object] = []
+    for name in data_fields(type(expr)):
+        value = getattr(expr, name)
+        data.append(id(value) if isinstance(value, Node) else value)
+    return data
 
 
 def _innermost_around(places: list[LetScope]) -> LetScope:
@@ -252,11 +263,12 @@ def _is_certain(outer: LetScope, uses: list[LetScope]) -> bool:
         number, field = barrier.part
         branches = behind.setdefault((id(barrier.parent), number), {})
         branches.setdefault(field, (barrier, []))[1].append(place)
-    return any(
-        branches.keys() == {"true_value", "false_value"}
-        and all(_is_certain(barrier, inner) for barrier, inner in branches.values())
-        for branches in behind.values()
-    )
+    for branches in behind.values():
+        if branches.keys() != {"true_value", "false_value"}:
+            continue
+        if all(_is_certain(barrier, inner) for barrier, inner in branches.values()):
+            return True
+    return False
 
 
 def count_bindings(vars_bound: Iterable[Var]) -> list[Var]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.arith import Facts
-from refcomp.arith.linear import Sum
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
@@ -29,7 +28,7 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
-from refcomp.ir.rewrite import children, substitute
+from refcomp.ir.rewrite import children, same_items, substitute
 from refcomp.ir.stmt import For
 from refcomp.passes.analysis.access_ranges import reads_memory
 from refcomp.passes.analysis.index_equations import Equation, forces_equal
@@ -63,9 +62,8 @@ class Holds:
 
 Entry = Ranged | Named | Holds
 Scope = tuple[Entry, ...]
-_Key = tuple[
-    int, int, frozenset[Var]
-]  # ids of two accesses or scopes, shared variables
+# Ids of two accesses or scopes, and the variables that both threads share.
+_Key = tuple[int, int, frozenset[Var]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,12 +90,15 @@ def reads_in(root: Expr, scope: Scope) -> Iterator[ThreadAccess]:
         if isinstance(expr, BufferLoad):
             yield ThreadAccess(expr.buffer, expr.indices, READ, around)
         if isinstance(expr, IfThenElseExpr):
+            holds = Holds(expr.condition)
+            fails = Holds(Not(expr.condition))
             stack.append((expr.condition, around))
-            stack.append((expr.true_value, (*around, Holds(expr.condition))))
-            stack.append((expr.false_value, (*around, Holds(Not(expr.condition)))))
+            stack.append((expr.true_value, (*around, holds)))
+            stack.append((expr.false_value, (*around, fails)))
         elif isinstance(expr, Let):
+            named = Named(expr.var, expr.value)
             stack.append((expr.value, around))
-            stack.append((expr.body, (*around, Named(expr.var, expr.value))))
+            stack.append((expr.body, (*around, named)))
         else:
             stack += [(child, around) for child in children(expr)]
 
@@ -117,13 +118,16 @@ def in_earlier_iteration(
         known: Scope = (Holds(loop.minimum < loop.var),)
     else:
         earlier = Var(f"{loop.var.name}.earlier", loop.var.dtype)
-        known = (Ranged(earlier, loop.minimum, loop.extent), Holds(earlier < loop.var))
+        entry = Ranged(earlier, loop.minimum, loop.extent)
+        known = (entry, Holds(earlier < loop.var))
     names: dict[Var, Expr] = {loop.var: earlier}
 
     def shifted(scope: Scope) -> Scope:
-        inside = 1 + next(k for k, entry in enumerate(scope) if entry is loop)
-        inner = (_renamed(entry, names) for entry in scope[inside:])
-        return (*scope[:inside], *known, *inner)
+
+        depth = next(k for k, entry in enumerate(scope) if entry is loop)
+        around = scope[: depth + 1]
+        inner = (_renamed(entry, names) for entry in scope[depth + 1 :])
+        return (*around, *known, *inner)
 
     return _in_scopes(accesses, shifted, names)
 
@@ -167,11 +171,15 @@ def _renamed(entry: Entry, names: Mapping[Var, Expr]) -> Entry:
     assert isinstance(var, Var)
     if isinstance(entry, Named):
         value = substitute(entry.value, names)
-        return entry if value is entry.value and var is entry.var else Named(var, value)
+        if same_items((var, value), (entry.var, entry.value)):
+            return entry
+        return Named(var, value)
     minimum = substitute(entry.minimum, names)
     extent = substitute(entry.extent, names)
-    has_same_ends = minimum is entry.minimum and extent is entry.extent
-    return entry if has_same_ends and var is entry.var else Ranged(var, minimum, extent)
+    before = (entry.var, entry.minimum, entry.extent)
+    if same_items((var, minimum, extent), before):
+        return entry
+    return Ranged(var, minimum, extent)
 
 
 class _Unreachable(Exception):
@@ -205,7 +213,10 @@ class ThreadConflicts:
 
         `together` are the variables of the loops that both threads run together.
         """
-        if p.buffer is not q.buffer or (p.effect == q.effect and p.effect != WRITE):
+        if p.buffer is not q.buffer:
+            return False
+        # Two reads do not conflict, nor do two atomic updates by the same operator.
+        if p.effect == q.effect and p.effect != WRITE:
             return False
         key = (id(p), id(q), together)
         if key not in self._answers:
@@ -222,9 +233,10 @@ class ThreadConflicts:
         equations = list(meeting.equations)
         for ours, theirs in zip(p.indices, q.indices, strict=True):
             equations.append(Equation(ours, substitute(theirs, names)))
+        # If the indices are equal only for equal thread indices, it is one thread.
         thread_vars = [thread.var for thread in self._threads]
-        pairs = [Equation(var, names[var]) for var in thread_vars]
-        return not forces_equal(equations, pairs, meeting.facts)
+        same_thread = [Equation(var, names[var]) for var in thread_vars]
+        return not forces_equal(equations, same_thread, meeting.facts)
 
     def _meeting(
         self, first: Scope, second: Scope, together: frozenset[Var]
@@ -245,14 +257,21 @@ class ThreadConflicts:
         for var in bound:
             if var not in together:
                 names[var] = Var(f"{var.name}.other", var.dtype)
+        known = list(first)
+        # An entry that only depends on what both threads share is in both scopes.
         own = {id(entry) for entry in first}
-        renamed = [_renamed(entry, names) for entry in entries]
-        known = (*first, *(entry for entry in renamed if id(entry) not in own))
+        for entry in entries:
+            renamed = _renamed(entry, names)
+            if id(renamed) not in own:
+                known.append(renamed)
         facts = _extended(self._around, known)
         equations: list[Equation] = []
         for entry in known:
-            if isinstance(entry, Holds):
-                equations += _equalities(entry.condition)
+            if not isinstance(entry, Holds):
+                continue
+            for item in _conjuncts(entry.condition):
+                if isinstance(item, EQ) and item.a.dtype.is_int:
+                    equations.append(Equation(item.a, item.b))
         return _Meeting(names, facts, equations)
 
 
@@ -273,7 +292,13 @@ def _extended(facts: Facts, entries: Sequence[Entry]) -> Facts:
     Equations come before other conditions. With them, a condition may show more: for
     example, that only one value fulfils it.
     """
-    for entry in sorted(entries, key=_order):
+
+    def order(entry: Entry) -> int:
+        if not isinstance(entry, Holds):
+            return 0
+        return 1 if isinstance(entry.condition, EQ) else 2
+
+    for entry in sorted(entries, key=order):
         match entry:
             case Ranged(var, minimum, extent):
                 facts = facts.bind(var, minimum, extent)
@@ -287,19 +312,6 @@ def _extended(facts: Facts, entries: Sequence[Entry]) -> Facts:
     return facts
 
 
-def _order(entry: Entry) -> int:
-    if not isinstance(entry, Holds):
-        return 0
-    return 1 if isinstance(entry.condition, EQ) else 2
-
-
-def _equalities(condition: Expr) -> Iterator[Equation]:
-    """Yield the equations that hold if `condition` does."""
-    for item in _conjuncts(condition):
-        if isinstance(item, EQ) and item.a.dtype.is_int:
-            yield Equation(item.a, item.b)
-
-
 def _forced_values(condition: Expr, facts: Facts) -> list[Expr]:
     """Return x == 0 and y == 0 for x * 2 + y < 1, if neither is negative.
 
@@ -308,24 +320,22 @@ def _forced_values(condition: Expr, facts: Facts) -> list[Expr]:
     """
     forced: list[Expr] = []
     for item in _conjuncts(condition):
-        if isinstance(item, LT | LE) and item.a.dtype.is_int:
-            distance = facts.simplifier.representative(Sub(item.b, item.a))
-            total = facts.bounds.exact_sum(distance)
-            least = 1 if isinstance(item, LT) else 0
-            if total is not None and facts.bounds.interval_of_sum(total).high == least:
-                forced += _at_greatest(total, facts)
-    return forced
-
-
-def _at_greatest(total: Sum, facts: Facts) -> Iterator[Expr]:
-    """Yield equations of the variables of a sum with the values that make it greatest."""
-    for monomial, factor in total.terms.items():
-        item = facts.table.expr(monomial[0])
-        if len(monomial) == 1 and isinstance(item, Var):
-            values = facts.bounds.interval(item)
+        if not isinstance(item, LT | LE) or not item.a.dtype.is_int:
+            continue
+        distance = facts.simplifier.representative(Sub(item.b, item.a))
+        total = facts.bounds.exact_sum(distance)
+        least = 1 if isinstance(item, LT) else 0
+        if total is None or facts.bounds.interval_of_sum(total).high != least:
+            continue
+        for monomial, factor in total.terms.items():
+            var = facts.table.expr(monomial[0])
+            if len(monomial) > 1 or not isinstance(var, Var):
+                continue
+            values = facts.bounds.interval(var)
             end = values.high if factor > 0 else values.low
             if end is not None:
-                yield EQ(item, IntImm(end, item.dtype))
+                forced.append(EQ(var, IntImm(end, var.dtype)))
+    return forced
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:
