@@ -34,7 +34,7 @@ from __future__ import annotations
 # house: allow-long (one class per node; the grammar is read in one place)
 import math
 from collections.abc import Callable
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
@@ -260,6 +260,10 @@ class BinaryExpr(Derived):
     __slots__ = ()
     a: Expr
     b: Expr
+
+    if TYPE_CHECKING:
+        # Each subclass gets this constructor from `node`.
+        def __init__(self, a: Expr, b: Expr) -> None: ...
 
     def _derive_dtype(self) -> DType:
         return self.a.dtype

@@ -1,18 +1,20 @@
-"""How Python values become expressions, and how operands of different types meet.
+"""Conversion of Python values to expressions, and promotion of operands of different dtypes.
 
-The rules are C's, with two differences: a Python number takes the type of the expression it meets
-where it fits, and no type is widened to `int` first (i8 + i8 is i8 and wraps).
+The rules are those of C, with two differences. A Python number takes the dtype of the other operand
+if it fits. No type is widened to `int` first: i8 + i8 is i8 and wraps.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import cast as cast_type
 
 from refcomp.foundation.dtype import BOOL, F32, I32, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
     NE,
     And,
+    BinaryExpr,
     BitAnd,
     BitOr,
     BitXor,
@@ -29,7 +31,7 @@ from refcomp.ir.expr import (
 )
 
 
-def const(value: bool | int | float, dtype: Any = None) -> Expr:
+def const(value: object, dtype: object = None) -> Expr:
     """Return a constant.
 
     Args:
@@ -59,18 +61,22 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
             f"{type(value).__name__} {value!r} cannot be used as an expression",
             remedy="pass an expression, a bool, an int or a float",
         )
-    target = _default_dtype(value) if dtype is None else as_dtype(dtype)
+    number = cast_type(float, value)  # or an int, or a numpy scalar
+    target = _default_dtype(number) if dtype is None else as_dtype(dtype)
     element = target.element
     scalar: Expr
     if element.is_float:
-        scalar = FloatImm(_as_float(value), element)
+        try:
+            scalar = FloatImm(float(number), element)
+        except OverflowError as error:
+            raise UserError(f"the constant {value} is beyond all floats") from error
     elif isinstance(value, float) and not value.is_integer():
         raise UserError(
-            f"{value} is no constant of dtype {target}", remedy="round it first"
+            f"{value} is not a constant of dtype {target}", remedy="round it first"
         )
     else:
-        scalar = IntImm(int(value), element)
-        if isinstance(scalar, IntImm) and scalar.value != int(value):
+        scalar = IntImm(int(number), element)
+        if scalar.value != int(number):  # IntImm wraps
             raise UserError(
                 f"the constant {value} does not fit dtype {target}",
                 remedy=f"values lie in {element.min_value} .. {element.max_value}",
@@ -78,53 +84,44 @@ def const(value: bool | int | float, dtype: Any = None) -> Expr:
     return scalar if target.lanes == 1 else Broadcast(scalar, target.lanes)
 
 
-def _as_float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError as error:
-        raise UserError(f"the constant {value} is beyond all floats") from error
-
-
-def _default_dtype(value: Any) -> DType:
-    if getattr(value, "ndim", None) == 0:  # a numpy scalar
-        return as_dtype(value.dtype)
-    if isinstance(value, bool):
+def _default_dtype(number: float) -> DType:
+    if getattr(number, "ndim", None) == 0:  # a numpy scalar
+        return as_dtype(getattr(number, "dtype", None))
+    if isinstance(number, bool):
         return BOOL
-    if isinstance(value, int):
-        return I32 if -(1 << 31) <= value < (1 << 31) else I64
+    if isinstance(number, int):
+        return I32 if -(1 << 31) <= number < (1 << 31) else I64
     return F32
 
 
-def cast(dtype: Any, value: Any) -> Expr:
-    """`value` converted to `dtype`; constants are converted at once where that is exact."""
+def cast(dtype: object, value: object) -> Expr:
+    """Return `value` converted to `dtype`; a scalar is broadcast to a vector dtype.
+
+    A constant is converted at once if that is exact.
+    """
     target = as_dtype(dtype)
     operand = as_expr(value)
     if operand.dtype.lanes == 1 and target.lanes > 1:
         return Broadcast(cast(target.element, operand), target.lanes)
-    return _cast_lanes(target.with_lanes(operand.dtype.lanes), operand)
-
-
-def _cast_lanes(target: DType, value: Expr) -> Expr:
-    if value.dtype == target:
-        return value
-    if isinstance(value, IntImm) and (target.is_int or target.is_float):
-        return (
-            const(value.value, target)
-            if _fits(value.value, target)
-            else Cast(target, value)
-        )
-    if isinstance(value, FloatImm) and target.is_float:
-        return FloatImm(value.value, target)
-    return Cast(target, value)
+    target = target.with_lanes(operand.dtype.lanes)
+    if operand.dtype == target:
+        return operand
+    if isinstance(operand, IntImm) and (target.is_int or target.is_float):
+        if _fits(operand.value, target):
+            return const(operand.value, target)
+    elif isinstance(operand, FloatImm) and target.is_float:
+        return FloatImm(operand.value, target)
+    return Cast(target, operand)
 
 
 def _fits(value: int, dtype: DType) -> bool:
     if dtype.is_float:
-        return abs(value) <= 256  # exact in every float type
+        # Exact in every float type: bf16 has the fewest bits of significand, 8.
+        return abs(value) <= 256
     return dtype.min_value <= value <= dtype.max_value
 
 
-def as_expr(value: Any) -> Expr:
+def as_expr(value: object) -> Expr:
     """Return `value` as an expression.
 
     Args:
@@ -144,9 +141,8 @@ def as_expr(value: Any) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    to_expr = getattr(value, "as_expr", None)
-    expr: Expr = const(value) if to_expr is None else to_expr()
-    return expr
+    to_expr: Callable[[], Expr] | None = getattr(value, "as_expr", None)
+    return const(value) if to_expr is None else to_expr()
 
 
 def _rank(dtype: DType) -> tuple[int, int]:
@@ -157,30 +153,34 @@ def _rank(dtype: DType) -> tuple[int, int]:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The common type of two operands, element-wise.
+    """Return the common dtype of the elements of two operands.
 
-    A float wins over integers, integers over bool; then the wider wins. Of i and u of one width the
-    unsigned wins, as in C. f16 with bf16 gives f32, as neither holds the other.
+    A float wins over integers, and an integer over bool. Then the wider one wins. If the widths are
+    equal, unsigned wins over signed, as in C. f16 and bf16 give f32, since neither of them holds
+    all values of the other.
     """
-    if (
-        a.kind != b.kind
-        and {a.kind, b.kind} == {"bfloat", "float"}
-        and a.bits == b.bits
-    ):
+    is_mixed = {a.kind, b.kind} == {"bfloat", "float"}
+    if is_mixed and a.bits == b.bits:
         return F32
     if _rank(a) == _rank(b):
         return a if a.kind == "uint" else b
     return a if _rank(a) > _rank(b) else b
 
 
-def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
-    """Both operands as Exprs of one dtype; a Python number takes the other operand's type."""
-    if isinstance(a, Expr) and _is_number(b):
-        b = _number_like(b, a.dtype)
-    elif isinstance(b, Expr) and _is_number(a):
-        a = _number_like(a, b.dtype)
-    x = as_expr(a)
-    y = as_expr(b)
+def match_types(a: object, b: object) -> tuple[Expr, Expr]:
+    """Return both operands as expressions of one dtype.
+
+    A Python number takes the dtype of the other operand if it fits.
+    """
+    if isinstance(a, Expr):
+        x = a
+        y = _as_expr_like(b, x.dtype)
+    elif isinstance(b, Expr):
+        y = b
+        x = _as_expr_like(a, y.dtype)
+    else:
+        x = as_expr(a)
+        y = as_expr(b)
     lanes = max(x.dtype.lanes, y.dtype.lanes)
     if {x.dtype.lanes, y.dtype.lanes} - {1, lanes}:
         raise UserError(
@@ -190,21 +190,22 @@ def match_types(a: Any, b: Any) -> tuple[Expr, Expr]:
     return cast(joint, x), cast(joint, y)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number_like(value: int | float, dtype: DType) -> Expr:
+def _as_expr_like(value: object, dtype: DType) -> Expr:
+    """Return `value` as an expression; a Python number gets the element of `dtype` if it fits."""
+    if isinstance(value, Expr):
+        return value
     element = dtype.element
-    if isinstance(value, float) and not element.is_float:
+    if isinstance(value, bool):
         return const(value)
-    if element.is_bool:
-        return const(value)
-    if element.is_int and not _fits(int(value), element):
-        return const(value)
-    return const(value, element)
+    if isinstance(value, float) and element.is_float:
+        return const(value, element)
+    if isinstance(value, int):
+        fits = element.is_float or (element.is_int and _fits(value, element))
+        return const(value, element) if fits else const(value)
+    return as_expr(value)
 
 
+# Operator -> kinds of dtypes that it takes; those that are missing here take all.
 _ALLOWED = {
     "FloorDiv": ("int", "uint"),
     "FloorMod": ("int", "uint"),
@@ -223,42 +224,47 @@ _ALLOWED = {
 }
 
 
-def binary(cls: type[Any], a: Any, b: Any) -> Expr:
-    """The node `cls` of two operands after promotion.
+_LOGICAL: dict[type[BinaryExpr], type[BinaryExpr]] = {
+    BitAnd: And,
+    BitOr: Or,
+    BitXor: NE,
+}
 
-    bool operands of arithmetic become i32; `&`, `|`, `^` of bools are And, Or and NE. Raises
+
+def binary(cls: type[BinaryExpr], a: object, b: object) -> Expr:
+    """Return the node `cls` of two operands after promotion.
+
+    bool operands of arithmetic become i32. `&`, `|`, `^` of bools are And, Or and NE. Raises
     UserError for kinds that have no such operation.
     """
     x, y = match_types(a, b)
-    if x.dtype.is_bool and cls in (BitAnd, BitOr, BitXor):
-        cls = {BitAnd: And, BitOr: Or, BitXor: NE}[cls]
-    elif x.dtype.is_bool and "bool" not in _ALLOWED.get(cls.__name__, ("bool",)):
+    allowed = _ALLOWED.get(cls.__name__)
+    if x.dtype.is_bool and cls in _LOGICAL:
+        return _LOGICAL[cls](x, y)
+    if allowed is not None and x.dtype.is_bool and "bool" not in allowed:
         x = cast(I32, x)
         y = cast(I32, y)
-    allowed = _ALLOWED.get(cls.__name__)
     if allowed is not None and x.dtype.kind not in allowed:
         raise UserError(
             f"{cls.__name__} is not defined on dtype {x.dtype}",
             remedy=f"it takes {', '.join(allowed)}; convert with .astype(...)",
         )
-    result: Expr = cls(x, y)
-    return result
+    return cls(x, y)
 
 
-def _negate(value: Any) -> Expr:
+def _negate(value: object) -> Expr:
     operand = as_expr(value)
-    if operand.dtype.is_float:  # not 0 - x, which loses the sign of zero
+    if operand.dtype.is_float:
+        # 0 - x would lose the sign of zero.
         return binary(Mul, operand, FloatImm(-1.0, operand.dtype.element))
     return binary(Sub, 0, operand)
 
 
-def _invert(value: Any) -> Expr:
+def _invert(value: object) -> Expr:
     operand = as_expr(value)
-    return (
-        Not(operand)
-        if operand.dtype.is_bool
-        else binary(BitXor, operand, IntImm(-1, operand.dtype.element))
-    )
+    if operand.dtype.is_bool:
+        return Not(operand)
+    return binary(BitXor, operand, IntImm(-1, operand.dtype.element))
 
 
 Operators.build_binary = staticmethod(binary)

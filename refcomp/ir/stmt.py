@@ -1,4 +1,4 @@
-"""Statements of the loop IR: what is done, in order.
+"""Statements of the loop IR: actions on memory, and control flow.
 
 Grammar (ASDL; every statement also has an optional `origin`)::
 
@@ -20,8 +20,8 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | CallExtern(str name, dtype result, expr* args)
 
 `BufferStore` belongs to the nested level and `Store` to the flat one (see `refcomp.ir.buffer`).
-A loop whose kind is a thread tag is a *bound loop*, and one with all that is in it a *kernel*: the
-code that each thread of a GPU runs. See Note [Kernels].
+A loop whose kind is a thread tag is a *bound loop*. An outermost bound loop with its body is a
+*kernel*, the code that each thread of a GPU runs. See Note [Kernels].
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ ATOMIC_OPERATORS = ("add", "min", "max", "and", "or", "xor")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The provenance of a statement. Outside equality and text form; every rewrite carries it."""
+    """The provenance of a statement.
+
+    It is not part of equality and of the text form. Every rewrite carries it over.
+    """
 
     stage: str
-    # The axis of the stage whose loop the statement is or belongs to.
-    axis: str = ""
-    # The primitive that made it.
-    primitive: str = ""
-    # The user's line, as `file:line`.
-    line: str = ""
+    axis: str = ""  # the axis of the stage whose loop the statement is in
+    primitive: str = ""  # the schedule primitive that made the statement
+    line: str = ""  # the user's line, as `file:line`
 
     def __str__(self) -> str:
-        parts = (f"axis {self.axis}", f"by {self.primitive}", f"at {self.line}")
-        given = (self.axis, self.primitive, self.line)
-        return ", ".join(
-            [
-                f"stage {self.stage}",
-                *(p for p, g in zip(parts, given, strict=True) if g),
-            ]
-        )
+        parts = [f"stage {self.stage}"]
+        if self.axis:
+            parts.append(f"axis {self.axis}")
+        if self.primitive:
+            parts.append(f"by {self.primitive}")
+        if self.line:
+            parts.append(f"at {self.line}")
+        return ", ".join(parts)
 
 
 class Stmt(Node):
-    """An action on memory or control. Has no value."""
+    """An action on memory or control. It has no value."""
 
     __slots__ = ()
     origin: Origin | None
@@ -98,8 +98,10 @@ class For(Stmt):
 
 @node
 class BufferStore(Stmt):
-    """Writes `value` to the element at `indices`; out of range is an error. The value and the
-    indices are evaluated before anything is written."""
+    """Write `value` to the element at `indices`; out of range is an error.
+
+    The value and the indices are evaluated before the write.
+    """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -109,19 +111,21 @@ class BufferStore(Stmt):
 
 @node
 class Store(Stmt):
-    """Writes `value` to the element `index` elements from the start of `buffer`, lane by lane in
-    ascending order; lanes where `predicate` is false are left as they were."""
+    """Write `value` to the element at `index` elements from the start of `buffer`.
+
+    Lanes are written in ascending order. Where the predicate is false, nothing is written.
+    """
 
     buffer: Buffer
     index: Expr
     value: Expr
-    predicate: Expr | None = None
+    predicate: Expr | None = None  # bool, with as many lanes as the index
     origin: Origin | None = None
 
 
 @node
 class Allocate(Stmt):
-    """Gives `buffer` fresh, uninitialised memory for the duration of `body`."""
+    """Run `body` with fresh, uninitialised memory for `buffer`."""
 
     binds = ("buffer",)
     buffer: Buffer
@@ -131,7 +135,7 @@ class Allocate(Stmt):
 
 @node
 class IfThenElse(Stmt):
-    """Runs `then_case` where the scalar condition holds, else `else_case` if there is one."""
+    """Run `then_case` if the scalar condition holds, else `else_case` if it exists."""
 
     condition: Expr
     then_case: Stmt
@@ -141,7 +145,7 @@ class IfThenElse(Stmt):
 
 @node
 class Block(Stmt):
-    """Runs the statements in order; may be empty."""
+    """Run the statements in order. A block may be empty."""
 
     stmts: tuple[Stmt, ...]
     origin: Origin | None = None
@@ -149,7 +153,7 @@ class Block(Stmt):
 
 @node
 class LetStmt(Stmt):
-    """Runs `body` with `var` bound to `value`, which is evaluated once, before the body."""
+    """Run `body` with `var` bound to `value`, which is evaluated once, before the body."""
 
     binds = ("var",)
     var: Var
@@ -160,66 +164,65 @@ class LetStmt(Stmt):
 
 @node
 class ParallelRegion(Stmt):
-    """Runs `body` once for each task = 0, ..., num_tasks - 1, in any order, possibly at once.
+    """Run `body` once for each task = 0, ..., num_tasks - 1, in any order, possibly at once.
 
-    The number of tasks is at least 1 and chosen at run time; the result must not depend on it.
-    `captures` are all variables and buffers of the surrounding code that the body uses.
+    The result must not depend on the number of tasks.
     """
 
     binds = ("task", "num_tasks")
     name: str
-    captures: tuple[Var | Buffer, ...]
-    task: Var
-    num_tasks: Var
+    captures: tuple[Var | Buffer, ...]  # all that the body uses of the code around it
+    task: Var  # i64
+    num_tasks: Var  # i64, at least 1, chosen at run time
     body: Stmt
     origin: Origin | None = None
 
 
 @node
 class Barrier(Stmt):
-    """Each thread of a group waits until all of them are here. What any of them wrote to shared or
-    global memory before is then seen by all of them."""
+    """Make each thread of a group wait until all of its threads have arrived.
+
+    Afterwards, all of them see what any of them wrote to shared or global memory before.
+    """
 
     origin: Origin | None = None
 
 
 @node
 class AtomicUpdate(Stmt):
-    """Replaces the element at `indices` by operator(element, value), which no other thread can see
-    half done. The indices are those of a BufferStore, or, from the flat level on, one offset in
-    elements from the buffer's start.
+    """Atomically replace the element at `indices` by operator(element, value).
 
-    `add` wraps on integers and rounds once on floats; `min` and `max` are those of Min and Max.
+    `add` wraps on integers and rounds once on floats. `min` and `max` do the same as Min and Max.
     """
 
     operator: str
     buffer: Buffer
-    indices: tuple[Expr, ...]
+    indices: tuple[Expr, ...]  # from the flat level on, one offset in elements
     value: Expr
     origin: Origin | None = None
 
 
 @node
 class LaunchKernel(Stmt):
-    """Runs the function `kernel` of the same Program on a GPU, and waits for its results to be
-    seen by what follows.
+    """Run a kernel on a GPU. Later statements see all that it wrote.
 
-    `arguments` are the kernel's, in order. `grid` and `block` are the extents of its bound loops,
-    x, y, z, 1 where there is none; nothing is run when one is <= 0. `shared_bytes` are the sizes
-    of its shared buffers that are no constants, in the order of their allocation.
+    Nothing runs if an extent is <= 0.
     """
 
-    kernel: str
+    kernel: str  # the name of a function of the same Program
     arguments: tuple[Var | Buffer, ...]
-    grid: tuple[Expr, ...]
-    block: tuple[Expr, ...]
+    grid: tuple[
+        Expr, ...
+    ]  # extents of blockIdx.x, .y, .z; 1 if the kernel has no such loop
+    block: tuple[Expr, ...]  # extents of threadIdx.x, .y, .z, likewise
+    # Sizes of the kernel's shared buffers that are not constant, in the order of their allocation.
     shared_bytes: tuple[Expr, ...] = ()
     origin: Origin | None = None
 
 
 @node
 class Pragma(Stmt):
-    """Runs `body`. `key` and `value` are a wish that some pass may follow, without a meaning."""
+    """Run `body`. `key` and `value` are a hint for passes, and do not change the meaning."""
 
     key: str
     value: Expr
@@ -229,39 +232,38 @@ class Pragma(Stmt):
 
 @node
 class Prefetch(Stmt):
-    """A hint that the element at `indices` will be read soon; it does nothing else, and is no error
-    out of range. The indices are those of an AtomicUpdate."""
+    """Hint that the element at `indices` will be read soon. Any index is allowed."""
 
     buffer: Buffer
-    indices: tuple[Expr, ...]
+    indices: tuple[Expr, ...]  # from the flat level on, one offset in elements
     origin: Origin | None = None
 
 
 @node
 class CallPacked(Stmt):
-    """Calls the function registered as `name` (`refcomp.foundation.registry`), in Python, and waits
-    for it.
+    """Call a registered Python function (`refcomp.foundation.registry`), and wait for it.
 
-    It is given numbers, and numpy arrays on the memory of whole buffers (`AddressOf` without
-    indices), which are read-only where they are read only. Its result is dropped. What it raises
-    ends the program, whose outputs are undefined then. The host alone can do that.
+    Its result is ignored. If it raises, the program ends with this exception, and the outputs are
+    undefined. Only code of the host can call it.
     """
 
     name: str
+    # A number stays one. An AddressOf without indices becomes a numpy array on the buffer's memory,
+    # read-only if its access is `read`.
     args: tuple[Expr, ...]
     origin: Origin | None = None
 
 
 @node
 class CallExtern(Stmt):
-    """Calls the C function `name` of the host, by C's calling convention; a buffer is a pointer.
+    """Call the C function `name` on the host, by C's calling convention.
 
-    Its `result` is dropped. It reads and writes only what its arguments say.
+    It reads and writes only what its arguments say.
     """
 
     name: str
-    result: DType
-    args: tuple[Expr, ...]
+    result: DType  # the value is ignored
+    args: tuple[Expr, ...]  # scalars, and AddressOf for pointers
     origin: Origin | None = None
 
 
@@ -269,7 +271,7 @@ CALLS = (CallPacked, CallExtern)
 
 
 def block(stmts: list[Stmt] | tuple[Stmt, ...], origin: Origin | None = None) -> Stmt:
-    """The statements as one: nested blocks are flattened, a single statement stays itself."""
+    """Return one statement for `stmts`: a flat Block, or the statement itself if it is single."""
     flat: list[Stmt] = []
     for stmt in stmts:
         flat.extend(stmt.stmts if isinstance(stmt, Block) else (stmt,))
@@ -287,13 +289,17 @@ def with_lets(
 
 # Note [Kernels]
 # ~~~~~~~~~~~~~~
-# A kernel is in canonical form: its bound loops are directly nested in the order of
-# blockIdx.z, .y, .x, threadIdx.z, .y, .x (those in use), from 0, each tag once, with extents that
-# do not depend on each other, and no bound loop lies below. What lies below is the program of one
-# thread. A buffer allocated there is `local`, one for each thread, or `shared`, one for each group.
-# What stands around a kernel is run by the host: loops, workspaces, other kernels before and after.
-# All that a kernel wrote is seen by what comes after it.
+# A kernel has a canonical form:
 #
-# Loops of virtual threads stand anywhere below the bound loops, or on the host, with a constant
-# extent from 0. Their iterations are threads of the group like any other, for shared memory too,
-# and so they mean the right thing only once `inject_virtual_threads` has put them in order.
+# - Its bound loops are nested directly, in the order blockIdx.z, .y, .x, threadIdx.z, .y, .x. Each
+#   tag occurs at most once.
+# - They begin at 0, and their extents do not depend on each other.
+# - No bound loop lies deeper. The body is the program of one thread.
+# - A buffer allocated in the body is `local` (one a thread) or `shared` (one a group).
+#
+# The host runs the code around a kernel: loops, workspaces, and other kernels before and after.
+# Code after a kernel sees all that it wrote.
+#
+# Loops of virtual threads lie anywhere below the bound loops, or on the host. They begin at 0 and
+# have a constant extent. Their iterations share memory as the threads of a group do. So their
+# statements are in the right order only after `inject_virtual_threads`.

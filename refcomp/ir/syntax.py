@@ -1,18 +1,18 @@
-"""What the printer and the parser of the loop IR's text agree on: operators, words, constants.
+"""The syntax that printer and parser of the loop IR's text share: operators, words, constants.
 
-Binary operators bind as in Python, from `or` (loosest) to `* / // %`; all are left-associative
-but the comparisons, which do not chain.
+Binary operators have the precedence of Python's, from `or` (lowest) to `* / // %`. All are
+left-associative except the comparisons, which do not chain.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from refcomp.foundation.dtype import DType, as_dtype
+from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
     EQ,
@@ -23,6 +23,7 @@ from refcomp.ir.expr import (
     NE,
     Add,
     And,
+    BinaryExpr,
     BitAnd,
     BitOr,
     BitXor,
@@ -40,10 +41,11 @@ from refcomp.ir.expr import (
     round_to_dtype,
 )
 
-# How tightly an operator binds; a comparison's operands bind more tightly than itself.
+# Precedence. The operands of a comparison must have a higher precedence than the comparison.
 LOOSEST, OR, AND, NOT, COMPARISON, PRODUCT, TIGHTEST = 0, 1, 2, 3, 4, 10, 11
 
-OPERATORS: Final[dict[str, tuple[type[Any], int]]] = {
+# text -> node class, precedence
+OPERATORS: Final[dict[str, tuple[type[BinaryExpr], int]]] = {
     "or": (Or, OR),
     "and": (And, AND),
     "==": (EQ, COMPARISON),
@@ -65,15 +67,16 @@ OPERATORS: Final[dict[str, tuple[type[Any], int]]] = {
     "%": (FloorMod, PRODUCT),
 }
 
-# Binary nodes written as a call. Div is `/` on floats, Mod is a call on floats too.
-BINARY_FUNCTIONS: Final[dict[str, type[Any]]] = {
+# Binary nodes that are written as a call. Div of floats is `/`; Mod is always a call.
+BINARY_FUNCTIONS: Final[dict[str, type[BinaryExpr]]] = {
     "truncdiv": Div,
     "truncmod": Mod,
     "min": Min,
     "max": Max,
 }
 
-# Other words of the text (range, out, parallel, ...) have a meaning in one place only.
+# Reserved words. Others (range, out, parallel, ...) have a meaning in one place only, so a variable
+# may have their name.
 WORDS: Final = frozenset(
     {"func", "for", "if", "else", "let", "alloc", "region", "block"}
     | {"barrier", "atomic", "launch", "with", "packed", "extern", "pragma", "prefetch"}
@@ -83,7 +86,7 @@ FLOAT_WORD: Final = re.compile(r"(f16|f32|f64|bf16)\.(inf|nan)")
 
 
 def word_to_dtype(word: str) -> DType | None:
-    """The dtype that a word of the text names, None where it names none."""
+    """Return the dtype that a word of the text names; None if it names none."""
     try:
         return as_dtype(word)
     except UserError:
@@ -91,7 +94,7 @@ def word_to_dtype(word: str) -> DType | None:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether `name` means something else than a variable or a buffer."""
+    """Return True if `name` cannot be the name of a variable or a buffer."""
     return (
         name in WORDS
         or FLOAT_WORD.fullmatch(name) is not None
@@ -100,27 +103,23 @@ def is_reserved(name: str) -> bool:
 
 
 def int_to_text(value: int, dtype: DType) -> str:
-    """An integer or bool constant: `7` for i64, `7u8`, `true`."""
+    """Return the text of an integer or bool constant: `7` for i64, `7u8`, `true`."""
     if dtype.is_bool:
         return "true" if value else "false"
-    return str(value) if dtype == DType("int", 64) else f"{value}{dtype}"
+    return str(value) if dtype == I64 else f"{value}{dtype}"
 
 
 def float_to_text(value: float, dtype: DType) -> str:
-    """A float constant in the fewest digits that read back to the same bits: `0.1f32`."""
+    """Return a float constant with the fewest digits that read back to the same bits: `0.1f32`."""
     if math.isnan(value):
         return f"{dtype}.nan"
     if math.isinf(value):
         return f"{'-' if value < 0 else ''}{dtype}.inf"
-    return f"{_digits(value, dtype)}{dtype}"
-
-
-def _digits(value: float, dtype: DType) -> str:
     if dtype.bits == 64 or (value.is_integer() and abs(value) < 1e9):
-        return repr(value)
-    roundings = (
-        float(np.format_float_scientific(value, digits)) for digits in range(17)
-    )
-    return repr(
-        next(near for near in roundings if round_to_dtype(near, dtype) == value)
-    )
+        return f"{value!r}{dtype}"
+    # 17 significant digits are enough for f64, so the loop always returns.
+    for digits in range(17):
+        shortened = float(np.format_float_scientific(value, digits))
+        if round_to_dtype(shortened, dtype) == value:
+            return f"{shortened!r}{dtype}"
+    raise AssertionError(value)

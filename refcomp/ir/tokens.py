@@ -1,8 +1,8 @@
-"""The words of the loop IR's text, where each stands, and errors that show the place.
+"""The tokens of the loop IR's text, and errors that show the place of one.
 
-`tokenize` refuses characters that begin no token. `TokenStream` hands tokens out and raises what
-the parser finds wrong as a `UserError` of the form `file:line:column: what`, with the line and a
-caret below it, and with what would be right there.
+`TokenStream` splits a text into tokens and returns them one by one. It refuses characters that
+begin no token. Its errors have the form `file:line:column: what`, with the line, a caret below it,
+and the correct syntax.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _TOKEN = re.compile(
     r"|(?P<symbol><<|>>|<=|>=|==|!=|//|[-+*/%&|^<>()\[\]{},:=@])"
     r"|(?P<space>[ \t\r\n]+|#[^\n]*)"
 )
-_MOST_SHOWN = 120
+_MAX_SHOWN = 120  # columns of a line in an error
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of the text; `start` is its offset. The last token is the end, of no length."""
+    """A token. The last one of a text has the kind `end` and no characters."""
 
     kind: TokenKind
     text: str
-    start: int
+    start: int  # offset of its first character
 
     def __str__(self) -> str:
         return "the end of the text" if self.kind == "end" else f"`{self.text}`"
 
 
 class TokenStream:
-    """The tokens of `text` from first to last; `filename` is for messages only."""
+    """The tokens of `text`, in order. `filename` is used in messages only."""
 
     def __init__(self, text: str, filename: str) -> None:
         if not isinstance(text, str):
@@ -52,7 +52,8 @@ class TokenStream:
         self._next = 0
 
     def _tokenize(self) -> list[Token]:
-        tokens, place = [], 0
+        tokens: list[Token] = []
+        place = 0
         while place < len(self._text):
             match = _TOKEN.match(self._text, place)
             if match is None:
@@ -68,50 +69,56 @@ class TokenStream:
         return [*tokens, Token("end", "", len(self._text))]
 
     def peek(self, ahead: int = 0) -> Token:
-        """The next token, or one further ahead; at the end, the end."""
+        """Return the token `ahead` tokens after the next one; at most the end."""
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     def take(self) -> Token:
-        """The next token, which is passed over."""
+        """Return the next token and advance."""
         token = self.peek()
         self._next += 1
         return token
 
     def is_next(self, *texts: str) -> bool:
-        """Whether the next token is one of `texts`."""
+        """Return True if the next token is one of `texts`."""
         token = self.peek()
         return token.kind in ("name", "symbol") and token.text in texts
 
     def is_on_same_line(self) -> bool:
-        """Whether the next token stands on the line where the last one taken ends."""
+        """Return True if the next token stands on the line where the last taken token begins."""
         last = self._tokens[self._next - 1]
         return "\n" not in self._text[last.start : self.peek().start]
 
     def take_if(self, text: str) -> bool:
-        """Passes over the next token if it is `text`, and says whether it was."""
+        """Advance and return True if the next token is `text`; otherwise return False."""
         found = self.is_next(text)
         self._next += found
         return found
 
     def expect(self, text: str, place: str) -> Token:
-        """Passes over `text`; UserError when something else stands there. `place` is for people."""
+        """Return the next token, which must be `text`, and advance.
+
+        Raises UserError for another token; the message names `place`.
+        """
         if not self.is_next(text):
             self.fail(self.peek(), f"expected `{text}` {place}, found {self.peek()}")
         return self.take()
 
     def expect_name(self, what: str) -> Token:
-        """Passes over an identifier; `what` it names is for people."""
+        """Return the next token, which must be an identifier, and advance.
+
+        Raises UserError for another token; the message says that it should name `what`.
+        """
         if self.peek().kind != "name":
             self.fail(self.peek(), f"expected {what}, found {self.peek()}")
         return self.take()
 
     def line_of(self, token: Token) -> str:
-        """The line on which `token` begins, as file:line."""
+        """Return the line on which `token` begins, as file:line."""
         line = self._text.count("\n", 0, token.start) + 1
         return f"{self._filename}:{line}"
 
     def fail(self, token: Token, what: str, remedy: str | None = None) -> NoReturn:
-        """Raises a UserError that shows where `token` stands."""
+        """Raise a UserError that shows the line and column of `token`."""
         begin = self._text.rfind("\n", 0, token.start) + 1
         column = token.start - begin
         end = self._text.find("\n", begin)
@@ -124,7 +131,8 @@ class TokenStream:
 
 
 def _with_caret(line: str, column: int) -> str:
-    first = max(0, column - _MOST_SHOWN // 2)
-    shown = line[first : first + _MOST_SHOWN]
+    # Of a long line, the part around the caret is shown.
+    first = max(0, column - _MAX_SHOWN // 2)
+    shown = line[first : first + _MAX_SHOWN]
     clean = "".join(c if c.isprintable() else " " for c in shown)
     return f"\n    {clean}\n    {' ' * (column - first)}^"

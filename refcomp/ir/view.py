@@ -1,13 +1,13 @@
-"""BufferView: a buffer as the user's own code sees it, who reads and writes it by statements.
+"""BufferView: a buffer in the code of a user who writes loop IR statements.
 
-Beside the buffer it says what is declared of its memory: strides, the offset of the first element,
-alignment. A view lives above the loop IR; what it gives are loads, stores and addresses of it.
+A view adds what the user declares about the memory: strides, offset of the first element,
+alignment. It is not a node of the loop IR; its methods return loads, stores and addresses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import Unsupported, UserError
@@ -16,7 +16,8 @@ from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.stmt import BufferStore
 
-_MASKS: dict[Any, str] = {
+# The classic API also knows the masks as numbers: 1 is read, 2 is write.
+_MASKS: Final[dict[object, str]] = {
     "r": READ,
     "w": WRITE,
     "rw": UPDATE,
@@ -30,72 +31,77 @@ _ZERO = IntImm(0, I64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferView:
-    """`buffer`, and what is declared of its memory.
-
-    `strides` are in elements, none for row-major memory without gaps; `elem_offset` is where the
-    first element lies. `data_alignment` is in bytes, `offset_factor` divides the offset. `access`
-    is how a function that is given the view itself uses it.
-    """
+    """A buffer, with the user's declarations about its memory."""
 
     buffer: Buffer
-    strides: tuple[Expr, ...] = ()
-    elem_offset: Expr = _ZERO
-    data_alignment: int = 0
-    offset_factor: int = 0
-    access: str = UPDATE
+    strides: tuple[Expr, ...] = ()  # in elements; none: row-major memory without gaps
+    elem_offset: Expr = _ZERO  # of the first element, in elements
+    data_alignment: int = 0  # in bytes; 0: not declared
+    offset_factor: int = 0  # a divisor of `elem_offset`; 0: not declared
+    access: str = (
+        UPDATE  # how a callee uses the memory if the view itself is an argument
+    )
 
     @property
     def name(self) -> str:
-        """The buffer's name."""
+        """Return the name of the buffer."""
         return self.buffer.name
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the elements."""
+        """Return the dtype of the elements."""
         return self.buffer.dtype
 
     @property
     def shape(self) -> tuple[Expr, ...]:
-        """Elements per dimension, i64."""
+        """Return the extent of each dimension, i64."""
         return self.buffer.shape
 
     @property
     def scope(self) -> str:
-        """Where the memory lies."""
+        """Return the storage scope of the memory."""
         return self.buffer.scope
 
     @property
     def data(self) -> AddressOf:
-        """The address of the first element, for a function that is called."""
+        """Return the address of the first element, as an argument of a call."""
         return AddressOf(self.buffer, (), self.access, self.dtype)
 
-    def access_ptr(self, access_mask: Any, offset: Any = 0) -> AddressOf:
-        """The address of the first element, for a callee that reads ("r"), writes ("w") or does
-        both ("rw"); with an offset, in elements, that of a later one."""
+    def access_ptr(self, access_mask: object, offset: object = 0) -> AddressOf:
+        """Return the address of an element, as an argument of a call.
+
+        Args:
+            access_mask: what the callee does: "r" reads, "w" writes, "rw" does both.
+            offset: of the element, in elements from the first one.
+        """
         if access_mask not in _MASKS:
             raise UserError(
-                f"{access_mask!r} is no way to use {self.name}",
+                f"{access_mask!r} is not a way to use {self.name}",
                 remedy='one of "r", "w", "rw"',
             )
+        # No indices mean the whole buffer, which a Python callee (CallPacked) needs.
         is_whole = isinstance(offset, int) and offset == 0
-        at = () if is_whole else flat_indices(self.buffer, offset)
-        return AddressOf(self.buffer, at, _MASKS[access_mask], self.dtype)
+        indices = () if is_whole else flat_indices(self.buffer, offset)
+        return AddressOf(self.buffer, indices, _MASKS[access_mask], self.dtype)
 
-    def __getitem__(self, indices: Any) -> BufferLoad:
-        """The element at one index per dimension, or at one offset in elements."""
+    def __getitem__(self, indices: object) -> BufferLoad:
+        """Return the element at one index per dimension, or at one offset in elements."""
         return BufferLoad(self.buffer, element_indices(self.buffer, indices))
 
-    def vload(self, begin: Any, dtype: Any = None) -> BufferLoad:
-        """The element at `begin`, one index per dimension."""
+    def vload(self, begin: object, dtype: object = None) -> BufferLoad:
+        """Return the element at `begin`, one index per dimension. Vectors are refused."""
         self._refuse_vector(self.dtype if dtype is None else as_dtype(dtype))
         return self[begin]
 
-    def vstore(self, begin: Any, value: Any) -> BufferStore:
-        """A statement that writes `value`, converted to the dtype, to the element at `begin`."""
+    def vstore(self, begin: object, value: object) -> BufferStore:
+        """Return a statement that writes `value` to the element at `begin`.
+
+        The value is converted to the dtype of the elements. Vectors are refused.
+        """
         stored = as_expr(value)
         self._refuse_vector(stored.dtype)
-        at = element_indices(self.buffer, begin)
-        return BufferStore(self.buffer, at, cast(self.dtype, stored))
+        indices = element_indices(self.buffer, begin)
+        return BufferStore(self.buffer, indices, cast(self.dtype, stored))
 
     def _refuse_vector(self, dtype: DType) -> None:
         if dtype.lanes > 1:
@@ -109,8 +115,8 @@ class BufferView:
         return f"BufferView({self.name}: {self.dtype}, rank {len(self.shape)})"
 
 
-def element_indices(buffer: Buffer, indices: Any) -> tuple[Expr, ...]:
-    """One i64 index per dimension: `indices` as they are, or one offset taken apart."""
+def element_indices(buffer: Buffer, indices: object) -> tuple[Expr, ...]:
+    """Return one i64 index per dimension for `indices`: as many indices, or one flat offset."""
     given = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
     if len(given) == len(buffer.shape):
         return tuple(_index(index) for index in given)
@@ -122,17 +128,17 @@ def element_indices(buffer: Buffer, indices: Any) -> tuple[Expr, ...]:
     )
 
 
-def flat_indices(buffer: Buffer, offset: Any) -> tuple[Expr, ...]:
-    """The indices of the element `offset` elements from the start of row-major memory."""
+def flat_indices(buffer: Buffer, offset: object) -> tuple[Expr, ...]:
+    """Return the indices of the element at `offset` elements from the start of `buffer`."""
     rest = _index(offset)
-    indices = list[Expr]()
+    indices: list[Expr] = []
     for extent in reversed(buffer.shape[1:]):
         indices.insert(0, FloorMod(rest, extent))
         rest = FloorDiv(rest, extent)
     return (rest, *indices) if buffer.shape else ()
 
 
-def _index(value: Any) -> Expr:
+def _index(value: object) -> Expr:
     index = as_expr(value)
     if not index.dtype.is_int:
         raise UserError(f"an index must be an integer, not {index.dtype}")

@@ -36,7 +36,7 @@ def test_a_constant_must_fit_its_dtype():
     with pytest.raises(UserError, match="constant 256 does not fit dtype u8") as caught:
         const(256, U8)
     assert "0 .. 255" in caught.value.remedy
-    with pytest.raises(UserError, match=r"1\.5 is no constant of dtype i32"):
+    with pytest.raises(UserError, match=r"1\.5 is not a constant of dtype i32"):
         const(1.5, I32)
 
 

@@ -44,7 +44,7 @@ def test_addresses():
 
 @pytest.mark.parametrize("mask", ["x", 4, None])
 def test_an_unknown_mask(mask):
-    with pytest.raises(UserError, match='is no way to use A\n.*one of "r", "w", "rw"'):
+    with pytest.raises(UserError, match='is not a way to use A\n.*one of "r", "w", "rw"'):
         A.access_ptr(mask)
 
 
