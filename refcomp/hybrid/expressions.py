@@ -18,7 +18,19 @@ from refcomp.foundation.errors import UserError
 from refcomp.hybrid.plain import CASTS
 from refcomp.hybrid.source import PythonSource
 from refcomp.ir.builder import BufferPointer
-from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Expr, FloorMod, IntImm, Not
+from refcomp.ir.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    BinaryExpr,
+    Expr,
+    FloorMod,
+    IntImm,
+    Not,
+)
 from refcomp.ir.promotion import as_expr, binary, cast, match_types
 from refcomp.te import maths
 
@@ -41,7 +53,7 @@ _OPERATORS: dict[type[ast.AST], _Binary] = {
     ast.RShift: operator.rshift,
 }
 # Of known values, and of expressions.
-_COMPARISONS: dict[type[ast.AST], tuple[_Binary, type[Expr]]] = {
+_COMPARISONS: dict[type[ast.AST], tuple[_Binary, type[BinaryExpr]]] = {
     ast.Eq: (operator.eq, EQ),
     ast.NotEq: (operator.ne, NE),
     ast.Lt: (operator.lt, LT),

@@ -1,21 +1,22 @@
-"""Reads expressions of the loop IR's text: the part of `refcomp.ir.parser` below statements.
+"""Parser of expressions of the loop IR's text; `refcomp.ir.parser` reads the statements.
 
-Operators are read with a stack of operands and a stack of pending operators, so that only
-parentheses and arguments recurse; their depth is bounded. Each node is checked by
-`refcomp.ir.type_rules` as it is made, so that an error shows the place of the operator.
+Operators are parsed by precedence, with a stack of operands and a stack of pending operators
+(Dijkstra's shunting-yard algorithm). So only parentheses and arguments recurse, and their depth is
+limited. `refcomp.ir.type_rules` checks each node as it is made, so an error shows the place of the
+operator.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
-from refcomp.foundation.dtype import BOOL, I64, DType
+from refcomp.foundation.dtype import BOOL, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import (
     Broadcast,
@@ -47,7 +48,9 @@ from refcomp.ir.syntax import (
 from refcomp.ir.tokens import Token, TokenStream
 from refcomp.ir.type_rules import type_fault
 
-MAX_NESTING = 100
+MAX_NESTING = 100  # parentheses and arguments; keeps Python's stack small
+_MAX_LISTED = 20  # known names that an error lists
+_MAX_DIGITS = 9  # of a number of lanes, and of an alignment
 
 _N = TypeVar("_N", bound=Node)
 _NUMBER = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)(.*)")
@@ -60,12 +63,14 @@ _FUNCTIONS = (
 
 
 class ExprParser:
-    """Expressions from a stream of tokens, with the names that are in scope."""
+    """A parser of expressions that knows the names in scope."""
 
     def __init__(self, stream: TokenStream) -> None:
         self.stream = stream
         self.names: dict[str, Var | Buffer] = {}
+        # In the header of a function, an unknown name in a shape declares a symbol.
         self.declares_symbols = False
+        # The names bound so far, each with the value that it had before.
         self._shadowed: list[tuple[str, Var | Buffer | None]] = []
         self._depth = 0
         self._functions: dict[str, Callable[[Token], Expr]] = {
@@ -79,14 +84,14 @@ class ExprParser:
     # Names and errors.
 
     def check(self, token: Token, node: _N) -> _N:
-        """`node`, which `token` stands for, when its operands are right; else a UserError."""
+        """Return `node`. Raises UserError at `token` if its operands have wrong dtypes."""
         fault = type_fault(node)
         if fault is not None:
             self.stream.fail(token, fault)
         return node
 
     def fresh_name(self, what: str) -> Token:
-        """A name that may be given to something; `what` is for people."""
+        """Take a name that a variable or a buffer may have; errors call it `what`."""
         token = self.stream.expect_name(what)
         if is_reserved(token.text):
             self.stream.fail(
@@ -95,16 +100,16 @@ class ExprParser:
         return token
 
     def bind(self, token: Token, value: Var | Buffer) -> None:
-        """Gives `value` the name `token` until `unbind_to` goes back behind this point."""
+        """Give `value` the name `token`, until `unbind_to` restores an earlier state."""
         self._shadowed.append((token.text, self.names.get(token.text)))
         self.names[token.text] = value
 
     def bound_count(self) -> int:
-        """The point for `unbind_to`."""
+        """Return the present state, for `unbind_to`."""
         return len(self._shadowed)
 
     def unbind_to(self, count: int) -> None:
-        """Forgets the names bound since `bound_count` gave `count`."""
+        """Restore the names that were bound when `bound_count` returned `count`."""
         while len(self._shadowed) > count:
             name, old = self._shadowed.pop()
             if old is None:
@@ -113,12 +118,8 @@ class ExprParser:
                 self.names[name] = old
 
     def _unknown(self, token: Token, what: str, known: list[str]) -> NoReturn:
-        near = difflib.get_close_matches(token.text, known, 1)
-        remedy = (
-            f"did you mean {near[0]}?"
-            if near
-            else f"known here: {' '.join(known[:20]) or '-'}"
-        )
+        listed = " ".join(known[:_MAX_LISTED]) or "-"
+        remedy = did_you_mean(token.text, known) or f"known here: {listed}"
         self.stream.fail(token, f"unknown {what} {token}", remedy)
 
     @contextmanager
@@ -136,9 +137,9 @@ class ExprParser:
     # Operators.
 
     def expression(self) -> Expr:
-        """The longest expression that begins here."""
+        """Parse the longest expression that begins here."""
         operands: list[Expr] = []
-        pending: list[tuple[Token, int]] = []
+        pending: list[tuple[Token, int]] = []  # operators with their precedence
         while True:
             while self.stream.is_next("not"):
                 pending.append((self.stream.take(), NOT))
@@ -146,27 +147,22 @@ class ExprParser:
             token = self.stream.peek()
             if token.kind == "number" or token.text not in OPERATORS:
                 break
-            level = OPERATORS[token.text][1]
-            self._apply_pending(operands, pending, level + 1)
-            self._refuse_chain(token, level, pending)
-            self._apply_pending(operands, pending, level)
-            pending.append((self.stream.take(), level))
+            precedence = OPERATORS[token.text][1]
+            self._apply_pending(operands, pending, precedence + 1)
+            if precedence == COMPARISON and pending and pending[-1][1] == COMPARISON:
+                self.stream.fail(
+                    token, "comparisons do not chain", "write `a < b and b < c`"
+                )
+            self._apply_pending(operands, pending, precedence)
+            pending.append((self.stream.take(), precedence))
         self._apply_pending(operands, pending, 0)
         return operands.pop()
 
-    def _refuse_chain(
-        self, token: Token, level: int, pending: list[tuple[Token, int]]
-    ) -> None:
-        if level == COMPARISON and pending and pending[-1][1] == COMPARISON:
-            self.stream.fail(
-                token, "comparisons do not chain", "write `a < b and b < c`"
-            )
-
     def _apply_pending(
-        self, operands: list[Expr], pending: list[tuple[Token, int]], level: int
+        self, operands: list[Expr], pending: list[tuple[Token, int]], least: int
     ) -> None:
-        """Applies the operators that bind at least as tightly as `level`."""
-        while pending and pending[-1][1] >= level:
+        """Apply the pending operators whose precedence is at least `least`."""
+        while pending and pending[-1][1] >= least:
             token, _ = pending.pop()
             b = operands.pop()
             if token.text == "not":
@@ -184,8 +180,8 @@ class ExprParser:
                 token, f"`%` takes integers, not {a.dtype}", "use truncmod(a, b)"
             )
         self._check_dtypes(token, a, b)
-        node: Expr = OPERATORS[token.text][0](a, b)
-        return self.check(token, node)
+        node_class = OPERATORS[token.text][0]
+        return self.check(token, node_class(a, b))
 
     def _check_dtypes(self, token: Token, a: Expr, b: Expr) -> None:
         if a.dtype != b.dtype:
@@ -224,33 +220,28 @@ class ExprParser:
         )
 
     def _number(self, place: Token, token: Token, sign: int) -> Expr:
+        """Return the constant `token`; an error that concerns its sign, too, shows `place`."""
         match = _NUMBER.fullmatch(token.text)
         digits, suffix = (match[1], match[2]) if match else ("", token.text)
         dtype = word_to_dtype(suffix) if suffix else I64
-        is_whole = digits.isdigit()
         if dtype is None or dtype.lanes != 1 or dtype.is_bool or not digits:
-            self.stream.fail(token, f"{token} is no number", "write 7, 7u8, 1.5f32")
+            self.stream.fail(token, f"{token} is not a number", "write 7, 7u8, 1.5f32")
+        misfit = f"the constant does not fit {dtype}"
         if dtype.is_float:
-            return self._float(place, sign * float(digits), dtype)
-        if not is_whole:
+            constant = FloatImm(sign * float(digits), dtype)
+            if math.isinf(constant.value):
+                self.stream.fail(place, misfit, f"write {dtype}.inf")
+            return constant
+        if not digits.isdigit():
             self.stream.fail(
                 token, f"{token} needs the dtype of a float", f"write {digits}f32"
             )
-        return self._int(place, sign * int(digits[:40]), dtype)
-
-    def _int(self, place: Token, value: int, dtype: DType) -> Expr:
+        # No integer has 40 digits; int() of a very long text takes quadratic time.
+        value = sign * int(digits[:40])
         if not dtype.min_value <= value <= dtype.max_value:
             limits = f"values lie in {dtype.min_value} .. {dtype.max_value}"
-            self.stream.fail(place, f"the constant does not fit {dtype}", limits)
+            self.stream.fail(place, misfit, limits)
         return IntImm(value, dtype)
-
-    def _float(self, place: Token, value: float, dtype: DType) -> Expr:
-        constant = FloatImm(value, dtype)
-        if math.isinf(constant.value):
-            self.stream.fail(
-                place, f"the constant does not fit {dtype}", f"write {dtype}.inf"
-            )
-        return constant
 
     def _parentheses(self) -> Expr:
         if not self.stream.is_next("let"):
@@ -270,13 +261,13 @@ class ExprParser:
         return self.check(let, Let(var, value, body))
 
     def declared_var(self, what: str) -> tuple[Token, Var]:
-        """`name: dtype`, as a fresh variable that is not bound yet."""
+        """Parse `name: dtype`. Return the name and a variable, which is not bound yet."""
         name = self.fresh_name(what)
         self.stream.expect(":", f"and a dtype after {what}")
         return name, self.check(name, Var(name.text, self.dtype()))
 
     def dtype(self) -> DType:
-        """A dtype's name."""
+        """Parse the name of a dtype."""
         token = self.stream.expect_name("a dtype")
         dtype = word_to_dtype(token.text)
         if dtype is None:
@@ -315,7 +306,7 @@ class ExprParser:
         return value
 
     def named(self, token: Token) -> Var | Buffer:
-        """The variable or buffer that `token` names."""
+        """Return the variable or buffer that `token` names."""
         value = self.names.get(token.text)
         if value is None:
             self._unknown(token, "name", list(self.names))
@@ -324,7 +315,7 @@ class ExprParser:
     # Memory.
 
     def buffer(self, token: Token) -> Buffer:
-        """The buffer that `token` names."""
+        """Return the buffer that `token` names."""
         value = self.names.get(token.text)
         if value is None:
             known = [
@@ -347,7 +338,7 @@ class ExprParser:
             return self.check(token, Load(buffer, index, predicate))
 
     def indices(self, begin: str, end: str) -> tuple[Expr, ...]:
-        """Expressions between brackets, with commas."""
+        """Parse expressions between brackets, separated by commas."""
         self.stream.expect(begin, "before the list")
         found: list[Expr] = []
         while not self.stream.take_if(end):
@@ -357,7 +348,7 @@ class ExprParser:
         return tuple(found)
 
     def _address_of(self, access: Token) -> Expr:
-        """`read(A)`, `write(A[i, j])`, and `as` another dtype."""
+        """Parse an address after its access: `(A)`, `(A[i, j])` or `(A as f16)`."""
         self.stream.expect("(", f"after {access}")
         token = self.stream.expect_name("a buffer")
         buffer = self.buffer(token)
@@ -367,13 +358,13 @@ class ExprParser:
         return self.check(token, AddressOf(buffer, indices, access.text, element))
 
     def extern_call(self) -> tuple[str, tuple[Expr, ...], DType]:
-        """`f32 name(args)`, which follows `extern`: name, arguments and result."""
+        """Parse `f32 name(args)` after `extern`. Return name, arguments and result dtype."""
         dtype = self.dtype()
         name, args = self.callee()
         return name, args, dtype
 
     def callee(self) -> tuple[str, tuple[Expr, ...]]:
-        """`name(args)` of a function outside the loop IR."""
+        """Parse the call `name(args)` of a function outside the loop IR."""
         token = self.stream.expect_name("the name of a function")
         with self._deeper(token):
             return token.text, self.indices("(", ")")
@@ -406,8 +397,8 @@ class ExprParser:
             self.stream.fail(
                 name, f"truncdiv takes integers, not {a.dtype}", "use a / b"
             )
-        node: Expr = BINARY_FUNCTIONS[name.text](a, b)
-        return self.check(name, node)
+        node_class = BINARY_FUNCTIONS[name.text]
+        return self.check(name, node_class(a, b))
 
     def _intrinsic(self, name: Token, args: tuple[Expr, ...]) -> Expr:
         operand = args[0].dtype if args else BOOL
@@ -436,15 +427,18 @@ class ExprParser:
 
     def _lanes(self) -> int:
         self.stream.expect(",", "before the number of lanes")
-        token = self.stream.take()
-        if not token.text.isdigit() or len(token.text) > 9:
-            self.stream.fail(
-                token, f"expected the number of lanes, a constant, found {token}"
-            )
+        lanes = self.natural("the number of lanes, a constant")
         self.stream.expect(")", "after the number of lanes")
+        return lanes
+
+    def natural(self, what: str) -> int:
+        """Parse a small number without a dtype; errors call it `what`."""
+        token = self.stream.take()
+        if not token.text.isdigit() or len(token.text) > _MAX_DIGITS:
+            self.stream.fail(token, f"expected {what}, found {token}")
         return int(token.text)
 
 
 def _float_word(match: re.Match[str], sign: int) -> Expr:
-    dtype: Any = word_to_dtype(match[1])
+    dtype = as_dtype(match[1])
     return FloatImm(math.copysign(float(match[2]), sign), dtype)

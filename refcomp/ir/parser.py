@@ -1,10 +1,12 @@
-"""Reads the text form of the loop IR back into functions (the inverse of `refcomp.ir.printer`).
+"""Parser of the loop IR's text form (the inverse of `refcomp.ir.printer`).
 
-Needs text as the printer writes it; names, indentation, comments (`# ...`) and line breaks are
-free, but that the `if` of a store's predicate stands on the line where the value ends.
-Ensures that the operands of each node have the right dtypes (`refcomp.ir.type_rules`) and that
-each name is bound where it is used. Refuses everything else with a `UserError` that tells
-file, line and column. Levels are not checked here, but by `refcomp.ir.verify`.
+Requires text as the printer writes it. Names, indentation, comments (`# ...`) and line breaks are
+free, with one exception: the `if` of a store's predicate stands on the line where the value ends.
+
+Ensures that the operands of each node have the right dtypes (`refcomp.ir.type_rules`), and that
+each name is bound where it is used. `refcomp.ir.verify` checks levels.
+
+Refuses everything else with a `UserError` that shows file, line and column.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ from refcomp.ir.stmt import (
 from refcomp.ir.syntax import word_to_dtype
 from refcomp.ir.tokens import Token, TokenStream
 
-MAX_BLOCKS = 1000
+MAX_BLOCKS = (
+    1000  # open statements; the parser needs no stack for them, but later passes do
+)
 
 
 def parse_func(text: str, filename: str = "<stdin>") -> PrimFunc:
@@ -74,25 +78,27 @@ def parse_func(text: str, filename: str = "<stdin>") -> PrimFunc:
 
 
 def parse_funcs(text: str, filename: str = "<stdin>") -> list[PrimFunc]:
-    """The functions in `text` in order; there may be none."""
+    """Return the functions in `text` in order, if any. Raises UserError if one is malformed."""
     return parse_funcs_with_lines(text, filename)[0]
 
 
 def parse_funcs_with_lines(
     text: str, filename: str = "<stdin>"
 ) -> tuple[list[PrimFunc], dict[Stmt, str]]:
-    """The functions in `text`, and the line on which each statement begins, as file:line."""
+    """Return the functions in `text`, and for each statement its first line, as file:line."""
     parser = _Parser(text, filename)
     funcs = []
     while not parser.is_at_end():
         funcs.append(parser.func())
-    return funcs, {
-        stmt: parser.stream.line_of(token) for stmt, token in parser.begins.items()
-    }
+    line_of = parser.stream.line_of
+    return funcs, {stmt: line_of(token) for stmt, token in parser.begins.items()}
 
 
 def parse_program(text: str, filename: str = "<stdin>") -> Program:
-    """The host's function and then the kernels in `text`; UserError when there is none."""
+    """Return the program in `text`: the host's function, then the kernels.
+
+    Raises UserError if `text` has no function, or a malformed one.
+    """
     funcs = parse_funcs(text, filename)
     if not funcs:
         raise UserError(
@@ -104,7 +110,7 @@ def parse_program(text: str, filename: str = "<stdin>") -> Program:
 def parse_expr(
     text: str, names: Mapping[str, Var | Buffer], filename: str = "<expression>"
 ) -> Expr:
-    """The expression in `text`, in which `names` stand for these variables and buffers."""
+    """Return the expression in `text`; `names` maps names in it to variables and buffers."""
     parser = _Parser(text, filename)
     parser.exprs.names.update(names)
     expr = parser.exprs.expression()
@@ -114,17 +120,16 @@ def parse_expr(
 
 @dataclass
 class _Open:
-    """A statement whose body is being read; `build` makes it from the body.
+    """A statement whose body is being parsed."""
 
-    For `if`, the condition is that of the branch being read, and `branches` are those before it.
-    """
-
-    build: Callable[[Stmt], Stmt]
-    names: int
-    token: Token | None = None  # the first of the statement
+    build: Callable[[Stmt], Stmt]  # makes the statement from its body
+    names: int  # bound names before it (`ExprParser.bound_count`)
+    token: Token | None = None  # its first token
     is_block: bool = False
-    condition: Expr | None = None
-    branches: list[tuple[Expr, Stmt]] = field(default_factory=list)
+    condition: Expr | None = None  # of `if`: that of the branch being parsed
+    branches: list[tuple[Expr, Stmt]] = field(
+        default_factory=list
+    )  # of `if`: the earlier ones
     stmts: list[Stmt] = field(default_factory=list)
 
     def body(self) -> Stmt:
@@ -140,19 +145,20 @@ class _Open:
 
 
 class _Parser:
-    """Functions and statements; statements are nested by a stack of those still open."""
+    """A parser of functions and statements, with a stack of open statements, no recursion."""
 
     def __init__(self, text: str, filename: str) -> None:
         self.stream = TokenStream(text, filename)
         self.exprs = ExprParser(self.stream)
-        self.begins: dict[Stmt, Token] = {}
+        self.begins: dict[Stmt, Token] = {}  # the first token of each statement
+        # By first word: statements with a body, then those without.
         self._openers: dict[str, Callable[[Token], _Open]] = {
             "for": self._for,
             "if": self._if,
             "let": self._let,
             "alloc": self._alloc,
             "region": self._region,
-            "block": self._block,
+            "block": lambda _token: self._open_block(is_block=True),
             "pragma": self._pragma,
         }
         self._simple: dict[str, Callable[[Token], Stmt]] = {
@@ -183,30 +189,34 @@ class _Parser:
         self.exprs.declares_symbols = True
         params, outputs = self._params()
         self.exprs.declares_symbols = False
-        imports = self._texts("import")
-        requires = self._requires()
-        checks = self._texts("check")
         func = PrimFunc(
-            name.text, params, Block(()), outputs, imports, requires, checks
+            name=name.text,
+            params=params,
+            body=Block(()),
+            outputs=outputs,
+            imports=self._texts("import"),
+            requires=self._requires(),
+            checks=self._texts("check"),
         )
         self.exprs.check(begin, func)
-        return func.with_body(self._braces(_Open(lambda body: body, mark)))
+        root = self._open_block()
+        root.names = mark  # the parameters are bound in the function only
+        return func.with_body(self._braces(root))
 
     def _texts(self, word: str) -> tuple[str, ...]:
-        """Texts in quotes, each behind `word`."""
+        """Parse texts in quotes, each after `word`."""
         texts: list[str] = []
         while self.stream.take_if(word):
             token = self.stream.take()
+            quoted = token.text if token.kind == "text" else ""
             try:
-                texts.append(
-                    str(json.loads(token.text if token.kind == "text" else ""))
-                )
+                texts.append(str(json.loads(quoted)))
             except ValueError:
                 self.stream.fail(token, f"expected a text in quotes, found {token}")
         return tuple(texts)
 
     def _requires(self) -> tuple[Requirement, ...]:
-        """Conditions in parentheses behind the word `requires`."""
+        """Parse `requires` and its conditions in parentheses, if they are next."""
         if not self.stream.take_if("requires"):
             return ()
         token = self.stream.peek()
@@ -216,19 +226,23 @@ class _Parser:
         )
 
     def _declare_scalars(self) -> None:
-        """Binds the scalar parameters, which the shapes of buffers before them may name."""
-        ahead = depth = 0
-        while depth >= 0 and self.stream.peek(ahead).kind != "end":
-            name, colon, dtype, after = (self.stream.peek(ahead + k) for k in range(4))
-            depth += (name.text in ("(", "[")) - (name.text in (")", "]"))
-            if depth == 0 and colon.text == ":" and after.text in (",", ")"):
-                self._declare_scalar(name, dtype)
-            ahead += 1
+        """Bind the scalar parameters, before any is parsed.
 
-    def _declare_scalar(self, name: Token, dtype: Token) -> None:
-        found = word_to_dtype(dtype.text)
-        if found is not None and name.text not in self.exprs.names:
-            self.exprs.bind(name, Var(name.text, found))
+        The shape of a buffer may name a scalar parameter that comes after the buffer.
+        """
+        ahead = 0
+        depth = 0  # of brackets
+        while depth >= 0 and self.stream.peek(ahead).kind != "end":
+            name, colon, word, after = (self.stream.peek(ahead + k) for k in range(4))
+            if name.text in ("(", "["):
+                depth += 1
+            elif name.text in (")", "]"):
+                depth -= 1
+            if depth == 0 and colon.text == ":" and after.text in (",", ")"):
+                dtype = word_to_dtype(word.text)
+                if dtype is not None and name.text not in self.exprs.names:
+                    self.exprs.bind(name, Var(name.text, dtype))
+            ahead += 1
 
     def _params(self) -> tuple[tuple[Var | Buffer, ...], tuple[str, ...]]:
         params: dict[str, Var | Buffer] = {}
@@ -240,8 +254,9 @@ class _Parser:
             self.stream.expect(":", "and a dtype after the name of a parameter")
             if name.text in params:
                 self.stream.fail(name, f"two parameters are named {name}")
-            params[name.text] = self._param(name)
-            if isinstance(params[name.text], Buffer) and self.stream.take_if("out"):
+            param = self._param(name)
+            params[name.text] = param
+            if isinstance(param, Buffer) and self.stream.take_if("out"):
                 outputs.append(name.text)
         return tuple(params.values()), tuple(outputs)
 
@@ -262,41 +277,36 @@ class _Parser:
         return var
 
     def _buffer(self, name: Token) -> Buffer:
-        """`dtype[shape] scope align N`, the last two optional."""
+        """Parse `dtype[shape] scope align N`; scope and alignment are optional."""
         dtype = self.exprs.dtype()
         shape = self.exprs.indices("[", "]")
         scope = "global"
-        if self.stream.peek().kind == "name" and not self.stream.is_next(
-            "align", "out"
-        ):
+        is_name = self.stream.peek().kind == "name"
+        if is_name and not self.stream.is_next("align", "out"):
             scope = self.stream.take().text
-        alignment = self._alignment() if self.stream.take_if("align") else 0
+        alignment = 0
+        if self.stream.take_if("align"):
+            alignment = self.exprs.natural("an alignment in bytes")
         return self.exprs.check(name, Buffer(name.text, dtype, shape, scope, alignment))
-
-    def _alignment(self) -> int:
-        token = self.stream.take()
-        if not token.text.isdigit() or len(token.text) > 9:
-            self.stream.fail(token, f"expected an alignment in bytes, found {token}")
-        return int(token.text)
 
     # Statements.
 
     def _braces(self, root: _Open) -> Stmt:
-        """`{ ... }`, and what `root` makes of it."""
+        """Parse `{ ... }`, the body of `root`, and return the statement of `root`."""
         self.stream.expect("{", "before the body")
         opened = [root]
         while True:
-            if self.stream.take_if("}"):
-                done = opened.pop()
-                self.exprs.unbind_to(done.names)
-                if done.condition is not None and self.stream.take_if("else"):
-                    opened.append(self._else(done, done.condition))
-                elif opened:
-                    self._add(opened[-1], done.close(), done.token)
-                else:
-                    return done.close()
-            else:
+            if not self.stream.take_if("}"):
                 self._statement(opened)
+                continue
+            done = opened.pop()
+            self.exprs.unbind_to(done.names)
+            if done.condition is not None and self.stream.take_if("else"):
+                opened.append(self._else(done, done.condition))
+            elif opened:
+                self._add(opened[-1], done.close(), done.token)
+            else:
+                return done.close()
 
     def _statement(self, opened: list[_Open]) -> None:
         token = self.stream.peek()
@@ -322,25 +332,36 @@ class _Parser:
             self.begins[stmt] = token
 
     def _open(self, token: Token, build: Callable[[Stmt], Stmt], names: int) -> _Open:
+        # With an empty body the header is checked now, so that an error shows `token`.
         self.exprs.check(token, build(Block(())))
         return _Open(build, names)
 
-    def _for(self, token: Token) -> _Open:
+    def _open_block(self, *, is_block: bool = False) -> _Open:
+        """Open braces that are no statement of their own, or those of a Block."""
+        return _Open(lambda body: body, self.exprs.bound_count(), is_block=is_block)
+
+    def _for(self, begin: Token) -> _Open:
         name = self.exprs.fresh_name("the name of a loop variable")
         dtype = self.exprs.dtype() if self.stream.take_if(":") else I64
         var = self.exprs.check(name, Var(name.text, dtype))
         self.stream.expect("in", "after the loop variable")
         self.stream.expect("range", "after `in`")
         minimum, extent = self._range(var)
-        kind = self._loop_kind()
+        kind = SERIAL
+        token = self.stream.peek()
+        if token.kind == "name":
+            if token.text not in LOOP_KINDS:
+                kinds = ", ".join(LOOP_KINDS)
+                self.stream.fail(token, f"expected `{{` or one of {kinds}")
+            kind = self.stream.take().text
         mark = self.exprs.bound_count()
         self.exprs.bind(name, var)
         return self._open(
-            token, lambda body: For(var, minimum, extent, kind, body), mark
+            begin, lambda body: For(var, minimum, extent, kind, body), mark
         )
 
     def _range(self, var: Var) -> tuple[Expr, Expr]:
-        """`(extent)` or `(minimum, extent=extent)`."""
+        """Parse `(extent)` or `(minimum, extent=extent)`. Return minimum and extent."""
         self.stream.expect("(", "after `range`")
         minimum: Expr = IntImm(0, var.dtype)
         extent = self.exprs.expression()
@@ -354,33 +375,19 @@ class _Parser:
         self.stream.expect(")", "after the range")
         return minimum, extent
 
-    def _loop_kind(self) -> str:
-        token = self.stream.peek()
-        if token.kind != "name":
-            return SERIAL
-        if token.text not in LOOP_KINDS:
-            self.stream.fail(token, f"expected `{{` or one of {', '.join(LOOP_KINDS)}")
-        return self.stream.take().text
-
-    def _condition(self) -> Expr:
+    def _if(self, token: Token) -> _Open:
         self.stream.expect("(", "before the condition")
         condition = self.exprs.expression()
         self.stream.expect(")", "after the condition")
-        return condition
-
-    def _if(self, token: Token) -> _Open:
-        condition = self._condition()
         mark = self.exprs.bound_count()
         opened = self._open(token, lambda body: IfThenElse(condition, body), mark)
         opened.condition = condition
         return opened
 
     def _else(self, done: _Open, condition: Expr) -> _Open:
-        """What follows `else`: another condition, or the last branch."""
-        if self.stream.is_next("if"):
-            opened = self._if(self.stream.take())
-        else:
-            opened = _Open(lambda body: body, done.names)
+        """Open the branch after `else`: another `if`, or the last branch."""
+        is_last = not self.stream.is_next("if")
+        opened = self._open_block() if is_last else self._if(self.stream.take())
         opened.branches = done.branches
         opened.branches.append((condition, done.body()))
         self.stream.expect("{", "after `else`")
@@ -410,15 +417,15 @@ class _Parser:
         self.stream.expect("of", "after the name of the task")
         count = self.exprs.fresh_name("the name of the number of tasks")
         mark = self.exprs.bound_count()
-        first = Var(task.text, I64)
-        second = Var(count.text, I64)
-        self.exprs.bind(task, first)
-        self.exprs.bind(count, second)
-        return self._open(
-            token,
-            lambda body: ParallelRegion(name, captures, first, second, body),
-            mark,
-        )
+        task_var = Var(task.text, I64)
+        count_var = Var(count.text, I64)
+        self.exprs.bind(task, task_var)
+        self.exprs.bind(count, count_var)
+
+        def build(body: Stmt) -> Stmt:
+            return ParallelRegion(name, captures, task_var, count_var, body)
+
+        return self._open(token, build, mark)
 
     def _atomic(self, token: Token) -> Stmt:
         operator = self.stream.take()
@@ -476,9 +483,6 @@ class _Parser:
             captures.append(self.exprs.named(token))
         return tuple(captures)
 
-    def _block(self, _token: Token) -> _Open:
-        return _Open(lambda body: body, self.exprs.bound_count(), is_block=True)
-
     def _store(self) -> Stmt:
         token = self.stream.expect_name("a statement or `}`")
         if not self.stream.is_next("[", "@"):
@@ -495,12 +499,9 @@ class _Parser:
         self.stream.expect("]", "after the index")
         self.stream.expect("=", "after what is written to")
         value = self.exprs.expression()
-        return self.exprs.check(token, Store(buffer, index, value, self._predicate()))
-
-    def _predicate(self) -> Expr | None:
+        predicate = None
         # On a line of its own, `if` begins the next statement.
-        is_predicate = self.stream.is_next("if") and self.stream.is_on_same_line()
-        if not is_predicate:
-            return None
-        self.stream.take()
-        return self.exprs.expression()
+        if self.stream.is_next("if") and self.stream.is_on_same_line():
+            self.stream.take()
+            predicate = self.exprs.expression()
+        return self.exprs.check(token, Store(buffer, index, value, predicate))

@@ -130,7 +130,7 @@ def test_what_is_written_runs(views):
 def test_mistakes(views):
     a, _, n = views
     ib = create()
-    with pytest.raises(UserError, match="else_scope follows no if_scope"), ib.else_scope():
+    with pytest.raises(UserError, match="else_scope does not follow an if_scope"), ib.else_scope():
         pass
     with ib.if_scope(n < 2):
         ib.emit(a.vstore((0, 0), 1.0))
@@ -140,9 +140,9 @@ def test_mistakes(views):
     fast = ib.for_range(0, 4, for_type="fast")
     with pytest.raises(UserError, match="a loop cannot be 'fast'\n.*serial, parallel"), fast:
         pass
-    with pytest.raises(UserError, match="3 is no statement"):
+    with pytest.raises(UserError, match="3 is not a statement"):
         ib.emit(3)
-    with pytest.raises(UserError, match="is no buffer\n.*decl_buffer"):
+    with pytest.raises(UserError, match="is not a buffer\n.*decl_buffer"):
         ib.buffer_ptr(refcomp.placeholder((4,)))
     with pytest.raises(UserError, match="no attribute 'speed' of None"):
         ib.scope_attr(None, "speed", 1)

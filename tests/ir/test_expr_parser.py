@@ -114,8 +114,8 @@ def test_nan_and_the_sign_of_zero():
         ("-1u8", 1, "the constant does not fit u8"),
         ("9" * 5000, 1, "the constant does not fit i64"),
         ("1e999f64", 1, "the constant does not fit f64"),
-        ("7e", 1, "`7e` is no number"),
-        ("1bool", 1, "`1bool` is no number"),
+        ("7e", 1, "`7e` is not a number"),
+        ("1bool", 1, "`1bool` is not a number"),
         ("min(i)", 1, "`min` takes 2 operands, 1 given"),
         ("min(i, x)", 1, "the operands of `min` have dtypes i64 and f32"),
         ("select(i, i, i)", 1, "the condition of Select has dtype i64"),
@@ -148,7 +148,7 @@ def test_mistakes_are_told_with_their_place(text, column, message):
 def test_a_similar_name_is_offered():
     with pytest.raises(UserError) as caught:
         parse("sqr(x)")
-    assert caught.value.remedy == "did you mean sqrt?"
+    assert caught.value.remedy == "did you mean sqrt or rsqrt?"
     with pytest.raises(UserError) as caught:
         parse("zzz")
     assert caught.value.remedy == "known here: i j x p u A"
