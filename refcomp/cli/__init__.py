@@ -1,7 +1,7 @@
-"""The command line: thin, one file per command; `refcomp --help` lists them.
+"""The command line: one file for each command. `refcomp --help` lists them.
 
-Reading order: group.py (the commands, how they are found and how they fail), outcomes.py (exit
-codes), streams.py (what comes in and goes out), then any command.
+Reading order: group.py (finds a command, and reports its failure), outcomes.py (exit codes),
+streams.py (input and output), then any command.
 """
 
 from refcomp.cli.group import main

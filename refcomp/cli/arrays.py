@@ -1,9 +1,10 @@
-"""Arrays of a command: from and to .npz files, and filled where no file gives them.
+"""Arrays of a command: reads and writes .npz files, and fills arrays that no file gives.
 
-Needs the tensors that are wanted as TensorParam, whose dimensions may depend on symbols. A symbol
-has the size that --symbol says, else the one that follows from the given arrays, else 1. Refuses,
-by UserError, a file that is missing, damaged, not an .npz file or holds pickled objects, and an
-array of another name, dtype or shape.
+Arrays are wanted as TensorParams, whose dimensions may depend on symbols. The size of a symbol is,
+in this order: the size that --symbol gives; the size that follows from the given arrays; 1.
+
+All functions raise UserError. They refuse files that are missing, damaged, not .npz files or hold
+pickled objects, and arrays with an unknown name or another dtype or shape.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from dataclasses import dataclass
 from errno import EINVAL
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, BinaryIO
 
 import numpy as np
 
 from refcomp.foundation.artifacts import (
-    Dim,
     TensorParam,
     dim_to_text,
     evaluate_dim,
@@ -29,15 +28,18 @@ from refcomp.foundation.artifacts import (
 )
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.symbol_sizes import Extent, Sizes
+from refcomp.runtime.device import HostArray
 
-Arrays = dict[str, Any]
+Arrays = dict[str, HostArray]
 
 DEFAULT = "default"  # the origin of a size that nobody gave
 
 _NPY = b"\x93NUMPY"
 _ZIPS = (b"PK\x03\x04", b"PK\x05\x06")  # an archive, and one without members
-# zipfile raises RuntimeError and NotImplementedError for what is encrypted or packed in other ways.
+# zipfile raises RuntimeError for encrypted members, and NotImplementedError (a RuntimeError) for
+# unknown compression. numpy's reader of headers raises the others.
 _DAMAGE = (
     ValueError,
     TypeError,
@@ -53,24 +55,33 @@ _DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """How arrays are made that nobody gives: `mode` is random, zeros or ones."""
+    """The values of arrays that nobody gives."""
 
-    mode: str
-    seed: int
-    symbols: Mapping[str, int]
+    mode: str  # random, zeros or ones
+    seed: int  # of random values
+    symbols: Mapping[str, int]  # symbolic dimension -> size in elements, from --symbol
 
 
 def read_npz(path: str | None) -> Arrays:
-    """The arrays of an .npz file by name; none when `path` is None. UserError."""
+    """Return the arrays of an .npz file by name; none if `path` is None."""
     if path is None:
         return {}
     try:
         with open(path, "rb") as file:
-            _check_beginning(path, file)
+            magic = file.read(len(_NPY))
+            file.seek(0)
+            if magic == _NPY:
+                raise UserError(
+                    f"{path} holds one array without a name",
+                    remedy="write it by numpy.savez(path, name=array)",
+                )
+            if not magic.startswith(_ZIPS):
+                # numpy would take such a file for a pickle.
+                raise _not_plain_arrays(path, "it does not begin as an .npz file does")
             loaded = np.load(file, allow_pickle=False)
             return {name: _member(path, loaded, name) for name in loaded.files}
     except OSError as error:
-        if error.errno == EINVAL:  # a place before the beginning of the file
+        if error.errno == EINVAL:  # the archive leads to a place before its beginning
             raise _not_plain_arrays(path, "the archive is damaged") from error
         raise UserError(
             f"{path} cannot be read", why=error.strerror or str(error)
@@ -79,31 +90,15 @@ def read_npz(path: str | None) -> Arrays:
         raise _not_plain_arrays(path, "the archive is damaged") from error
 
 
-def _check_beginning(path: str, file: BinaryIO) -> None:
-    """UserError unless the file begins as archives do. numpy would take any other for a pickle."""
-    magic = file.read(len(_NPY))
-    file.seek(0)
-    if magic == _NPY:
-        raise UserError(
-            f"{path} holds one array without a name",
-            remedy="write it by numpy.savez(path, name=array)",
-        )
-    if not magic.startswith(_ZIPS):
-        raise _not_plain_arrays(path, "it does not begin as an .npz file does")
-
-
-def _member(path: str, loaded: Any, name: str) -> Any:
+def _member(path: str, loaded: Mapping[str, object], name: str) -> HostArray:
     try:
         array = loaded[name]
     except (MemoryError, OverflowError) as error:
         raise _not_plain_arrays(path, f"{name!r} is too large for memory") from error
     except _DAMAGE as error:
-        is_pickled = "pickle" in str(error)
-        why = (
-            "holds Python objects, and reading these could run code"
-            if is_pickled
-            else "is damaged"
-        )
+        why = "is damaged"
+        if "pickle" in str(error):
+            why = "holds Python objects, and reading these could run code"
         raise _not_plain_arrays(path, f"{name!r} {why}") from error
     if not isinstance(array, np.ndarray):
         raise _not_plain_arrays(path, f"{name!r} is not an array")
@@ -118,8 +113,8 @@ def _not_plain_arrays(path: str, why: str) -> UserError:
     )
 
 
-def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
-    """`arrays` by name to an .npz file. UserError."""
+def write_npz(path: str, arrays: Arrays) -> None:
+    """Write `arrays` by name to an .npz file."""
     try:
         with open(path, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -131,11 +126,11 @@ def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GivenArrays:
-    """Arrays by name that a user gives for `params`; `source` is where they come from."""
+    """Arrays that a user gives for `params`, by name."""
 
     params: Sequence[TensorParam]
-    arrays: Mapping[str, Any]
-    source: str = ""
+    arrays: Mapping[str, HostArray]
+    source: str = ""  # where they come from, such as a file; for messages
 
 
 def chosen_sizes(
@@ -145,14 +140,18 @@ def chosen_sizes(
 ) -> Sizes:
     """Return the sizes that a user chose: `symbols` (--symbol), and integer arguments (--scalar).
 
-    UserError for a symbol that is negative, or that no shape of `params` has.
+    Raise UserError for a negative size, and for a symbol that no shape of `params` has.
     """
     known = sorted({name for param in params for name in _symbols(param)})
     sizes = Sizes()
     for name, size in symbols.items():
         if name not in known:
-            remedy = f"symbols: {', '.join(known) or 'none'}"
-            raise UserError(f"there is no symbolic dimension {name!r}", remedy=remedy)
+            remedy = (
+                f"{did_you_mean(name, known)} symbols: {', '.join(known) or 'none'}"
+            )
+            raise UserError(
+                f"unknown symbolic dimension {name!r}", remedy=remedy.lstrip()
+            )
         if size < 0:
             raise UserError(
                 f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0"
@@ -164,14 +163,23 @@ def chosen_sizes(
 
 
 def add_sizes(sizes: Sizes, groups: Sequence[GivenArrays]) -> None:
-    """Add the size of each symbol in the params of `groups` that is not known yet.
+    """Add the symbols in the params of `groups` that have no size yet.
 
-    The arrays of each group tell it; it is 1 if no array mentions it. UserError for a symbol that
-    given arrays mention, but do not determine.
+    Their sizes follow from the arrays; a symbol that no array mentions gets 1. Raise UserError for
+    a symbol that arrays mention, but do not determine.
     """
     for group in groups:
         sizes.solve(_extents(group))
-    _refuse_undetermined(groups, sizes)
+    for group in groups:
+        for extent in _extents(group):
+            for name in names_in_dim(extent.dim):
+                if name not in sizes.values:
+                    raise UserError(
+                        f"the size of {name} is not known",
+                        where=f"{dim_to_text(extent.dim)} is {extent.size} in {extent.origin}",
+                        why="no array that is given has one extent that determines it",
+                        remedy=f"give it: --symbol {name}=10",
+                    )
     for group in groups:
         for param in group.params:
             for name in _symbols(param):
@@ -181,44 +189,42 @@ def add_sizes(sizes: Sizes, groups: Sequence[GivenArrays]) -> None:
 def _extents(group: GivenArrays) -> Iterator[Extent]:
     for param in group.params:
         array = group.arrays.get(param.name)
-        if array is None or array.ndim != len(param.shape):  # ranks are compared later
+        # `_checked` refuses wrong ranks, after the sizes are known.
+        if array is None or array.ndim != len(param.shape):
             continue
         for dim, size in zip(param.shape, array.shape, strict=True):
             yield Extent(dim, size, param.name)
 
 
-def _refuse_undetermined(groups: Sequence[GivenArrays], sizes: Sizes) -> None:
-    for group in groups:
-        for extent in _extents(group):
-            for name in names_in_dim(extent.dim):
-                if name not in sizes.values:
-                    raise UserError(
-                        f"the size of {name} is not known",
-                        where=f"{dim_to_text(extent.dim)} is {extent.size} in {extent.origin}",
-                        why="no array that is given has one extent that determines it",
-                        remedy=f"say it: --symbol {name}=10",
-                    )
-
-
 def complete(
     params: Sequence[TensorParam],
-    given: Mapping[str, Any],
+    given: Mapping[str, HostArray],
     filling: Filling,
     *,
     source: str = "",
     sizes: Sizes | None = None,
 ) -> tuple[Arrays, dict[str, int]]:
-    """An array for each of `params`, and the size of each symbol. UserError.
+    """Return an array for each of `params`, and the size of each symbol.
 
-    An array is the given one, checked; else it is filled, with zeros if it is an output. `source`
-    is the file that gives the arrays, for messages. `sizes` are solved from the arrays if left out.
+    Given arrays are checked. Missing inputs are filled; missing outputs are filled with zeros.
+
+    Args:
+        params: the arrays that are wanted.
+        given: arrays by name.
+        filling: how missing inputs are filled.
+        source: the file that gives the arrays, for messages.
+        sizes: of all symbols. If left out, they follow from `filling` and from the arrays.
+
+    Raises:
+        UserError: an array has an unknown name, or another dtype or shape; or a symbol has no size.
     """
-    known = ", ".join(map(str, params)) or "none"
-    for name in given.keys() - {param.name for param in params}:
+    names = [param.name for param in params]
+    for name in given.keys() - set(names):
+        known = ", ".join(map(str, params)) or "none"
         raise UserError(
-            f"there is no input {name!r}",
+            f"unknown input {name!r}",
             where=source or None,
-            remedy=f"inputs: {known}",
+            remedy=f"{did_you_mean(name, names)} inputs: {known}".lstrip(),
         )
     views = {
         p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given
@@ -229,55 +235,52 @@ def complete(
     random = np.random.default_rng(filling.seed)
     made: Arrays = {}
     for param in params:
-        shape = tuple(_extent_of(param, dim, sizes) for dim in param.shape)
+        shape = _shape_of(param, sizes)
         if param.name in views:
             made[param.name] = _checked(param, views[param.name], shape, sizes, source)
-        else:
-            mode = "zeros" if param.is_output else filling.mode
-            made[param.name] = _filled_or_refused(param, shape, mode, random)
+            continue
+        mode = "zeros" if param.is_output else filling.mode
+        try:
+            made[param.name] = filled(param.dtype, shape, mode, random)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise UserError(
+                f"no memory for {param.name} of shape {shape}",
+                where=str(param),
+                why=str(error),
+                remedy="give smaller sizes by --symbol, or inputs of them",
+            ) from error
     return made, sizes.values
 
 
-def _extent_of(param: TensorParam, dim: Dim, sizes: Sizes) -> int:
-    """The value of `dim`, 0 if it is negative. UserError where nobody chose the sizes."""
-    extent = evaluate_dim(dim, sizes.values)
-    chosen = [name for name in names_in_dim(dim) if sizes.origins[name] == DEFAULT]
-    if extent < 0 and chosen:
-        raise UserError(
-            f"an extent of {param.name} is {dim_to_text(dim)} = {extent}",
-            where=str(param),
-            why=sizes.explain(dim),
-            remedy=f"give an array that determines {chosen[0]}, or --symbol {chosen[0]}=10",
-        )
-    return max(0, extent)
-
-
-def _filled_or_refused(
-    param: TensorParam, shape: tuple[int, ...], mode: str, random: np.random.Generator
-) -> Any:
-    try:
-        return filled(param.dtype, shape, mode, random)
-    except (MemoryError, ValueError, OverflowError) as error:
-        raise UserError(
-            f"no memory for {param.name} of shape {shape}",
-            where=str(param),
-            why=str(error),
-            remedy="give smaller sizes by --symbol, or inputs of them",
-        ) from error
+def _shape_of(param: TensorParam, sizes: Sizes) -> tuple[int, ...]:
+    """Return the shape of `param`. A negative extent is 0, unless it follows from a default."""
+    shape = []
+    for dim in param.shape:
+        extent = evaluate_dim(dim, sizes.values)
+        defaults = [n for n in names_in_dim(dim) if sizes.origins[n] == DEFAULT]
+        if extent < 0 and defaults:
+            name = defaults[0]
+            raise UserError(
+                f"an extent of {param.name} is {dim_to_text(dim)} = {extent}",
+                where=str(param),
+                why=sizes.explain(dim),
+                remedy=f"give an array that determines {name}, or --symbol {name}=10",
+            )
+        shape.append(max(0, extent))
+    return tuple(shape)
 
 
 def filled(
     dtype: DType, shape: tuple[int, ...], mode: str, random: np.random.Generator
-) -> Any:
-    """An array of zeros, ones or random values: floats in [-1, 1), integers in [0, 16)."""
+) -> HostArray:
+    """Return an array of zeros, ones or random values: floats in [-1, 1), integers in [0, 16)."""
     if mode != "random":
         return np.full(shape, mode == "ones", to_numpy(dtype))
     if dtype.is_bool:
         return random.integers(0, 2, shape).astype(np.bool_)
     if dtype.is_int:
-        return random.integers(0, min(16, dtype.max_value + 1), shape).astype(
-            to_numpy(dtype)
-        )
+        end = min(16, dtype.max_value + 1)
+        return random.integers(0, end, shape).astype(to_numpy(dtype))
     return random.uniform(-1, 1, shape).astype(to_numpy(dtype))
 
 
@@ -285,9 +288,9 @@ def _symbols(param: TensorParam) -> Iterator[str]:
     return chain.from_iterable(map(names_in_dim, param.shape))
 
 
-def _as_dtype(param: TensorParam, array: Any, source: str) -> Any:
+def _as_dtype(param: TensorParam, array: HostArray, source: str) -> HostArray:
     wanted = to_numpy(param.dtype)
-    # numpy writes types that are not its own, such as bfloat16, as raw bytes.
+    # numpy writes dtypes that it does not know, such as bfloat16, as raw bytes.
     is_raw = array.dtype.kind == wanted.kind == "V" and array.dtype.names is None
     if is_raw and array.dtype.itemsize == wanted.itemsize:
         array = array.view(wanted)
@@ -297,31 +300,35 @@ def _as_dtype(param: TensorParam, array: Any, source: str) -> Any:
             where=_place(param, source),
             remedy=f"convert it: array.astype({wanted.name!r})",
         )
+    # `ascontiguousarray` makes one dimension of none.
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _checked(
-    param: TensorParam, array: Any, shape: tuple[int, ...], sizes: Sizes, source: str
-) -> Any:
+    param: TensorParam,
+    array: HostArray,
+    shape: tuple[int, ...],
+    sizes: Sizes,
+    source: str,
+) -> HostArray:
+    """Return `array`. Raise UserError if its shape is not `shape`."""
     if array.shape == shape:
         return array
-    is_symbolic = any(_symbols(param))
-    has_rank = array.ndim == len(shape)
-    numbers = f" = {shape}" if is_symbolic and has_rank else ""
-    ranks = f"its rank is {array.ndim}, not {len(shape)}"
+    dims = [dim_to_text(dim) for dim in param.shape]
+    # As numpy writes shapes: `(n - 2, 4)`, `(n,)`.
+    plain = [text[1:-1] if text.startswith("(") else text for text in dims]
+    expected = f"({plain[0]},)" if len(plain) == 1 else f"({', '.join(plain)})"
+    why = f"its rank is {array.ndim}, not {len(shape)}"
+    if array.ndim == len(shape):
+        why = sizes.explain(*param.shape)
+        if any(_symbols(param)):
+            expected += f" = {shape}"
     raise UserError(
-        f"array {param.name} has shape {array.shape}, expected {_dims_to_text(param)}{numbers}",
+        f"array {param.name} has shape {array.shape}, expected {expected}",
         where=_place(param, source),
-        why=sizes.explain(*param.shape) if has_rank else ranks,
+        why=why,
         remedy="give arrays whose shapes agree",
     )
-
-
-def _dims_to_text(param: TensorParam) -> str:
-    """The shape as numpy writes one: `(n - 2, 4)`, `(n,)`."""
-    dims = [dim_to_text(dim) for dim in param.shape]
-    plain = [text[1:-1] if text.startswith("(") else text for text in dims]
-    return f"({plain[0]},)" if len(plain) == 1 else f"({', '.join(plain)})"
 
 
 def _place(param: TensorParam, source: str) -> str:

@@ -1,4 +1,4 @@
-"""`refcomp assemble`: LLVM IR text, as `refcomp print` writes it, to machine code."""
+"""`refcomp assemble`: compiles LLVM IR text of `refcomp print` to machine code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import click
 
 from refcomp import toolchain
 from refcomp.cli.headers import Header, check_header, read_header
-from refcomp.cli.options import examples, json_option
+from refcomp.cli.options import (
+    NameChoice,
+    errors_and_examples,
+    json_option,
+    output_option,
+)
+from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN
 from refcomp.cli.streams import (
     STANDARD,
     name_of,
@@ -25,29 +31,36 @@ from refcomp.runtime.module import Module
 
 @click.command(
     "assemble",
-    epilog=examples(
+    epilog=errors_and_examples(
+        {
+            NO_TOOLCHAIN: "an LLVM tool is missing, or refuses the text",
+            ILLEGAL: "the first lines are missing, or do not fit the functions;\n"
+            "or the result would go to a terminal",
+        },
         "refcomp assemble matmul.ll -o matmul.module",
         "refcomp assemble matmul.ll --format asm",
     ),
 )
 @click.argument("file", default="-")
-@click.option(
-    "-o", "--output", default="-", metavar="FILE", help="Where the result goes."
-)
+@output_option
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["module", "so", "asm"]),
+    type=NameChoice(["module", "so", "asm"]),
     default="module",
     show_default=True,
-    help="A module file, a bare shared object, or assembly text.",
+    help="module: a module file, which `refcomp execute` and `refcomp.load_module` load; so: the "
+    "bare shared object; asm: assembly text.",
 )
 @json_option
 def command(file: str, output: str, form: str, as_json: bool) -> None:
-    """Make machine code of LLVM IR that `refcomp print` wrote.
+    """Compile LLVM IR of `refcomp print` to machine code.
 
-    FILE is - (stdin) by default. The target and the signatures stand in the text's first lines,
-    and are checked against the functions. --json reports what was made, and needs -o.
+    FILE is LLVM IR text; - (the default) is stdin. Its first lines name the target, and how each
+    function is called. These lines are checked against the functions. They contain all options, so
+    that none has to be repeated here.
+
+    With --json, the report lists format, size in bytes, file and functions. It needs -o.
     """
     if as_json and output == STANDARD:
         raise UserError(
@@ -61,7 +74,7 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
     header = read_header(text, name_of(file))
     check_header(header, text, name_of(file))
     with progress("assembling"):
-        made = _make(text, header, form)
+        made = _assemble(text, header, form)
     if form == "asm":
         write_text(made.decode(), output, "gas")
     else:
@@ -73,7 +86,7 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
         )
 
 
-def _make(text: str, header: Header, form: str) -> bytes:
+def _assemble(text: str, header: Header, form: str) -> bytes:
     source = Source(text, "llvm", requires=header.requires)
     options = dict(header.target.options)
     binary = toolchain.compile_source(source, options, "asm" if form == "asm" else "so")
@@ -82,6 +95,7 @@ def _make(text: str, header: Header, form: str) -> bytes:
     module = Module.from_binary(
         binary, header.signatures, target=str(header.target), sources={"llvm": text}
     )
+    # `save` writes a file by its name, and the output may be a pipe.
     with private_folder() as folder:
         path = folder / "module"
         module.save(path)

@@ -1,47 +1,74 @@
-"""`refcomp certify`: whether schedules and passes left the results of a program alone."""
+"""`refcomp certify`: checks that schedules and passes kept the results of a program."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import click
 
 from refcomp.certificates import Certificate, certify
-from refcomp.cli.options import examples, json_option
-from refcomp.cli.outcomes import FAILED
-from refcomp.cli.programs import LoweredFunction, load_program
+from refcomp.cli.options import errors_and_examples, json_option
+from refcomp.cli.outcomes import FAILED, ILLEGAL, UNSUPPORTED
+from refcomp.cli.programs import load_program
 from refcomp.cli.streams import write_json
 from refcomp.foundation.errors import UserError
 
 
 @click.command(
-    "certify", epilog=examples("refcomp certify matmul.py:matmul --every-step")
+    "certify",
+    epilog=errors_and_examples(
+        {
+            FAILED: "a step changed the results",
+            ILLEGAL: "the program fails, or returns something without a schedule",
+            UNSUPPORTED: "the program cannot be interpreted",
+        },
+        "refcomp certify matmul.py:matmul",
+        "refcomp certify double.py --every-step",
+    ),
 )
 @click.argument("program", metavar="SCRIPT.py[:NAME]")
 @click.option(
-    "--every-step", is_flag=True, help="Compare after each primitive and each pass."
+    "--every-step",
+    is_flag=True,
+    help="Compare after each primitive and each pass, not only at the end.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of the random inputs."
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="The seed of the random inputs.",
 )
 @json_option
 @click.pass_context
 def command(
     context: click.Context, program: str, every_step: bool, seed: int, as_json: bool
 ) -> None:
-    """Compare a program's schedules with what they compute, exactly.
+    """Compare a scheduled program with its definition, exactly.
 
-    Its function NAME (default: computation) returns (schedule, [arguments]) or a list of such. The
-    scheduled program and what all passes make of it are interpreted on small sizes, and compared
-    with the tensor expressions: exactly on elements of a field, within error bounds on floats.
-    Where they differ, the first guilty step is named. The report says how many programs were
-    compared, on which sizes and data. It counts the accesses that are proved to be in range, those
-    that are checked at entry, and those that depend on data. REFCOMP_CERTIFY=1 does so in each
-    build, in a line on stderr.
+    SCRIPT.py is run, and then its function NAME (default: computation) is called. It returns
+    (schedule, [arguments]), or a list of such.
+
+    An interpreter runs the scheduled program, and what all passes make of it, on small sizes. The
+    results are compared with the tensor expressions: exactly on elements of a finite field, within
+    error bounds on floats. If they differ, the report names the first step that changed them.
+
+    The report says how many programs were compared, on which sizes and data. It counts the accesses
+    that are proved to be in range, those that each call checks at entry, and those that depend on
+    data. With REFCOMP_CERTIFY=1 in the environment, each build does the same and prints a line on
+    stderr.
     """
-    found = [
-        _certify(piece, every_step, seed) for piece in load_program(program).pieces
-    ]
+    found = []
+    for piece in load_program(program).pieces:
+        name = piece.func.name
+        if piece.schedule is None:
+            raise UserError(
+                f"{name} cannot be certified",
+                why="it has no schedule, and so nothing to be compared with",
+                remedy="return (schedule, [arguments])",
+            )
+        certificate = certify(
+            piece.schedule, piece.args, name=name, every_step=every_step, seed=seed
+        )
+        found.append(certificate)
     if as_json:
         write_json([_to_json(certificate) for certificate in found])
     else:
@@ -50,20 +77,7 @@ def command(
         context.exit(FAILED)
 
 
-def _certify(piece: LoweredFunction, every_step: bool, seed: int) -> Certificate:
-    if piece.schedule is None:
-        raise UserError(
-            f"{piece.func.name} cannot be certified",
-            why="it has no schedule, and so nothing to be compared with",
-            remedy="return (schedule, [arguments])",
-        )
-    name = piece.func.name
-    return certify(
-        piece.schedule, piece.args, name=name, every_step=every_step, seed=seed
-    )
-
-
-def _to_json(certificate: Certificate) -> dict[str, Any]:
+def _to_json(certificate: Certificate) -> dict[str, object]:
     return {
         "name": certificate.name,
         "holds": certificate.holds,

@@ -1,36 +1,64 @@
-"""`refcomp check`: syntax, names, types, level and ranges of loop-IR text."""
+"""`refcomp check`: checks syntax, names, types, level and ranges of loop-IR text."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import click
 
 from refcomp.cli.levels import check_level, level_of
-from refcomp.cli.options import examples, json_option
+from refcomp.cli.options import NameChoice, errors_and_examples, json_option
+from refcomp.cli.outcomes import ILLEGAL
 from refcomp.cli.streams import read_text, write_json
 from refcomp.cli.texts import text_to_checked_funcs
-from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_expr
 from refcomp.ir.verify import LEVELS
 
 
-@click.command("check", epilog=examples("refcomp check matmul.ir --level nested"))
+class CheckedFunction(TypedDict):
+    """The report on one function, as JSON."""
+
+    name: str
+    level: str
+    requires: list[
+        str
+    ]  # conditions on the arguments of a call, so that no access leaves a buffer
+
+
+@click.command(
+    "check",
+    epilog=errors_and_examples(
+        {
+            ILLEGAL: "the text does not parse, a function is not legal at the level,\n"
+            "or an access leaves its buffer for all sizes"
+        },
+        "refcomp check matmul.ir",
+        "refcomp check matmul.ir --level nested",
+    ),
+)
 @click.argument("file", default="-")
 @click.option(
-    "--level", type=click.Choice(LEVELS), help="The level it must be legal at."
+    "--level",
+    type=NameChoice(LEVELS),
+    help="The level at which each function must be legal. By default any level will do.",
 )
 @json_option
 def command(file: str, level: str | None, as_json: bool) -> None:
     """Check loop-IR text: syntax, names, types, level, ranges.
 
-    FILE is - (stdin) by default. Without --level, any level will do, and is printed. An access that
-    leaves its buffer whatever the sizes are is refused. What a call must fulfil, so that none does,
-    is printed after `requires`.
+    FILE is loop-IR text; - (the default) is stdin. `refcomp lower` writes such text.
+
+    Prints the level of each function. An access that leaves its buffer for all sizes is refused. If
+    it leaves the buffer for some sizes, a line `requires CONDITION` says what each call must
+    fulfil.
     """
-    report = [
-        _check(func, level) for func in text_to_checked_funcs(read_text(file), file)
-    ]
+    report: list[CheckedFunction] = []
+    for func in text_to_checked_funcs(read_text(file), file):
+        if level is not None:
+            check_level(func, level)
+        found = level or level_of(func)
+        requires = [print_expr(one.condition) for one in func.requires]
+        report.append({"name": func.name, "level": found, "requires": requires})
     if as_json:
         write_json(report)
         return
@@ -38,11 +66,3 @@ def command(file: str, level: str | None, as_json: bool) -> None:
         click.echo(f"{entry['name']}: legal at level {entry['level']}")
         for condition in entry["requires"]:
             click.echo(f"  requires {condition}")
-
-
-def _check(func: PrimFunc, level: str | None) -> dict[str, Any]:
-    if level is not None:
-        check_level(func, level)
-    found = level_of(func) if level is None else level
-    conditions = [print_expr(requirement.condition) for requirement in func.requires]
-    return {"name": func.name, "level": found, "requires": conditions}

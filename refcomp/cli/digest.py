@@ -1,26 +1,42 @@
-"""A short account of an array: for a reader one line, for a program JSON."""
+"""A summary of an array: one line for a reader, JSON for a program."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 
 from refcomp.foundation.dtype import as_dtype
+from refcomp.runtime.device import HostArray
 
-_SHOWN = 6
+# A number in JSON. JSON has neither NaN nor infinities: these are the texts "nan" and "inf".
+JsonNumber: TypeAlias = bool | int | float | str
+
+_MAX_SHOWN = 6
 
 
-def digest(name: str, array: Any) -> dict[str, Any]:
-    """dtype, shape, least and greatest value, number of NaNs and the first values, as JSON.
+class Digest(TypedDict):
+    """The summary as JSON."""
 
-    `min` and `max` leave NaN out and are None where nothing is left.
-    """
+    name: str
+    dtype: str
+    shape: list[int]
+    min: JsonNumber | None  # NaN left out; None if no number is left
+    max: JsonNumber | None
+    nans: int  # how many elements are NaN
+    first: list[JsonNumber]  # the first elements in row-major order
+
+
+def digest(name: str, array: HostArray) -> Digest:
+    """Return the summary of `array`, of any shape and any dtype that refcomp knows."""
     dtype = as_dtype(array.dtype)
-    flat = array.reshape(-1)
-    values = flat.astype(np.float64) if dtype.is_float else flat
-    numbers = values[~np.isnan(values)] if dtype.is_float else values
+    values = array.reshape(-1)
+    numbers = values
+    if dtype.is_float:
+        # numpy has no minimum of bfloat16; f64 holds each narrower float exactly.
+        values = values.astype(np.float64)
+        numbers = values[~np.isnan(values)]
     return {
         "name": name,
         "dtype": str(dtype),
@@ -28,33 +44,34 @@ def digest(name: str, array: Any) -> dict[str, Any]:
         "min": to_json(numbers.min()) if numbers.size else None,
         "max": to_json(numbers.max()) if numbers.size else None,
         "nans": int(values.size - numbers.size),
-        "first": [to_json(value) for value in values[:_SHOWN]],
+        "first": [to_json(value) for value in values[:_MAX_SHOWN]],
     }
 
 
-def to_json(value: Any) -> Any:
-    """A numpy number as JSON has it; NaN and the infinities, which JSON lacks, as text."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    return (
-        str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
-    )
+def to_json(value: np.generic | JsonNumber) -> JsonNumber:
+    """Return a number for JSON."""
+    plain: JsonNumber = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return str(plain)
+    return plain
 
 
-def digest_to_text(entry: dict[str, Any]) -> str:
-    """One line on what `digest` returned."""
+def digest_to_text(entry: Digest) -> str:
+    """Return one line, such as `C: f32[2, 4]  min 0  max 7  first 0 1 2 3 4 5 ...`."""
     dims = ", ".join(map(str, entry["shape"]))
-    head = f"{entry['name']}: {entry['dtype']}[{dims}]"
+    words = [f"{entry['name']}: {entry['dtype']}[{dims}]"]
     if not entry["first"]:
-        return f"{head}  empty"
+        return f"{words[0]}  empty"
+    if entry["min"] is not None and entry["max"] is not None:
+        words.append(f"min {number_to_text(entry['min'])}")
+        words.append(f"max {number_to_text(entry['max'])}")
+    if entry["nans"]:
+        words.append(f"{entry['nans']} NaN")
     first = " ".join(map(number_to_text, entry["first"]))
     more = " ..." if math.prod(entry["shape"]) > len(entry["first"]) else ""
-    nans = f"  {entry['nans']} NaN" if entry["nans"] else ""
-    if entry["min"] is None:
-        return f"{head}{nans}  first {first}{more}"
-    extremes = f"min {number_to_text(entry['min'])}  max {number_to_text(entry['max'])}"
-    return f"{head}  {extremes}{nans}  first {first}{more}"
+    return "  ".join([*words, f"first {first}{more}"])
 
 
-def number_to_text(value: Any) -> str:
-    """What `to_json` returned, for a reader."""
+def number_to_text(value: JsonNumber) -> str:
+    """Return a number of JSON for a reader."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

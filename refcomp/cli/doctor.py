@@ -1,6 +1,6 @@
-"""`refcomp doctor`: the tools found and missing, and the targets that work on this machine.
+"""`refcomp doctor`: lists the tools that are found and missing, and the targets that work.
 
-A target works when a small computation was compiled for it, run, and gave the right result.
+A target works if a small computation was compiled for it, run, and gave the right result.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 
@@ -15,7 +16,7 @@ import click
 import numpy as np
 
 from refcomp import __version__
-from refcomp.cli.options import examples, json_option
+from refcomp.cli.options import errors_and_examples, json_option
 from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
 from refcomp.cli.streams import progress, write_json
 from refcomp.compiler import build
@@ -33,60 +34,70 @@ from refcomp.te.tensor import thread_axis
 from refcomp.toolchain import ToolReport, diagnose
 
 _HOST = "llvm"
-# States of a target.
-_OK, _MISSING, _NO_DEVICE = "ok", "missing", "no device"
-# By the extra that brings it; without one all have it.
+# Package -> the extra of refcomp that installs it; '' if refcomp always needs it.
 _PACKAGES = {
-    **dict.fromkeys(
-        ("numpy", "jinja2", "click", "rich", "ml_dtypes", "pyelftools"), ""
-    ),
-    **{"onnx": "onnx", "pyopencl": "opencl"},
+    "numpy": "",
+    "jinja2": "",
+    "click": "",
+    "rich": "",
+    "ml_dtypes": "",
+    "pyelftools": "",
+    "onnx": "onnx",
+    "pyopencl": "opencl",
 }
+
+
+class TargetState(StrEnum):
+    """The state of a kind of target on this machine."""
+
+    OK = "ok"
+    MISSING = "missing"  # a tool or a library is missing or broken
+    NO_DEVICE = "no device"  # all is installed, only the card is missing
 
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """The state of a kind of target on this machine.
+    """The outcome of a trial of a kind of target."""
 
-    Attributes:
-        target: The kind.
-        meaning: What the kind stands for.
-        works: True if a computation was compiled, run, and right.
-        state: `ok`, `missing`, or `no device`: all is installed, only the card is not there.
-        reason: Why it does not work; empty where it does.
-        library: The one that runs its kernels, where it is and its versions; empty if none.
-    """
-
-    target: str
-    meaning: str
-    works: bool
-    state: str
-    reason: str
+    target: str  # name of the kind
+    meaning: str  # one line on the kind
+    works: bool  # a computation was compiled, run, and right
+    state: TargetState
+    reason: str  # why it does not work; empty if it works
+    # The library that runs its kernels: its place, and then its versions by name.
     library: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PackageReport:
-    """A Python package; `version` is '' where it is missing, `install` brings it."""
+    """The state of a Python package."""
 
     package: str
-    version: str
-    install: str
+    version: str  # '' if it is missing
+    install: str  # the command that installs it
 
 
-@click.command("doctor", epilog=examples("refcomp doctor", "refcomp doctor --json"))
+@click.command(
+    "doctor",
+    epilog=errors_and_examples(
+        {NO_TOOLCHAIN: "the target llvm does not work"},
+        "refcomp doctor",
+    ),
+)
 @json_option
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Tell which tools were found and which targets work.
+    """List the tools that are found and the targets that work.
 
-    Of every toolchain: its tools, where they are, their versions, what is missing and the command
-    that installs it. A target for which only a card is missing has "no device". The exit code is 0
-    when this host's own target (llvm) works, else 3.
+    For each toolchain: its tools with their places and versions. For a tool that is missing: why it
+    is needed, and the command that installs it.
+
+    For each target: ok, if a small computation was compiled for it, run, and right; no device, if
+    only the card is missing; else MISSING, with the reason.
     """
     with progress("looking for tools"):
         tools = diagnose()
-        packages = [_look_at_package(name) for name in _PACKAGES]
+        packages = _find_packages()
         targets = [_try_target(one.name, one.summary) for one in backends()]
     if as_json:
         report = {
@@ -99,36 +110,39 @@ def command(ctx: click.Context, as_json: bool) -> None:
         write_json(report)
     else:
         _print(tools, packages, targets)
-    works = next(report.works for report in targets if report.target == _HOST)
-    ctx.exit(FINE if works else NO_TOOLCHAIN)
+    host_works = any(report.works for report in targets if report.target == _HOST)
+    ctx.exit(FINE if host_works else NO_TOOLCHAIN)
 
 
-def _look_at_package(name: str) -> PackageReport:
-    extra = _PACKAGES[name]
-    install = f"pip install 'refcomp[{extra}]'" if extra else "pip install refcomp"
-    try:
-        return PackageReport(name, version(name), install)
-    except PackageNotFoundError:
-        return PackageReport(name, "", install)
+def _find_packages() -> list[PackageReport]:
+    found = []
+    for name, extra in _PACKAGES.items():
+        install = f"pip install 'refcomp[{extra}]'" if extra else "pip install refcomp"
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            installed = ""
+        found.append(PackageReport(name, installed, install))
+    return found
 
 
 def _try_target(kind: str, meaning: str) -> TargetReport:
-    state, reason = _MISSING, ""
+    state = TargetState.MISSING
     try:
         module = _build_trial(kind)
-        # From here on only the device can be missing.
-        state = (
-            _NO_DEVICE if not device_for(kind).exist and _library_of(kind) else _MISSING
-        )
+        # The tools are there. If the library is, too, only the device can be missing.
+        if not device_for(kind).exist and _library_of(kind):
+            state = TargetState.NO_DEVICE
         reason = _run_trial(module, kind)
     except RefcompError as error:
         reason = str(error)
-    state = state if reason else _OK
+    if not reason:
+        state = TargetState.OK
     return TargetReport(kind, meaning, not reason, state, reason, _library_of(kind))
 
 
 def _library_of(kind: str) -> Mapping[str, str]:
-    """What the kind's driver tells of its library, if it does."""
+    """Return the place and the versions of the library that runs the kind's kernels, if known."""
     driver = device_for(kind).driver if backend_of(kind).has_kernels else None
     if not isinstance(driver, HipDriver):
         return {}
@@ -149,17 +163,15 @@ def _build_trial(kind: str) -> Module:
 
 
 def _run_trial(module: Module, kind: str) -> str:
-    """Double three numbers; return what is wrong with the result, '' when nothing is."""
+    """Double three numbers. Return the difference from the right result, '' if there is none."""
     given = np.array([1, 2, 3], np.float32)
     device = device_for(kind)
     arrays = [array(given, device), array(np.zeros_like(given), device)]
     module(*arrays)
     result = arrays[1].asnumpy()
-    return (
-        ""
-        if np.array_equal(result, given + given)
-        else f"it computed {result} for [2, 4, 6]"
-    )
+    if np.array_equal(result, given + given):
+        return ""
+    return f"it computed {result} for [2, 4, 6]"
 
 
 def _print(
@@ -171,39 +183,32 @@ def _print(
     for name, rows in groupby(tools, key=lambda report: report.toolchain):
         group = list(rows)
         click.echo(f"toolchain {name}: {group[0].purpose}")
-        for report in group:
-            _print_tool(report)
+        for tool in group:
+            found = f"{tool.version:8} {tool.path}".rstrip()
+            _print_row("ok" if tool.is_ok else "MISSING", tool.name, found)
+            if not tool.is_ok:
+                need = "needed" if tool.is_needed else "optional"
+                _print_detail(f"{need}: {tool.reason}\ninstall: {tool.install}")
     click.echo("\npackages")
     for package in packages:
-        _print_row(
-            package.version != "", package.package, package.version or package.install
-        )
+        state = "ok" if package.version else "MISSING"
+        _print_row(state, package.package, package.version or package.install)
     click.echo("\ntargets")
     for target in targets:
-        label = target.state if target.state == _NO_DEVICE else ""
-        _print_row(target.works, target.target, f"{target.meaning}", label)
+        state = "MISSING" if target.state == TargetState.MISSING else target.state
+        _print_row(state, target.target, target.meaning)
         if target.library:
             path, *versions = target.library.items()
-            told = ", ".join(f"{name} {version}" for name, version in versions)
-            _print_remedy(f"by {path[1]}: {told}")
+            listed = ", ".join(f"{name} {version}" for name, version in versions)
+            _print_detail(f"by {path[1]}: {listed}")
         if target.reason:
-            _print_remedy(target.reason)
+            _print_detail(target.reason)
 
 
-def _print_tool(report: ToolReport) -> None:
-    _print_row(report.is_ok, report.name, f"{report.version:8} {report.path}".rstrip())
-    if report.is_ok:
-        return
-    need = "needed" if report.is_needed else "optional"
-    _print_remedy(f"{need}: {report.reason}\ninstall: {report.install}")
-
-
-def _print_row(is_ok: bool, name: str, text: str, label: str = "") -> None:
-    """Print a row; `label` in place of MISSING."""
-    state = "ok" if is_ok else label or "MISSING"
+def _print_row(state: str, name: str, text: str) -> None:
     click.echo(f"  {state:9} {name:14} {text}".rstrip())
 
 
-def _print_remedy(text: str) -> None:
+def _print_detail(text: str) -> None:
     for line in text.splitlines():
         click.echo(f"{'':27}{line}")

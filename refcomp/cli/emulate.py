@@ -1,6 +1,8 @@
-"""`refcomp emulate`: a kernel of a code object, run without a GPU, on arrays from files; or all
-kernels of a program or a model, on arrays that are filled in, to profile them or to look for
-hazards."""
+"""`refcomp emulate`: runs kernels for AMD GPUs without a GPU.
+
+It runs one kernel of a code object, on arrays from files; or all kernels of a program or a model,
+on arrays that are filled, to profile them or to look for hazards.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,23 @@ from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.group import JSON_ASKED
 from refcomp.cli.kernel_arguments import GivenArgument, read_arguments
 from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
-from refcomp.cli.options import examples, json_option, seed_option, symbol_option
-from refcomp.cli.outcomes import FAILED, FINE, printable
+from refcomp.cli.options import (
+    NameChoice,
+    errors_and_examples,
+    json_option,
+    seed_option,
+    symbol_option,
+)
+from refcomp.cli.outcomes import FAILED, FINE, ILLEGAL, NO_TOOLCHAIN, USAGE, printable
 from refcomp.cli.profile import (
     IN_THE_TERMINAL,
     EmulatedDevice,
     emulate_program,
     is_program,
     page_path,
+    print_run,
     profile_to_text,
     reports_to_json,
-    tell_program,
     write_profile,
 )
 from refcomp.cli.streams import (
@@ -42,7 +50,7 @@ from refcomp.cli.streams import (
 )
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code_object
-from refcomp.emulator.execution.launch import Extents, LoadedCode
+from refcomp.emulator.execution.launch import Extents
 from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.ledger import Entry, not_compared, read_ledger
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
@@ -55,17 +63,18 @@ from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.unlinked import refuse_unlinked
 from refcomp.profile.cards import CARDS, card_for
 from refcomp.profile.report import ProfileReport, report_of
+from refcomp.runtime.device import HostArray
 
 # Parameters that only a code object's kernel takes, and those that only a program takes.
-_OF_KERNELS = "kernel", "grid", "block", "arguments", "shared"
-_OF_PROGRAMS = "mcpu", "contract", "symbols", "seed"
-_ASKED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+_OF_KERNELS = ("kernel", "grid", "block", "arguments", "shared")
+_OF_PROGRAMS = ("mcpu", "contract", "symbols", "seed")
+_GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 def _extents(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> Extents | None:
-    """`64`, `16,16` or `8,8,4`."""
+    """Parse `64`, `16,16` or `8,8,4`. A missing extent is 1. Raise BadParameter."""
     if value is None:
         return None
     words = value.split(",")
@@ -73,26 +82,26 @@ def _extents(
         raise click.BadParameter(
             f"{value!r} is not one to three positive numbers", ctx, param
         )
-    x, y, z = (*map(int, words), *(1,) * (3 - len(words)))
+    x, y, z = [*map(int, words), 1, 1][:3]
     return x, y, z
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """The options of the command, by the names of its parameters."""
+class _Options:
+    """The parameters of the command, under the names of click's parameters."""
 
     file: str
     kernel: str | None
     grid: Extents | None
     block: Extents | None
     arguments: tuple[str, ...]
-    shared: int
+    shared: int  # bytes
     max_steps: int
     max_seconds: float
     checks: bool
     hazards: bool
-    chosen: tuple[str, ...]
-    page: str | None
+    chosen: tuple[str, ...]  # names of hazards
+    page: str | None  # a path, or IN_THE_TERMINAL; None without --profile
     card: str | None
     mcpu: str
     contract: bool
@@ -101,30 +110,44 @@ class _Asked:
     as_json: bool
 
 
-_SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
-
-
 @click.command(
     "emulate",
-    epilog=examples(
-        "refcomp emulate add.hsaco --grid 2 --block 64 --hazards \\",
-        "  --arg a.npy --arg b.npy --arg out:c.npy --arg n:i64=100",
-        "refcomp emulate gemm.py:gemm --profile page.html --card MI300X",
+    epilog=errors_and_examples(
+        {
+            FAILED: "something is wrong with a kernel",
+            USAGE: "an option does not apply to this kind of file",
+            NO_TOOLCHAIN: "an LLVM tool is missing",
+            ILLEGAL: "the file or an argument is illegal, or unknown to the emulator",
+        },
+        "refcomp emulate scale.hsaco",
+        "refcomp emulate scale.hsaco --grid 2 --block 64 --hazards \\",
+        "  --arg out:b.npy --arg a.npy --arg n:i64=100",
         "refcomp emulate scale.py:scale --symbol n=1000 --hazards",
-        "refcomp emulate add.hsaco",
+        "refcomp emulate scale.py:scale --symbol n=1000 --profile page.html",
     ),
 )
 @click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
-@click.option("--kernel", help="Which kernel; needed where there are several.")
-@click.option("--grid", **_SHAPE, help="How many groups, such as 4 or 16,16.")
-@click.option("--block", **_SHAPE, help="How many threads in a group, such as 64.")
+@click.option("--kernel", help="The kernel to run. Needed if there are several.")
+@click.option(
+    "--grid",
+    callback=_extents,
+    metavar="X[,Y[,Z]]",
+    help="How many groups to run, such as 4 or 16,16.",
+)
+@click.option(
+    "--block",
+    callback=_extents,
+    metavar="X[,Y[,Z]]",
+    help="How many threads a group has, such as 64 or 16,16.",
+)
 @click.option(
     "--arg",
     "arguments",
     multiple=True,
     metavar="ARG",
-    help="The kernel's arguments, in order: a.npy, out:c.npy (written back), n:i32=1000, "
-    "local:256 (bytes of a group's local memory).",
+    help="An argument of the kernel; repeat it in their order. a.npy: an array to read; "
+    "out:c.npy: an array to write, the file is written back; n:i32=1000: a number; local:256: so "
+    "many bytes of a group's local memory.",
 )
 @click.option(
     "--shared",
@@ -138,29 +161,30 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     type=click.IntRange(min=1),
     default=USUAL_STEPS,
     show_default=True,
-    help="Give up when no wave has ended for so many instructions; each wave counts.",
+    help="Stop when no wave has ended for so many instructions, summed over the waves.",
 )
 @click.option(
     "--max-seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=USUAL_SECONDS,
     show_default=True,
-    help="Give up when no wave has ended for so long.",
+    help="Stop when no wave has ended for so many seconds.",
 )
 @click.option(
     "--checks/--no-checks",
     default=True,
-    help="Look for bits that nothing wrote: takes up to half as long again.",
+    help="Look for results that depend on bits which nothing wrote (default). A run takes up to "
+    "half as long again.",
 )
 @click.option(
-    "--hazards", is_flag=True, help=f"Look for hazards: {', '.join(HAZARDS)}."
+    "--hazards", is_flag=True, help=f"Look for all hazards: {', '.join(HAZARDS)}."
 )
 @click.option(
     "--hazard",
     "chosen",
     multiple=True,
-    type=click.Choice(HAZARDS),
-    help="Look for one hazard, or several of them.",
+    type=NameChoice(HAZARDS),
+    help="Look for this hazard. May be repeated.",
 )
 @click.option(
     "--profile",
@@ -169,18 +193,20 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     flag_value=IN_THE_TERMINAL,
     callback=page_path,
     metavar="[PAGE.html]",
-    help="Count what each instruction and access does, and tell what it means for a card; "
-    "PAGE.html has schedule, loop IR, LLVM IR and machine code side by side.",
+    help="Count the instructions and memory accesses, and estimate what limits the kernel on a "
+    "card. PAGE.html shows schedule, loop IR, LLVM IR and machine code side by side.",
 )
-@click.option("--card", help=f"Which card an estimate is for: {', '.join(CARDS)}.")
+@click.option("--card", help=f"The card that estimates are for: {', '.join(CARDS)}.")
 @click.option(
     "--gpu",
     "mcpu",
     default="gfx942",
     show_default=True,
-    help="What a program is compiled for.",
+    help=f"The GPU that a program is compiled for: {', '.join(GENERATIONS)}.",
 )
-@click.option("--contract", is_flag=True, help="Let a program round a * b + c once.")
+@click.option(
+    "--contract", is_flag=True, help="Let a program round a * b + c only once."
+)
 @symbol_option
 @seed_option
 @click.option(
@@ -189,35 +215,61 @@ _SHAPE: dict[str, Any] = {"callback": _extents, "metavar": "X[,Y[,Z]]"}
     is_eager=True,
     expose_value=False,
     callback=lambda ctx, param, value: _print_ledger(ctx) if value else None,
-    help="Print which instructions are known, and which were compared with a reference.",
+    help="Only list the instructions that are known, and which were compared with a reference.",
 )
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Run a kernel of an AMD code object without a GPU.
+    """Run kernels for AMD GPUs without a GPU.
 
-    Prints what was written, and what is wrong with the kernel: accesses out of bounds, and what
-    depends on bits that nothing wrote; and which instructions never ran in a kernel whose results
-    were compared with a reference. Exits with 1 if something is. GPUs: gfx942, gfx90a, gfx1100.
-    Without --arg, lists the kernels, their arguments and a command that runs one.
+    KERNEL.hsaco is a code object for gfx942, gfx90a or gfx1100, of any compiler. Without --arg, its
+    kernels are listed with their arguments and a command that runs one.
 
-    A program or a model is compiled and called on arrays that are filled in: to be profiled, or,
-    with --hazards, to be looked for hazards.
+    SCRIPT.py is run, and its function NAME (default: computation) returns what `refcomp lower`
+    takes. Such a program, or the model MODEL.onnx, is compiled and called once, on arrays that are
+    filled. It is profiled or, with --hazards, checked for hazards.
+
+    Prints a summary of each output, and what is wrong: accesses out of bounds, results that depend
+    on bits which nothing wrote, and hazards. A last line lists the instructions that ran, but that
+    never ran in a kernel whose results were compared with a reference.
     """
-    asked = _Asked(**options)
-    if _runs_program(ctx, asked.file):
+    asked = _Options(**options)
+    _refuse_idle_options(ctx, asked)
+    if is_program(asked.file):
         ctx.exit(_emulate_program(asked))
     data = read_bytes(asked.file)
     code = _code_object(data, asked.file)
     if listed := _kernels_to_list(code, asked):
-        _list(code, listed, asked)
+        if asked.as_json:
+            write_json(listing_to_json(code, listed))
+        else:
+            click.echo(listing_to_text(code, listed, asked.file), nl=False)
         ctx.exit(FINE)
     if asked.grid is None or asked.block is None:
         raise click.UsageError("--grid and --block say how a kernel is launched", ctx)
     ctx.exit(_emulate_kernel(asked, data, asked.grid, asked.block))
 
 
-def _emulate_program(asked: _Asked) -> int:
+def _refuse_idle_options(ctx: click.Context, asked: _Options) -> None:
+    """Raise UsageError for options that are given, but would do nothing."""
+    names = _OF_KERNELS if is_program(asked.file) else _OF_PROGRAMS
+    given = [name for name in names if ctx.get_parameter_source(name) in _GIVEN]
+    idle = [param.opts[0] for param in ctx.command.params if param.name in given]
+    if idle:
+        reason = "for a program only, this is a code object"
+        if is_program(asked.file):
+            reason = "for a code object only, this is a program"
+        raise click.UsageError(f"{', '.join(idle)}: {reason}", ctx)
+    if asked.card and not asked.page:
+        # A program is profiled by default.
+        looks_for_hazards = asked.hazards or asked.chosen
+        if looks_for_hazards or not is_program(asked.file):
+            raise click.UsageError(
+                "--card: an estimate is part of a profile; add --profile", ctx
+            )
+
+
+def _emulate_program(asked: _Options) -> int:
     """Run all kernels of a program or a model; return the exit code."""
     device = EmulatedDevice(
         gpu=asked.mcpu,
@@ -231,49 +283,57 @@ def _emulate_program(asked: _Asked) -> int:
         asked.file, device, filling, contract=asked.contract, card=asked.card
     )
     is_profiled = asked.page is not None or not device.hazards
-    tell_program(
-        run,
-        asked.page or IN_THE_TERMINAL,
-        is_profiled=is_profiled,
-        as_json=asked.as_json,
-    )
+    page = asked.page or IN_THE_TERMINAL
+    print_run(run, page, is_profiled=is_profiled, as_json=asked.as_json)
     return FAILED if run.failures else FINE
 
 
-def _emulate_kernel(asked: _Asked, data: bytes, grid: Extents, block: Extents) -> int:
+def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents) -> int:
     """Run one kernel of a code object; return the exit code."""
     given = read_arguments(asked.arguments)
     profile = Profile()
     with progress(f"emulating {asked.file}"):
-        hazards = asked.hazards or asked.chosen
-        gpu = EmulatedGpu(_disassemble, is_watched=asked.checks, hazards=hazards)
-        gpu.observers += () if asked.page is None else (profile,)
-        loaded = _load(gpu, data, asked)
-        name = asked.kernel or _only(list(loaded.code.kernels))
+        gpu = EmulatedGpu(
+            _disassemble,
+            is_watched=asked.checks,
+            hazards=asked.hazards or asked.chosen,
+            observers=() if asked.page is None else (profile,),
+        )
+        try:
+            loaded = gpu.load(data)
+        except RefcompError as error:
+            error.where = error.where or name_of(asked.file)
+            raise
+        card_for(loaded.generation.name, asked.card)  # raises before anything runs
+        kernel = asked.kernel or _only(list(loaded.code.kernels))
         report = gpu.run(
             loaded,
-            name,
+            kernel,
             grid,
             block,
             [one.value for one in given],
             shared_bytes=asked.shared,
             limits=Limits(asked.max_steps, asked.max_seconds),
         )
-    reports = [
-        report_of(one, Binary(data, "hsaco"), card=asked.card)
-        for one in profile.kernels
-    ]
+    outputs = [one for one in given if one.path]
+    for one in outputs:
+        _save(one)
+    if not outputs:
+        note(
+            "nothing is kept of what the kernel wrote: "
+            "say which array it writes, out:FILE.npy"
+        )
+    binary = Binary(data, "hsaco")
+    reports = [report_of(one, binary, card=asked.card) for one in profile.kernels]
     unsure = not_compared(loaded.executed, loaded.generation)
-    _tell(
-        name, report, [one for one in given if one.path], reports, unsure, asked.as_json
-    )
+    _print(kernel, report, outputs, reports, unsure, as_json=asked.as_json)
     if asked.page is not None:
         write_profile(reports, asked.page)
     return FAILED if report.findings else FINE
 
 
 def _code_object(data: bytes, file: str) -> CodeObject:
-    """Read a code object. UserError, with the name of the file."""
+    """Read a code object. Raise UserError, with the name of the file."""
     refuse_unlinked(data, name_of(file))
     try:
         return read_code_object(data)
@@ -282,83 +342,55 @@ def _code_object(data: bytes, file: str) -> CodeObject:
         raise
 
 
-def _kernels_to_list(code: CodeObject, asked: _Asked) -> list[KernelEntry]:
-    """Return the kernels that a request is not complete for; none where one can be launched."""
-    chosen = (
-        [*code.kernels.values()]
-        if asked.kernel is None
-        else [code.kernel(asked.kernel)]
-    )
+def _kernels_to_list(code: CodeObject, asked: _Options) -> list[KernelEntry]:
+    """Return the kernels for which arguments or extents are missing; none if one can run."""
+    chosen = list(code.kernels.values())
+    if asked.kernel is not None:
+        chosen = [code.kernel(asked.kernel)]
     if asked.arguments or not chosen:
         return []
     takes_arguments = any(explicit_arguments(kernel) for kernel in chosen)
-    is_shaped = asked.grid is not None or asked.block is not None
-    return [] if is_shaped and not takes_arguments else chosen
+    has_extents = asked.grid is not None or asked.block is not None
+    return [] if has_extents and not takes_arguments else chosen
 
 
-def _list(code: CodeObject, kernels: list[KernelEntry], asked: _Asked) -> None:
-    if asked.as_json:
-        write_json(listing_to_json(code, kernels))
-    else:
-        click.echo(listing_to_text(code, kernels, asked.file), nl=False)
-
-
-def _runs_program(ctx: click.Context, file: str) -> bool:
-    """Whether `file` is a program. UsageError for what was asked for, and would do nothing."""
-    names = _OF_KERNELS if is_program(file) else _OF_PROGRAMS
-    asked = {name for name in names if ctx.get_parameter_source(name) in _ASKED}
-    idle = [one.opts[0] for one in ctx.command.params if one.name in asked]
-    if idle:
-        kinds = (
-            ("code object", "program")
-            if is_program(file)
-            else ("program", "code object")
-        )
-        told = "for a {} only, this is a {}".format(*kinds)
-        raise click.UsageError(f"{', '.join(idle)}: {told}", ctx)
-    looks_for_hazards = ctx.params["hazards"] or ctx.params["chosen"]
-    is_profiled = ctx.params["page"] or (is_program(file) and not looks_for_hazards)
-    if ctx.params["card"] and not is_profiled:
-        raise click.UsageError(
-            "--card: an estimate is part of a profile; add --profile", ctx
-        )
-    return is_program(file)
-
-
-def _tell(
+def _print(
     kernel: str,
     report: LaunchReport,
     outputs: list[GivenArgument],
-    reports: list[ProfileReport],
+    profiles: list[ProfileReport],
     unsure: tuple[str, ...],
+    *,
     as_json: bool,
 ) -> None:
-    for one in outputs:
-        _save(str(one.path), one.value)
-    if not outputs:
-        note(
-            "nothing is kept of what the kernel wrote: say which array it writes, out:FILE.npy"
-        )
+    """Print the outcome. `unsure` lists instructions that were never compared."""
     findings = [str(finding) for finding in report.findings]
-    digests = [digest(one.name, _as_numbers(one.value)) for one in outputs]
+    digests = []
+    for one in outputs:
+        assert isinstance(one.value, np.ndarray)
+        digests.append(digest(one.name, _as_numbers(one.value)))
     if as_json:
-        told = {
+        value: dict[str, object] = {
             "kernel": kernel,
             "steps": report.steps,
             "outputs": digests,
             "findings": findings,
         }
-        told |= {"profile": reports_to_json(reports)} if reports else {}
-        write_json(told | {"not_compared": unsure})
+        if profiles:
+            value["profile"] = reports_to_json(profiles)
+        value["not_compared"] = unsure
+        write_json(value)
         return
-    doubt = [f"never compared with a reference: {'; '.join(unsure)}"] if unsure else []
-    if lines := [*map(digest_to_text, digests), *findings, *doubt]:
+    lines = [*map(digest_to_text, digests), *findings]
+    if unsure:
+        lines.append(f"never compared with a reference: {'; '.join(unsure)}")
+    if lines:
         click.echo(printable("\n".join(lines)))
-    if reports:
-        click.echo(profile_to_text(reports), nl=False)
+    if profiles:
+        click.echo(profile_to_text(profiles), nl=False)
 
 
-def _as_numbers(array: Any) -> Any:
+def _as_numbers(array: HostArray) -> HostArray:
     """View an array of an unsupported dtype as unsigned integers of the same width, or as bytes.
 
     numpy does the same when it loads files of bfloat16.
@@ -367,35 +399,32 @@ def _as_numbers(array: Any) -> Any:
         as_dtype(array.dtype)
         return array
     width = array.dtype.itemsize
-    return (
-        array.view(f"u{width}")
-        if width in (1, 2, 4, 8)
-        else array.reshape(-1).view(np.uint8)
-    )
+    if width in (1, 2, 4, 8):
+        return array.view(f"u{width}")
+    return array.reshape(-1).view(np.uint8)
 
 
-def _save(path: str, array: Any) -> None:
-    """To that very path: np.save itself puts .npy behind another name."""
+def _save(output: GivenArgument) -> None:
+    """Write an output back to its file."""
+    assert output.path is not None and isinstance(output.value, np.ndarray)
+    # To a buffer first: np.save appends .npy to any other file name.
     content = BytesIO()
-    np.save(content, array, allow_pickle=False)
-    write_bytes(content.getvalue(), path)
+    np.save(content, output.value, allow_pickle=False)
+    write_bytes(content.getvalue(), output.path)
 
 
 def _print_ledger(ctx: click.Context) -> None:
-    pages = {
-        generation.name: read_ledger(generation) for generation in GENERATIONS.values()
-    }
-    if ctx.meta[JSON_ASKED]:  # the flag itself is not read yet
-        write_json(
-            {name: [_entry_to_json(e) for e in page] for name, page in pages.items()}
-        )
+    pages = {one.name: read_ledger(one) for one in GENERATIONS.values()}
+    # An eager option runs before --json is read.
+    if ctx.meta[JSON_ASKED]:
+        write_json({name: [*map(_entry_to_json, page)] for name, page in pages.items()})
         ctx.exit(FINE)
     for name, page in pages.items():
         click.echo("\n".join([f"{name}:", *map(str, page)]))
     ctx.exit(FINE)
 
 
-def _entry_to_json(entry: Entry) -> dict[str, Any]:
+def _entry_to_json(entry: Entry) -> dict[str, object]:
     return {
         "mnemonic": entry.mnemonic,
         "compared": entry.is_compared,
@@ -405,28 +434,19 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _load(gpu: EmulatedGpu, data: bytes, asked: _Asked) -> LoadedCode:
-    try:
-        loaded = gpu.load(data)
-    except RefcompError as error:
-        error.where = error.where or name_of(asked.file)
-        raise
-    # Refuses a wrong one before anything runs.
-    card_for(loaded.generation.name, asked.card)
-    return loaded
-
-
 def _disassemble(code: bytes) -> str:
     return toolchain.disassemble(Binary(code, "hsaco"))
 
 
 def _only(names: list[str]) -> str:
+    """Return the only one of `names`. Raise UserError unless it is the only one."""
     if not names:
         raise UserError("the code object has no kernel", remedy="give one that has")
     if len(names) > 1:
         known = ", ".join(sorted(names))
-        remedy = f"name one by --kernel: {known}"
         raise UserError(
-            "which kernel is to run?", why=f"there are {len(names)}", remedy=remedy
+            "which kernel is to run?",
+            why=f"there are {len(names)}",
+            remedy=f"name one by --kernel: {known}",
         )
     return names[0]

@@ -1,8 +1,8 @@
-"""The group of commands: which there are, how one is loaded, and what happens when one fails.
+"""The group of commands: finds and loads a command, and reports its failure.
 
-A command's module is imported when the command is called: `refcomp --help` reads only the table
-below. Failures end with the exit codes of outcomes.py, told in text or, under --json, in JSON on
-stderr; a reader that closes the pipe ends a command quietly.
+The module of a command is imported when the command is called: `refcomp --help` reads only the
+table below. A failure ends with an exit code of outcomes.py. Its message goes to stderr, as text
+or, under --json, as JSON. If the reader of a pipe closes it, the command ends quietly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper, UnsupportedOperation
-from typing import Any
 
 import click
 
@@ -30,31 +29,23 @@ from refcomp.cli.outcomes import (
     printable,
     usage_to_json,
 )
+from refcomp.foundation.near_misses import did_you_mean
 
 # Name of the command: its module (in refcomp.cli, with a function `command`), and its first line.
 COMMANDS = {
-    "doctor": ("doctor", "Tell which tools were found and which targets work."),
+    "doctor": ("doctor", "List the tools that are found and the targets that work."),
     "run": ("run", "Run an ONNX model."),
     "show": ("show", "Show every stage of a computation."),
     "lower": ("lower", "Lower a Python program or an ONNX model to loop-IR text."),
     "check": ("check", "Check loop-IR text: syntax, names, types, level, ranges."),
     "pass": ("passes", "Run passes over loop-IR text."),
-    "certify": (
-        "certify",
-        "Compare a program's schedules with what they compute, exactly.",
-    ),
+    "certify": ("certify", "Compare a scheduled program with its definition, exactly."),
     "judge": ("judge", "Judge arrays that another backend computed."),
-    "mutate": ("mutate", "See which comparisons notice wrong code."),
+    "mutate": ("mutate", "Measure which comparisons notice wrong code."),
     "print": ("print", "Print loop-IR text as LLVM IR."),
-    "assemble": (
-        "assemble",
-        "Make machine code of LLVM IR that `refcomp print` wrote.",
-    ),
-    "execute": (
-        "execute",
-        "Run a compiled module, or loop-IR text by the interpreter.",
-    ),
-    "emulate": ("emulate", "Run a kernel of an AMD code object without a GPU."),
+    "assemble": ("assemble", "Compile LLVM IR of `refcomp print` to machine code."),
+    "execute": ("execute", "Run a module file, or interpret loop-IR text."),
+    "emulate": ("emulate", "Run kernels for AMD GPUs without a GPU."),
 }
 JSON_ASKED = "refcomp.cli.json"
 
@@ -66,50 +57,72 @@ _EPILOG = "\n".join(
         "    | refcomp assemble | refcomp execute",
         "",
         "\b",
+        "`refcomp COMMAND --help` explains a command, with examples. They use the",
+        "programs matmul.py and scale.py of README.md, and the model digits.onnx of",
+        "scripts/data/digits. `refcomp lower --help` has double.py.",
+        "",
+        "\b",
         "Exit codes:",
         *(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items()),
     ]
 )
 
 
+class NoSuchCommand(click.UsageError):
+    """An unknown command. click's own error of this name suggests no commands of a lazy group."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the table."""
+        """Return all names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported; None when there is none of that name."""
+        """Import and return the command, or return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(
-            f"refcomp.cli.{COMMANDS[cmd_name][0]}"
-        ).command
+        module = import_module(f"refcomp.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return name, command and other arguments. Raise NoSuchCommand."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = did_you_mean(name, COMMANDS) or "`refcomp --help` lists them"
+            raise NoSuchCommand(f"No such command {name!r}; {near}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """The list of commands, without importing them."""
+        """Write the list of commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Which command is meant. Whether JSON is wanted must be known before its words are read:
-        one of them may be wrong."""
+        """Parse the options that stand before the command."""
+        # --json belongs to the command, but an error may be found before it is parsed. What stands
+        # behind `--` belongs to a foreign command.
         ours = args[: args.index("--")] if "--" in args else args
         ctx.meta[JSON_ASKED] = "--json" in ours
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            told = f"{error.message.rstrip('.')}; options of a command stand behind its name"
+            message = error.message.rstrip(".")
             raise click.NoSuchOption(
-                error.option_name, told, error.possibilities, ctx
+                error.option_name,
+                f"{message}; options of a command stand behind its name",
+                error.possibilities,
+                ctx,
             ) from error
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; its failures become exit codes."""
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command. Turn each failure into an exit code and a message."""
         if isinstance(sys.stdout, TextIOWrapper):
             # Names may hold any character.
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -130,29 +143,27 @@ class LazyGroup(click.Group):
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except Exception as error:
-            _tell(ctx, error)
+            _report(ctx, error)
             if is_of_the_machine(error):
                 _close_stdout()
             ctx.exit(exit_code(error))
 
 
 def _close_stdout() -> None:
-    """Point stdout at nothing: Python flushes it at its end, which would fail again."""
+    """Redirect stdout to the null device: Python flushes it when it ends, which would fail."""
     with suppress(UnsupportedOperation, OSError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, sys.stdout.fileno())
         os.close(nothing)
 
 
-def _tell(ctx: click.Context, error: Exception) -> None:
+def _report(ctx: click.Context, error: Exception) -> None:
     if ctx.params.get("show_traceback"):
         click.echo(printable("".join(traceback.format_exception(error))), err=True)
-    told = (
-        json.dumps(error_to_json(error))
-        if ctx.meta[JSON_ASKED]
-        else error_to_text(error)
-    )
-    click.echo(told, err=True)
+    if ctx.meta[JSON_ASKED]:
+        click.echo(json.dumps(error_to_json(error)), err=True)
+    else:
+        click.echo(error_to_text(error), err=True)
 
 
 @click.group(
@@ -165,7 +176,7 @@ def _tell(ctx: click.Context, error: Exception) -> None:
     "--traceback",
     "show_traceback",
     is_flag=True,
-    help="Show where in refcomp an error arose.",
+    help="Print the stack of refcomp's own functions for an error.",
 )
 def main(show_traceback: bool) -> None:
     """A small tensor compiler: each stage of it is a command."""

@@ -1,14 +1,14 @@
-"""Loop-IR text as the interpreter runs it: virtual threads in order, and barriers in kernels.
+"""Makes loop-IR text ready for the interpreter, and interprets it.
 
-What `refcomp lower` prints of a kernel has no barriers yet, and the interpreter refuses its races.
-So text of the nested level takes the passes of the target interp first, unless it has barriers
-already. Text of lower levels is run as it is; where it lacks barriers, the error names the passes.
+A kernel as `refcomp lower` prints it has no barriers yet, and the interpreter would refuse its data
+races. So text of the nested level first goes through the passes of the target interp, unless it has
+barriers already. Text of later levels is run as it is. If it lacks barriers, the error names the
+passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from refcomp.cli.levels import level_of
 from refcomp.cli.streams import note
@@ -21,15 +21,19 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VTHREAD, Barrier, For
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
+from refcomp.runtime.device import HostArray
 
 
 def in_order(func: PrimFunc, advice: str = "") -> PrimFunc:
     """Return `func` with virtual threads in order and barriers in place.
 
-    `func` itself is returned where nothing is to be done; else a note on stderr names the passes,
-    and ends with `advice`. Raises what the passes refuse.
+    If anything changes, a note on stderr lists the passes, and ends with `advice`. Raise what the
+    passes raise.
     """
-    if level_of(func) != "nested" or not _is_unordered(func):
+    if level_of(func) != "nested":
+        return func
+    has_virtual = any(isinstance(n, For) and n.kind == VTHREAD for n in walk(func.body))
+    if not has_virtual and not _lacks_barriers(func):
         return func
     changing = []
     for step in passes_for("interp"):
@@ -38,30 +42,27 @@ def in_order(func: PrimFunc, advice: str = "") -> PrimFunc:
             changing.append(step.name)
         func = changed
     if changing:
-        note(
-            f"{func.name}: ran {', '.join(changing)} first, as the target interp does{advice}"
-        )
+        names = ", ".join(changing)
+        note(f"{func.name}: ran {names} first, as the target interp does{advice}")
     return func
-
-
-def _is_unordered(func: PrimFunc) -> bool:
-    has_virtual = any(isinstance(n, For) and n.kind == VTHREAD for n in walk(func.body))
-    return has_virtual or _lacks_barriers(func)
 
 
 def _lacks_barriers(*funcs: PrimFunc) -> bool:
     """Return True if there are kernels in `funcs`, and no barriers."""
-    has_kernels = any(any(kernels_in(func.body)) for func in funcs)
-    return has_kernels and not any(
-        isinstance(n, Barrier) for f in funcs for n in walk(f.body)
-    )
+    if not any(any(kernels_in(func.body)) for func in funcs):
+        return False
+    return not any(isinstance(n, Barrier) for f in funcs for n in walk(f.body))
 
 
 def interpret_text(
-    func: PrimFunc, args: Sequence[Any], symbols: Mapping[Var, int] | None = None
+    func: PrimFunc,
+    args: Sequence[HostArray | int | float],
+    symbols: Mapping[Var, int] | None = None,
 ) -> None:
-    """Run `func`, as `refcomp.oracle.interpreter.interpret` does. Raises InterpretError with
-    advice."""
+    """Run `func` as `refcomp.oracle.lockstep.interpret` does.
+
+    Its InterpretError says which passes are missing, if barriers are.
+    """
     try:
         interpret(func, args, symbols=symbols)
     except InterpretError as error:
@@ -69,8 +70,10 @@ def interpret_text(
         raise
 
 
-def interpret_program_text(program: Program, args: Sequence[Any]) -> None:
-    """Run a host function and the kernels that it launches. Raises InterpretError with advice."""
+def interpret_program_text(
+    program: Program, args: Sequence[HostArray | int | float]
+) -> None:
+    """Run a host function and the kernels that it launches. Raise as `interpret_text` does."""
     try:
         interpret_program(program, args)
     except InterpretError as error:

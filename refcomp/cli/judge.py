@@ -1,4 +1,4 @@
-"""`refcomp judge`: whether a foreign backend's arrays are what a computation allows."""
+"""`refcomp judge`: judges whether the arrays of another backend are what a computation allows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -23,19 +22,20 @@ from refcomp.cli.arrays import (
 )
 from refcomp.cli.digest import to_json
 from refcomp.cli.options import (
-    examples,
+    errors_and_examples,
     fill_mode_option,
     inputs_option,
     json_option,
     seed_option,
     symbol_option,
 )
-from refcomp.cli.outcomes import FAILED
+from refcomp.cli.outcomes import FAILED, ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.references import Reference, load_reference
 from refcomp.cli.streams import write_json
-from refcomp.cli.verdicts import write_report
-from refcomp.foundation.dtype import DType, as_dtype
+from refcomp.cli.verdicts import ArrayReport, ElementReport, JudgeReport, write_report
+from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.private_folder import private_folder
 from refcomp.oracle.compare import (
     EXACT,
@@ -48,34 +48,46 @@ from refcomp.oracle.compare import (
     upper_f64,
 )
 from refcomp.oracle.floats.error_bounds import Bounded, Licence
+from refcomp.runtime.device import HostArray
 from refcomp.toolchain.run import finish_tool, start_tool, tool_timeout_s
 
-_ORDER = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)
+_WORST_FIRST = (WRONG, UNDECIDABLE, WITHIN_BOUND, EXACT)
 
 
 @click.command(
     "judge",
     context_settings={"ignore_unknown_options": True},
-    epilog=examples(
+    epilog=errors_and_examples(
+        {
+            FAILED: "an element is wrong",
+            NO_TOOLCHAIN: "COMMAND fails or hangs",
+            ILLEGAL: "an array is missing, or has another name, dtype or shape",
+            UNSUPPORTED: "the computation takes scalars, or its loop IR is not exact",
+        },
         "refcomp judge matmul.py:matmul -i in.npz -r out.npz",
-        "refcomp judge model.onnx -- python backend.py {inputs} {results}",
+        "refcomp judge digits.onnx -- \\",
+        "  refcomp run digits.onnx -i {inputs} -o {results}",
     ),
 )
 @click.argument("what", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
 @click.argument("call", metavar="[-- COMMAND...]", nargs=-1)
 @inputs_option
 @click.option(
-    "-r", "--results", metavar="NPZ", help="What the backend computed, by name."
+    "-r",
+    "--results",
+    metavar="NPZ",
+    help="An .npz file with the arrays to judge, by name.",
 )
 @click.option(
     "--in-order",
     is_flag=True,
-    help="Sums are added in the order of their axes, not in any.",
+    help="Sums are added up in the order of their axes. By default any order is allowed.",
 )
 @click.option(
     "--accumulate",
     metavar="DTYPE",
-    help="Floats may also be added up in this dtype, such as float16, and not in their own alone.",
+    help="Floats may also be added up in this dtype, such as float16. By default they are added "
+    "up in their own.",
 )
 @fill_mode_option
 @seed_option
@@ -97,21 +109,30 @@ def command(
 ) -> None:
     """Judge arrays that another backend computed.
 
-    They come from an .npz file, or from COMMAND, whose arguments {inputs} and {results} become the
-    paths of such files. Each element is exact, within the bound of what any legal evaluation may
-    give, wrong, or undecidable. Tensors in between, if they are given, show who is guilty.
+    The computation is one function. SCRIPT.py is run, and its function NAME (default: computation)
+    returns (schedule, [arguments]). MODEL.onnx is an ONNX model, TEXT a file of loop-IR text, or -
+    for stdin.
 
-    The sizes of symbolic dimensions follow from all arrays that are given, else from --symbol. The
-    report is a table with a row for each array; with --json it is JSON. Fails when an element is
-    wrong.
+    The arrays come from --results, or from COMMAND. In the arguments of COMMAND, {inputs} stands
+    for the path of an .npz file to read, and {results} for the path of one to write.
+
+    Each element is exact; within bound: some legal evaluation gives it; wrong; or undecidable: its
+    bound is infinite or NaN. If the arrays include intermediate tensors, the report names the first
+    operation that is wrong.
+
+    The report is a table with a row for each array.
     """
+    if bool(call) == (results is not None):
+        raise UserError(
+            "arrays to judge come from --results or from a command, one of both",
+            remedy="refcomp judge WHAT -i IN.npz -r OUT.npz, or "
+            "refcomp judge WHAT -- COMMAND {inputs} {results}",
+        )
     reference = load_reference(what)
-    licence = Licence(
-        not in_order, None if accumulate is None else _float_type(accumulate)
-    )
-    _check_source(call, results)
+    licence = _licence(in_order, accumulate)
     given = GivenArrays(reference.params, read_npz(inputs), inputs or "")
     found = _named_results(reference, read_npz(results), results) if results else None
+    # The sizes may follow from the results, too. So both are solved at once, if both are known.
     sizes = chosen_sizes([*reference.params, *reference.results], dict(symbols))
     add_sizes(sizes, [given, found] if found else [given])
     filling = Filling(fill_mode, seed, dict(symbols))
@@ -119,9 +140,8 @@ def command(
         given.params, given.arrays, filling, source=given.source, sizes=sizes
     )
     if found is None:
-        found = _named_results(
-            reference, _run(call, reference, feeds), f"what {call[0]} wrote"
-        )
+        written = _run(call, reference, feeds)
+        found = _named_results(reference, written, f"what {call[0]} wrote")
         add_sizes(sizes, [found])
     arrays, _ = complete(
         found.params, found.arrays, filling, source=found.source, sizes=sizes
@@ -135,13 +155,15 @@ def command(
         context.exit(FAILED)
 
 
-def _float_type(name: str) -> DType:
-    dtype = as_dtype(name)
+def _licence(in_order: bool, accumulate: str | None) -> Licence:
+    if accumulate is None:
+        return Licence(reassociate=not in_order)
+    dtype = as_dtype(accumulate)
     if not dtype.is_float:
         raise UserError(
-            f"floats are not added up in {name}", remedy="--accumulate float32"
+            f"floats are not added up in {accumulate}", remedy="--accumulate float32"
         )
-    return dtype
+    return Licence(reassociate=not in_order, accumulate=dtype)
 
 
 def judge(
@@ -150,50 +172,58 @@ def judge(
     results: Arrays,
     licence: Licence,
     sizes: Mapping[str, int],
-) -> dict[str, Any]:
-    """Return the report on `results`, as JSON: a verdict, one for each array, and the suspects.
+) -> JudgeReport:
+    """Return the report on `results`.
 
-    `inputs` and `results` have the shapes that `sizes` of the symbols give.
+    Args:
+        reference: the computation.
+        inputs: its inputs, with the shapes that `sizes` give.
+        results: the arrays to judge, outputs or intermediate tensors; shapes as those of `inputs`.
+        licence: the freedom of the evaluation.
+        sizes: symbolic dimension -> size in elements.
     """
     bounds = reference.bounds(inputs, list(results), licence, sizes)
     reports = {name: judge_bounded(results[name], bounds[name]) for name in bounds}
     verdicts = {report.verdict for report in reports.values()}
-    worst = next(
-        (VERDICTS[v] for v in _ORDER if VERDICTS[v] in verdicts), VERDICTS[EXACT]
-    )
-    is_wrong = worst == VERDICTS[WRONG]
+    ordered = [VERDICTS[v] for v in _WORST_FIRST if VERDICTS[v] in verdicts]
+    worst = ordered[0] if ordered else VERDICTS[EXACT]
+    suspects = []
+    if worst == VERDICTS[WRONG]:
+        suspects = reference.suspects(inputs, results, licence, sizes)
     return {
         "verdict": worst,
         "sizes": dict(sizes),
         "results": [
-            _to_json(name, report, bounds[name], results[name])
+            _array_report(name, report, bounds[name], results[name])
             for name, report in reports.items()
         ],
-        "suspects": reference.suspects(inputs, results, licence, sizes)
-        if is_wrong
-        else [],
+        "suspects": suspects,
     }
 
 
-def _to_json(name: str, report: Report, bounded: Bounded, found: Any) -> dict[str, Any]:
-    first_wrong = next(iter(report.indices(WRONG)), None)
+def _array_report(
+    name: str, report: Report, bounded: Bounded, found: HostArray
+) -> ArrayReport:
+    wrong = report.indices(WRONG)
+    worst = report.worst_index
     return {
         "name": name,
         "verdict": report.verdict,
         "elements": int(report.verdicts.size),
-        **{VERDICTS[v].replace(" ", "_"): report.count(v) for v in reversed(_ORDER)},
-        "worst": _element(report, bounded, found, report.worst_index),
-        "first_wrong": _element(report, bounded, found, first_wrong),
+        "exact": report.count(EXACT),
+        "within_bound": report.count(WITHIN_BOUND),
+        "undecidable": report.count(UNDECIDABLE),
+        "wrong": report.count(WRONG),
+        "worst": None if worst is None else _element(report, bounded, found, worst),
+        "first_wrong": _element(report, bounded, found, wrong[0]) if wrong else None,
         "why": report.why,
         "summary": str(report),
     }
 
 
 def _element(
-    report: Report, bounded: Bounded, found: Any, index: tuple[int, ...] | None
-) -> dict[str, Any] | None:
-    if index is None:
-        return None
+    report: Report, bounded: Bounded, found: HostArray, index: tuple[int, ...]
+) -> ElementReport:
     return {
         "index": list(index),
         "verdict": VERDICTS[int(report.verdicts[index])],
@@ -205,57 +235,56 @@ def _element(
     }
 
 
-def _check_source(call: Sequence[str], results: str | None) -> None:
-    if bool(call) == (results is not None):
-        raise UserError(
-            "arrays to judge come from --results or from a command, one of both",
-            remedy="refcomp judge WHAT -i IN.npz -r OUT.npz, or "
-            "refcomp judge WHAT -- COMMAND {inputs} {results}",
-        )
-
-
 def _named_results(reference: Reference, arrays: Arrays, source: str) -> GivenArrays:
-    """The arrays to judge. UserError when an output is missing, or an array has another name."""
+    """Return the arrays to judge.
+
+    Raise UserError if an output is missing, or an array is not a result of the computation.
+    """
     known = {param.name: param for param in reference.results}
-    missing = [name for name in reference.outputs if name not in arrays]
-    if missing:
-        raise UserError(
-            f"there is no result {missing[0]!r}",
-            where=f"{source} has {', '.join(arrays) or 'no arrays'}",
-            remedy=f"give {', '.join(reference.outputs)}",
-        )
+    for name in reference.outputs:
+        if name not in arrays:
+            raise UserError(
+                f"the result {name!r} is missing",
+                where=f"{source} has {', '.join(arrays) or 'no arrays'}",
+                remedy=f"give {', '.join(reference.outputs)}",
+            )
+    inputs = {param.name for param in reference.params}
     for name in arrays:
         if name not in known:
-            is_input = any(param.name == name for param in reference.params)
+            remedy = f"give only results: {', '.join(map(str, known.values()))}"
             raise UserError(
                 f"{name!r} is not a result of the computation",
                 where=source,
-                why=f"{name} is an input" if is_input else None,
-                remedy=f"give only results: {', '.join(map(str, known.values()))}",
+                why=f"{name} is an input" if name in inputs else None,
+                remedy=f"{did_you_mean(name, known)} {remedy}".lstrip(),
             )
     return GivenArrays([known[name] for name in arrays], arrays, source)
 
 
 def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:
-    """Return the arrays that the command writes for the inputs in `feeds`, in a private folder."""
+    """Return the arrays that the command writes for the inputs in `feeds`."""
     inputs = {
         name: array for name, array in feeds.items() if name not in reference.outputs
     }
     tool, *args = call
     found = shutil.which(tool)
     if found is None:
-        raise UserError(f"there is no command {tool!r}", remedy="give its path")
+        raise UserError(f"command {tool!r} is not found", remedy="give its path")
     if not any("{results}" in arg for arg in args):
         raise UserError(
-            f"{tool} is not told where to write its results",
+            f"{tool} gets no path for its results",
             remedy="name {results} among its arguments: an .npz file, of arrays by name",
         )
     with private_folder() as folder:
-        paths = {hole: str(folder / f"{hole}.npz") for hole in ("inputs", "results")}
-        write_npz(paths["inputs"], inputs)
-        process = start_tool(
-            [os.path.abspath(found), *(_filled(arg, paths) for arg in args)]
-        )
+        inputs_path = str(folder / "inputs.npz")
+        results_path = str(folder / "results.npz")
+        write_npz(inputs_path, inputs)
+        # Not `format`: other braces are the tool's own.
+        args = [
+            arg.replace("{inputs}", inputs_path).replace("{results}", results_path)
+            for arg in args
+        ]
+        process = start_tool([os.path.abspath(found), *args])
         done = finish_tool(process, tool_timeout_s())
         if done.status != 0:
             raise ToolchainError(
@@ -263,16 +292,10 @@ def _run(call: Sequence[str], reference: Reference, feeds: Arrays) -> Arrays:
                 command=done.command,
                 stderr=done.stderr,
             )
-        if not Path(paths["results"]).exists():
+        if not Path(results_path).exists():
             raise UserError(
                 f"{tool} ended well, but wrote no results",
                 where=" ".join(call),
                 remedy="let it write its arrays by name: np.savez(path, C=c)",
             )
-        return read_npz(paths["results"])
-
-
-def _filled(arg: str, paths: Mapping[str, str]) -> str:
-    for hole, path in paths.items():
-        arg = arg.replace("{" + hole + "}", path)
-    return arg
+        return read_npz(results_path)

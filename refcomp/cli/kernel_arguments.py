@@ -1,11 +1,11 @@
-"""The arguments of a kernel on the command line, as `refcomp emulate --arg` takes them.
+"""Reads the arguments of a kernel from the command line, for `refcomp emulate --arg`.
 
-    a.npy            an array, only read
+    a.npy            an array that the kernel only reads
     out:c.npy        an array that the kernel writes; the file is written back
     n:i32=1000       a number of a dtype
     local:256        so many bytes of a group's local memory
 
-Refuses, by UserError, files that are not arrays and numbers that their dtype does not have.
+Files that are not arrays, and numbers that their dtype does not have, are refused by UserError.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LocalMemory
+from refcomp.runtime.device import HostArray
 
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
 _LOCAL = re.compile(r"local:(-?\w+)")
@@ -31,17 +31,11 @@ ARGUMENT_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class GivenArgument:
-    """An argument as it was given.
+    """An argument of a kernel, from a command line."""
 
-    Attributes:
-        name: The file, or the name before a number's dtype.
-        value: A numpy array, a numpy scalar or a LocalMemory.
-        path: Where an array that the kernel writes goes; None for all else.
-    """
-
-    name: str
-    value: Any
-    path: str | None
+    name: str  # the file, or the name before a number's dtype
+    value: HostArray | np.generic | LocalMemory
+    path: str | None = None  # where to write `value`; None unless the kernel writes it
 
 
 def read_arguments(texts: Sequence[str]) -> list[GivenArgument]:
@@ -49,61 +43,67 @@ def read_arguments(texts: Sequence[str]) -> list[GivenArgument]:
     given = [_read(text) for text in texts]
     outputs = [one.path for one in given if one.path]
     if twice := sorted({path for path in outputs if outputs.count(path) > 1}):
-        remedy = "name a file for each: copies will do"
-        raise UserError(f"out:{twice[0]} is given for several arguments", remedy=remedy)
+        raise UserError(
+            f"out:{twice[0]} is given for several arguments",
+            remedy="name a file for each: copies will do",
+        )
     return given
 
 
 def _read(text: str) -> GivenArgument:
     if match := _NUMBER.fullmatch(text):
-        return GivenArgument(match[1], _number(match[2], match[3], text), None)
+        return GivenArgument(match[1], _number(match[2], match[3], text))
     if match := _LOCAL.fullmatch(text):
-        return GivenArgument(text, _local(match[1], text), None)
+        try:
+            return GivenArgument(text, LocalMemory(int(match[1], 0)))
+        except (ValueError, UserError) as error:
+            raise UserError(
+                f"--arg {text} is not local memory",
+                why="its size is a number of bytes, at least 1",
+                remedy=ARGUMENT_FORMS,
+            ) from error
     path = text.removeprefix("out:")
-    array = _array(path)
+    array = _read_array(path)
     is_output = text != path
+    # A write to an array that is not writeable is the hazard `read-only`.
     array.flags.writeable = is_output
     return GivenArgument(path, array, path if is_output else None)
 
 
-def _array(path: str) -> Any:
+def _read_array(path: str) -> HostArray:
     try:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
-        why = error.strerror or str(error)
         raise UserError(
-            f"{path} cannot be read", why=why, remedy=ARGUMENT_FORMS
+            f"{path} cannot be read",
+            why=error.strerror or str(error),
+            remedy=ARGUMENT_FORMS,
         ) from error
     except (ValueError, EOFError) as error:
-        # Not numpy's own words: they tell how to load what is hostile.
-        why = "it is damaged, of another kind, or holds Python objects"
-        what = f"{path} is no .npy file of a plain array"
-        raise UserError(what, why=why, remedy=ARGUMENT_FORMS) from error
+        # Not numpy's own message: it explains how to load pickles, which run code.
+        raise UserError(
+            f"{path} is not an .npy file of a plain array",
+            why="it is damaged, of another kind, or holds Python objects",
+            remedy=ARGUMENT_FORMS,
+        ) from error
     if not isinstance(array, np.ndarray):
         raise UserError(f"{path} holds several arrays", remedy=ARGUMENT_FORMS)
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 
-def _local(size: str, text: str) -> LocalMemory:
-    try:
-        return LocalMemory(int(size, 0))
-    except (ValueError, UserError) as error:
-        why = "its size is a number of bytes, at least 1"
-        what = f"--arg {text} is not local memory"
-        raise UserError(what, why=why, remedy=ARGUMENT_FORMS) from error
-
-
-def _number(dtype: str, value: str, text: str) -> Any:
+def _number(dtype: str, value: str, text: str) -> np.generic:
     kind = as_dtype(dtype)
     if kind.lanes > 1:
         raise _not_a_number(text, f"{kind} has {kind.lanes} of them")
     try:
-        return to_numpy(kind).type(float(value) if kind.is_float else int(value, 0))
+        plain = float(value) if kind.is_float else int(value, 0)
+        number: np.generic = to_numpy(kind).type(plain)
     except (ValueError, OverflowError) as error:
         raise _not_a_number(text, str(error)) from error
+    return number
 
 
 def _not_a_number(text: str, why: str) -> UserError:
     return UserError(
-        f"--arg {text} is no number of that type", why=why, remedy=ARGUMENT_FORMS
+        f"--arg {text} is not a number of that type", why=why, remedy=ARGUMENT_FORMS
     )

@@ -1,6 +1,6 @@
-"""At which level loop-IR text stands, and which passes it has still to take.
+"""The level of loop-IR text, and the passes that it still needs.
 
-The text is a user's: a rule that it breaks is a UserError here, with the guilty statement.
+The text is a user's: if it breaks a rule, the functions raise UserError with the guilty statement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from refcomp.ir.verify import find_fault
 
 
 def level_of(func: PrimFunc) -> str:
-    """The level of `func`, the last where several fit; UserError when it is legal at none."""
+    """Return the level of `func`, the last one if several fit.
+
+    Raise UserError if it is legal at none.
+    """
+    # These nodes exist at one level only. So the error is about that level.
     if any(isinstance(node, BufferLoad | BufferStore) for node in walk(func)):
         check_level(func, "nested")
         return "nested"
@@ -34,7 +38,7 @@ def level_of(func: PrimFunc) -> str:
 
 
 def check_level(func: PrimFunc, level: str) -> None:
-    """UserError when `func` is not legal at `level`."""
+    """Raise UserError if `func` is not legal at `level`."""
     fault = find_fault(func, level)
     if fault is not None:
         line = print_stmt(fault.stmt).splitlines()[0] if fault.stmt else "its header"
@@ -44,8 +48,8 @@ def check_level(func: PrimFunc, level: str) -> None:
         )
 
 
-def check_whole(funcs: Sequence[PrimFunc], name: str) -> None:
-    """UserError when passes have been run on any of `funcs`, which the text `name` holds."""
+def check_unpassed(funcs: Sequence[PrimFunc], name: str) -> None:
+    """Raise UserError if any of `funcs`, which `name` holds, has been through passes."""
     levels = {level_of(func) for func in funcs}
     if levels != {"nested"}:
         raise UserError(
@@ -57,7 +61,7 @@ def check_whole(funcs: Sequence[PrimFunc], name: str) -> None:
 
 
 def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
-    """The steps that `func` has still to take for a kind of target, in order. UserError."""
+    """Return the steps that `func` still needs for a kind of target, in order. Raise UserError."""
     level = level_of(func)
     if level == "launch":
         raise UserError(
@@ -67,10 +71,11 @@ def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
     steps = steps_for(kind)
     if level == "nested":
         return steps
+    # The step behind the last one of the nested level is the one that flattens.
     flattened = sum(1 for step in steps if step.level == "nested") + 1
     if level == "flat" or any(step.scope == Scope.SPLIT for step in steps):
         return steps[flattened:]
-    # No level tells whether intrinsics are lowered.
+    # The host level does not show whether intrinsics are lowered. So try the pass.
     return tuple(
         step
         for step in steps[flattened:]

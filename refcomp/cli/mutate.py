@@ -1,16 +1,17 @@
-"""`refcomp mutate`: how much wrong code our comparison notices, and how much a tolerance does."""
+"""`refcomp mutate`: measures how much wrong code is noticed, by refcomp and by tolerances."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TypeAlias, TypedDict, cast
 
 import click
 
-from refcomp.cli.options import examples, json_option
-from refcomp.cli.outcomes import FAILED
+from refcomp.cli.options import NameChoice, errors_and_examples, json_option
+from refcomp.cli.outcomes import FAILED, ILLEGAL, NO_TOOLCHAIN
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import progress, write_json
 from refcomp.driver.backend import usual_backend
@@ -20,34 +21,83 @@ from refcomp.mutate.loop_ir import score_loop_ir
 from refcomp.mutate.mutant import COMPARISONS, OURS, Mutant
 from refcomp.mutate.subjects import Subject, subjects
 from refcomp.mutate.templates import score_templates
+from refcomp.te.tensor import Tensor
 
-LEAST = 95.0
-_LOOPS, _COMPILER = "loop-ir", "compiler"
-_SPELLINGS = ("llvm", "opencl", "amdgpu")
+MIN_NOTICED = (
+    95.0  # percent of the wrong code of a kind that refcomp's comparison must notice
+)
+_LOOPS = "loop-ir"
+_COMPILER = "compiler"
+_LANGUAGES = ("llvm", "opencl", "amdgpu")  # of templates
 _ALL = "all"
+_EVERY_MUTANT = 10**9  # more than there are
+
+# Tries so many mutants, drawn with a seed.
+_Score: TypeAlias = Callable[[int, int], Iterator[Mutant]]
 
 
-@click.command("mutate", epilog=examples("refcomp mutate --of loop-ir --count 500"))
+class MutantCounts(TypedDict):
+    """The outcome of some mutants, as JSON."""
+
+    mutants: int
+    equivalent: dict[
+        str, int
+    ]  # reason -> mutants that compute the same for this reason
+    refused: dict[str, int]  # reason -> mutants that did not become code
+    wrong: int  # all others
+    noticed: dict[str, int]  # comparison -> wrong mutants that it noticed
+    kinds: dict[
+        str, dict[str, int]
+    ]  # kind of mutation -> `wrong`, and `noticed` as above
+    survivors: list[
+        dict[str, str]
+    ]  # wrong mutants that ours did not notice, with the reason
+
+
+class MutationReport(MutantCounts):
+    """The counts of all mutants together, and of each family."""
+
+    of: dict[str, MutantCounts]  # what was mutated, such as `loop-ir`
+
+
+@click.command(
+    "mutate",
+    epilog=errors_and_examples(
+        {
+            FAILED: "refcomp's comparison noticed less than 95 % of the wrong code",
+            NO_TOOLCHAIN: "a compiler of the templates' language is missing",
+            ILLEGAL: "the program fails, or returns something without a schedule",
+        },
+        "refcomp mutate --of loop-ir --count 20",
+        "refcomp mutate double.py --count 20",
+    ),
+)
 @click.argument("program", metavar="[SCRIPT.py[:NAME]]", required=False)
 @click.option(
     "--of",
     "chosen",
-    type=click.Choice([_LOOPS, _COMPILER, *_SPELLINGS, _ALL]),
+    type=NameChoice([_LOOPS, _COMPILER, *_LANGUAGES, _ALL]),
     multiple=True,
-    help="What is mutated: loop IR after each pass; the compiler's own functions that schedule, "
-    "lower and pass; the templates of a language, run as machine code. Several times for "
-    "several. By default loop-ir of a program; compiler and llvm, too, without one.",
+    help="What to mutate. loop-ir: loop IR after each pass; compiler: the functions of refcomp "
+    "that schedule, lower and pass; llvm, opencl, amdgpu: the templates of this language, run as "
+    "machine code. May be repeated. Default: loop-ir; without a program also compiler and llvm.",
 )
 @click.option(
     "--count",
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
-    help="How many mutants of each, about, drawn from all.",
+    help="About how many mutants of each to draw.",
 )
-@click.option("--all", "try_all", is_flag=True, help="All mutants: many minutes.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of what is drawn."
+    "--all", "try_all", is_flag=True, help="Try all mutants, which takes many minutes."
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="The seed by which mutants are drawn.",
 )
 @json_option
 @click.pass_context
@@ -60,47 +110,45 @@ def command(
     seed: int,
     as_json: bool,
 ) -> None:
-    """See which comparisons notice wrong code.
+    """Measure which comparisons notice wrong code.
 
-    Makes wrong code of right code, by small changes in places that are drawn, and compares what it
-    does with what is right: by the interpreter, exactly, and by tolerances. Of loop IR and of the
-    compiler with small computations of refcomp's own, or with a program's schedules, whose extents
-    must be constant and small. Fails when ours notices less than 95 % of the wrong code of a kind.
+    A mutant is right code with one small change in a place that is drawn. Each mutant runs on small
+    computations of refcomp's own, or on those of SCRIPT.py. Its function NAME (default:
+    computation) returns (schedule, [arguments]), with constant and small extents. The example's
+    double.py is in `refcomp lower --help`.
+
+    The result is compared with the right one: by the interpreter in exact arithmetic, as refcomp's
+    own checks do, and by tolerances, as tests usually do. The report is a table of the share of
+    wrong mutants that each comparison notices, for each kind of change.
     """
-    families = _families(program, chosen)
+    count = _EVERY_MUTANT if try_all else count
     found: dict[str, list[Mutant]] = {}
-    for name, try_some in families.items():
+    for name, score in _families(program, chosen).items():
         with progress(f"trying mutants of {name}"):
-            found[name] = list(try_some(10**9 if try_all else count, seed))
+            found[name] = list(score(count, seed))
     report = to_json(found)
     if as_json:
         write_json(report)
     else:
         click.echo(to_text(report))
-    if any(
-        _percent(part["noticed"][OURS], part["wrong"]) < LEAST
-        for part in report["of"].values()
-    ):
-        context.exit(FAILED)
+    for part in report["of"].values():
+        if _percent(part["noticed"][OURS], part["wrong"]) < MIN_NOTICED:
+            context.exit(FAILED)
 
 
-def _families(
-    program: str | None, chosen: Sequence[str]
-) -> Mapping[str, Callable[[int, int], Iterator[Mutant]]]:
-    """What tries mutants, by the name of what is mutated."""
+def _families(program: str | None, chosen: Sequence[str]) -> dict[str, _Score]:
+    """Return how to try the mutants of each family that is chosen."""
     own = subjects() if program is None else _subjects_of(program)
-    known: dict[str, Callable[[int, int], Iterator[Mutant]]] = {
-        _LOOPS: lambda count, seed: score_loop_ir(own, count, seed),
-        _COMPILER: lambda count, seed: score_compiler(own, count, seed),
-        **{target: _scored_templates(target) for target in _SPELLINGS},
+    known: dict[str, _Score] = {
+        _LOOPS: partial(score_loop_ir, own),
+        _COMPILER: partial(score_compiler, own),
     }
+    for language in _LANGUAGES:
+        known[language] = partial(score_templates, language)
+    if _ALL in chosen:
+        return known
     default = (_LOOPS, _COMPILER, "llvm") if program is None else (_LOOPS,)
-    names = tuple(known) if _ALL in chosen else tuple(chosen) or default
-    return {name: try_some for name, try_some in known.items() if name in names}
-
-
-def _scored_templates(target: str) -> Callable[[int, int], Iterator[Mutant]]:
-    return lambda count, seed: score_templates(target, count, seed)
+    return {name: known[name] for name in known if name in (chosen or default)}
 
 
 def _subjects_of(program: str) -> list[Subject]:
@@ -114,33 +162,32 @@ def _subjects_of(program: str) -> list[Subject]:
             )
         threads = any(stage.threads.bound for stage in piece.schedule.stages)
         kind = usual_backend(threads).name
-        found.append(Subject(piece.func.name, kind, piece.schedule, piece.args))
+        # Scalars are refused when the subject is tried.
+        args = cast("tuple[Tensor, ...]", piece.args)
+        found.append(Subject(piece.func.name, kind, piece.schedule, args))
     return found
 
 
-def to_json(found: Mapping[str, Sequence[Mutant]]) -> dict[str, Any]:
-    """The counts by policy and by kind of mutation, of all and of what was mutated, and the
-    survivors of ours with a reason."""
+def to_json(found: Mapping[str, Sequence[Mutant]]) -> MutationReport:
+    """Return the report on the mutants of each family."""
     together = [mutant for mutants in found.values() for mutant in mutants]
-    return {
-        **_counts(together),
-        "of": {name: _counts(part) for name, part in found.items()},
-    }
+    parts = {name: _counts(mutants) for name, mutants in found.items()}
+    return {**_counts(together), "of": parts}
 
 
-def _counts(mutants: Sequence[Mutant]) -> dict[str, Any]:
+def _counts(mutants: Sequence[Mutant]) -> MutantCounts:
     wrong = [mutant for mutant in mutants if mutant.is_wrong]
-    by_kind = Counter(mutant.operator for mutant in wrong)
+    kinds = {}
+    for kind in sorted({mutant.operator for mutant in wrong}):
+        of_kind = [mutant for mutant in wrong if mutant.operator == kind]
+        kinds[kind] = {"wrong": len(of_kind), **_noticed(of_kind)}
     return {
         "mutants": len(mutants),
         "equivalent": dict(Counter(m.equivalent for m in mutants if m.equivalent)),
         "refused": dict(Counter(m.stillborn for m in mutants if m.stillborn)),
         "wrong": len(wrong),
         "noticed": _noticed(wrong),
-        "kinds": {
-            kind: {"wrong": count, **_noticed([m for m in wrong if m.operator == kind])}
-            for kind, count in sorted(by_kind.items())
-        },
+        "kinds": kinds,
         "survivors": [
             {"mutant": str(mutant), "reason": mutant.reason}
             for mutant in wrong
@@ -155,41 +202,42 @@ def _noticed(mutants: Sequence[Mutant]) -> dict[str, int]:
     }
 
 
-def to_text(report: dict[str, Any]) -> str:
-    """The report as a table of each kind of what was mutated, with what is none and what survives
-    below it, and all of them together at the end."""
+def to_text(report: MutationReport) -> str:
+    """Return a table for each family, with its equivalent, refused and surviving mutants below.
+
+    If there are several families, a table of all mutants follows.
+    """
     blocks = [_to_block(name, part) for name, part in report["of"].items()]
     if len(blocks) > 1:
-        blocks.append(
-            _to_table("", {"all": {"wrong": report["wrong"], **report["noticed"]}})
-        )
+        total = {"wrong": report["wrong"], **report["noticed"]}
+        blocks.append(_to_table("", {"all": total}))
     return "\n".join(blocks)
 
 
-def _to_block(name: str, part: dict[str, Any]) -> str:
+def _to_block(name: str, part: MutantCounts) -> str:
     rows = {**part["kinds"], "all": {"wrong": part["wrong"], **part["noticed"]}}
     lines = [_to_table(name, rows)]
     lines.append(f"{part['mutants']} mutants, {part['wrong']} of them wrong code")
-    lines += [
-        f"  {count} equivalent: {why}" for why, count in part["equivalent"].items()
-    ]
-    lines += [f"  {count} no code: {why}" for why, count in part["refused"].items()]
-    lines += [f"  survives: {s['mutant']} ({s['reason']})" for s in part["survivors"]]
+    for why, count in part["equivalent"].items():
+        lines.append(f"  {count} equivalent: {why}")
+    for why, count in part["refused"].items():
+        lines.append(f"  {count} no code: {why}")
+    for survivor in part["survivors"]:
+        lines.append(f"  survives: {survivor['mutant']} ({survivor['reason']})")
     return "\n".join([*lines, ""])
 
 
 def _to_table(name: str, rows: Mapping[str, Mapping[str, int]]) -> str:
+    """Return a table with the percentage that each comparison notices, for each row."""
+    # The longest name of a kind, so that tables of all families have the same width.
     width = max(map(len, (*rows, name, "comparison off by one")))
-    lines = [
-        " ".join(
-            [name.ljust(width), "wrong", *(f"{policy:>11}" for policy in COMPARISONS)]
-        )
-    ]
+    heading = [name.ljust(width), "wrong", *(f"{policy:>11}" for policy in COMPARISONS)]
+    lines = [" ".join(heading)]
     for kind, row in rows.items():
-        shares = [
-            f"{_percent(row[policy], row['wrong']):>9.1f} %" for policy in COMPARISONS
-        ]
-        lines.append(" ".join([kind.ljust(width), f"{row['wrong']:5}", *shares]))
+        cells = [kind.ljust(width), f"{row['wrong']:5}"]
+        for policy in COMPARISONS:
+            cells.append(f"{_percent(row[policy], row['wrong']):>9.1f} %")
+        lines.append(" ".join(cells))
     return "\n".join(lines)
 
 

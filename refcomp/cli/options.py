@@ -1,32 +1,66 @@
-"""Options that several commands have, as click decorators."""
+"""Options that several commands share, and the end of a command's help page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from refcomp.driver.backends import as_target
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import did_you_mean
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    _NameChoice = click.Choice[str]
+else:
+    _NameChoice = click.Choice  # generic since click 8.4 only
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def examples(*lines: str) -> str:
-    """What stands at the end of a command's help."""
-    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+def errors_and_examples(errors: Mapping[int, str], *examples: str) -> str:
+    """Return the end of a help page: when the command fails with which exit code, and examples.
+
+    The tests run all examples. A line that ends in a backslash goes on in the next one.
+    """
+    lines = ["\b", "Exit codes other than 0:"]
+    for code, meaning in sorted(errors.items()):
+        first, *rest = meaning.splitlines()
+        lines.append(f"  {code}  {first}")
+        lines += [f"     {line}" for line in rest]
+    return "\n".join([*lines, "", "\b", "Examples:", *(f"  {e}" for e in examples)])
+
+
+class NameChoice(_NameChoice):
+    """One of several words. The refusal of another word suggests the nearest ones."""
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return `value`. Raise click.BadParameter if it is not one of the words."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = did_you_mean(value, self.choices)
+            if not near:
+                raise
+            message = f"{error.message.rstrip('.')}; {near}"
+            raise click.BadParameter(message, ctx, param) from error
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Report in JSON; errors too, on stderr."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the report as JSON on stdout, and errors as JSON on stderr.",
 )
 
 
 def target_option(
     meaning: str = "What to compile for", default: str | None = "llvm"
 ) -> Callable[[_Command], _Command]:
-    """--target, read to a Target; None where no default is wanted and none is given."""
+    """Return the decorator that adds `--target`. The command gets a Target, or None."""
     return click.option(
         "--target",
         type=as_target,
@@ -40,7 +74,10 @@ def target_option(
 def pair_of(
     convert_value: Callable[[str], float],
 ) -> Callable[[str], tuple[str, float]]:
-    """What reads NAME=VALUE; UserError when the value is not what `convert_value` takes."""
+    """Return a reader of NAME=VALUE.
+
+    The reader raises UserError if `convert_value` raises ValueError.
+    """
 
     def convert(text: str) -> tuple[str, float]:
         name, _, value = text.partition("=")
@@ -49,15 +86,17 @@ def pair_of(
         except ValueError as error:
             kind = "an integer" if convert_value is int else "a number"
             raise UserError(
-                f"{text!r} is not NAME=VALUE with {kind} behind the ="
+                f"{text!r} is not NAME=VALUE with {kind} behind the =",
+                remedy="write it without spaces, such as n=100",
             ) from error
 
     return convert
 
 
 def number_of(text: str) -> int | float:
-    """The number that `text` spells: whole ones exactly. ValueError when it spells none."""
+    """Return the number that `text` spells. Raise ValueError if it does not spell one."""
     try:
+        # A float would round integers beyond 2**53.
         return int(text)
     except ValueError:
         return float(text)
@@ -69,23 +108,38 @@ symbol_option = click.option(
     type=pair_of(int),
     multiple=True,
     metavar="NAME=SIZE",
-    help="The size of a symbolic dimension; else it follows from given arrays, else it is 1.",
+    help="The size of a symbolic dimension, in elements. By default it follows from the arrays "
+    "that are given, and is 1 if they do not determine it. May be repeated.",
 )
 fill_mode_option = click.option(
     "--fill-mode",
-    type=click.Choice(["random", "zeros", "ones"]),
+    type=NameChoice(["random", "zeros", "ones"]),
     default="random",
     show_default=True,
-    help="What inputs hold that are not in the .npz file.",
+    help="How to fill inputs that the .npz file does not have. Random floats are in [-1, 1), "
+    "random integers in [0, 16).",
 )
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="For random inputs.",
+    help="The seed of random inputs.",
 )
-inputs_option = click.option("-i", "--inputs", metavar="NPZ", help="Inputs by name.")
+inputs_option = click.option(
+    "-i",
+    "--inputs",
+    metavar="NPZ",
+    help="An .npz file with the inputs by name. Inputs that it does not have are filled.",
+)
+output_option = click.option(
+    "-o",
+    "--output",
+    default="-",
+    show_default=True,
+    metavar="FILE",
+    help="The file to write to; - is stdout.",
+)
 outputs_option = click.option(
-    "-o", "--outputs", metavar="NPZ", help="Where outputs go, by name."
+    "-o", "--outputs", metavar="NPZ", help="The .npz file to write the outputs to."
 )

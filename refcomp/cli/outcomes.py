@@ -1,4 +1,4 @@
-"""How a command ends: the exit codes, and an error as text or as JSON.
+"""Exit codes of commands, and errors as text or as JSON.
 
 The codes are part of the interface: scripts may rely on them.
 """
@@ -6,7 +6,6 @@ The codes are part of the interface: scripts may rely on them.
 from __future__ import annotations
 
 from errno import EDQUOT, EFBIG, EIO, ENOMEM, ENOSPC
-from typing import Any
 
 import click
 
@@ -19,7 +18,8 @@ from refcomp.foundation.errors import (
 )
 
 FINE, FAILED, USAGE, NO_TOOLCHAIN, ILLEGAL, UNSUPPORTED = range(6)
-BUG, INTERRUPTED = 70, 130
+BUG = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # as shells report it: 128 + SIGINT
 
 MEANINGS = {
     FINE: "fine; also when the reader of a pipe stopped reading",
@@ -39,7 +39,7 @@ _CODES: dict[type[RefcompError], int] = {
 }
 
 
-# What Python and the dynamic loader say where memory, or a limit of it, is at its end.
+# Messages of Python and of the dynamic loader. Neither has an error class for lack of memory.
 _OUT_OF_MEMORY = (
     "failed to map segment",
     "cannot allocate memory",
@@ -48,7 +48,7 @@ _OUT_OF_MEMORY = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return True if memory, or the address space that the process may use, is at its end."""
+    """Return True if there is no more memory, or the process may not use more of it."""
     if isinstance(error, OSError):
         return error.errno == ENOMEM or "cannot allocate memory" in str(error).lower()
     if isinstance(error, ImportError | RuntimeError):
@@ -57,32 +57,37 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_of_the_machine(error: BaseException) -> bool:
-    """Whether memory or a disk is at its end, or broken: no bug, and nothing illegal."""
+    """Return True if memory or a disk is full, or a disk is broken."""
     is_disk = isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT, EFBIG, EIO)
     return is_disk or is_out_of_memory(error)
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code that `error` ends a command with."""
-    codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
-    otherwise = (
-        FAILED if isinstance(error, RefcompError) or is_of_the_machine(error) else BUG
-    )
-    return next(codes, otherwise)
+    """Return the exit code of a command that ends with `error`."""
+    for kind, code in _CODES.items():
+        if isinstance(error, kind):
+            return code
+    if isinstance(error, RefcompError) or is_of_the_machine(error):
+        return FAILED
+    return BUG
 
 
 def printable(text: str) -> str:
-    """Lines of `text` without what a terminal would obey: names in them may be a stranger's."""
+    """Return `text` with `?` for each character that could control a terminal.
+
+    Names in messages come from files, which may be a stranger's.
+    """
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 def error_to_text(error: BaseException) -> str:
-    """What a reader sees of `error`."""
+    """Return the message for a reader."""
     if isinstance(error, RefcompError):
         return printable(f"error: {error.message()}")
     if is_out_of_memory(error):
+        detail = f": {error}" if str(error) else ""
         return printable(
-            f"error: memory ran out{f': {error}' if str(error) else ''}\n"
+            f"error: memory ran out{detail}\n"
             "  what to do: take smaller sizes, or raise the limit of memory (ulimit -v)"
         )
     if is_of_the_machine(error):
@@ -93,11 +98,11 @@ def error_to_text(error: BaseException) -> str:
     )
 
 
-def error_to_json(error: BaseException) -> dict[str, Any]:
-    """What a program sees of `error`: its parts by name, those that are empty left out."""
-    kinds = (kind for kind in _CODES if isinstance(error, kind))
-    parts: dict[str, Any] = {
-        "kind": next(kinds, type(error)).__name__,
+def error_to_json(error: BaseException) -> dict[str, object]:
+    """Return the message for a program: the parts of the error that are not empty, by name."""
+    kinds = [kind for kind in _CODES if isinstance(error, kind)]
+    parts: dict[str, object] = {
+        "kind": (kinds[0] if kinds else type(error)).__name__,
         "exit_code": exit_code(error),
         "what": getattr(error, "what", str(error)),
     }
@@ -114,11 +119,15 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
     return {"error": parts}
 
 
-def usage_to_json(error: click.ClickException) -> dict[str, Any]:
-    """The same of a command line that is wrong."""
-    asked = getattr(error, "ctx", None)
-    help_of = asked.command_path if asked else "refcomp"
-    parts = {"what": error.format_message(), "remedy": f"see `{help_of} --help`"}
+def usage_to_json(error: click.ClickException) -> dict[str, object]:
+    """Return the message on a wrong command line for a program."""
+    ctx = getattr(error, "ctx", None)
+    command = ctx.command_path if ctx else "refcomp"
     return {
-        "error": {"kind": type(error).__name__, "exit_code": error.exit_code, **parts}
+        "error": {
+            "kind": type(error).__name__,
+            "exit_code": error.exit_code,
+            "what": error.format_message(),
+            "remedy": f"see `{command} --help`",
+        }
     }

@@ -1,7 +1,7 @@
-"""`refcomp pass`: passes over loop-IR text, one after the other.
+"""`refcomp pass`: runs passes over loop-IR text, one after the other.
 
-Each result is verified. Where a pass changes the types of arguments, the text that comes out tells
-in a comment how the function is called, so that later commands know.
+Each result is verified. If a pass changes the types of arguments, a comment in the resulting text
+keeps the signature for later commands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ import click
 
 from refcomp.cli.headers import read_header, signature_lines
 from refcomp.cli.levels import level_of, steps_left
-from refcomp.cli.options import examples, json_option, target_option
+from refcomp.cli.options import (
+    errors_and_examples,
+    json_option,
+    output_option,
+    target_option,
+)
+from refcomp.cli.outcomes import BUG, ILLEGAL, USAGE
 from refcomp.cli.streams import name_of, read_text, write_json, write_text
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.codegen.signature import signature_of
@@ -35,24 +41,38 @@ _U16 = as_dtype("uint16")
 
 @click.command(
     "pass",
-    epilog=examples(
-        "refcomp pass --all -i matmul.ir -o passed.ir", "refcomp pass --list"
+    epilog=errors_and_examples(
+        {
+            USAGE: "neither passes nor --all are given, or both",
+            ILLEGAL: "the text is illegal, or a pass is unknown or refuses the text",
+            BUG: "a pass made illegal text",
+        },
+        "refcomp pass --all -i matmul.ir -o passed.ir",
+        "refcomp pass simplify_expressions partition_loops -i matmul.ir",
+        "refcomp pass --list",
     ),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
-    "-i", "--input", "file", default="-", metavar="FILE", help="Where the text is from."
+    "-i",
+    "--input",
+    "file",
+    default="-",
+    show_default=True,
+    metavar="FILE",
+    help="The loop-IR text to read; - is stdin.",
+)
+@output_option
+@click.option(
+    "--all", "run_all", is_flag=True, help="Run all passes that the target still needs."
 )
 @click.option(
-    "-o", "--output", default="-", metavar="FILE", help="Where the text goes."
+    "--list",
+    "list_only",
+    is_flag=True,
+    help="Only list the passes of the target, in order, each with its reason.",
 )
-@click.option(
-    "--all", "run_all", is_flag=True, help="All that the target has still to run."
-)
-@click.option(
-    "--list", "list_only", is_flag=True, help="Only tell the passes of the target."
-)
-@target_option("Whose passes are meant by --all and --list")
+@target_option("The target whose passes --all and --list mean")
 @json_option
 def command(
     names: tuple[str, ...],
@@ -65,32 +85,38 @@ def command(
 ) -> None:
     """Run passes over loop-IR text.
 
-    Reads stdin and writes stdout; of several functions in the text, each goes through the passes.
+    NAME is the name of a pass, and several passes run in the order given. Each function of the text
+    goes through them. Each result is verified.
+
+    With --json, the report lists name and loop IR of each function, or the passes for --list.
     """
     if list_only:
         _write_list(target, as_json)
         return
     if run_all == bool(names):
         raise click.UsageError(
-            "give either names of passes or --all; --list tells the names"
+            "give either names of passes or --all; --list prints the names"
         )
     chosen = [find_pass(name) for name in names]
     text = read_text(file)
     funcs = text_to_checked_funcs(text, file)
-    results = [
-        _run(func, chosen) if names else _run_all(func, target) for func in funcs
-    ]
-    signatures = changed_signatures(text, name_of(file), funcs, results)
+    results: list[Made] = []
+    for func in funcs:
+        if run_all:
+            results.append(_run_all(func, target))
+            continue
+        level_of(func)  # refuses an illegal text before a pass meets it
+        for run in chosen:
+            func = run_verified(func, run)
+        results.append(func)
+    signatures = _changed_signatures(text, name_of(file), funcs, results)
     if as_json:
         pairs = zip(funcs, results, strict=True)
-        write_json(
-            [{"name": f.name, "loop_ir": print_made([made])} for f, made in pairs],
-            output,
-        )
+        report = [{"name": f.name, "loop_ir": print_made([made])} for f, made in pairs]
+        write_json(report, output)
     else:
-        write_text(
-            signature_lines(signatures, "#") + print_made(results), output, "python"
-        )
+        printed = signature_lines(signatures, "#") + print_made(results)
+        write_text(printed, output, "python")
 
 
 def _write_list(target: Target, as_json: bool) -> None:
@@ -112,17 +138,10 @@ def _run_all(func: PrimFunc, target: Target) -> Made:
     return made
 
 
-def _run(func: PrimFunc, chosen: Sequence[Pass]) -> PrimFunc:
-    level_of(func)  # refuses an illegal text before a pass meets it
-    for run in chosen:
-        func = run_verified(func, run)
-    return func
-
-
 def run_verified_step(
     made: Made, step: PipelineStep, limits: DeviceLimits | None = None
 ) -> Made:
-    """Run one step. CompilerBug when that made something illegal."""
+    """Return the result of one step. Raise CompilerBug if it is illegal."""
     if isinstance(made, PrimFunc) and step.scope == Scope.FUNCTION:
         return run_verified(made, step.function)
     return run_step(step, made, limits)
@@ -130,60 +149,60 @@ def run_verified_step(
 
 @deep_recursion()
 def run_verified(func: PrimFunc, run: Pass) -> PrimFunc:
-    """`func` after one pass. CompilerBug when that made something illegal of it."""
+    """Return `func` after one pass. Raise CompilerBug if the result is illegal."""
     result = run(func)
     try:
         level_of(result)
     except UserError as error:
+        # If the flat level is broken, too, the CompilerBug of `verify` has the statement.
         verify(result, "flat")
         raise CompilerBug(f"{run.__name__} broke {func.name}: {error.what}") from error
     return result
 
 
-def changed_signatures(
+def _changed_signatures(
     text: str, name: str, funcs: Sequence[PrimFunc], results: Sequence[Made]
 ) -> list[Signature]:
-    """How functions are called that the types of their arguments do not tell any more."""
+    """Return the signatures that do not follow from the types in `results` any more."""
+    changed = []
     kept = called_signatures(text, name, funcs)
-    now = [
-        signature_of(made if isinstance(made, PrimFunc) else made.host)
-        for made in results
-    ]
-    return [old for old, new in zip(kept, now, strict=True) if old.params != new.params]
+    for signature, made in zip(kept, results, strict=True):
+        func = made if isinstance(made, PrimFunc) else made.host
+        if signature.params != signature_of(func).params:
+            changed.append(signature)
+    return changed
 
 
 def called_signatures(
     text: str, name: str, funcs: Sequence[PrimFunc]
 ) -> list[Signature]:
-    """How each of `funcs`, which were read from `text`, is called. UserError when `text` tells it
-    otherwise than by the types that lowering changes."""
-    told = {
-        signature.name: signature for signature in read_header(text, name).signatures
-    }
-    plain = [signature_of(func) for func in funcs]
-    for signature in plain:
-        if not _is_lowered(told.get(signature.name, signature), signature):
+    """Return how each of `funcs` is called, which were read from `text`.
+
+    A comment in the text takes precedence over the types of the arguments. Raise UserError, which
+    names the text `name`, if they differ by more than lowering changes.
+    """
+    commented = {s.name: s for s in read_header(text, name).signatures}
+    called = []
+    for func in funcs:
+        plain = signature_of(func)
+        signature = commented.get(func.name, plain)
+        if not _is_lowered(signature, plain):
             raise UserError(
-                f"the comment on how {signature.name} is called does not fit the function",
-                where=f"{name} says {told[signature.name]}",
-                why=f"the function is {signature}",
-                remedy="remove the line `# refcomp.signature ...`, or mend the function",
+                f"the comment on how {func.name} is called does not fit the function",
+                where=f"{name} says {signature}",
+                why=f"the function is {plain}",
+                remedy="remove the line `# refcomp.signature ...`, or correct the function",
             )
-    return [
-        replace(told.get(signature.name, signature), checks=signature.checks)
-        for signature in plain
-    ]
+        called.append(replace(signature, checks=plain.checks))
+    return called
 
 
 def _is_lowered(before: Signature, after: Signature) -> bool:
-    """Whether lowering may have made one signature of the other: bfloat16 becomes u16."""
+    """Return True if lowering may change `before` to `after`: bfloat16 becomes u16."""
     if len(before.params) != len(after.params):
         return False
-    pairs = zip(before.params, after.params, strict=True)
-    params = tuple(
-        replace(old, dtype=new.dtype)
-        if (old.dtype, new.dtype) == (_BF16, _U16)
-        else old
-        for old, new in pairs
-    )
-    return replace(before, params=params, checks=after.checks) == after
+    params = []
+    for old, new in zip(before.params, after.params, strict=True):
+        is_lowered = (old.dtype, new.dtype) == (_BF16, _U16)
+        params.append(replace(old, dtype=new.dtype) if is_lowered else old)
+    return replace(before, params=tuple(params), checks=after.checks) == after

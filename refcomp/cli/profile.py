@@ -1,8 +1,8 @@
 """Runs a program or a model on an emulated GPU, and prints its profile: `refcomp emulate`.
 
-A program is compiled for the emulated GPU and called once, on arrays that are filled in; its
-schedule, its loop IR and its LLVM IR stand in the page beside the machine code. So is a model, all
-of whose kernels then stand side by side, too.
+A program is compiled for the emulated GPU and called once, on arrays that are filled. The page of a
+profile shows its schedule, loop IR and LLVM IR beside the machine code. A model runs whole, and its
+page has all its kernels side by side.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any
 
 import click
 import numpy as np
@@ -39,22 +38,27 @@ from refcomp.profile.text import reports_to_text
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.module import Module
-from refcomp.schedule.schedule import Schedule
 
 IN_THE_TERMINAL = "-"
 _PAGES = (".html", ".htm")
 _MODEL = ".onnx"
-_WIDTHS = 100, 160  # at least and at most
+_MIN_WIDTH = 100  # columns of a table
+_MAX_WIDTH = 160
 
 
 def page_path(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> str | None:
-    """What --profile is given: a page, or nothing for a table."""
-    if value in (None, IN_THE_TERMINAL) or str(value).endswith(_PAGES):
+    """Return the value of --profile: a page, IN_THE_TERMINAL, or None. Raise BadParameter."""
+    if value is None or value == IN_THE_TERMINAL or value.endswith(_PAGES):
         return value
-    told = "is no page: its name ends in .html; for tables give --profile last, or as --profile=-"
-    raise click.BadParameter(f"{value!r} {told}", ctx, param)
+    # `--profile FILE` takes the file that was meant as the argument of the command.
+    raise click.BadParameter(
+        f"{value!r} is not a page: the name of a page ends in .html; for tables give --profile "
+        "last, or as --profile=-",
+        ctx,
+        param,
+    )
 
 
 def is_program(file: str) -> bool:
@@ -67,14 +71,16 @@ def is_program(file: str) -> bool:
 class EmulatedDevice:
     """The emulated GPU that a program runs on; see `refcomp.rocm_emulator`."""
 
-    gpu: str
-    hazards: bool | tuple[str, ...] = False
-    is_watched: bool = True
+    gpu: str  # such as gfx942
+    hazards: bool | tuple[str, ...] = (
+        False  # True for all hazards, or the names of some
+    )
+    is_watched: bool = True  # look for undefined bits
     max_steps: int | None = None
     max_seconds: float | None = None
 
     def observed_by(self, profile: Profile) -> Device:
-        """Return the device, whose launches `profile` counts."""
+        """Return a device whose launches `profile` counts."""
         return rocm_emulator(
             self.gpu,
             hazards=self.hazards,
@@ -87,17 +93,11 @@ class EmulatedDevice:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """The outcome of a program's launches.
+    """The outcome of one or more functions."""
 
-    Attributes:
-        reports: The profile of each kernel of the functions that ran to their ends.
-        failures: What was found wrong, one entry for each function that a finding stopped.
-        launches: Launches of kernels that ran to their ends.
-    """
-
-    reports: tuple[ProfileReport, ...]
-    failures: tuple[KernelFailure, ...]
-    launches: int
+    reports: tuple[ProfileReport, ...]  # of each kernel, if its function ran to the end
+    failures: tuple[KernelFailure, ...]  # one for each function that a finding stopped
+    launches: int  # of kernels, in functions that ran to the end
 
 
 def emulate_program(
@@ -108,8 +108,19 @@ def emulate_program(
     contract: bool,
     card: str | None,
 ) -> ProgramRun:
-    """Compile each function of a program, or a model, for the device, and call it once."""
-    card_for(device.gpu, card)  # refuses a wrong one at once
+    """Compile each function of a program, or a model, for the device, and call it once.
+
+    Args:
+        file: SCRIPT.py[:NAME] or MODEL.onnx.
+        device: the GPU.
+        filling: how arguments are filled.
+        contract: `a * b + c` may be rounded once.
+        card: the card that estimates are for, None for the GPU's usual one.
+
+    Raises:
+        UserError: the program, the GPU or the card is illegal.
+    """
+    card_for(device.gpu, card)  # raises for a wrong card before anything runs
     if file.endswith(_MODEL):
         return _run_model(file, device, filling, contract, card)
     runs = []
@@ -118,9 +129,8 @@ def emulate_program(
         with build_options(contract=contract), progress(f"emulating {piece.func.name}"):
             module = build_functions([piece.func], f"rocm -mcpu={device.gpu}")
             failure = _failure(partial(_call, module, device, filling, profile))
-        runs.append(
-            _ran(profile, failure, partial(_report, module, piece.schedule, card))
-        )
+        report = partial(report_of, code=module, schedule=piece.schedule, card=card)
+        runs.append(_ran(profile, failure, report))
     return ProgramRun(
         reports=tuple(report for run in runs for report in run.reports),
         failures=tuple(failure for run in runs for failure in run.failures),
@@ -135,7 +145,7 @@ def _run_model(
     contract: bool,
     card: str | None,
 ) -> ProgramRun:
-    """Run a whole model, each kernel on what the ones before it made."""
+    """Run a whole model: each kernel gets the results of the kernels before it."""
     profile = Profile()
     with build_options(contract=contract), progress(f"emulating {file}"):
         graph = from_onnx(file)
@@ -143,31 +153,23 @@ def _run_model(
         feeds, _ = complete(params_of(graph), {}, filling)
         executor = GraphExecutor(module, device.observed_by(profile))
         failure = _failure(lambda: executor.run(feeds))
-    return _ran(profile, failure, partial(_report, module.module, None, card))
+    report = partial(report_of, code=module.module, card=card)
+    return _ran(profile, failure, report)
 
 
 def _call(
     module: Module, device: EmulatedDevice, filling: Filling, profile: Profile
 ) -> None:
-    there = device.observed_by(profile)
+    gpu = device.observed_by(profile)
     arguments = make_arguments(module.entry.signature, {}, filling)
     placed = [
-        array(a, there) if isinstance(a, np.ndarray) else a for a in arguments.values()
+        array(a, gpu) if isinstance(a, np.ndarray) else a for a in arguments.values()
     ]
     module(*placed)
 
 
-def _report(
-    module: Module | None,
-    schedule: Schedule | None,
-    card: str | None,
-    counts: KernelCounts,
-) -> ProfileReport:
-    return report_of(counts, module, schedule, card)
-
-
 def _failure(work: Callable[[], object]) -> KernelFailure | None:
-    """Return what stopped `work`, if something found in a kernel did."""
+    """Do `work`. Return the finding that stopped it, None if there is none."""
     try:
         work()
     except KernelFailure as error:
@@ -180,46 +182,43 @@ def _ran(
     failure: KernelFailure | None,
     report: Callable[[KernelCounts], ProfileReport],
 ) -> ProgramRun:
-    """Return a run of one function; counts of a kernel that was stopped are no profile."""
-    if failure is not None:
+    """Return the outcome of one function."""
+    if failure is not None:  # the counts of a stopped kernel are not complete
         return ProgramRun((), (failure,), 0)
     launches = sum(counts.launches for counts in profile.kernels)
     return ProgramRun(tuple(map(report, profile.kernels)), (), launches)
 
 
-def tell_program(
-    run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool
-) -> None:
-    """Print a table for each kernel if they are profiled, and what was found, or both as JSON;
-    write the page where one is asked for. UserError when no kernel was launched."""
+def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -> None:
+    """Print the findings and, if `is_profiled`, a table for each kernel; both as JSON if `as_json`.
+
+    Write the page, unless `page` is IN_THE_TERMINAL. Raise UserError if no kernel was launched.
+    """
     if not run.launches and not run.failures:
         raise UserError("no kernel was launched", why="there is nothing to look at")
     findings = [str(failure.why) for failure in run.failures]
     reports = run.reports if is_profiled else ()
     if as_json:
-        told: dict[str, Any] = (
-            {"profile": reports_to_json(reports)} if is_profiled else {}
-        )
-        write_json(told | {"launches": run.launches, "findings": findings})
+        report: dict[str, object] = {"launches": run.launches, "findings": findings}
+        if is_profiled:
+            report = {"profile": reports_to_json(reports), **report}
+        write_json(report)
     else:
         if reports:
             click.echo(profile_to_text(reports), nl=False)
         if findings:
             click.echo(printable("\n".join(findings)))
         elif not is_profiled:
-            note(f"nothing was found in {_counted(run.launches)}")
+            count = f"{run.launches} launches of kernels"
+            if run.launches == 1:
+                count = "1 launch of a kernel"
+            note(f"nothing was found in {count}")
     if reports:
         write_profile(reports, page)
 
 
-def _counted(launches: int) -> str:
-    return (
-        "1 launch of a kernel" if launches == 1 else f"{launches} launches of kernels"
-    )
-
-
 def write_profile(reports: Sequence[ProfileReport], page: str) -> None:
-    """The page, where one is asked for. UserError when there is nothing to tell."""
+    """Write the page, unless it is IN_THE_TERMINAL. Raise UserError without reports."""
     if not reports:
         raise UserError("no kernel was launched", why="there is nothing to profile")
     if page != IN_THE_TERMINAL:
@@ -228,11 +227,11 @@ def write_profile(reports: Sequence[ProfileReport], page: str) -> None:
 
 
 def profile_to_text(reports: Sequence[ProfileReport]) -> str:
-    """Tables as wide as the terminal."""
-    columns = get_terminal_size((_WIDTHS[0], 40)).columns
-    return reports_to_text(reports, min(max(columns, _WIDTHS[0]), _WIDTHS[1]))
+    """Return tables as wide as the terminal, within limits."""
+    columns = get_terminal_size((_MIN_WIDTH, 40)).columns
+    return reports_to_text(reports, min(max(columns, _MIN_WIDTH), _MAX_WIDTH))
 
 
-def reports_to_json(reports: Sequence[ProfileReport]) -> list[dict[str, Any]]:
-    """All numbers, for scripts."""
+def reports_to_json(reports: Sequence[ProfileReport]) -> list[dict[str, object]]:
+    """Return all numbers, for programs."""
     return [report.to_json() for report in reports]

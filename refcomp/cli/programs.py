@@ -1,8 +1,10 @@
-"""What a command is given to look at, as functions of the loop IR.
+"""Loads the input of a command as functions of the loop IR.
 
-A Python program of the user's is run as such: a function in it (by default `computation`) returns
-(schedule, args), a PrimFunc, or a list of such. An ONNX model gives its kernels. Anything else is
-loop-IR text. Refuses, by UserError, what is none of these, and tells where a program failed.
+The input is one of three. A Python program is run; then a function of it (by default `computation`)
+returns (schedule, arguments), a PrimFunc, or a list of such. An ONNX model gives its kernels. Any
+other file is loop-IR text.
+
+Raises UserError for anything else, and with the line where a program failed.
 """
 
 from __future__ import annotations
@@ -12,68 +14,87 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from refcomp.cli.texts import read_funcs
 from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import lower_node
 from refcomp.graph.optimize import optimize
+from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
 from refcomp.schedule.schedule import Schedule
+from refcomp.te.tensor import Tensor
 
 _DEFAULT_NAME = "computation"
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredFunction:
-    """One function, and the schedule and arguments it was lowered from where there are such."""
+    """One function, and where it comes from."""
 
     func: PrimFunc
-    schedule: Schedule | None = None
-    args: tuple[Any, ...] = ()
+    schedule: Schedule | None = None  # None unless it was lowered from one
+    args: tuple[Tensor | Var, ...] = ()  # the arguments that it was lowered with
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredProgram:
-    """Functions, and for a model the texts of its graph, by name."""
+    """All functions of an input."""
 
     pieces: tuple[LoweredFunction, ...]
-    graphs: tuple[tuple[str, str], ...] = ()
+    graphs: tuple[
+        tuple[str, str], ...
+    ] = ()  # of a model: pairs of a stage and its text
 
 
 def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
-    """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) stands for; a model is
-    scheduled for `target`."""
-    path, name = _split_name(given)
+    """Load `given`: SCRIPT.py[:NAME], MODEL.onnx, a text file, or - for stdin.
+
+    The kernels of a model are scheduled for `target`.
+    """
+    path, _, name = given.rpartition(":")
     if path.endswith(".py"):
         return LoweredProgram(tuple(run_script(path, name)))
-    if path.endswith(".onnx"):
-        return _load_model(path, target)
-    return LoweredProgram(tuple(map(LoweredFunction, read_funcs(given))))
-
-
-def _split_name(given: str) -> tuple[str, str]:
-    path, colon, name = given.rpartition(":")
-    return (path, name) if colon and path.endswith(".py") else (given, _DEFAULT_NAME)
+    if given.endswith(".py"):
+        return LoweredProgram(tuple(run_script(given, _DEFAULT_NAME)))
+    if not given.endswith(".onnx"):
+        return LoweredProgram(tuple(map(LoweredFunction, read_funcs(given))))
+    graph = from_onnx(given)
+    optimized = optimize(graph)
+    pieces = []
+    for number, node in enumerate(optimized.nodes):
+        func, _ = lower_node(node, number, target)
+        pieces.append(LoweredFunction(func))
+    graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
+    return LoweredProgram(tuple(pieces), graphs)
 
 
 def run_script(path: str, name: str) -> list[LoweredFunction]:
-    """Run a Python program, then its function `name`. What it prints goes to stderr."""
+    """Run a Python program, then its function `name`. Their output goes to stderr."""
     if not os.path.isfile(path):
-        raise UserError(f"{path} cannot be read", why="there is no such file")
+        raise UserError(f"{path} cannot be read", why="no such file exists")
+    # As `python path` does, so that the program finds its own modules.
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     with contextlib.redirect_stdout(sys.stderr):
         variables = _guarded(path, lambda: runpy.run_path(path))
         function = variables.get(name)
         if not callable(function):
+            own = [
+                key
+                for key, value in variables.items()
+                if getattr(value, "__module__", None) == variables.get("__name__")
+            ]
+            remedy = "define it, or name another: SCRIPT.py:NAME"
             raise UserError(
                 f"{path} defines no function {name!r}",
-                remedy="define it, or name another: SCRIPT.py:NAME",
+                remedy=f"{did_you_mean(name, own)} {remedy}".lstrip(),
             )
         result = _guarded(path, function)
     if not isinstance(result, list):
@@ -81,16 +102,17 @@ def run_script(path: str, name: str) -> list[LoweredFunction]:
     return [_to_piece(item, f"{name}_{number}") for number, item in enumerate(result)]
 
 
-def _guarded(path: str, call: Callable[[], Any]) -> Any:
+def _guarded(path: str, call: Callable[[], _Result]) -> _Result:
+    """Return the result of `call`. Turn its exceptions into a UserError with the line in `path`."""
     try:
         return call()
     except RefcompError:
         raise
     except (Exception, SystemExit) as error:
-        frames = [
-            f for f in traceback.extract_tb(error.__traceback__) if f.filename == path
-        ]
-        line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else 0)
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == path]
+        # A SyntaxError has a line of its own, and no frame.
+        line = getattr(error, "lineno", None) or (lines[-1] if lines else 0)
         raise UserError(
             f"the program failed: {type(error).__name__}: {error}",
             where=f"{path}:{line}",
@@ -98,16 +120,14 @@ def _guarded(path: str, call: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _to_piece(value: Any, name: str) -> LoweredFunction:
+def _to_piece(value: object, name: str) -> LoweredFunction:
     match value:
         case PrimFunc():
             return LoweredFunction(value)
         case (Schedule() as schedule, list() | tuple() as args):
-            return LoweredFunction(lower(schedule, args, name), schedule, tuple(args))
+            return _lowered(schedule, args, name)
         case (Schedule() as schedule, list() | tuple() as args, str(own_name)):
-            return LoweredFunction(
-                lower(schedule, args, own_name), schedule, tuple(args)
-            )
+            return _lowered(schedule, args, own_name)
     raise UserError(
         f"{name}() returned a {type(value).__name__}",
         remedy="return (schedule, [arguments]), (schedule, [arguments], name), a PrimFunc, "
@@ -115,10 +135,7 @@ def _to_piece(value: Any, name: str) -> LoweredFunction:
     )
 
 
-def _load_model(path: str, target: Target | str) -> LoweredProgram:
-    graph = from_onnx(path)
-    optimized = optimize(graph)
-    nodes = enumerate(optimized.nodes)
-    kernels = [lower_node(node, number, target)[0] for number, node in nodes]
-    graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
-    return LoweredProgram(tuple(map(LoweredFunction, kernels)), graphs)
+def _lowered(
+    schedule: Schedule, args: Sequence[Tensor | Var], name: str
+) -> LoweredFunction:
+    return LoweredFunction(lower(schedule, args, name), schedule, tuple(args))

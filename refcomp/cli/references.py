@@ -1,15 +1,16 @@
-"""What a foreign backend's arrays are judged by: te, an ONNX model, or loop-IR text.
+"""The values that a foreign backend's arrays may have: by te, an ONNX model, or loop-IR text.
 
-Of te and of models every tensor has a name, and its elements a bound; whoever gives tensors in
-between tells apart who is wrong. Loop IR says each rounding, so that only the same values are
-right. Refuses (Unsupported) scalar arguments, and loop IR with functions that are not exact.
+In te and in models every tensor has a name, and each of its elements an error bound. If
+intermediate tensors are given, too, the guilty operation can be found. Loop IR determines each
+rounding, so that only one value is right.
+
+Raises Unsupported for scalar arguments, and for loop IR with functions that are not exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -30,24 +31,25 @@ from refcomp.ir.intrinsics import INTRINSICS
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.oracle.compare import judge_bounded
 from refcomp.oracle.floats.error_bounds import Bounded, Licence, bound_errors
+from refcomp.runtime.device import HostArray
 from refcomp.te.operation import Operation, PlaceholderOp, reachable_operations
 from refcomp.te.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class TensorReference:
-    """Tensors by the names that arrays have: `inputs`, `outputs`, and all that is computed in
-    producer order. `labels` says for each operation what a reader calls it."""
+    """Tensor expressions, with the names that arrays have."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    tensors: Mapping[str, Tensor]
-    constants: Mapping[Tensor, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor]  # all that are named, producers first
+    constants: Mapping[Tensor, HostArray] = field(default_factory=dict)
+    # operation -> how messages call it, such as `stage C, at matmul.py:9`
     labels: Mapping[Operation, str] = field(default_factory=dict)
 
     @property
     def symbols(self) -> dict[str, Var]:
-        """The variables in the shapes of all tensors, by names that differ."""
+        """The variables in the shapes of all tensors, by unique names."""
         names = UniqueNames(first=2)
         dims = (dim for tensor in self.tensors.values() for dim in tensor.shape)
         found = dict.fromkeys(var for dim in dims for var in variables_in(dim))
@@ -55,12 +57,12 @@ class TensorReference:
 
     @property
     def params(self) -> list[TensorParam]:
-        """The inputs as arguments."""
+        """The inputs."""
         return self._params(self.inputs)
 
     @property
     def results(self) -> list[TensorParam]:
-        """All that a backend may give, the outputs among it."""
+        """All tensors that a backend may give: the outputs and the intermediate ones."""
         return self._params(
             name
             for name, tensor in self.tensors.items()
@@ -69,14 +71,12 @@ class TensorReference:
 
     def _params(self, tensors: Iterable[str]) -> list[TensorParam]:
         names = {var: name for name, var in self.symbols.items()}
-        return [
-            TensorParam(
-                name,
-                self.tensors[name].dtype,
-                tuple(expr_to_dim(dim, names) for dim in self.tensors[name].shape),
-            )
-            for name in tensors
-        ]
+        params = []
+        for name in tensors:
+            tensor = self.tensors[name]
+            shape = tuple(expr_to_dim(dim, names) for dim in tensor.shape)
+            params.append(TensorParam(name, tensor.dtype, shape))
+        return params
 
     def bounds(
         self,
@@ -85,7 +85,14 @@ class TensorReference:
         licence: Licence,
         sizes: Mapping[str, int],
     ) -> dict[str, Bounded]:
-        """Return the bounds of the named tensors, from the inputs and the `sizes` of symbols."""
+        """Return the legal values of the named tensors.
+
+        Args:
+            inputs: all inputs by name, with the shapes that `sizes` give.
+            names: the tensors.
+            licence: the freedom of the evaluation.
+            sizes: symbol -> size in elements.
+        """
         found = bound_errors(
             [self.tensors[name] for name in names],
             self._feeds(inputs),
@@ -104,37 +111,43 @@ class TensorReference:
         licence: Licence,
         sizes: Mapping[str, int],
     ) -> list[str]:
-        """Labels of the operations one of which made the first result that does not follow from
-        the inputs and the other results; empty when each follows."""
+        """Return the labels of operations, one of which is wrong.
+
+        They lead to the first result, in producer order, that does not follow from the inputs and
+        the other results. Empty if each result follows. Arguments as for `bounds`.
+        """
         feeds = self._feeds(inputs)
         scalars = self._scalars(sizes)
         given = {self.tensors[name]: array for name, array in results.items()}
-        for name in (name for name in self.tensors if name in results):
-            tensor = self.tensors[name]
+        for name, tensor in self.tensors.items():
+            if name not in results:
+                continue
             others = feeds | {t: array for t, array in given.items() if t is not tensor}
             (bounded,) = bound_errors([tensor], others, scalars, licence)
             if not judge_bounded(results[name], bounded).agrees:
                 return self._labels(tensor, others)
         return []
 
-    def _feeds(self, inputs: Arrays) -> dict[Tensor, Any]:
-        return {self.tensors[name]: inputs[name] for name in self.inputs} | dict(
-            self.constants
-        )
+    def _feeds(self, inputs: Arrays) -> dict[Tensor, HostArray]:
+        feeds = dict(self.constants)
+        feeds.update({self.tensors[name]: inputs[name] for name in self.inputs})
+        return feeds
 
-    def _labels(self, tensor: Tensor, given: Mapping[Tensor, Any]) -> list[str]:
-        """What lies between `tensor` and what is given."""
+    def _labels(self, tensor: Tensor, given: Mapping[Tensor, HostArray]) -> list[str]:
+        """Return the labels of the operations between the given tensors and `tensor`."""
         needed = {tensor.op}
         order = reachable_operations(needed)
         for op in reversed(order):
-            if op in needed:
+            if (
+                op in needed
+            ):  # consumers come first, so that all of them have been visited
                 needed.update(t.op for t in op.inputs if t not in given)
         return list(dict.fromkeys(self.labels[op] for op in order if op in needed))
 
 
 @dataclass(frozen=True, slots=True)
 class LoopReference:
-    """A function of the loop IR, whose interpretation is the only right result."""
+    """A function of the loop IR. What the interpreter computes is the only right result."""
 
     func: PrimFunc
     params: list[TensorParam]
@@ -152,16 +165,25 @@ class LoopReference:
         _licence: Licence,
         sizes: Mapping[str, int],
     ) -> dict[str, Bounded]:
-        """What the outputs must be, to the bit."""
-        arrays = {name: array.copy() for name, array in inputs.items()}
+        """Return the legal values of all outputs: one for each element."""
+        arrays = {name: array.copy() for name, array in inputs.items()}  # run in place
         pairs = zip(signature_of(self.func).symbols, self.func.symbols, strict=True)
         symbols = {var: sizes[name] for name, var in pairs if name in sizes}
         interpret_text(
             self.func, [arrays[param.name] for param in self.params], symbols
         )
-        return {
-            param.name: _exactly(arrays[param.name], param) for param in self.results
-        }
+        found = {}
+        for param in self.results:
+            value = arrays[param.name]
+            zeros = np.zeros(value.shape)
+            found[param.name] = Bounded(
+                dtype=param.dtype,
+                value=value.astype(np.longdouble) if param.dtype.is_float else value,
+                error=zeros,
+                doubtful=zeros != 0,
+                condition=zeros + 1,
+            )
+        return found
 
     def suspects(
         self,
@@ -170,21 +192,18 @@ class LoopReference:
         _licence: Licence,
         _sizes: Mapping[str, int],
     ) -> list[str]:
-        """The function; what of it is wrong, a schedule would tell (`refcomp certify`)."""
+        """Return the function: only te has parts that can be judged one by one."""
         return [f"function {self.func.name}"]
 
 
 Reference = TensorReference | LoopReference
 
 
-def _exactly(array: Any, param: TensorParam) -> Bounded:
-    wide = array.astype(np.longdouble) if param.dtype.is_float else array
-    zeros = np.zeros(array.shape)
-    return Bounded(param.dtype, wide, zeros, zeros != 0, zeros + 1)
-
-
 def load_reference(given: str) -> Reference:
-    """What `given` (SCRIPT.py[:NAME], MODEL.onnx, a text file or -) says that arrays must be."""
+    """Return the computation `given`: SCRIPT.py[:NAME], MODEL.onnx, a text file, or - for stdin.
+
+    Raise UserError unless it is one function.
+    """
     if given.endswith(".onnx"):
         return reference_of(from_onnx(given))
     pieces = load_program(given).pieces
@@ -200,24 +219,20 @@ def load_reference(given: str) -> Reference:
     return _of_tensors(piece.args)
 
 
-def _of_tensors(args: Sequence[Any]) -> TensorReference:
+def _of_tensors(args: Sequence[Tensor | Var]) -> TensorReference:
     given = [arg for arg in args if isinstance(arg, Tensor)]
     operations = reachable_operations(arg.op for arg in given)
     tensors: dict[str, Tensor] = {}
-    for tensor in (tensor for op in operations for tensor in op.outputs):
-        tensors.setdefault(tensor.name, tensor)
+    for op in operations:
+        for tensor in op.outputs:
+            tensors.setdefault(tensor.name, tensor)
+    # Arguments take precedence: a backend must name these.
     tensors |= {arg.name: arg for arg in given}
     inputs = [arg.name for arg in given if isinstance(arg.op, PlaceholderOp)]
     outputs = [arg.name for arg in given if not isinstance(arg.op, PlaceholderOp)]
     labels = {op: f"stage {op.name}, at {op.line}" for op in operations}
     reference = TensorReference(tuple(inputs), tuple(outputs), tensors, labels=labels)
-    _refuse_scalars(args, reference)
-    return reference
-
-
-def _refuse_scalars(args: Sequence[Any], reference: TensorReference) -> None:
-    """Unsupported for scalars but those that are sizes: --symbol gives these."""
-    sizes = set(reference.symbols.values())
+    sizes = set(reference.symbols.values())  # --symbol gives these
     for arg in args:
         if not isinstance(arg, Tensor) and arg not in sizes:
             raise Unsupported(
@@ -225,15 +240,15 @@ def _refuse_scalars(args: Sequence[Any], reference: TensorReference) -> None:
                 why="only computations on tensors are judged",
                 remedy="make it a tensor of one element",
             )
+    return reference
 
 
 def reference_of(graph: Graph) -> TensorReference:
-    """What the tensors of a model must be, by the names that it gives them."""
+    """Return the tensors of a model, by the names that it gives them."""
     symbols = Symbols()
-    given = (*graph.inputs, *graph.constants)
-    made: dict[Value, Tensor] = {
-        value: value_to_placeholder(value, symbols) for value in given
-    }
+    made: dict[Value, Tensor] = {}
+    for value in (*graph.inputs, *graph.constants):
+        made[value] = value_to_placeholder(value, symbols)
     labels: dict[Operation, str] = {}
     for node in graph.nodes:
         fresh = node_to_te(node, made)
@@ -241,15 +256,14 @@ def reference_of(graph: Graph) -> TensorReference:
             labels.setdefault(op, f"node {node.name} ({node.operator})")
         made |= fresh
     constants = {made[value]: array for value, array in graph.constants.items()}
-    named = {
-        value.name: tensor for value, tensor in made.items() if tensor not in constants
-    }
     return TensorReference(
-        tuple(value.name for value in graph.inputs),
-        tuple(value.name for value in graph.outputs),
-        named,
-        constants,
-        labels,
+        inputs=tuple(value.name for value in graph.inputs),
+        outputs=tuple(value.name for value in graph.outputs),
+        tensors={
+            v.name: tensor for v, tensor in made.items() if tensor not in constants
+        },
+        constants=constants,
+        labels=labels,
     )
 
 
@@ -268,6 +282,5 @@ def _of_loops(func: PrimFunc) -> LoopReference:
             why="loop IR is judged to the bit, on arrays alone",
             remedy="give the tensor expressions that it was lowered from",
         )
-    return LoopReference(
-        in_order(func), params, [param for param in params if param.is_output]
-    )
+    results = [param for param in params if param.is_output]
+    return LoopReference(in_order(func), params, results)

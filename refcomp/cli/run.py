@@ -1,18 +1,25 @@
-"""`refcomp run`: an ONNX model on arrays from a file, or on filled ones."""
+"""`refcomp run`: runs an ONNX model on arrays from a file, or on filled ones."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NotRequired, TypedDict, TypeVar, cast
 
 import click
 import numpy as np
 
 from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
-from refcomp.cli.digest import digest, digest_to_text, number_to_text, to_json
+from refcomp.cli.digest import (
+    Digest,
+    JsonNumber,
+    digest,
+    digest_to_text,
+    number_to_text,
+    to_json,
+)
 from refcomp.cli.options import (
-    examples,
+    errors_and_examples,
     fill_mode_option,
     inputs_option,
     json_option,
@@ -21,6 +28,7 @@ from refcomp.cli.options import (
     symbol_option,
     target_option,
 )
+from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.streams import progress, write_json
 from refcomp.foundation.artifacts import TensorParam
 from refcomp.foundation.target import Target
@@ -28,10 +36,43 @@ from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.graph import Graph
+from refcomp.runtime.device import HostArray
+
+_Result = TypeVar("_Result")
+
+
+class TopElement(TypedDict):
+    """One of the greatest elements of a row."""
+
+    index: int  # in the last dimension
+    value: JsonNumber
+
+
+class OutputReport(Digest):
+    """The report on one output, as JSON."""
+
+    top: NotRequired[list[list[TopElement]]]  # for each row; with --print-top only
+
+
+class RunTimes(TypedDict):
+    """The report of --print-time, as JSON."""
+
+    compile_s: float
+    run_ms: dict[str, float]  # min, mean, max and median of the runs
+    runs: int
 
 
 @click.command(
-    "run", epilog=examples("refcomp run model.onnx -i in.npz -o out.npz --print-top 3")
+    "run",
+    epilog=errors_and_examples(
+        {
+            NO_TOOLCHAIN: "a tool of the target is missing",
+            ILLEGAL: "the model is illegal, or an input has another name, dtype or shape",
+            UNSUPPORTED: "the model has an operator that refcomp does not know",
+        },
+        "refcomp run digits.onnx --print-top 3",
+        "refcomp run digits.onnx -i images.npz -o scores.npz --print-time",
+    ),
 )
 @click.argument("model", metavar="MODEL.onnx")
 @inputs_option
@@ -45,22 +86,20 @@ from refcomp.graph.graph import Graph
     "top",
     type=click.IntRange(min=1),
     metavar="N",
-    help=(
-        "Print the N greatest elements of each row (the last dimension) of each output."
-    ),
+    help="Print the N greatest elements of each row (the last dimension) of each output.",
 )
 @click.option(
     "--print-time",
     "timed",
     is_flag=True,
-    help="Print how long compiling and runs take.",
+    help="Print how long compiling takes, in seconds, and a run, in milliseconds.",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="How many runs --print-time measures, after one that it does not.",
+    help="How many runs --print-time measures, after one run that it does not measure.",
 )
 @json_option
 def command(
@@ -78,99 +117,89 @@ def command(
 ) -> None:
     """Run an ONNX model.
 
-    Inputs come from an .npz file by name; what it does not have is filled. Prints of each output
-    its dtype, shape, least and greatest value and first values.
+    MODEL.onnx is compiled for TARGET, and run once. Inputs that the .npz file does not have are
+    filled.
+
+    Prints of each output its dtype, shape, minimum, maximum and first elements.
     """
-    with progress(f"reading {model}") as tell:
+    with progress(f"reading {model}") as change_text:
         graph = from_onnx(model)
         filling = Filling(fill_mode, seed, dict(symbols))
         feeds, _ = complete(params_of(graph), read_npz(inputs), filling)
-        tell(f"compiling {len(graph.nodes)} nodes for {target}")
+        change_text(f"compiling {len(graph.nodes)} nodes for {target}")
         executor, compile_s = _timed(
             lambda: GraphExecutor(compile_graph(graph, target))
         )
-        tell("running")
-        results = _run(executor, feeds)
-    # Outside of `progress`, whose animation would be measured, too.
-    runs = [
-        _timed(lambda: executor.run(feeds))[1] for _ in range(repeat if timed else 0)
-    ]
-    report = {
-        "outputs": [_to_json(name, array, top) for name, array in results.items()]
-    }
-    times = _times(compile_s, runs)
+        change_text("running")
+        results: Arrays = {}
+        for value, output in zip(graph.outputs, executor.run(feeds), strict=True):
+            results[value.name] = output.asnumpy()
+    reports = []
+    for name, array in results.items():
+        entry = cast(OutputReport, digest(name, array))
+        if top:
+            entry["top"] = top_of_rows(array, top)
+        reports.append(entry)
+    times = None
+    if timed:
+        # Outside of `progress`, whose animation would be measured, too.
+        runs = [_timed(lambda: executor.run(feeds))[1] for _ in range(repeat)]
+        times = _times(compile_s, runs)
     if as_json:
-        write_json(report | ({"time": times} if timed else {}))
+        report: dict[str, object] = {"outputs": reports}
+        write_json(report | ({"time": times} if times else {}))
     else:
-        _print(report["outputs"], times if timed else None)
+        _print(reports, times)
     if outputs is not None:
         write_npz(outputs, results)
 
 
 def params_of(graph: Graph) -> list[TensorParam]:
-    """What a model takes."""
+    """Return the inputs of a model."""
     return [TensorParam(value.name, value.dtype, value.shape) for value in graph.inputs]
 
 
-def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+def _timed(call: Callable[[], _Result]) -> tuple[_Result, float]:
+    """Return the result of `call`, and how many seconds it took."""
     start = time.perf_counter()
     result = call()
     return result, time.perf_counter() - start
 
 
-def _run(executor: GraphExecutor, feeds: Mapping[str, Any]) -> Arrays:
-    names = [value.name for value in executor.module.graph.outputs]
-    return {
-        name: array.asnumpy()
-        for name, array in zip(names, executor.run(feeds), strict=True)
-    }
+def top_of_rows(array: HostArray, count: int) -> list[list[TopElement]]:
+    """Return the `count` greatest elements of each row, in falling order.
 
-
-def _to_json(name: str, array: Any, top: int | None) -> dict[str, Any]:
-    return digest(name, array) | ({"top": top_of_rows(array, top)} if top else {})
-
-
-def top_of_rows(array: Any, count: int) -> list[list[dict[str, Any]]]:
-    """Index and value of the `count` greatest elements of each row, the greatest first.
-
-    A row is one run along the last dimension; NaN comes last, and of equals the first is first.
+    A row runs along the last dimension. NaN comes last. Among equals the first one is first.
     """
     rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
     order = np.argsort(-rows.astype(np.float64), axis=-1, kind="stable")[:, :count]
+    if rows.dtype.kind not in "iub":
+        rows = rows.astype(np.float64)  # `to_json` does not know narrower floats
     return [
         [{"index": int(k), "value": to_json(row[k])} for k in chosen]
-        for row, chosen in zip(_as_plain(rows), order, strict=True)
+        for row, chosen in zip(rows, order, strict=True)
     ]
 
 
-def _as_plain(rows: Any) -> Any:
-    """Floats of every width as f64: JSON knows no other."""
-    return rows if rows.dtype.kind in "iub" else rows.astype(np.float64)
-
-
-def _times(compile_s: float, runs: list[float]) -> dict[str, Any]:
-    """Seconds to compile, and milliseconds per run."""
-    if not runs:
-        return {}
-    milliseconds = 1e3 * np.array(runs)
+def _times(compile_s: float, runs_s: Sequence[float]) -> RunTimes:
+    """Return the report on at least one run."""
+    milliseconds = 1e3 * np.array(runs_s)
     spread = {
-        name: float(getattr(np, name)(milliseconds)) for name in ("min", "mean", "max")
+        "min": float(milliseconds.min()),
+        "mean": float(milliseconds.mean()),
+        "max": float(milliseconds.max()),
+        "median": float(np.median(milliseconds)),
     }
-    median = {"median": float(np.median(milliseconds))}
-    return {"compile_s": compile_s, "run_ms": spread | median, "runs": len(runs)}
+    return {"compile_s": compile_s, "run_ms": spread, "runs": len(runs_s)}
 
 
-def _print(outputs: list[dict[str, Any]], times: dict[str, Any] | None) -> None:
+def _print(outputs: Sequence[OutputReport], times: RunTimes | None) -> None:
     for output in outputs:
         click.echo(digest_to_text(output))
         for number, row in enumerate(output.get("top", [])):
-            pairs = (
-                f"{entry['index']}: {number_to_text(entry['value'])}" for entry in row
-            )
+            pairs = [f"{e['index']}: {number_to_text(e['value'])}" for e in row]
             click.echo(f"  row {number}: {', '.join(pairs)}")
     if times:
-        run = "  ".join(
-            f"{name} {value:.4g}" for name, value in times["run_ms"].items()
-        )
+        spread = [f"{name} {value:.4g}" for name, value in times["run_ms"].items()]
         click.echo(f"compiled in {times['compile_s']:.3g} s")
-        click.echo(f"{times['runs']} runs, milliseconds each: {run}")
+        click.echo(f"{times['runs']} runs, milliseconds each: {'  '.join(spread)}")

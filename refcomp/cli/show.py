@@ -1,4 +1,4 @@
-"""`refcomp show`: every stage that a computation passes through, as text."""
+"""`refcomp show`: shows every stage that a computation goes through, as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import partial
 
 import click
 
-from refcomp.cli.levels import check_whole, steps_left
-from refcomp.cli.options import examples, json_option, target_option
+from refcomp.cli.levels import check_unpassed, steps_left
+from refcomp.cli.options import errors_and_examples, json_option, target_option
+from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.passes import run_verified_step
-from refcomp.cli.programs import LoweredFunction, LoweredProgram, load_program
+from refcomp.cli.programs import LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
 from refcomp.driver.backends import backend_of
@@ -27,45 +28,51 @@ from refcomp.ir.printer import print_funcs, print_program
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 
-_SCHEDULE, _LOOP_IR, _ALL_PASSES = "schedule", "loop-ir", "all-passes"
+_SCHEDULE = "schedule"
+_LOOP_IR = "loop-ir"
+_ALL_PASSES = "all-passes"
 _AFTER = "after:"
-_LINKS = "lines"  # which only programs read
+_LINKS = "lines"  # for programs: which line of one stage became which of another
 # For highlighting, where a stage is not called by its language.
 _LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json", "asm": "gas"}
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stage: its name, the language for highlighting, and how its text is made.
-
-    `is_unchanged` says that the text is that of the stage before.
-    """
+    """A stage of a computation."""
 
     name: str
-    language: str
-    text: Callable[[], str]
-    is_unchanged: bool = False
+    language: str  # for highlighting
+    text: Callable[[], str]  # makes the text, which may take a compiler
+    is_unchanged: bool = False  # the text is that of the stage before
 
 
 @click.command(
     "show",
-    epilog=examples(
+    epilog=errors_and_examples(
+        {
+            NO_TOOLCHAIN: "a tool of the target is missing",
+            ILLEGAL: "the program fails or is illegal, or does not have the stage",
+            UNSUPPORTED: "the target cannot compile the program, or has no --resources",
+        },
         "refcomp show matmul.py:matmul --stage asm",
-        "refcomp show gemm.py --target 'rocm -mcpu=gfx942' --resources",
+        "refcomp show matmul.py:matmul --stage after:vectorize_loops",
+        "refcomp show scale.py:scale --target 'rocm -mcpu=gfx942' --resources",
     ),
 )
 @click.argument("program", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
 @click.option(
     "--stage",
     metavar="STAGE",
-    help="schedule, loop-ir, after:PASS, all-passes, llvm, asm; of a model graph or "
-    "optimized-graph, too; for a device programs, and opencl, or llvm, kernels, metadata, lines "
-    "and asm (default: all of them but lines).",
+    help="schedule, loop-ir, after:PASS, all-passes, llvm, asm. Models also have graph and "
+    "optimized-graph. Devices have programs and opencl; or programs, kernels, llvm, metadata, "
+    "lines and asm. Default: all but lines.",
 )
 @click.option(
     "--resources",
     is_flag=True,
-    help="Only what each kernel takes of an AMD GPU: registers, memory, waves at a time.",
+    help="Show only the resources that each kernel takes of an AMD GPU: registers, bytes of "
+    "memory, and how many waves fit on a SIMD.",
 )
 @target_option()
 @json_option
@@ -74,67 +81,72 @@ def command(
 ) -> None:
     """Show every stage of a computation.
 
-    Its schedule, its loop IR as lowered and after each pass, its LLVM IR and its assembly; of a
-    model its graph, too. TEXT is a file of loop-IR text, or - for stdin.
+    The stages are its schedule, its loop IR as lowered and after each pass, its LLVM IR and its
+    assembly. A model also has graphs.
+
+    SCRIPT.py is run, and its function NAME (default: computation) returns what `refcomp lower`
+    takes. MODEL.onnx is an ONNX model, TEXT a file of loop-IR text, or - for stdin.
+
+    With --json, the report lists name, language and text of each stage.
     """
-    if resources:
-        _show_resources(load_program(program, target), target, as_json)
-        return
     with progress("loading"):
-        chosen = _choose(_parts(load_program(program, target), target), stage)
+        loaded = load_program(program, target)
+    if resources:
+        with progress("compiling"):
+            found = kernel_resources([piece.func for piece in loaded.pieces], target)
+        if as_json:
+            write_json(resources_to_json(found))
+        else:
+            write_text(resources_to_text(found))
+        return
+    with progress("running passes"):
+        chosen = _choose(_parts(loaded, target), stage)
     if as_json:
         listed = [
             {"stage": s.name, "language": s.language, "text": s.text()} for s in chosen
         ]
         write_json(listed)
-    elif len(chosen) == 1:
+        return
+    if len(chosen) == 1:
         write_text(chosen[0].text(), language=chosen[0].language)
-    else:
-        for shown in chosen:
-            _write_one_of_several(shown)
-
-
-def _show_resources(program: LoweredProgram, target: Target, as_json: bool) -> None:
-    with progress("compiling"):
-        found = kernel_resources([piece.func for piece in program.pieces], target)
-    if as_json:
-        write_json(resources_to_json(found))
-    else:
-        write_text(resources_to_text(found))
-
-
-def _write_one_of_several(shown: Shown) -> None:
-    click.secho(f"== {shown.name} ==", bold=True)
-    text = "(changes nothing)\n" if shown.is_unchanged else shown.text()
-    write_text(text + "\n", language="" if shown.is_unchanged else shown.language)
+        return
+    for shown in chosen:
+        click.secho(f"== {shown.name} ==", bold=True)
+        if shown.is_unchanged:
+            write_text("(changes nothing)\n\n")
+        else:
+            write_text(shown.text() + "\n", language=shown.language)
 
 
 def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
     """Yield all stages in order, in four parts: before the passes, after each, programs, texts.
 
-    Each part takes more work than those before it, which alone are made for a stage of theirs.
+    A part is made only when it is asked for: a stage of an early part takes no pass, and no tool.
     """
     funcs = [piece.func for piece in program.pieces]
-    scheduled = [piece for piece in program.pieces if piece.schedule is not None]
+    schedules = [(p.func.name, p.schedule) for p in program.pieces if p.schedule]
     stages = [
         Shown(name, "python", partial(str, text)) for name, text in program.graphs
     ]
-    if scheduled:
-        stages.append(
-            Shown(_SCHEDULE, "python", partial(_schedules_to_text, scheduled))
-        )
+    if schedules:
+        text = partial(_schedules_to_text, schedules)
+        stages.append(Shown(_SCHEDULE, "python", text))
     stages.append(Shown(_LOOP_IR, "python", partial(print_funcs, funcs)))
     yield stages
     if backend_of(target).compile is None:
         return
     if backend_of(target).has_kernels:
-        check_whole(funcs, "the text")
+        check_unpassed(funcs, "the text")
     after, made = _after_steps(funcs, target)
     yield after
     programs = [one for one in made if isinstance(one, Program)]
-    text = "\n".join(map(print_program, programs))
-    yield [Shown("programs", "python", partial(str, text))] if programs else []
-    yield _texts(made, target)
+    if programs:
+        printed = "\n".join(map(print_program, programs))
+        yield [Shown("programs", "python", partial(str, printed))]
+    yield [
+        Shown(name, _LANGUAGES.get(name, name), partial(_make_text, make))
+        for name, make in texts_of(made, target).items()
+    ]
 
 
 def _after_steps(
@@ -146,6 +158,7 @@ def _after_steps(
     made: list[Made] = [*funcs]
     stages = []
     for step in steps_for(target.kind):
+        # Functions of one text may be at different levels, and so need different steps.
         results = [
             run_verified_step(one, step, limits) if step in steps else one
             for one, steps in zip(made, left, strict=True)
@@ -157,65 +170,55 @@ def _after_steps(
     return stages, made
 
 
-def _texts(made: Sequence[Made], target: Target) -> list[Shown]:
-    """Return a stage for each text behind the pipeline."""
-    return [
-        Shown(name, _LANGUAGES.get(name, name), partial(_make_text, text))
-        for name, text in texts_of(made, target).items()
-    ]
-
-
 def _make_text(text: Callable[[], str]) -> str:
     with progress("compiling"):
         return text()
 
 
-def _schedules_to_text(pieces: Sequence[LoweredFunction]) -> str:
-    return "\n".join(
-        _schedule_to_text(p.func.name, p.schedule) for p in pieces if p.schedule
-    )
-
-
-def _schedule_to_text(name: str, schedule: Schedule) -> str:
-    lines = [f"# schedule of {name}"]
-    lines += [f"{step}  # {step.line}" for step in schedule.steps] or [
-        "# no primitives"
-    ]
-    loops = ((stage, _loops(stage)) for stage in schedule.stages)
-    lines += [f"# stage {stage.name}: {text}" for stage, text in loops if text]
-    return "\n".join(lines) + "\n"
+def _schedules_to_text(schedules: Sequence[tuple[str, Schedule]]) -> str:
+    """Return, for each named schedule, the primitives with their lines, and the loops of stages."""
+    texts = []
+    for name, schedule in schedules:
+        lines = [f"# schedule of {name}"]
+        lines += [f"{step}  # {step.line}" for step in schedule.steps]
+        if not schedule.steps:
+            lines.append("# no primitives")
+        for stage in schedule.stages:
+            if loops := _loops(stage):
+                lines.append(f"# stage {stage.name}: {loops}")
+        texts.append("\n".join(lines) + "\n")
+    return "\n".join(texts)
 
 
 def _loops(stage: Stage) -> str:
-    """The loops of a stage from the outermost, '' for a placeholder."""
+    """Return the loops of a stage from the outermost, '' for a placeholder."""
     if stage.placement == "inline":
         return "inlined"
     loops = stage.loops
-    named = (
-        f"{axis.name} {loops.marks.get(axis, '')}".strip() for axis in loops.leaves
-    )
-    return ", ".join(named)
+    named = [f"{axis.name} {loops.marks.get(axis, '')}" for axis in loops.leaves]
+    return ", ".join(map(str.strip, named))
 
 
 def _choose(parts: Iterator[list[Shown]], name: str | None) -> list[Shown]:
+    """Return the stages that `--stage name` means, all but the links if `name` is None."""
     if name is None:
         return [stage for part in parts for stage in part if stage.name != _LINKS]
     others: list[str] = []
     for part in parts:
-        if chosen := [stage for stage in part if _is_meant(stage, name)]:
+        if name == _ALL_PASSES:
+            chosen = [stage for stage in part if stage.name.startswith(_AFTER)]
+        else:
+            chosen = [stage for stage in part if stage.name == name]
+        if chosen:
             return chosen
         others += [stage.name for stage in part]
     if name == _ALL_PASSES:
-        return []
+        return []  # the interpreter's target has none
     raise _unknown_stage(name, [*others, _ALL_PASSES])
 
 
-def _is_meant(stage: Shown, name: str) -> bool:
-    return stage.name.startswith(_AFTER) if name == _ALL_PASSES else stage.name == name
-
-
 def _unknown_stage(name: str, names: Sequence[str]) -> UserError:
-    """Name near stages, and the others but for those after a pass, which are many."""
+    """Return the error. It lists one stage behind a pass only, as these are many."""
     known = list(dict.fromkeys(names))
     passes = [stage for stage in known if stage.startswith(_AFTER)]
     words = [stage for stage in known if stage not in passes]

@@ -1,7 +1,7 @@
-"""What goes into a command and comes out of it: text, bytes, JSON, notes and progress.
+"""Input and output of commands: text, bytes, JSON, notes and progress.
 
-`-` stands for stdin or stdout. Refuses, by UserError, a file that cannot be read or written, text
-that is not UTF-8, and bytes for a terminal. Colour and progress appear on a terminal only.
+`-` stands for stdin or stdout. All functions raise UserError for a file that cannot be read or
+written. Colour and progress appear on a terminal only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -20,13 +20,13 @@ from refcomp.foundation.errors import UserError
 STANDARD = "-"
 
 
-def is_terminal(stream: IO[Any]) -> bool:
-    """Whether somebody looks at `stream`."""
+def is_terminal(stream: IO[str]) -> bool:
+    """Return True if a person reads `stream`, not a file or a pipe."""
     return stream.isatty()
 
 
 def read_bytes(path: str) -> bytes:
-    """All of a file, or of stdin."""
+    """Return all bytes of a file, or of stdin."""
     if path == STANDARD:
         if is_terminal(sys.stdin):
             note("reading from the terminal; end with Ctrl-D")
@@ -38,12 +38,12 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """All of a file, or of stdin, as text."""
+    """Return all text of a file, or of stdin. Raise UserError if it is not UTF-8."""
     return bytes_to_text(read_bytes(path), path)
 
 
 def bytes_to_text(data: bytes, path: str) -> str:
-    """UTF-8 as text; `path` is for the message."""
+    """Decode UTF-8. Raise UserError, which names `path`, if `data` is not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -55,21 +55,22 @@ def bytes_to_text(data: bytes, path: str) -> str:
 
 
 def name_of(path: str) -> str:
-    """How messages call the input at `path`."""
+    """Return the name of the input `path` in messages."""
     return "<stdin>" if path == STANDARD else path
 
 
 def write_text(text: str, path: str = STANDARD, language: str = "") -> None:
-    """`text` to a file, or to stdout: there highlighted as `language` when it is a terminal."""
+    """Write `text` to a file or to stdout. A terminal shows it highlighted as `language`.
+
+    `language` is a name that pygments knows; with '', the text is not highlighted.
+    """
     if path != STANDARD:
+        # Names from programs may hold lone surrogates, which UTF-8 does not have.
         _write_file(path, text.encode("utf-8", "backslashreplace"))
-    elif language and is_terminal(sys.stdout):
-        _write_highlighted(text, language)
-    else:
+        return
+    if not language or not is_terminal(sys.stdout):
         sys.stdout.write(text)
-
-
-def _write_highlighted(text: str, language: str) -> None:
+        return
     from rich.console import Console  # noqa: PLC0415  (40 ms that a pipe does not pay)
     from rich.syntax import Syntax  # noqa: PLC0415
 
@@ -79,7 +80,7 @@ def _write_highlighted(text: str, language: str) -> None:
 
 
 def refuse_terminal(path: str, remedy: str) -> None:
-    """UserError, with `remedy`, when what goes to `path` would go to a terminal."""
+    """Raise UserError, with `remedy`, if `path` is stdout and stdout is a terminal."""
     if path == STANDARD and is_terminal(sys.stdout):
         raise UserError(
             "stdout is a terminal, and machine code would disturb it", remedy=remedy
@@ -87,22 +88,22 @@ def refuse_terminal(path: str, remedy: str) -> None:
 
 
 def write_bytes(data: bytes, path: str) -> None:
-    """`data` to a file or stdout."""
+    """Write `data` to a file or to stdout."""
     if path != STANDARD:
         _write_file(path, data)
         return
-    sys.stdout.flush()
+    sys.stdout.flush()  # text and bytes have different buffers
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
-def write_json(value: Any, path: str = STANDARD) -> None:
-    """One JSON value to a file or stdout."""
+def write_json(value: object, path: str = STANDARD) -> None:
+    """Write one JSON value to a file or to stdout. Raise ValueError for NaN and infinities."""
     write_text(json.dumps(value, indent=1, allow_nan=False) + "\n", path)
 
 
 def note(text: str) -> None:
-    """A line for people, on stderr."""
+    """Print a line for people, on stderr."""
     click.echo(text, err=True)
 
 
@@ -115,7 +116,10 @@ def _write_file(path: str, data: bytes) -> None:
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[str], None]]:
-    """Says on stderr, when it is a terminal, what is being done; the function changes the text."""
+    """Show on stderr, if it is a terminal, what is being done.
+
+    Yields a function that replaces the text.
+    """
     if not is_terminal(sys.stderr):
         yield lambda _: None
         return

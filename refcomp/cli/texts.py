@@ -1,4 +1,4 @@
-"""Loop-IR text as functions; a text without any is refused."""
+"""Reads loop-IR text. A text without a function is refused."""
 
 from __future__ import annotations
 
@@ -11,22 +11,29 @@ from refcomp.lowering.entry_conditions import with_entry_conditions
 
 
 def read_funcs(path: str) -> list[PrimFunc]:
-    """The functions of a loop-IR text; UserError when there is none."""
+    """Return the functions of the loop-IR text in the file `path`.
+
+    Raise UserError if it cannot be read or parsed, or has no function.
+    """
     return text_to_funcs(read_text(path), path)
 
 
 def text_to_checked_funcs(text: str, path: str) -> list[PrimFunc]:
-    """The functions of `text`, each with what it requires; UserError for what is out of range."""
-    funcs, lines = _parsed(text, path)
+    """Return the functions of `text`, each with its entry conditions.
+
+    Raise UserError as `read_funcs` does, and for accesses that are certainly out of range.
+    """
+    funcs, lines = _parse(text, path)
     return [with_entry_conditions(func, lines) for func in funcs]
 
 
 def text_to_funcs(text: str, path: str) -> list[PrimFunc]:
-    """The functions of `text`, which was read from `path`."""
-    return _parsed(text, path)[0]
+    """Return the functions of `text`, which was read from `path`. Raise as `read_funcs` does."""
+    return _parse(text, path)[0]
 
 
-def _parsed(text: str, path: str) -> tuple[list[PrimFunc], dict[Stmt, str]]:
+def _parse(text: str, path: str) -> tuple[list[PrimFunc], dict[Stmt, str]]:
+    """Return the functions, and for each statement its place in `text`."""
     funcs, lines = parse_funcs_with_lines(text, name_of(path))
     if not funcs:
         raise UserError(

@@ -1,19 +1,59 @@
-"""The report of `refcomp judge` for a reader: a table with a row for each array.
+"""The report of `refcomp judge`, and its table for a reader.
 
-On a terminal the table has lines and is as wide as that; elsewhere it is plain text in columns.
+A terminal shows a grid, as wide as the terminal. Otherwise the table is plain text in columns.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import click
 
-from refcomp.cli.digest import number_to_text
+from refcomp.cli.digest import JsonNumber, number_to_text
 from refcomp.cli.outcomes import printable
 from refcomp.cli.streams import is_terminal
+
+
+class ElementReport(TypedDict):
+    """One element of a judged array."""
+
+    index: list[int]
+    verdict: str
+    found: JsonNumber
+    expected: JsonNumber
+    bound: JsonNumber  # greatest absolute error that is allowed
+    error_over_bound: JsonNumber
+    condition: (
+        JsonNumber  # how much the computation amplifies relative errors of its inputs
+    )
+
+
+class ArrayReport(TypedDict):
+    """One judged array."""
+
+    name: str
+    verdict: str  # the worst one of its elements
+    elements: int  # how many elements there are, and how many have each verdict
+    exact: int
+    within_bound: int
+    undecidable: int
+    wrong: int
+    worst: ElementReport | None  # None if all elements are exact
+    first_wrong: ElementReport | None  # in row-major order
+    why: str  # why elements are undecidable or wrong; may be empty
+    summary: str
+
+
+class JudgeReport(TypedDict):
+    """The report of `refcomp judge`, as JSON."""
+
+    verdict: str  # the worst one of all arrays
+    sizes: dict[str, int]  # symbol -> its size
+    results: list[ArrayReport]
+    suspects: list[str]  # operations one of which is wrong
+
 
 COLUMNS = (
     "array",
@@ -28,8 +68,8 @@ COLUMNS = (
 )
 
 
-def write_report(report: Mapping[str, Any]) -> None:
-    """Write the report that `refcomp.cli.judge.judge` returns to stdout."""
+def write_report(report: JudgeReport) -> None:
+    """Write the report to stdout."""
     rows = [row_of(result) for result in report["results"]]
     click.echo(f"verdict: {report['verdict']}")
     if is_terminal(sys.stdout):
@@ -40,13 +80,18 @@ def write_report(report: Mapping[str, Any]) -> None:
         click.echo(line)
 
 
-def row_of(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of one array; `-` where there is nothing to say."""
-    worst, wrong = result["worst"], result["first_wrong"]
+def row_of(result: ArrayReport) -> tuple[str, ...]:
+    """Return the cells of one array; `-` for a cell that does not apply."""
+    worst = result["worst"]
+    wrong = result["first_wrong"]
     element: tuple[str, ...] = ("-",) * 4
     if wrong is not None:
-        values = _told_apart(wrong["found"], wrong["expected"])
-        element = (str(wrong["index"]), *values, _short(wrong["bound"]))
+        found = number_to_text(wrong["found"])
+        expected = number_to_text(wrong["expected"])
+        if found == expected:  # six digits do not show the difference
+            found = str(wrong["found"])
+            expected = str(wrong["expected"])
+        element = (str(wrong["index"]), found, expected, _short(wrong["bound"]))
     return (
         printable(result["name"]),
         str(result["elements"]),
@@ -57,7 +102,7 @@ def row_of(result: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def remarks(report: Mapping[str, Any]) -> list[str]:
+def remarks(report: JudgeReport) -> list[str]:
     """Return the lines below the table: sizes, why elements are undecidable, and the suspects."""
     lines = []
     if report["sizes"]:
@@ -72,25 +117,18 @@ def remarks(report: Mapping[str, Any]) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _told_apart(found: Any, expected: Any) -> tuple[str, str]:
-    """Two numbers that differ, with all digits if a few do not show it."""
-    few = number_to_text(found), number_to_text(expected)
-    return few if few[0] != few[1] else (str(found), str(expected))
-
-
-def _short(number: Any) -> str:
-    return f"{number:.3g}" if isinstance(number, int | float) else str(number)
+def _short(number: JsonNumber) -> str:
+    return f"{number:.3g}" if isinstance(number, int | float) else number
 
 
 def columns_to_text(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as lines of columns: the first one to the left, the others to the right."""
+    """Return rows as aligned columns: the first one to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:
         cells = [first.ljust(widths[0])]
-        cells += [
-            cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)
-        ]
+        for cell, width in zip(others, widths[1:], strict=True):
+            cells.append(cell.rjust(width))
         lines.append("  ".join(cells))
     return "\n".join(lines)
 
@@ -106,5 +144,7 @@ def _write_grid(rows: Sequence[Sequence[str]]) -> None:
         grid.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         style = "bold red" if row[COLUMNS.index("wrong")] != "0" else ""
-        grid.add_row(*map(Text, row), style=style)
+        grid.add_row(
+            *map(Text, row), style=style
+        )  # as Text: names are not rich's markup
     Console().print(grid)

@@ -175,7 +175,10 @@ def test_empty_dimensions_are_fine() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"D": np.zeros(3)}, r"no input 'D'\n.*inputs: A: f32\[n, 4\], B: i32\[n, \(m \+ 1\)\]"),
+        (
+            {"D": np.zeros(3)},
+            r"unknown input 'D'\n.*inputs: A: f32\[n, 4\], B: i32\[n, \(m \+ 1\)\]",
+        ),
         ({"A": np.zeros((2, 4))}, r"A has dtype float64, expected float32(?s:.*)astype\('float32'"),
         ({"A": np.zeros((2, 5), "f")}, r"A has shape \(2, 5\), expected \(n, 4\) = \(2, 4\)"),
         (
@@ -201,7 +204,7 @@ def test_an_option_that_contradicts_an_array_is_refused() -> None:
 
 
 def test_symbols_that_are_not_there_or_negative_are_refused() -> None:
-    with pytest.raises(UserError, match=r"no symbolic dimension 'k'\n.*symbols: m, n"):
+    with pytest.raises(UserError, match=r"unknown symbolic dimension 'k'\n.*symbols: m, n"):
         complete([A, B], {}, filling(k=3))
     with pytest.raises(UserError, match="dimension n cannot be -1"):
         complete([A, B], {}, filling(n=-1))
@@ -243,7 +246,7 @@ def test_a_size_that_nothing_determines_is_asked_for() -> None:
         "the size of n is not known\n"
         "  where: (n // 2) is 3 in E\n"
         "  why: no array that is given has one extent that determines it\n"
-        "  what to do: say it: --symbol n=10"
+        "  what to do: give it: --symbol n=10"
     )
     assert complete([E], {"E": np.zeros(3, "f")}, filling(n=7))[1] == {"n": 7}
 

@@ -74,7 +74,7 @@ def test_text_that_llvm_refuses_is_a_toolchain_error(cli: Cli, printed: str) -> 
 def test_text_without_a_header_is_refused(cli: Cli) -> None:
     result = cli("assemble", input="define i32 @f(i32 %n) {\n  ret i32 0\n}\n")
     assert result.exit_code == 4
-    assert "<stdin> says of no function how it is called" in result.stderr
+    assert "<stdin> does not say how its functions are called" in result.stderr
 
 
 def test_json_and_the_result_cannot_share_stdout(cli: Cli) -> None:

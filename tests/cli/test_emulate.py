@@ -135,15 +135,15 @@ def test_wrong_requests_are_refused(cli, files):
     np.save(files / "c.npy", np.zeros(4))
     twice = ["--arg", f"out:{files / 'c.npy'}"] * 2
     cases = [
-        ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is no number of that type"),
+        ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is not a number of that type"),
         ((kernel, *_SHAPE, "--arg", "n:int=1"), 4, "unknown dtype 'int'"),
-        ((kernel, *_SHAPE, "--arg", "n:i32x4=1"), 4, "is no number of that type"),
+        ((kernel, *_SHAPE, "--arg", "n:i32x4=1"), 4, "is not a number of that type"),
         ((kernel, *_SHAPE, "--arg", "n=100"), 4, "a number NAME:DTYPE=VALUE, such as n:i32=1000"),
         ((kernel, *_SHAPE, "--arg", "local:0"), 4, "--arg local:0 is not local memory"),
         ((kernel, *_SHAPE, "--arg", "local:x"), 4, "its size is a number of bytes, at least 1"),
         ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),
         ((kernel, *_SHAPE, "--arg", files), 4, "cannot be read"),
-        ((kernel, *_SHAPE, "--arg", kernel), 4, "is no .npy file"),
+        ((kernel, *_SHAPE, "--arg", kernel), 4, "is not an .npy file"),
         ((kernel, *_SHAPE, "--arg", files / "x.npy"), 4, "damaged, of another kind, or holds"),
         ((kernel, *_SHAPE, *twice), 4, "c.npy is given for several arguments"),
         ((kernel, *_SHAPE, "--arg", files / "several.npz"), 4, "holds several arrays"),

@@ -263,7 +263,9 @@ def test_an_array_is_a_scalar_when_it_is_one_number(dtype: str, value: Any, foun
 def test_a_number_is_no_tensor(cli: Cli, add_text: str) -> None:
     result = cli("execute", "--scalar", "A=3", input=add_text)
     assert result.exit_code == 4
-    assert result.stderr.startswith("error: A is no scalar\n  where: A: f32[n]\n  what to do: give")
+    assert result.stderr.startswith(
+        "error: A is not a scalar\n  where: A: f32[n]\n  what to do: give"
+    )
 
 
 def test_large_integers_are_exact(cli: Cli) -> None:

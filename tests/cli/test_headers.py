@@ -57,7 +57,9 @@ def test_loop_ir_text_has_the_same_lines_behind_its_own_mark() -> None:
 
 
 def test_text_without_signatures_is_refused() -> None:
-    with pytest.raises(UserError, match=r"x\.ll says of no function how it is called(?s:.*)print"):
+    with pytest.raises(
+        UserError, match=r"x\.ll does not say how its functions are called(?s:.*)print"
+    ):
         check_header(read_header(TEXT, "x.ll"), TEXT, "x.ll")
 
 

@@ -90,9 +90,9 @@ def test_what_cannot_be_judged(cli: Cli, script: Path, tmp_path: Path) -> None:
         assert result.exit_code == 4
         assert "from --results or from a command, one of both" in result.stderr
     other = _saved(tmp_path / "other.npz", D=np.float32([1]))
-    assert "there is no result 'C'" in cli("judge", "--json", script, "-r", other).stderr
+    assert "the result 'C' is missing" in cli("judge", "--json", script, "-r", other).stderr
     absent = cli("judge", "--json", script, "--", "no-such-tool-here")
-    assert "there is no command 'no-such-tool-here'" in absent.stderr
+    assert "command 'no-such-tool-here' is not found" in absent.stderr
     short = _saved(tmp_path / "short.npz", C=np.float32([1]))
     result = cli("judge", "--json", script, "-i", given, "-r", short)
     assert "array C has shape (1,), expected (n,) = (3,)" in result.stderr
@@ -108,7 +108,7 @@ def test_a_command_that_fails_is_told(cli: Cli, script: Path) -> None:
 def test_a_command_that_writes_nothing_is_told(cli: Cli, script: Path) -> None:
     untold = cli("judge", "--json", script, "--", sys.executable, "-c", "pass")
     assert untold.exit_code == 4
-    assert "is not told where to write its results" in untold.stderr
+    assert "gets no path for its results" in untold.stderr
     idle = cli("judge", "--json", script, "--", sys.executable, "-c", "pass", "{results}")
     assert idle.exit_code == 4
     assert "ended well, but wrote no results" in idle.stderr
@@ -169,7 +169,7 @@ def test_missing_and_extra_results_are_refused(cli: Cli, script: Path, tmp_path:
     missing = cli("judge", script, "-i", given, "-r", results)
     assert (missing.exit_code, missing.stderr) == (
         4,
-        f"error: there is no result 'C'\n  where: {results} has D\n  what to do: give C\n",
+        f"error: the result 'C' is missing\n  where: {results} has D\n  what to do: give C\n",
     )
     _saved(results)
     assert f"where: {results} has no arrays" in cli("judge", script, "-r", results).stderr

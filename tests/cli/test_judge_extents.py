@@ -124,7 +124,7 @@ def test_a_size_that_only_an_option_gives(cli: Cli, compound: Path, tmp_path: Pa
             "error: the size of n is not known\n"
             "  where: (n // 2) is 10 in A\n"
             "  why: no array that is given has one extent that determines it\n"
-            "  what to do: say it: --symbol n=10\n",
+            "  what to do: give it: --symbol n=10\n",
         )
         call = ("judge", "--json", reference, "-i", given, "-r", results)
         assert json.loads(cli(*call, "--symbol", "n=21").stdout)["verdict"] == "exact"
@@ -157,7 +157,7 @@ def test_what_a_command_writes_determines_the_sizes_of_results(
     assert f"in what {sys.executable} wrote\n" in wrong.stderr
     assert "why: n is 4 by --symbol; n_2 is 5 by --symbol" in wrong.stderr
     unknown = cli("judge", f"{compound}:twins", "--symbol", "k=4", *call)
-    assert "there is no symbolic dimension 'k'\n  what to do: symbols: n, n_2" in unknown.stderr
+    assert "unknown symbolic dimension 'k'\n  what to do: symbols: n, n_2" in unknown.stderr
 
 
 def test_the_result_of_a_scan_is_judged(cli: Cli, compound: Path, tmp_path: Path) -> None:

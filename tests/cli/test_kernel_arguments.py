@@ -27,7 +27,7 @@ def test_only_what_is_written_may_be_written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n:i8=300", "--arg n:i8=300 is no number of that type"),
+        ("n:i8=300", "--arg n:i8=300 is not a number of that type"),
         ("local:-1", "--arg local:-1 is not local memory"),
         ("a.npy", "a.npy cannot be read"),
     ],

@@ -90,7 +90,7 @@ def test_an_unknown_pass_is_refused_with_those_there_are(cli: Cli, add_text: str
 def test_names_and_all_exclude_each_other(cli: Cli, arguments: list[str]) -> None:
     result = cli("pass", *arguments, input="")
     assert result.exit_code == 2
-    assert "give either names of passes or --all; --list tells the names" in result.stderr
+    assert "give either names of passes or --all; --list prints the names" in result.stderr
 
 
 def test_illegal_text_is_refused_before_a_pass_meets_it(cli: Cli) -> None:

@@ -155,7 +155,7 @@ def test_times_are_printed(cli: Cli, model: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"z": np.zeros((1, 4), "f")}, "there is no input 'z'"),
+        ({"z": np.zeros((1, 4), "f")}, "unknown input 'z'"),
         ({"x": np.zeros((1, 5), "f")}, "array x has shape (1, 5), expected (N, 4)"),
         ({"x": np.zeros((1, 4))}, "array x has dtype float64, expected float32"),
     ],
