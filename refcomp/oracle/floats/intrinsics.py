@@ -18,6 +18,7 @@ import numpy as np
 
 from refcomp.foundation.dtype import DType
 from refcomp.ir.intrinsics import INTRINSICS
+from refcomp.oracle.floats.arithmetic import not_zero, product_of, sum_of
 from refcomp.oracle.floats.legal_values import (
     NAN,
     Approx,
@@ -26,7 +27,7 @@ from refcomp.oracle.floats.legal_values import (
     unknown,
     where_bit,
 )
-from refcomp.oracle.floats.operations import not_zero, product_of, rounded, sum_of
+from refcomp.oracle.floats.rounded_results import rounded
 from refcomp.oracle.floats.rounding import (
     INFINITY,
     REFERENCE_UNIT,

@@ -107,7 +107,7 @@ class AccessHistory:
         self, size: int, numbering: WaveNumbering, *, is_shared: bool = False
     ) -> None:
         self._numbering = numbering
-        self._is_shared = is_shared
+        self.is_shared = is_shared
         self._words = -(-(size + _BYTES_BEHIND) // _WORD)
         self.cell_bytes = _WORD
         # int64 [cells] by type: the latest record, and a second one of another wave.
@@ -195,7 +195,7 @@ class AccessHistory:
             second[cells[::-1]] = records[::-1]
             first = second[cells]
             chosen = np.where(self._numbering.waves_of(first) != waves, first, chosen)
-        if not self._is_shared:
+        if not self.is_shared:
             groups = self._numbering.groups_of(after)
             is_far = (old != 0) & (self._numbering.groups_of(old) != groups)
             is_near = self._numbering.groups_of(chosen) == groups

@@ -62,8 +62,9 @@ from refcomp.emulator.observers.hazards.access_types import (
     AccessType,
 )
 from refcomp.emulator.observers.hazards.launch_clocks import LaunchClocks
+from refcomp.emulator.observers.hazards.open_accesses import OpenAccess, OpenAccesses
 from refcomp.emulator.observers.hazards.vector_clocks import GroupClocks
-from refcomp.emulator.observers.hazards.waits import Flight, Waits
+from refcomp.emulator.observers.hazards.waits import Waits
 from refcomp.foundation.errors import Unsupported
 
 _UPDATES = (AccessType.UPDATE, AccessType.COMPARE_SWAP)
@@ -74,33 +75,6 @@ _MAY_SYNCHRONISE = {
     AccessType.WRITE: AccessType.ATOMIC_READ,
     AccessType.ATOMIC_READ: AccessType.WRITE,
 }
-# Open accesses are searched for completed ones after so many were added.
-_OPEN_ACCESSES_STEP = 32
-# Kinds of flights that stay in order in the cache that the waves of a group may share.
-_ORDERED_KINDS = ("load", "store", "flat load", "flat store")
-
-
-@dataclass(slots=True)
-class _OpenAccess:
-    """An access that may still be in flight at the next barrier."""
-
-    flight: Flight
-    history: AccessHistory
-    access_type: AccessType
-    cells: Array  # int [n]
-    rows: Array  # int [n]: numbers of the waves in the batch
-    records: Array  # int64 [n]
-    cell_bytes: int
-
-    def split_cells(self) -> None:
-        """Follow the history, whose cells may have become bytes."""
-        count = self.cell_bytes // self.history.cell_bytes
-        if count > 1:
-            first = self.cells[:, None] * count
-            self.cells = (first + np.arange(count)).reshape(-1)
-            self.rows = np.repeat(self.rows, count)
-            self.records = np.repeat(self.records, count)
-            self.cell_bytes = self.history.cell_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +120,9 @@ class Races(Observer):
         self._valid_from = np.zeros(waves, np.int64)
         # bool [waves]: the caches around it are invalidated, but not yet that of the unit.
         self._is_half_invalidated = np.zeros(waves, np.bool_)
+        self._open = OpenAccesses(
+            self._waits, self._clock, keeps_order=self._keeps_order
+        )
         self._group_clocks = GroupClocks(self._waits, self._clock, per_group)
         self._launch_clocks = LaunchClocks(
             waits=self._waits,
@@ -170,13 +147,12 @@ class Races(Observer):
     def began(self, waves: Waves) -> None:
         size = len(waves.shared.data)
         self._shared = AccessHistory(size, self._numbering, is_shared=True)
-        self._open: list[_OpenAccess] = []
-        self._max_open = _OPEN_ACCESSES_STEP
+        self._open.begin(self._first)
         self._group_clocks.clear()
 
     def ended(self, waves: Waves) -> None:
         self._first += waves.waves
-        self._open = []
+        self._open.clear()
 
     # What orders accesses.
 
@@ -215,7 +191,7 @@ class Races(Observer):
         self._barrier_clock[groups] = clock[groups, 0]
         self._restart_full_clocks(self._barrier_clock[groups])
         self._launch_clocks.join_at_barrier(groups)
-        self._mark_late(rows, is_in_group=True)
+        self._open.mark_late(rows, is_in_group=True)
 
     def _tick(self, numbers: Array) -> None:
         """Increment the clocks of waves, after they released what they did until now."""
@@ -229,48 +205,11 @@ class Races(Observer):
         self._clock[:] = 1
         self._barrier_clock[:] = 1
         self._valid_from[:] = 0
-        self._open = []
+        self._open.clear()
         self._launch_clocks.clear()
         self._group_clocks.clear()
         self._global.clear()
         self._shared.clear()
-
-    def _mark_late(
-        self, rows: Array, *, besides: Flight | None = None, is_in_group: bool = False
-    ) -> None:
-        """Move accesses of waves `rows` that are in flight to the present clock, marked as late.
-
-        The flight `besides` is left alone. With `is_in_group`, only waves of the group see what
-        comes next. For these, accesses that stay in order in a shared cache are not late.
-        """
-        ordered_kinds = _ORDERED_KINDS if is_in_group and self._keeps_order else ()
-        still_open = []
-        for access in self._open:
-            flight = access.flight
-            if access.history is self._shared:
-                pending = flight.is_pending_in_shared(self._waits.done)
-            else:
-                pending = flight.is_pending(self._waits.done)
-            if not pending.any():
-                continue
-            still_open.append(access)
-            is_ordered = (
-                access.history is self._global and flight.effect.kind in ordered_kinds
-            )
-            if flight is besides or is_ordered:
-                continue
-            access.split_cells()
-            chosen = np.zeros_like(pending)
-            chosen[rows] = pending[rows]
-            late = chosen[access.rows]
-            if late.any():
-                old = access.records[late]
-                clocks = self._clock[self._first + access.rows[late]]
-                number = flight.instruction.number
-                new = make_records(threads_of(old), clocks, number, is_late=True)
-                access.records[late] = new
-                access.history.replace(access.access_type, access.cells[late], old, new)
-        self._open = still_open
 
     # Accesses.
 
@@ -360,7 +299,9 @@ class Races(Observer):
         if releases_to_device or releases_to_group:
             self._tick(self._first + waves)
             in_group = not releases_to_device
-            self._mark_late(waves, besides=self._waits.latest, is_in_group=in_group)
+            self._open.mark_late(
+                waves, besides=self._waits.latest, is_in_group=in_group
+            )
 
     def _record(self, checked: _CheckedAccess) -> None:
         """Add an access to the history. Report lanes that write the same cells together."""
@@ -378,11 +319,8 @@ class Races(Observer):
                 self._report(checked, found, is_far)
         flight = self._waits.latest
         assert flight is not None
-        if len(self._open) > self._max_open:
-            self._mark_late(checked.rows[:0])
-            self._max_open = len(self._open) + _OPEN_ACCESSES_STEP
-        self._open.append(
-            _OpenAccess(
+        self._open.add(
+            OpenAccess(
                 flight=flight,
                 history=history,
                 access_type=checked.access_type,
@@ -426,13 +364,8 @@ class Races(Observer):
         if checked.history is not self._shared:
             return
         waves = len(checked.waves.groups) * self._numbering.waves_per_group
-        for access in self._open:
+        for access in self._open.direct_loads():
             flight = access.flight
-            is_direct = (
-                flight.effect.kind == "direct load" and access.history is self._shared
-            )
-            if not is_direct or flight is self._waits.latest:
-                continue
             access.split_cells()
             pending = flight.is_pending(self._waits.done)[access.rows]
             # A cell and a wave as one number.
