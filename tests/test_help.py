@@ -22,15 +22,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 from check_prose import FIRST_WORDS, in_prose
 
 # Tools that examples need. All other examples run without any.
-MARKS = {"build": (pytest.mark.llvm,)}
+MARKS = {
+    "build": (pytest.mark.llvm,),
+    "load_module": (pytest.mark.llvm,),
+    "load_code_object": (pytest.mark.rocm,),
+    "rocm_emulator": (pytest.mark.rocm,),
+    "Profile": (pytest.mark.rocm,),
+}
 # Pages still to be written.
 UNWRITTEN = frozenset(
     re.findall(
         r"\w+",
         """
-    nd ir_builder hybrid Certificate certify load_code_object cpu device context opencl rocm
-    rocm_emulator Profile NDArray array empty from_dlpack from_numpy load_module from_onnx
-    compile_graph GraphExecutor topi te schedule ir graph frontend runtime oracle profile testing
+    nd ir_builder hybrid topi te schedule ir graph frontend runtime oracle profile testing
 """,
     )
 )

@@ -43,7 +43,40 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The outcome of certifying one schedule or function."""
+    """The outcome of certifying one schedule or function; `certify` returns it.
+
+    `print(certificate)` gives the verdict in one line.
+
+    Args:
+        name: the name of the function.
+        compared: the programs that were compared, once for each trial.
+        guilty: the first step that changed the result; '' if none did.
+        difference: how the guilty step changed the result; None if none did.
+        sizes: the values of the symbols in the failed trial, and the extents of a stand-in.
+        trials: the inputs that the programs ran on.
+        steps: the number of recorded primitives of the schedule.
+        passes: the passes that changed the program, in order.
+        bounds: why each access stays within its buffer; None if a step is guilty.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), "int32", name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+        >>> certificate = rc.certify(s, [A, B], name="increment")
+        >>> certificate.holds
+        True
+        >>> certificate.require()
+        >>> print(certificate.brief())
+        increment: certified, 2 programs agree (1 step, 2 passes; constant sizes; exactly ...)
+        >>> print(certificate.report())
+        increment: certified, 2 programs agree
+          programs: 2 compared, made by 1 schedule step and 2 passes
+          trial: constant sizes; random arrays of seed 0 (normal floats, integers of any value)
+          compared: exactly (field of 2147483647 elements, integers modulo 2^w)
+          bounds: 2 accesses: 2 proved
+    """
 
     name: str
     compared: tuple[str, ...]  # the programs that were compared, once for each trial

@@ -41,6 +41,7 @@ _MAX_POINTS = 200_000  # some seconds of interpreting
 _MAX_BUILD_POINTS = 20_000  # some tenths of a second
 
 
+# house: allow-long (a manual page)
 def certify(
     schedule: Schedule,
     args: Sequence[Tensor | Var] | None = None,
@@ -53,18 +54,36 @@ def certify(
 ) -> Certificate:
     """Return the Certificate of `schedule` and of the passes behind it.
 
+    The schedule's steps and the passes are applied one after the other. Each program runs on random
+    inputs and must give the result of the tensor expressions. It is computed in exact arithmetic
+    where the operations allow this, else within proved error bounds.
+
     Args:
-        schedule: of tensors with any extents.
+        schedule: the schedule; its tensors have any extents.
         args: the arguments, as for `build`.
-        name: of the function.
-        every_step: compare after each primitive and each pass.
-        seed: of the random inputs.
-        kind: of the targets whose passes run; by default `opencl` where loops are bound to threads,
-            else `llvm`.
+        name: the name of the function.
+        every_step: True to compare after each primitive and each pass. By default this happens only
+            if the last program is wrong.
+        seed: the seed of the random inputs, an int.
+        kind: the kind of targets whose passes run; by default `opencl` where loops are bound to
+            threads, else `llvm`.
         max_points: a computation that combines more values is replaced by a smaller one, a stand-in
             whose extents the certificate lists.
 
-    Raises UserError for wrong arguments, and Unsupported for what cannot be certified.
+    Raises:
+        UserError: the arguments are wrong.
+        Unsupported: the schedule cannot be certified, for example because it is too large.
+
+    Example::
+
+        >>> n = rc.var("n")
+        >>> A = rc.placeholder((n,), name="A")
+        >>> k = rc.reduce_axis((0, n), name="k")
+        >>> B = rc.compute((1,), lambda i: rc.sum(A[k], axis=k), name="B")
+        >>> s = rc.create_schedule(B)
+        >>> outer, inner = s[B].split(k, factor=4)
+        >>> print(rc.certify(s, [A, B], name="total"))
+        total: certified, 4 programs agree
     """
     args = _checked(schedule, args)
     lowered = lower(schedule, args, name)

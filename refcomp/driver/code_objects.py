@@ -21,13 +21,43 @@ from refcomp.runtime.programs.program import DeviceCode
 _ELF = b"\x7fELF"
 
 
+# house: allow-long (a manual page)
 def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
     """Load a bare code object, which `Module.save("x.hsaco")` and other compilers write.
 
-    `module["kernel"](*args, grid=, block=)` launches a kernel of the result
-    (`refcomp.runtime.programs.bare_kernel`). Its sources are the metadata and the assembly.
+    `module["kernel"](*args, grid=, block=)` launches a kernel of the result: arrays, numbers with
+    numpy dtypes and `LocalMemory`, in the kernel's own order. The grid is counted in groups, and
+    the block in threads. The source `get_source("metadata")` lists the kernels with their
+    arguments, and `"asm"` is the assembly.
 
-    Raises UserError if the file cannot be read, and ToolchainError if it is damaged.
+    Args:
+        path: the file, an ELF file of a linked code object.
+
+    Raises:
+        UserError: the file cannot be read, or is not a code object.
+        ToolchainError: the code object is damaged.
+
+    Example::
+
+        >>> import pathlib, tempfile
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "increment.hsaco"
+        >>> module.save(path)
+        >>> kernels = rc.load_code_object(path)
+        >>> print(module.get_source("launch"), end="")
+        func increment(A: f32[64], B: f32[64] out) {
+          launch increment_kernel0 (B, A) grid (1, 1, 1) block (64, 1, 1)
+        }
+        >>> gpu = rc.rocm_emulator("gfx942")
+        >>> a, b = rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu)
+        >>> kernels["increment_kernel0"](b, a, grid=1, block=64)
+        >>> print(b.asnumpy()[:4])
+        [2. 2. 2. 2.]
     """
     name = checked_path(path, "a code object")
     try:

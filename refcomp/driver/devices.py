@@ -40,12 +40,27 @@ __all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emu
 
 
 def context(name: str | Target, index: int = 0) -> Device:
-    """Return device number `index` of the kind that `name` means: a target, or a kind of device.
+    """Return a device by the name of a target or of a kind of device.
 
-    A target may have options: `context("llvm -mcpu=znver4")`.
+    The device need not exist on this machine: `device.exist` is True if it does.
+
+    Args:
+        name: a target, which may have options, or a kind of device.
+        index: the number of the device among those of its kind, an int of at least 0.
 
     Raises:
-        UserError: the name is unknown.
+        UserError: the name is unknown, or the index is not such an int.
+
+    Source: TVM, tvm.context.
+
+    Example::
+
+        >>> str(rc.context("llvm -mcpu=znver4")), str(rc.context("opencl", 1))
+        ('cpu:0', 'opencl:1')
+        >>> rc.context("tpu")
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: 'tpu' means no device...
     """
     kind = name.kind if isinstance(name, Target) else _first_word(name)
     by_target = {backend.name: backend.device for backend in backends()}
@@ -71,12 +86,26 @@ def device_for(target: Target | str) -> Device:
 
 
 def opencl(index: int = 0) -> Device:
-    """Return an OpenCL device. `index` counts the devices of all platforms."""
+    """Return an OpenCL device, which need not exist on this machine.
+
+    Args:
+        index: the number of the device among those of all platforms, an int of at least 0.
+
+    Raises:
+        UserError: the index is not such an int.
+
+    Source: TVM, tvm.opencl.
+
+    Example::
+
+        >>> str(rc.opencl(1))
+        'opencl:1'
+    """
     return device("opencl", index)
 
 
 def rocm(index: int = 0) -> Device:
-    """Return an AMD GPU.
+    """Return an AMD GPU, which need not exist on this machine.
 
     It is emulated if the environment variable REFCOMP_ROCM is set, for example to
     `emulator:gfx942`, or with options:
@@ -85,10 +114,24 @@ def rocm(index: int = 0) -> Device:
     - `emulator:gfx942:waits:races`
     - `emulator:gfx942:unchecked`
     - `emulator:gfx942:max-steps=100000:max-seconds=10`
+
+    Args:
+        index: the number of the GPU, an int of at least 0.
+
+    Raises:
+        UserError: the index is not such an int.
+
+    Source: TVM, tvm.rocm.
+
+    Example::
+
+        >>> str(rc.rocm(0))
+        'rocm:0'
     """
     return device("rocm", index)
 
 
+# house: allow-long (a manual page)
 def rocm_emulator(
     arch: str = "gfx942",
     *,
@@ -100,6 +143,8 @@ def rocm_emulator(
     observers: Sequence[Observer] = (),
 ) -> Device:
     """Return an emulated AMD GPU, which is a kind of device of its own.
+
+    A launch that is stopped raises a UserError that lists where the waves are.
 
     Args:
         arch: the GPU, such as `"gfx942"`.
@@ -113,10 +158,21 @@ def rocm_emulator(
         profile: counts what runs on the device. A device with a profile is not shared.
         observers: further observers of all launches. A device with observers is not shared.
 
-    A launch that is stopped raises a UserError that lists where the waves are.
-
     Raises:
         UserError: the GPU is not emulated, or an option is wrong.
+
+    Example::
+
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> increment = rc.build(s, [A, B], target="rocm -mcpu=gfx942")
+        >>> gpu = rc.rocm_emulator("gfx942", hazards=True)
+        >>> a, b = rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu)
+        >>> increment(a, b)
+        >>> print(b.asnumpy()[:4])
+        [2. 2. 2. 2.]
     """
     if not isinstance(profile, Profile | None):
         what = f"profile={profile!r} counts nothing"

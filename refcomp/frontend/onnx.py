@@ -36,9 +36,35 @@ _Proto = Any
 def from_onnx(
     source: str | os.PathLike[str] | bytes, *, max_bytes: int = MAX_BYTES
 ) -> Graph:
-    """The graph of an ONNX file, or of its bytes. Symbolic extents keep their names.
+    """Return the graph of an ONNX model. It needs the optional package `onnx`.
 
-    `max_bytes` bounds the file's size. See the module's docstring for what is refused.
+    Symbolic extents keep their names. The operators are those of the operator sets 13 to 24.
+
+    Args:
+        source: the path of a model file, or its bytes.
+        max_bytes: the largest file that is read, in bytes. Default 1 GiB.
+
+    Raises:
+        UserError: `onnx` is not installed; or the file is missing, too large, truncated or not
+            ONNX, has data in other files, or has inconsistent shapes or dtypes.
+        Unsupported: operators or attributes that refcomp cannot run. The error counts all of them.
+
+    Source: the ONNX operator specification.
+
+    Example::
+
+        >>> from onnx import TensorProto, helper
+        >>> x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])
+        >>> y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])
+        >>> node = helper.make_node("Relu", ["x"], ["y"])
+        >>> model = helper.make_model(
+        ...     helper.make_graph([node], "net", [x], [y]),
+        ...     opset_imports=[helper.make_opsetid("", 17)],
+        ... )
+        >>> print(rc.from_onnx(model.SerializeToString()))
+        graph net(x: f32[N, 4]) -> (y) {
+          y: f32[N, 4] = relu(x)
+        }
     """
     data = _read(source, max_bytes)
     model = _parse(data)

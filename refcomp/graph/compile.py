@@ -50,7 +50,37 @@ class GraphModule:
 
 
 def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
-    """`graph` compiled for `target`; run it with `refcomp.graph.executor.GraphExecutor`."""
+    """Return the compiled graph, which a `GraphExecutor` runs. Each node becomes one function.
+
+    The graph is optimized first: operators are fused, and constants are folded.
+
+    Args:
+        graph: what `from_onnx` or a `GraphBuilder` returned.
+        target: what to compile for; see `build`.
+
+    Raises:
+        UserError: the target is unknown.
+        Unsupported: the target cannot express an operator.
+        ToolchainError: a tool is missing or fails.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> total = builder.node("add", [x, x])
+        >>> net = builder.finish([builder.node("relu", [total])])
+        >>> compiled = rc.compile_graph(net, target="interp")
+        >>> print(compiled.graph)
+        graph net(x: f32[N, 2]) -> (relu) {
+          relu: f32[N, 2] = fused(x)
+            graph add_relu(x: f32[N, 2]) -> (relu) {
+              add: f32[N, 2] = add(x, x)
+              relu: f32[N, 2] = relu(add)
+            }
+        }
+        >>> [kernel.name for kernel in compiled.kernels]
+        ['kernel0_add_relu']
+    """
     optimized = optimize(graph)
     chosen = as_target(target)
     lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]

@@ -24,12 +24,38 @@ _MAX_PLANS = 8
 
 
 class GraphExecutor:
-    """A compiled graph on a device.
+    """A runner of a compiled graph. Attribute `launches` counts the kernels that it has launched.
 
-    Attributes:
-        module: the compiled graph.
-        device: by default number 0 of the devices that the module's target runs on.
-        launches: the number of kernels that all runs launched.
+    For each set of values of the symbols it plans the memory once. Threads may share it: their runs
+    take turns.
+
+    Args:
+        module: what `compile_graph` returned.
+        device: the device; None is number 0 of the kind that the module's target means.
+
+    Raises:
+        UserError: `module` is not a compiled graph.
+
+    Source: TVM, graph_executor.GraphModule.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> net = builder.finish([builder.node("relu", [x])])
+        >>> executor = rc.GraphExecutor(rc.compile_graph(net, target="interp"))
+        >>> executor.input_names, executor.num_outputs
+        (('x',), 1)
+        >>> (y,) = executor.run(x=np.array([[-1, 2]], "float32"))
+        >>> print(y.asnumpy())
+        [[0. 2.]]
+        >>> executor.set_input("x", np.array([[3, -4], [5, -6]], "float32"))
+        >>> _ = executor.run()
+        >>> print(executor.get_output(0).asnumpy())
+        [[3. 0.]
+         [5. 0.]]
+        >>> executor.plan_for({"N": 2}).outputs[0].shape
+        (2, 2)
     """
 
     def __init__(self, module: GraphModule, device: Device | None = None) -> None:
@@ -63,13 +89,28 @@ class GraphExecutor:
         return len(self.module.graph.outputs)
 
     def set_input(self, name: str, value: Any) -> None:
-        """Keep a copy of `value` for later runs that do not provide this input."""
+        """Keep a copy of an input for later runs that do not provide it.
+
+        Args:
+            name: the name of the input.
+            value: an NDArray or a numpy array of the input's dtype and shape.
+
+        Raises:
+            UserError: the name is unknown, or the value does not fit.
+        """
         check_type(check_name(self.module.graph, name), *_form(name, value))
         with self._lock:
             self._kept[name] = array(value, self.device)
 
     def get_output(self, index: int = 0) -> NDArray:
-        """Return output number `index` of the last run, or raise UserError if there is none."""
+        """Return an output of the last run.
+
+        Args:
+            index: the number of the output, from 0.
+
+        Raises:
+            UserError: no such output exists, or the graph has not been run.
+        """
         results = self._results
         if not 0 <= index < len(results):
             remedy = (
@@ -105,9 +146,10 @@ class GraphExecutor:
         return [result.copyto(self.device) for result in plan.outputs]
 
     def plan_for(self, symbols: Mapping[str, int]) -> Plan:
-        """Return the plan for these values of the symbols.
+        """Return the plan of a run: its memory and its launches. The last 8 plans are kept.
 
-        It is made when it is first needed, and kept while it is among the `_MAX_PLANS` latest ones.
+        Args:
+            symbols: the value of each symbol of the graph, by name.
         """
         key = tuple(symbols.values())
         # Taken out and put back at the end, so that the least recently used plan comes first.

@@ -188,9 +188,21 @@ def device_kinds() -> tuple[str, ...]:
 
 
 def device(kind: str, index: int = 0) -> Device:
-    """Return the device number `index` of `kind`, which need not exist (see `.exist`).
+    """Return a device, which need not exist on this machine: `device.exist` is True if it does.
 
-    Raises UserError for an unknown kind or an index that is not an integer >= 0.
+    Args:
+        kind: `"cpu"`, `"opencl"`, `"rocm"` or a registered kind.
+        index: the number of the device among those of its kind, an int of at least 0.
+
+    Raises:
+        UserError: the kind is unknown, or the index is not such an int.
+
+    Source: TVM, tvm.device.
+
+    Example::
+
+        >>> str(rc.device("opencl", 1)), rc.device("cpu") == rc.cpu()
+        ('opencl:1', True)
     """
     driver = _DRIVERS.get(kind) if isinstance(kind, str) else None
     if driver is None:
@@ -218,5 +230,16 @@ def checked_device(value: object) -> Device:
 
 
 def cpu(index: int = 0) -> Device:
-    """Return the host. Only index 0 exists."""
+    """Return the host as a device.
+
+    Args:
+        index: 0, since the host is one device.
+
+    Source: TVM, tvm.cpu.
+
+    Example::
+
+        >>> str(rc.cpu()), rc.cpu().exist, rc.cpu(1).exist
+        ('cpu:0', True, False)
+    """
     return device("cpu", index)

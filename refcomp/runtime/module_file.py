@@ -27,9 +27,35 @@ from refcomp.runtime.module import Module
 def load_module(
     path: str | os.PathLike[str], *, disassemble: Callable[[Binary], str] | None = None
 ) -> Module:
-    """Load the module file at `path`. `disassemble` makes its source `asm` on request.
+    """Load a module file, which `Module.save` wrote.
 
-    The file contains machine code, so load only files that you trust.
+    The file contains machine code, so load only files that you trust. The machine code runs only in
+    calls. A file for a device that this machine does not have can be loaded and read.
+
+    Args:
+        path: the file.
+        disassemble: makes the module's source `asm` when it is requested; None for no such source.
+
+    Raises:
+        UserError: the file is missing, foreign, truncated, changed or too large; or it is for
+            another version of refcomp, another machine or a processor with more instruction sets.
+        ToolchainError: a library that the code needs is missing, or the device refuses the kernels.
+
+    Source: TVM, tvm.runtime.load_module.
+
+    Example::
+
+        >>> import pathlib, tempfile
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "increment.module"
+        >>> rc.build(rc.create_schedule(B), [A, B], name="increment").save(path)
+        >>> increment = rc.load_module(path)
+        >>> b = np.empty(4, "float32")
+        >>> increment(np.arange(4, dtype="float32"), b)
+        >>> print(b)
+        [1. 2. 3. 4.]
     """
     name = checked_path(path, "a module file")
     members = read_archive(name)

@@ -50,7 +50,29 @@ _WHOLE = (slice(None), Ellipsis, ())
 class NDArray:
     """An array on a device. Use `array`, `empty`, `from_numpy` or `from_dlpack` to make one.
 
-    A call checks its `form`, and passes its `address` on.
+    The memory is row-major without gaps. `a[index]` is a copy as numpy values, and `a[:] = value`
+    sets all elements. A call of a compiled function checks `form`, and passes `address` on.
+
+    Args:
+        memory: memory of the device, of at least the array's size.
+        shape: the extents, ints of at least 0.
+        dtype: the numpy dtype of the elements.
+        device: the device that has the memory.
+
+    Source: TVM, tvm.nd.NDArray.
+
+    Example::
+
+        >>> a = rc.array([[1, 2, 3], [4, 5, 6]], dtype="float32")
+        >>> a.shape, a.ndim, a.dtype, str(a.type), str(a.device), a.ctx == a.device
+        ((2, 3), 2, 'float32', 'f32', 'cpu:0', True)
+        >>> a.numpy()[0, 0] = 9  # shares memory
+        >>> b = a.copyto(rc.cpu())
+        >>> b[:] = 0
+        >>> a.asnumpy().tolist(), b[0].tolist()
+        ([[9.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [0.0, 0.0, 0.0])
+        >>> b.copyfrom(a)[1].tolist()
+        [4.0, 5.0, 6.0]
     """
 
     __slots__ = (
@@ -131,9 +153,13 @@ class NDArray:
         return result
 
     def copyto(self, target: "NDArray | Device") -> "NDArray":
-        """Copy the elements to an array of the same shape and dtype, or to a new one on a device.
+        """Copy the elements to another array, or to a new one on a device, and return that array.
 
-        Returns the target array.
+        Args:
+            target: an NDArray of the same shape and dtype, or a Device.
+
+        Raises:
+            UserError: the target is of another type, shape or dtype, or is read-only.
         """
         if isinstance(target, Device):
             target = _allocate(self.shape, self._dtype, target)
@@ -150,10 +176,14 @@ class NDArray:
         return target.copyfrom(self)
 
     def copyfrom(self, source: object) -> "NDArray":
-        """Copy `source` (an NDArray, or a value that numpy reads) to this array, and return it.
+        """Copy the elements of another array to this one, and return this array.
 
-        Elements are converted to this array's dtype. Raises UserError if the shapes differ or this
-        array is read-only.
+        Args:
+            source: an NDArray, or a value that numpy reads, of the same shape. Elements are
+                converted to this array's dtype.
+
+        Raises:
+            UserError: the shapes differ, this array is read-only, or numpy cannot read the source.
         """
         if not self.form[3] & WRITABLE:
             raise UserError(
@@ -328,9 +358,24 @@ def empty(
     dtype: object = "float32",
     device: Device | None = None,
 ) -> NDArray:
-    """Return a writable array on `device` (default: the host) with undefined elements.
+    """Return a writable array with undefined elements. On the host, it is aligned to 64 bytes.
 
-    On the host, its memory starts at a multiple of 64 bytes.
+    Args:
+        shape: the extents, an int or several of at least 0; () is one element.
+        dtype: a scalar dtype.
+        device: the device; None is the host.
+
+    Raises:
+        UserError: an extent is not such an int, the dtype is unknown or a vector, or the device
+            does not exist.
+
+    Source: TVM, tvm.nd.empty.
+
+    Example::
+
+        >>> a = rc.empty((2, 3), "int8")
+        >>> a, a.address % 64
+        (NDArray(shape=(2, 3), dtype=int8, device=cpu:0), 0)
     """
     extents = _checked_shape(shape)
     element = to_numpy(_scalar_dtype(dtype))
@@ -355,9 +400,23 @@ def _allocate(
 def array(
     source: object, device: Device | None = None, dtype: object = None
 ) -> NDArray:
-    """Return a copy of `source` (numbers, lists, numpy, NDArray) on `device` (default: the host).
+    """Return a copy of `source` on a device.
 
-    The dtype is `dtype`, or that of the source in native byte order.
+    Args:
+        source: numbers, nested lists, a numpy array or an NDArray.
+        device: the device; None is the host.
+        dtype: the dtype of the elements; None is that of the source, in native byte order.
+
+    Raises:
+        UserError: numpy cannot read the source, refcomp does not have its dtype, or the device does
+            not exist.
+
+    Source: TVM, tvm.nd.array.
+
+    Example::
+
+        >>> rc.array(np.ones((2, 3)), dtype="float16")
+        NDArray(shape=(2, 3), dtype=float16, device=cpu:0)
     """
     element = None if dtype is None else to_numpy(_scalar_dtype(dtype))
     elements = _as_host_array(source, element)
@@ -366,10 +425,28 @@ def array(
 
 
 def from_numpy(source: HostArray) -> NDArray:
-    """Return an array on the host that shares the memory of `source`, read-only if that is.
+    """Return an array on the host that shares the memory of a numpy array.
 
-    Raises UserError if `source` is not C-contiguous, is not aligned to its element, is in another
-    byte order, has a mask, or has a dtype that refcomp does not have.
+    It is read-only if the numpy array is.
+
+    Args:
+        source: a numpy array, C-contiguous, aligned to its element, in native byte order.
+
+    Raises:
+        UserError: `source` is not such an array, has a mask, or has a dtype that refcomp does not
+            have.
+
+    Example::
+
+        >>> x = np.zeros((2, 3), "float32")
+        >>> a = rc.from_numpy(x)
+        >>> x[0, 0] = 7
+        >>> print(a[0])
+        [7. 0. 0.]
+        >>> rc.from_numpy(x.T)
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: the memory of this numpy array cannot be shared...
     """
     if not isinstance(source, np.ndarray):
         raise UserError(
@@ -403,8 +480,22 @@ def layout_problem(source: HostArray, element: np.dtype[np.generic]) -> str:
 def from_dlpack(source: Any) -> NDArray:
     """Return an array on the host that shares the memory of a producer of DLPack.
 
-    Raises UserError if `source` does not offer DLPack or `from_numpy` refuses its layout. Raises
-    Unsupported if it is on another device, or if numpy cannot read its dtype, such as bfloat16.
+    Args:
+        source: an array with `__dlpack__`, such as one of numpy, PyTorch or JAX on the host.
+
+    Raises:
+        UserError: `source` does not offer DLPack, or `from_numpy` refuses its layout.
+        Unsupported: it is on another device, or numpy cannot read its dtype, such as bfloat16.
+
+    Source: the DLPack protocol of the Python array API standard.
+
+    Example::
+
+        >>> x = np.zeros(3, "float32")
+        >>> a = rc.from_dlpack(x)
+        >>> x[0] = 7
+        >>> print(a.asnumpy())
+        [7. 0. 0.]
     """
     if isinstance(source, NDArray):
         return NDArray(source.memory, source.shape, source._dtype, source.device)

@@ -40,7 +40,31 @@ class _KernelKey(NamedTuple):
 
 
 class Profile(Observer):
-    """Counts all kernels that run while it observes. Launches of a kernel are added up."""
+    """Counts of all kernels that run on an emulated GPU. Launches of a kernel are added up.
+
+    Pass it to `rocm_emulator(profile=...)`. `refcomp.profile` estimates times from the counts.
+
+    Args:
+        *given: nothing. An argument is refused: pass the profile to the device instead.
+
+    Raises:
+        UserError: an argument is given.
+
+    Example::
+
+        >>> profile = rc.Profile()
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> increment = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+        >>> a, b = rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu)
+        >>> increment(a, b)
+        >>> (counts,) = profile.kernels
+        >>> counts.name, counts.launches, counts.waves, counts.written  # bytes
+        ('increment_kernel0', 1, 1, 256)
+    """
 
     def __init__(self, *given: object) -> None:
         if given:
