@@ -95,9 +95,9 @@ class RefcompError(Exception):
         """
         lines = [self.what]
         wrong = self.at
-        if wrong is None and quotes_call:
+        if (wrong is None or not wrong.place) and quotes_call:
             wrong = self.call
-        if wrong is not None:
+        if wrong is not None and wrong.place:
             lines += wrong.render("^")
         for snippet in dict.fromkeys(self.earlier):
             if snippet.place:

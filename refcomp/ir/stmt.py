@@ -30,6 +30,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refcomp.foundation.dtype import DType
+from refcomp.foundation.provenance import done_at
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, node
@@ -56,14 +58,27 @@ class Origin:
     line: str = ""  # the user's line, as `file:line`
 
     def __str__(self) -> str:
-        parts = [f"stage {self.stage}"]
-        if self.axis:
-            parts.append(f"axis {self.axis}")
-        if self.primitive:
-            parts.append(f"by {self.primitive}")
-        if self.line:
-            parts.append(f"at {self.line}")
-        return ", ".join(parts)
+        return f"{self.place()}, at {self.line}" if self.line else self.place()
+
+    def place(self) -> str:
+        """Return the stage, the axis and the primitive, without the line."""
+        axis = f", axis {self.axis}" if self.axis else ""
+        primitive = f", by {self.primitive}" if self.primitive else ""
+        return f"stage {self.stage}{axis}{primitive}"
+
+    def snippet(self, name: str = "") -> Snippet:
+        """Return the line for messages; `name` is what was declared or scheduled there."""
+        return done_at(self.primitive, self.line, name)
+
+
+def place_of(origin: Origin | None) -> str | None:
+    """Return the place of an origin for messages; None if it is not known."""
+    return origin.place() if origin else None
+
+
+def line_of(origin: Origin | None) -> Snippet | None:
+    """Return the line of an origin for messages; None if it is not known."""
+    return origin.snippet() if origin else None
 
 
 class Stmt(Node):

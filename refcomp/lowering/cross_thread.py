@@ -46,7 +46,7 @@ from refcomp.lowering.bounds.kernels import LOCAL, SHARED, Kernel
 from refcomp.lowering.loops import Loops
 from refcomp.lowering.together import store_together
 from refcomp.schedule.axes import AxisGuard
-from refcomp.schedule.placement import place_text
+from refcomp.schedule.placement import place_text, placement_lines
 from refcomp.schedule.stage import Stage
 from refcomp.te.reducer import CommReducer
 from refcomp.te.tensor import REDUCTION, IterVar
@@ -65,10 +65,11 @@ def refuse_tensorized(stage: Stage) -> None:
     if stage.loops.tensorized is not None:
         raise Unsupported(
             f"cannot reduce stage {stage.name} across threads and by intrinsic",
-            where=f"stage {stage.name}, tensorized at {stage.loops.tensorized.line}",
+            where=f"stage {stage.name}",
             why="an intrinsic updates the result itself, and each thread would need one",
             remedy="rfactor the axis that threads share out, "
             "and tensorize the stage made",
+            at=stage.loops.tensorized.snippet(),
         )
 
 
@@ -312,4 +313,11 @@ class CrossThread:
             where=place_text(self.stage),
             why=why,
             remedy=remedy,
+            earlier=[
+                *placement_lines(self.stage),
+                *(
+                    self.stage.loops.provenance[loop].snippet(f"axis {loop.name}")
+                    for loop in self.stage.threads.bound
+                ),
+            ],
         )

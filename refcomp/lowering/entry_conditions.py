@@ -22,6 +22,7 @@ from refcomp.arith.attained import Box, is_size
 from refcomp.arith.ends import Bound
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.buffer import BufferLoad
 from refcomp.ir.expr import Expr, IfThenElseExpr, Select, Var
 from refcomp.ir.func import PrimFunc, Requirement, RequirementOrigin
@@ -41,6 +42,7 @@ from refcomp.ir.stmt import (
     Pragma,
     Prefetch,
     Stmt,
+    line_of,
 )
 
 _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
@@ -251,13 +253,12 @@ def _refuse(
         if isinstance(node, For) and node.var in used:
             where += f", in {_first_line(node).removesuffix(' {')}"
     if access.stmt.origin is not None:
-        where += f" ({access.stmt.origin})"
-    elif access.stmt in lines:
-        where += f", at {lines[access.stmt]}"
+        where += f" ({access.stmt.origin.place()})"
     raise UserError(
         f"{func.name} {access.verb} index {beyond} of dimension {dim} of {buffer.name}",
         where=where,
         why=f"that dimension has the elements 0 .. {simplify(buffer.shape[dim] - 1)}",
         remedy=f"shorten the loops around {access}, "
         f"or {access.advice or 'access it under a condition'}",
+        at=line_of(access.stmt.origin) or Snippet(lines.get(access.stmt, "")),
     )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.provenance import declared_at
 from refcomp.ir.buffer import AddressOf, Buffer
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.node import Node
@@ -52,10 +53,12 @@ def _check_length(tensor: Tensor, buffer: Buffer, name: str, line: str) -> None:
     if not all(map(structurally_equal, buffer.shape, tensor.shape)):
         raise UserError(
             f"cannot call a function with the memory of {tensor.name}",
-            where=f"stage {name}, at {line}",
+            where=f"stage {name}",
             why="the memory is longer than the tensor (by storage_align, or as local "
             "memory of no elements), which the function cannot know",
             remedy=f"keep {tensor.name} global and not aligned, or let {name} read a copy",
+            at=declared_at(line, f"stage {name}"),
+            earlier=[declared_at(tensor.op.line, tensor.name)],
         )
 
 

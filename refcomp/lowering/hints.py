@@ -17,7 +17,7 @@ from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.loops import origin_of
 from refcomp.schedule.axes import Region
-from refcomp.schedule.placement import loops_around, place_text
+from refcomp.schedule.placement import loops_around, place_text, placement_lines
 from refcomp.schedule.stage import Prefetched, Stage
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
@@ -77,6 +77,7 @@ def _refuse(stage: Stage, dim: int, *, why: str, remedy: str) -> NoReturn:
         where=place_text(stage),
         why=why,
         remedy=remedy,
+        earlier=[stage.declaration(), *placement_lines(stage)],
     )
 
 

@@ -24,6 +24,7 @@ from refcomp.arith import Facts
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
+from refcomp.foundation.provenance import declared_at
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
@@ -46,6 +47,7 @@ from refcomp.lowering.nest import LoweringContext, attached_by_axis, lower_stage
 from refcomp.lowering.required_reads import required_reads
 from refcomp.lowering.scan import place_scans, reads_of_scan
 from refcomp.schedule.axes import Region
+from refcomp.schedule.placement import placement_lines
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.te.extern import ExternOp
@@ -54,6 +56,7 @@ from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor
 
 _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+_MAX_QUOTED = 3  # declarations in one message
 
 
 # house: allow-long (a manual page)
@@ -271,29 +274,35 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
             why="all of an argument is computed, and in the caller's memory",
             remedy="leave it out of the arguments, "
             "or compute it at the root in global memory",
+            earlier=[*placement_lines(stage), declared_at(stage.op.line, tensor.name)],
         )
     if stage.placement == "inline":
         raise UserError(
             f"tensor {tensor.name} is an argument, but its stage is inlined",
             why="an inlined stage has no memory",
             remedy="leave it out of the arguments, or do not inline it",
+            earlier=[declared_at(stage.op.line, tensor.name)],
         )
 
 
 def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     given = {arg for arg in args if isinstance(arg, Tensor)}
-    missing: list[str] = []
+    missing: list[Tensor] = []
     for stage in schedule.stages:
         if isinstance(stage.op, ScanOp):
             given.update(stage.op.state)  # a state lies in the scan's result
     for stage in schedule.stages:
         if stage.is_output or isinstance(stage.op, PlaceholderOp):
-            missing += [t.name for t in stage.op.outputs if t not in given]
+            missing += [t for t in stage.op.outputs if t not in given]
     if missing:
         raise UserError(
-            f"the arguments lack {', '.join(missing)}",
+            f"the arguments lack {', '.join(tensor.name for tensor in missing)}",
             why="every placeholder and every output needs memory from the caller",
             remedy="add them to the list of arguments",
+            earlier=[
+                declared_at(tensor.op.line, tensor.name)
+                for tensor in missing[:_MAX_QUOTED]
+            ],
         )
 
 

@@ -23,6 +23,7 @@ from math import prod
 from refcomp.arith import Facts, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.provenance import declared_at
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
@@ -40,7 +41,7 @@ from refcomp.ir.rewrite import (
 from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.bounds.ranges import Range, RangeFinder
 from refcomp.lowering.bounds.regions import StageBounds
-from refcomp.schedule.placement import place_text
+from refcomp.schedule.placement import place_text, placement_lines
 from refcomp.schedule.stage import Tensorized
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import CommReducer, Reduce
@@ -84,10 +85,16 @@ def match_intrin(
         raise UserError(
             f"{tensorized.intrin} does not compute what the loops from axis "
             f"{tensorized.axis.name} of stage {stage.name} inwards do",
-            where=f"{place_text(stage)}, tensorized at {tensorized.line}",
+            where=place_text(stage),
             why="\n    ".join(lines),
             remedy="declare the intrinsic by the same expression, or split and reorder "
             "the loops so that its axes run inside, in its order",
+            at=tensorized.snippet(),
+            earlier=[
+                stage.declaration(),
+                declared_at(op.line, str(tensorized.intrin)),
+                *placement_lines(stage),
+            ],
         ) from None
 
 

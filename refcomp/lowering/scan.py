@@ -151,6 +151,8 @@ def _check_readers(
                 why="a state is there only while the scan runs",
                 remedy="compute it at a loop of the scan: "
                 f"s[{stage.name}].compute_at(...)",
+                at=stage.declaration(),
+                earlier=[scan.declaration()],
             )
 
 

@@ -49,7 +49,7 @@ from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import with_origin
 from refcomp.lowering.match_intrin import MatchedBlock, is_covered, match_intrin
 from refcomp.schedule.axes import AxisGuard
-from refcomp.schedule.placement import place_text
+from refcomp.schedule.placement import place_text, placement_lines
 from refcomp.schedule.primitives.tensorize import check_block
 from refcomp.schedule.stage import Tensorized
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
@@ -190,9 +190,11 @@ class _IntrinsicPlacement:
         raise UserError(
             f"cannot tensorize axis {self.tensorized.axis.name} "
             f"of stage {self.stage.name}",
-            where=f"{place_text(self.stage)}, tensorized at {self.tensorized.line}",
+            where=place_text(self.stage),
             why=why,
             remedy=remedy,
+            at=self.tensorized.snippet(),
+            earlier=placement_lines(self.stage),
         )
 
     def check_loops(self) -> None:
@@ -202,7 +204,7 @@ class _IntrinsicPlacement:
         try:
             check_block(self.stage, self.tensorized, True, self.bounds.extents)
         except UserError as error:
-            error.where = f"{error.where}, tensorized at {self.tensorized.line}"
+            error.at = self.tensorized.snippet()
             raise
 
     def outside(self, guard: AxisGuard) -> AxisGuard:

@@ -49,6 +49,8 @@ from refcomp.ir.stmt import (
     Pragma,
     Stmt,
     Store,
+    line_of,
+    place_of,
 )
 
 AUTO_UNROLL_MAX_STEP, UNROLL_EXPLICIT = "auto_unroll_max_step", "unroll_explicit"
@@ -95,7 +97,8 @@ def _with_pragma(settings: _Settings, pragma: Pragma) -> _Settings:
     if value is None:
         raise UserError(
             f"the pragma {pragma.key} has the value {pragma.value}, which is not a constant",
-            where=str(pragma.origin or ""),
+            where=place_of(pragma.origin),
+            at=line_of(pragma.origin),
             remedy=f"give it a number: pragma(axis, {pragma.key!r}, 16)",
         )
     if pragma.key == UNROLL_EXPLICIT:

@@ -47,6 +47,8 @@ from refcomp.ir.stmt import (
     For,
     Stmt,
     Store,
+    line_of,
+    place_of,
 )
 
 _POINTER_BYTES = 8
@@ -96,6 +98,7 @@ def _check_axes(
                 f"of which the device has at most {limit}",
                 where=_place(loop),
                 remedy=_smaller(loop, limit, what),
+                at=line_of(loop.origin),
             )
 
 
@@ -118,6 +121,12 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, max_threads: int) -> None:
         f"of which the device has at most {max_threads}",
         where="; ".join(map(_place, loops)),
         remedy=_smaller(longest, fitting, "threads"),
+        at=line_of(longest.origin),
+        earlier=[
+            loop.origin.snippet()
+            for loop in loops
+            if loop.origin is not None and loop is not longest
+        ],
     )
 
 
@@ -145,13 +154,14 @@ def _check_shared(kernel: PrimFunc, max_bytes: int) -> None:
     for node in walk(kernel.body):
         if isinstance(node, Store) and node.buffer is largest.buffer:
             origins.append(node.origin)
-    known = [str(origin) for origin in origins if origin]
+    origin = next((origin for origin in origins if origin), None)
     raise UserError(
         f"the kernel {kernel.name} keeps {total} bytes of shared memory for a group "
         f"({', '.join(texts)}), of which the device has {max_bytes}",
-        where=known[0] if known else f"alloc {largest.buffer.name}",
+        where=place_of(origin) or f"alloc {largest.buffer.name}",
         remedy=f"make the tiles of {largest.buffer.name} smaller: split by smaller "
         "factors the loops that it is computed inside, or attach it deeper",
+        at=line_of(origin),
     )
 
 
@@ -198,10 +208,11 @@ def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:
                 raise UserError(
                     f"the kernel {kernel.name} has vectors of {lanes} {buffer.dtype}, "
                     f"{size} bytes",
-                    where=str(origin) if origin else f"an access of {buffer.name}",
+                    where=place_of(origin) or f"an access of {buffer.name}",
                     why=f"registers of the device hold at most {max_bytes} bytes together",
                     remedy=f"split the vectorized axis{stage} so that "
                     f"at most {fitting} iterations are one vector",
+                    at=line_of(origin),
                 )
 
 
@@ -218,7 +229,7 @@ def _accesses(stmt: Stmt) -> Iterator[tuple[Buffer, int]]:
 
 
 def _place(loop: For) -> str:
-    return str(loop.origin) if loop.origin else f"loop {loop.var.name}"
+    return place_of(loop.origin) or f"loop {loop.var.name}"
 
 
 def _smaller(loop: For, limit: int, what: str) -> str:

@@ -76,6 +76,8 @@ from refcomp.ir.stmt import (
     Prefetch,
     Stmt,
     block,
+    line_of,
+    place_of,
 )
 
 DOUBLE_BUFFER = "double_buffer"
@@ -126,7 +128,8 @@ def _refuse(pragma: Pragma, why: str, remedy: str) -> NoReturn:
     name = body.buffer.name if isinstance(body, Allocate) else "a statement"
     raise UserError(
         f"{name} cannot be double-buffered",
-        where=str(pragma.origin or ""),
+        where=place_of(pragma.origin),
+        at=line_of(pragma.origin),
         why=why,
         remedy=remedy,
     )

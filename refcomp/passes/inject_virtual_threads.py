@@ -78,6 +78,8 @@ from refcomp.ir.stmt import (
     Pragma,
     Prefetch,
     Stmt,
+    line_of,
+    place_of,
 )
 from refcomp.passes.analysis.constant_extents import constant_extent
 
@@ -220,7 +222,8 @@ class _Distribution:
         if any(isinstance(item, Barrier) for item in walk(stmt)):
             raise UserError(
                 f"the virtual threads {self.loop.var.name} meet a barrier in different iterations",
-                where=str(self.loop.origin or ""),
+                where=place_of(self.loop.origin),
+                at=line_of(self.loop.origin),
                 why="a branch or a loop around it depends on the virtual thread",
                 remedy="choose factors that divide, or bind a real thread axis instead",
             )

@@ -71,6 +71,8 @@ from refcomp.ir.stmt import (
     Pragma,
     Stmt,
     block,
+    line_of,
+    place_of,
 )
 from refcomp.passes.analysis.scope_facts import facts_of
 from refcomp.passes.analysis.spread_conditions import read_first, spread
@@ -308,7 +310,8 @@ class _BarrierPlacement:
             raise Unsupported(
                 f"the loop {loop.var.name} needs a barrier, "
                 "but threads run it a different number of times",
-                where=str(loop.origin) if loop.origin else None,
+                where=place_of(loop.origin),
+                at=line_of(loop.origin),
                 why="all threads of a group have to come to each barrier",
                 remedy="let the loop run equally often for all threads, "
                 "and guard what it does",

@@ -23,6 +23,7 @@ Requires: nothing. Ensures: the function has no bound loop. Level: any, kept. It
 from refcomp.foundation.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernels_in
+from refcomp.ir.stmt import line_of, place_of
 
 
 def refuse_bound_loops(func: PrimFunc) -> PrimFunc:
@@ -34,7 +35,8 @@ def refuse_bound_loops(func: PrimFunc) -> PrimFunc:
             subject = f"axis {origin.axis} of stage {origin.stage}"
         raise UserError(
             f"{subject} is bound to {loop.kind}, but the host has no such threads",
-            where=str(origin) if origin else None,
+            where=place_of(origin),
+            at=line_of(origin),
             why="bind shares a loop among the threads of a GPU",
             remedy='build for a target that is a GPU ("opencl", "rocm"), or mark the '
             "loop parallel, vectorize or unroll in place of bind",

@@ -92,6 +92,8 @@ from refcomp.ir.stmt import (
     Prefetch,
     Stmt,
     Store,
+    line_of,
+    place_of,
 )
 
 
@@ -133,7 +135,8 @@ class _Splitting:
                 what = f"calls {stmt.name}"
             raise Unsupported(
                 f"the host function {self._name} {what} between kernels",
-                where=str(stmt.origin) if stmt.origin else None,
+                where=place_of(stmt.origin),
+                at=line_of(stmt.origin),
                 why="the host can only launch kernels there",
             )
 
@@ -144,7 +147,8 @@ class _Splitting:
                 raise UserError(
                     f"the extent of the loop {bound.var.name}, bound to {bound.kind}, "
                     "is read from memory",
-                    where=str(bound.origin) if bound.origin else None,
+                    where=place_of(bound.origin),
+                    at=line_of(bound.origin),
                     why="the host must know it to launch the kernel, "
                     "and has no access to the memory",
                     remedy="pass the extent as an argument",
@@ -237,7 +241,8 @@ def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
             raise Unsupported(
                 f"the size of the shared buffer {node.buffer.name} differs "
                 "within a kernel",
-                where=str(node.origin) if node.origin else None,
+                where=place_of(node.origin),
+                at=line_of(node.origin),
                 why="shared memory is set apart when a kernel is launched",
                 remedy="split by constant factors, "
                 "so that what a group needs has a constant size",
@@ -269,7 +274,8 @@ def _check_calls(loop: For) -> None:
             if isinstance(node, PureExtern) and not is_gpu_intrinsic(node.name):
                 raise Unsupported(
                     f"the C function {node.name} cannot be called in a kernel",
-                    where=str(stmt.origin) if stmt.origin else None,
+                    where=place_of(stmt.origin),
+                    at=line_of(stmt.origin),
                     why="it is machine code of the host",
                     remedy="use a function of refcomp, such as refcomp.exp",
                 )
@@ -290,7 +296,8 @@ def _refuse_unbound(stmt: Stmt, around: tuple[For, ...]) -> NoReturn:
         cause = f"its loop {loop.var.name} is not bound"
     raise UserError(
         f"{subject} is computed outside of a kernel, which a GPU cannot do: {cause}",
-        where=str(origin) if origin else None,
+        where=place_of(origin),
+        at=line_of(origin),
         why="what stands outside of bound loops is run by the host, "
         "which has no access to the memory of the device",
         remedy=_remedy(loop),

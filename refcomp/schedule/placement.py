@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.provenance import declared_at
+from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar
 
@@ -52,8 +54,13 @@ def place_text(stage: Stage) -> str:
     point = stage.attach_point
     if point is None:
         return f"stage {stage.name}"
-    at = f"computed at axis {point.axis.name} of stage {point.stage.name}"
-    return f"stage {stage.name}, {at} since {point.line}"
+    return f"stage {stage.name}, computed at axis {point.axis.name} of stage {point.stage.name}"
+
+
+def placement_lines(stage: Stage) -> list[Snippet]:
+    """Return the line that attached the stage, for messages; empty if no line did."""
+    point = stage.attach_point
+    return [] if point is None else [point.snippet(f"stage {stage.name}")]
 
 
 def loops_between(stage: Stage, reader: Stage) -> list[NestLoop]:
@@ -81,7 +88,8 @@ def _refuse(stage: Stage, reader: Stage) -> None:
     raise UserError(
         f"stage {stage.name} is computed inside loop {point.axis.name} of stage "
         f"{point.stage.name}, but stage {reader.name} reads it outside",
-        where=f"compute_at of {point.line}",
+        at=point.snippet(f"stage {stage.name}"),
+        earlier=[declared_at(reader.op.line, f"stage {reader.name}")],
         why="the memory of an attached stage exists only during an iteration of that loop",
         remedy=f"compute {reader.name} inside that loop too, or {stage.name} further outside",
     )

@@ -59,4 +59,5 @@ def refuse_moving_update(stage: Stage, verb: str) -> None:
                 where=f"stage {stage.name}, the update of scan {other.name}",
                 why="it computes each row in the scan's own memory, at its place in the scan",
                 remedy="schedule its axes, and the stages that it reads",
+                earlier=[other.declaration()],
             )

@@ -18,6 +18,7 @@ from typing import Any, Concatenate
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.provenance import caller_line
+from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.primitives.bind import bind
 from refcomp.schedule.primitives.cache_read import cache_read
 from refcomp.schedule.primitives.cache_write import cache_write
@@ -391,8 +392,7 @@ class Schedule:
             **options: named arguments of the primitive.
 
         Raises:
-            RefcompError: the primitive was refused. The error names the user's line, and nothing is
-                recorded.
+            RefcompError: the primitive was refused, and nothing is recorded.
 
         Example::
 
@@ -406,11 +406,7 @@ class Schedule:
         """
         line = caller_line()
         name = primitive.__name__
-        try:
-            result = primitive(stage, Provenance(name, line), *args, **options)
-        except RefcompError as error:
-            error.where = f"{error.where}, at {line}" if error.where else f"at {line}"
-            raise
+        result = primitive(stage, Provenance(name, line), *args, **options)
         named = tuple(to_name(arg) for arg in args)
         self.steps.append(Step(stage.name, name, named, tuple(options.items()), line))
         return result
@@ -533,6 +529,10 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
     for step in steps:
         stage, args = resolve(step, schedule.stages)
         provenance = Provenance(step.primitive, step.line)
-        PRIMITIVES[step.primitive](stage, provenance, *args, **dict(step.options))
+        try:
+            PRIMITIVES[step.primitive](stage, provenance, *args, **dict(step.options))
+        except RefcompError as error:
+            error.earlier += (Snippet(step.line, "recorded here"),)
+            raise
         schedule.steps.append(step)
     return schedule

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
+from refcomp.foundation.provenance import declared_at, done_at
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For
@@ -27,6 +30,10 @@ class Provenance:
     primitive: str
     line: str  # the user's line, as `file:line`
 
+    def snippet(self, name: str = "") -> Snippet:
+        """Return the line for messages; `name` is what the primitive was applied to."""
+        return done_at(self.primitive, self.line, name)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttachPoint:
@@ -35,6 +42,10 @@ class AttachPoint:
     stage: Stage
     axis: IterVar  # the loop of `stage`
     line: str  # the user's line of compute_at, as `file:line`
+
+    def snippet(self, name: str = "") -> Snippet:
+        """Return the line for messages; `name` is the attached stage."""
+        return done_at("compute_at", self.line, name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +64,10 @@ class Tensorized:
     axis: IterVar  # the outermost of the loops
     intrin: TensorIntrin
     line: str  # the user's line, as `file:line`
+
+    def snippet(self, name: str = "") -> Snippet:
+        """Return the line for messages; `name` is what was tensorized."""
+        return done_at("tensorize", self.line, name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,14 +218,19 @@ class Stage:
                 self._refuse_replaced(primitive, given, relation.outer)
             if isinstance(relation, Fuse) and given in (relation.outer, relation.inner):
                 self._refuse_replaced(primitive, given, relation.fused)
-        self.refuse(primitive, given.name, "it is not an axis of this stage")
+        self.refuse(
+            primitive,
+            given.name,
+            "it is not an axis of this stage",
+            earlier=[self.declaration()],
+        )
 
     def _refuse_replaced(
         self, primitive: str, axis: IterVar, made: IterVar
     ) -> NoReturn:
         call = self.loops.provenance[made]
-        why = f"{call.primitive} replaced it by {made.name} at {call.line}"
-        self.refuse(primitive, axis.name, why)
+        why = f"{call.primitive} replaced it by {made.name}"
+        self.refuse(primitive, axis.name, why, earlier=[call.snippet()])
 
     def _refuse_opaque(self, axis: IterVar, primitive: str) -> None:
         if axis.kind == ORDERED and primitive not in ("unroll", "compute_at"):
@@ -219,6 +239,7 @@ class Stage:
                 axis.name,
                 "it is ordered: each iteration of a scan needs the rows of the ones before",
                 "schedule the axes of the stages that compute a row",
+                earlier=[self.declaration()],
             )
         if axis.kind == OPAQUE:
             self.refuse(
@@ -226,6 +247,7 @@ class Stage:
                 axis.name,
                 f"it is opaque: {self.op.what} computes all of its elements in a way of its own",
                 self._remedy_within(),
+                earlier=[self.declaration()],
             )
 
     def _remedy_within(self) -> str:
@@ -254,9 +276,9 @@ class Stage:
         """Return `given` like `leaf`, but refuse a loop that is marked."""
         loop = self.leaf(given, primitive)
         if loop in self.loops.marks:
-            line = self.loops.provenance[loop].line
-            why = f"it is {self.mark_text(loop)} already, since {line}"
-            self.refuse(primitive, loop.name, why, remedy)
+            why = f"it is {self.mark_text(loop)} already"
+            call = self.loops.provenance[loop]
+            self.refuse(primitive, loop.name, why, remedy, earlier=[call.snippet()])
         return loop
 
     def replaceable_leaf(self, given: object, primitive: str) -> IterVar:
@@ -268,19 +290,34 @@ class Stage:
                 self.refuse(
                     primitive,
                     loop.name,
-                    f"stage {attached.name} is computed at it since {point.line}",
+                    f"stage {attached.name} is computed at it",
                     f"{primitive} first, then compute_at one of the resulting loops",
+                    earlier=[point.snippet()],
                 )
         return loop
 
+    def declaration(self) -> Snippet:
+        """Return the line that declared the stage's operation, for messages."""
+        return declared_at(self.op.line, f"stage {self.name}")
+
     def refuse(
-        self, primitive: str, axis: str, why: str, remedy: str | None = None
+        self,
+        primitive: str,
+        axis: str,
+        why: str,
+        remedy: str | None = None,
+        *,
+        earlier: Iterable[Snippet] = (),
     ) -> NoReturn:
-        """Raise UserError: `primitive` is illegal on the axis named `axis`."""
+        """Raise UserError: `primitive` is illegal on the axis named `axis`.
+
+        `earlier` holds the lines with which the request conflicts.
+        """
         loops = ", ".join(f"{leaf.name} ({leaf.kind})" for leaf in self.loops.leaves)
         raise UserError(
             f"cannot {_VERBS.get(primitive, primitive)} axis {axis} of stage {self.name}",
             where=f"stage {self.name}, loops: {loops or 'none'}",
             why=why,
             remedy=remedy or "use one of the stage's loops",
+            earlier=earlier,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import THREAD, IterVar
 
@@ -102,7 +103,7 @@ def _found(known: Mapping[str, T], name: str, step: Step) -> T:
     if name not in known:
         raise UserError(
             f"the step {step} names {name}, which does not exist",
-            where=f"at {step.line}",
+            earlier=[Snippet(step.line, "recorded here")],
             remedy="replay steps on the computation they were recorded for, in their order",
         )
     return known[name]

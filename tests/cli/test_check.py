@@ -53,7 +53,8 @@ def test_an_access_that_leaves_its_buffer_is_refused(cli: Cli) -> None:
     assert result.exit_code == 4
     assert result.stderr == (
         "error: f reads index 64 of dimension 1 of A\n"
-        "  where: C[i] = C[i] + A[i, k], in for k in range(65), at <stdin>:2\n"
+        "  --> <stdin>:2\n"
+        "  where: C[i] = C[i] + A[i, k], in for k in range(65)\n"
         "  why: that dimension has the elements 0 .. 63\n"
         "  what to do: shorten the loops around A[i, k], or access it under a condition\n"
     )

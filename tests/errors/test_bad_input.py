@@ -13,6 +13,7 @@ import refcomp as rc
 from refcomp.foundation.cache import Cache
 from refcomp.foundation.errors import RefcompError
 from refcomp.toolchain import find_tools, host_triple_and_layout, load_description, vector_bits
+from tests.quotations import QUOTATION
 
 DIGITS = Path(__file__).parents[2] / "scripts" / "data" / "digits"
 
@@ -71,7 +72,7 @@ SCHEDULES = {
     ),
     "axis of another": (
         lambda: scheduled()[0].split(OTHER.op.axis[0], factor=2),
-        rf"cannot split axis i of stage B\n  where: .*{Path(__file__).name}:\d+\n  why: it is no",
+        rf"cannot split axis i of stage B\n{QUOTATION}  where: stage B, .*\n  why: it is no",
     ),
     "argument of another": (
         lambda: rc.lower(rc.create_schedule(B), [A, B, OTHER]),

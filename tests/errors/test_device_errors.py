@@ -18,6 +18,7 @@ import refcomp as rc
 from refcomp.driver import compile
 from refcomp.driver.backends import opencl
 from refcomp.foundation.target import DeviceLimits
+from tests.quotations import QUOTATION, quoted
 
 HERE = rf"{re.escape(__file__)}:\d+"
 N = rc.var("n")
@@ -105,14 +106,14 @@ UNBOUND = {
     "split": (
         lambda: scaled(bound=False),
         "stage B is computed outside of a kernel, .* its loop i.outer is not bound\n"
-        rf"  where: stage B, axis i.outer, by split, at {HERE}\n"
+        rf"{QUOTATION}  where: stage B, axis i.outer, by split\n"
         "  why: what stands outside of bound loops is run by the host, .*\n"
         r'  what to do: s\[B\]\.bind\(i_outer, refcomp\.thread_axis\("blockIdx\.x"\)\)$',
     ),
     "a stage before": (
         two_unbound,
         "stage B .* its loop i is not bound\n"
-        rf"  where: stage B, axis i, at {HERE}\n(.|\n)*"
+        rf"{QUOTATION}  where: stage B, axis i\n(.|\n)*"
         r'  what to do: s\[B\]\.bind\(B\.op\.axis\[0\], refcomp\.thread_axis\("blockIdx\.x"\)\)$',
     ),
     "no loop": (
@@ -124,18 +125,18 @@ EXTENTS = {
     "two stages of a kernel": (
         lambda: rc.lower(*chained(4)),
         "axis i.inner of stage B has 4 iterations for threadIdx.x, but axis i.inner of stage C has "
-        rf"8\n  where: stage B, at {HERE}\n  why: all loops of a kernel .* by the same threads\n"
+        rf"8\n{QUOTATION}  where: stage B\n  why: all loops of a kernel .* by the same threads\n"
         "  what to do: split the loops by the same factor, and bind the inner ones$",
     ),
     "a thread axis with a range": (
         bound_to_a_range,
-        rf"cannot bind axis i.inner of stage B\n  where: stage B, loops: .*, at {HERE}\n"
+        r"cannot bind axis i.inner of stage B\n  where: stage B, loops: .*\n"
         "  why: it has 4 iterations, and threadIdx.x has 8 threads\n"
         "  what to do: split it by a factor of 8, or give the thread axis no range$",
     ),
     "twice in one stage": (
         bound_twice,
-        rf"cannot bind axis i.inner of stage B\n  where: .*, at {HERE}\n"
+        rf"cannot bind axis i.inner of stage B\n{QUOTATION}  where: .*\n"
         "  why: axis i.outer of this stage is bound to threadIdx.x already\n"
         "  what to do: fuse both axes and bind the result, or use another thread axis$",
     ),
@@ -144,19 +145,19 @@ THREADS = {
     "one loop": (
         lambda: scaled(factor=64),
         r"the kernel main_kernel0 has 64 threads in a group \(64\), of which the device has at "
-        rf"most 32\n  where: stage B, axis i.inner, by bind, at {HERE}\n"
+        rf"most 32\n{QUOTATION}  where: stage B, axis i.inner, by bind\n"
         "  what to do: split axis i.inner of stage B so that at most 32 iterations are bound to",
     ),
     "two loops": (
         lambda: tiled(8, 16),
         r"main_kernel0 has 128 threads in a group \(16 x 8\), of which the device has at most 32\n"
-        rf"  where: stage B, axis i.inner, by bind, at {HERE}; stage B, axis j.inner, by bind, at "
-        rf"{HERE}\n  what to do: split axis j.inner of stage B so that at most 4 iterations are",
+        rf"({QUOTATION}){{2}}  where: stage B, axis i.inner, by bind; stage B, axis j.inner, "
+        r"by bind\n  what to do: split axis j.inner of stage B so that at most 4 iterations are",
     ),
     "shared memory": (
         lambda: chained(8, width=64),
         r"the kernel main_kernel0 keeps 2048 bytes of shared memory for a group \(B 2048\), of "
-        rf"which the device has 1024\n  where: stage B, at {HERE}\n"
+        rf"which the device has 1024\n{QUOTATION}  where: stage B\n"
         "  what to do: make the tiles of B smaller: split by smaller factors the loops",
     ),
 }
@@ -188,7 +189,8 @@ def test_memory_of_unknown_size(scope: str) -> None:
         rc.lower(s, args)
     told = str(caught.value)
     assert f"{scope} memory of unknown size: dimension 1 of A.shared is n elements long\n" in told
-    assert re.search(rf"where: stage A.shared, computed at axis i.outer .* since {HERE}\n", told)
+    assert re.search(rf"{QUOTATION}  where: stage A.shared, computed at axis i.outer .*\n", told)
+    assert ".compute_at(" in quoted(caught.value, "stage A.shared is attached here")
     assert f"  why: {scope} memory is laid out before the program runs\n" in told
     assert "what to do: split axis k of stage B by a factor, and compute A.shared inside" in told
 
@@ -387,11 +389,12 @@ def test_a_kernel_that_the_device_s_compiler_refuses(monkeypatch: pytest.MonkeyP
 def test_bound_loops_on_the_host(target: str) -> None:
     with pytest.raises(rc.UserError) as caught:
         rc.build(*scaled(), target=target)
-    what, where, why, remedy = str(caught.value).splitlines()
+    what, *_, where, why, remedy = str(caught.value).splitlines()
+    assert ".bind(" in quoted(caught.value, "bound here")
     assert (
         what == "axis i.outer of stage B is bound to blockIdx.x, but the host has no such threads"
     )
-    assert re.fullmatch(rf"  where: stage B, axis i.outer, by bind, at {HERE}", where)
+    assert where == "  where: stage B, axis i.outer, by bind"
     assert why == "  why: bind shares a loop among the threads of a GPU"
     assert remedy.startswith(
         '  what to do: build for a target that is a GPU ("opencl", "rocm"), or'

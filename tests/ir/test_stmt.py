@@ -1,10 +1,11 @@
 """The statement classes and what joins them."""
 
 from refcomp.foundation.dtype import F32, I64
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir import stmt as module
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import FloatImm, IntImm, Var
-from refcomp.ir.stmt import Block, BufferStore, Origin, block, with_lets
+from refcomp.ir.stmt import Block, BufferStore, Origin, block, line_of, place_of, with_lets
 from tests.ir.grammar import assert_grammar_holds
 
 A = Buffer("A", F32, (IntImm(4, I64),))
@@ -43,3 +44,11 @@ def test_an_origin_reads_as_a_sentence_without_what_is_not_known():
     assert str(Origin("C")) == "stage C"
     assert str(Origin("C", "i", "split", "a.py:3")) == "stage C, axis i, by split, at a.py:3"
     assert str(Origin("C", line="a.py:3")) == "stage C, at a.py:3"
+
+
+def test_an_origin_gives_place_and_line_apart():
+    origin = Origin("C", "i", "split", "a.py:3")
+    assert place_of(origin) == origin.place() == "stage C, axis i, by split"
+    assert line_of(origin) == origin.snippet() == Snippet("a.py:3", "split here")
+    assert origin.snippet("axis i") == Snippet("a.py:3", "axis i is split here")
+    assert place_of(None) is None and line_of(None) is None

@@ -7,6 +7,7 @@ import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.ir.verify import verify
 from refcomp.oracle.lockstep.interpret import interpret
+from tests.quotations import quoted
 
 
 def numbers(*shape, dtype=np.float32, seed=0):
@@ -26,5 +27,5 @@ def check(func, inputs, scalars, expected, targets=("interp", "llvm")):
 def refusal(s, args):
     with pytest.raises(UserError, match=r"cannot tensorize axis \S+ of stage") as refused:
         refcomp.lower(s, args)
-    assert "tensorized at" in refused.value.where
+    assert ".tensorize(" in quoted(refused.value, "tensorized here")
     return f"{refused.value.why}; {refused.value.remedy}"

@@ -5,6 +5,7 @@ import pytest
 import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.lowering.match_intrin import is_covered
+from tests.quotations import quoted
 from tests.strategies.tensor_intrins import block_product, blocked, product
 
 
@@ -13,7 +14,9 @@ def _mismatch(value=None, dtype="float32", intrin=None):
     s = blocked(c, k, 8, 8, 8, intrin or block_product(8, 8, 8))
     with pytest.raises(UserError, match="does not compute what the loops from axis i.inner") as no:
         refcomp.lower(s, [a, b, c])
-    assert "tensorized at" in no.value.where and "same expression" in no.value.remedy
+    assert ".tensorize(" in quoted(no.value, "tensorized here")
+    assert "compute(" in quoted(no.value, "tensor intrinsic gemm is declared here")
+    assert "same expression" in no.value.remedy
     return no.value.why.splitlines()
 
 

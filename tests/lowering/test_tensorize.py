@@ -273,7 +273,7 @@ def test_what_is_computed_inside_later():
     _, inner = s[c].split(c.op.axis[0], 8)
     s[c].tensorize(inner, block_product(8, 8, 8))
     s[d].compute_at(s[c], inner)
-    assert "stage D is computed at axis i.inner since" in refusal(s, [a, b, c, N])
+    assert "stage D is computed at axis i.inner; " in refusal(s, [a, b, c, N])
 
 
 def test_what_is_touched_lies_inside():

@@ -18,6 +18,7 @@ from refcomp.passes.check_device_limits import check_device_limits
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.split_host_device import split_host_device
 from tests.passes.docstring_examples import assert_docstring_holds
+from tests.quotations import quoted
 
 SMALL = DeviceLimits(
     threads_per_axis=(64, 32, 16), threads=128, shared_bytes=1024, groups_per_axis=(1000, 100, 10)
@@ -69,14 +70,14 @@ def test_what_fits_or_is_not_known_passes(asked):
         (
             {"x": 65},
             "the kernel f has 65 threads in threadIdx.x, of which the device has at most 64",
-            "stage C, axis i.inner, by split, at model.py:7",
+            "stage C, axis i.inner, by split",
             "split axis i.inner of stage C so that at most 64 iterations are bound to threadIdx.x",
         ),
         ({"z": 17}, "17 threads in threadIdx.z", "loop k", "at most 16 iterations"),
         (
             {"x": 64, "y": 4},
             "kernel f has 256 threads in a group (64 x 4 x 1), of which the device has at most 128",
-            "model.py:7",
+            "stage C, axis i.inner, by split",
             "split axis i.inner of stage C so that at most 32 iterations",
         ),
         ({"x": "n_1", "y": 32, "z": 8}, "256 threads in a group (32 x 8)", "loop k", "at most 16"),
@@ -100,6 +101,8 @@ def test_what_does_not_fit_is_refused(asked, what, where, remedy):
     assert what in caught.value.what
     assert where in caught.value.where
     assert remedy in caught.value.remedy
+    is_scheduled = "axis i.inner" in caught.value.where
+    assert ("\n  --> model.py:7 (split here)\n" in str(caught.value)) == is_scheduled
 
 
 def test_the_remedy_helps():
@@ -115,7 +118,8 @@ def test_the_remedy_helps():
     with pytest.raises(UserError, match="128 threads in threadIdx.x") as caught:
         check_device_limits(split(128), SMALL)
     assert "axis i.inner of stage C so that at most 64" in caught.value.remedy
-    assert "test_check_device_limits.py:" in caught.value.where
+    bound = 's[c].bind(inner, refcomp.thread_axis("threadIdx.x"))'
+    assert quoted(caught.value, "bound here") == bound
     check_device_limits(split(64), SMALL)
 
 
@@ -164,7 +168,8 @@ def test_vectors_are_no_longer_than_registers():
         _vectors(64)
     told = caught.value
     assert told.what == "the kernel main_kernel0 has vectors of 64 f32, 256 bytes"
-    assert "stage C" in told.where and "test_check_device_limits.py:" in told.where
+    assert "stage C" in told.where
+    assert quoted(told, "declared here").startswith("c = refcomp.compute(")
     assert told.why == "registers of the device hold at most 128 bytes together"
     assert told.remedy == (
         "split the vectorized axis of stage C so that at most 32 iterations are one vector"

@@ -195,7 +195,7 @@ def test_a_loop_that_threads_run_unequally_often_is_refused():
     func = func.with_body(_replaced(func.body, loop, with_fields(loop, origin=origin)))
     with pytest.raises(Unsupported, match="the loop k needs a barrier, but threads run") as caught:
         insert_barriers(func)
-    assert "model.py:7" in caught.value.where
+    assert "\n  --> model.py:7 (split here)\n" in str(caught.value)
     assert "equally often" in caught.value.remedy
     with pytest.raises(Unsupported, match="the loop k"):  # by way of a name
         insert_barriers(

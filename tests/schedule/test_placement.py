@@ -3,6 +3,7 @@ import pytest
 import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.placement import loops_around, loops_between, path
+from tests.quotations import quoted
 
 
 def _chain():
@@ -38,8 +39,11 @@ def test_a_reader_outside_the_loop(deeper):
         refcomp.lower(s, [a, d])
     assert str(caught.value).startswith(
         "stage B is computed inside loop j of stage D, but stage C reads it outside\n"
-        f"  where: compute_at of {__file__}:"
+        f"  --> {__file__}:"
     )
+    attached = "s[b].compute_at(s[d], d.op.axis[1])"
+    assert quoted(caught.value, "stage B is attached here") == attached
+    assert "c = refcomp.compute(" in quoted(caught.value, "stage C is declared here")
     assert "compute C inside that loop too, or B further outside" in str(caught.value)
 
 

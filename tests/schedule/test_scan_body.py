@@ -2,6 +2,7 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import Unsupported, UserError
+from tests.quotations import QUOTATION
 
 
 def scanned():
@@ -35,10 +36,10 @@ def test_compute_root_takes_back_to_the_scan():
 def test_the_update_stays():
     schedule, _, init, mid, up, s = scanned()
     with pytest.raises(
-        UserError, match=r"cannot move stage up\n.*the update of scan S(.|\n)*memory"
+        UserError, match=rf"cannot move stage up\n{QUOTATION}.*the update of scan S(.|\n)*memory"
     ):
         schedule[up].compute_at(schedule[s], s.op.scan_axis)
-    with pytest.raises(UserError, match="cannot inline stage up\n.*the update of scan S"):
+    with pytest.raises(UserError, match=f"cannot inline stage up\n{QUOTATION}.*update of scan S"):
         schedule[up].compute_inline()
     schedule[mid].compute_inline()
     with pytest.raises(UserError, match="stage S is a scan, which reads its memory"):

@@ -1,3 +1,5 @@
+from linecache import getlines
+
 import pytest
 
 import refcomp
@@ -44,8 +46,13 @@ def test_a_foreign_axis_is_refused_and_the_loops_are_told():
     foreign = refcomp.reduce_axis((0, 3), "other")
     with pytest.raises(UserError) as caught:
         stage.leaf(foreign, "split")
+    number = int(stage.op.line.rpartition(":")[2])
+    declaration = getlines(__file__)[number - 1].strip()
     assert str(caught.value) == (
         "cannot split axis other of stage B\n"
+        f"  --> {stage.op.line}\n"
+        f"   |     {declaration}\n"
+        f"   |     {'-' * len(declaration)} stage B is declared here\n"
         "  where: stage B, loops: i (data_parallel), k (reduction)\n"
         "  why: it is not an axis of this stage\n"
         "  what to do: use one of the stage's loops"

@@ -57,7 +57,9 @@ def test_what_is_named_by_what():
 def test_a_step_of_another_computation():
     s, *_ = _schedule()
     step = Step("X", "split", (AxisName("i"),), (), "here:1")
-    with pytest.raises(UserError, match=r"names X, which does not exist(.|\n)*at here:1"):
+    with pytest.raises(
+        UserError, match=r"names X, which does not exist\n  --> here:1 \(recorded here\)\n"
+    ):
         resolve(step, s.stages)
     with pytest.raises(UserError, match="names q, which does not exist"):
         resolve(Step("B", "split", (AxisName("q"),), (), "here:1"), s.stages)

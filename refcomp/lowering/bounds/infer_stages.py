@@ -197,8 +197,9 @@ def _refuse_extent(loop: NestLoop, actual: Expr, other: str, tag: str) -> None:
     raise UserError(
         f"axis {axis.name} of stage {stage.name} has {actual} iterations for {tag}, "
         f"but {other}",
-        where=f"stage {stage.name}, at {stage.loops.provenance[axis].line}",
+        where=f"stage {stage.name}",
         why="all loops of a kernel that are bound to one thread axis "
         "are run by the same threads",
         remedy="split the loops by the same factor, and bind the inner ones",
+        at=stage.loops.provenance[axis].snippet(),
     )

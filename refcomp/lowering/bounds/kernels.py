@@ -20,7 +20,12 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
-from refcomp.schedule.placement import NestLoop, loops_around, place_text
+from refcomp.schedule.placement import (
+    NestLoop,
+    loops_around,
+    place_text,
+    placement_lines,
+)
 from refcomp.schedule.stage import Stage
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
@@ -79,6 +84,7 @@ def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
                 why="the stage is computed in the kernel "
                 f"that begins at stage {kernel.stage.name}",
                 remedy=f"name the threads for stage {kernel.stage.name}",
+                earlier=placement_lines(stage),
             )
         if kernel is None and (threads.bound or threads.env):
             kernel = Kernel(stage, start=_start(stage))
@@ -201,7 +207,8 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
         is_in_block = thread.thread_tag in THREADS_IN_BLOCK_TAGS
         if is_in_block and (is_combined or scope != LOCAL):
             continue
-        where = f"stage {stage.name}, at {stage.loops.provenance[leaf].line}"
+        where = f"stage {stage.name}"
+        bound = stage.loops.provenance[leaf].snippet()
         binding = f"stage {stage.name} binds axis {leaf.name} to {thread.thread_tag}"
         if scope == GLOBAL:
             raise UserError(
@@ -211,6 +218,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
                 "and groups of threads cannot wait for each other",
                 remedy=f"leave {leaf.name} unbound, or do without env_threads of "
                 f"{kernel.stage.name}, so that each row is a launch of its own",
+                at=bound,
             )
         owner = "each group of threads" if scope == SHARED else "each thread"
         raise UserError(
@@ -218,9 +226,17 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
             where=where,
             why=f"{owner} has its own {scope} memory and must fill it alone",
             remedy=f"leave {leaf.name} unbound, or keep {stage.name} in another scope",
+            at=bound,
+            earlier=placement_lines(stage),
         )
 
 
 def _refuse(stage: Stage, scope: str, *, why: str, remedy: str) -> None:
     what = f"stage {stage.name} cannot lie in {scope} memory"
-    raise UserError(what, where=place_text(stage), why=why, remedy=remedy)
+    raise UserError(
+        what,
+        where=place_text(stage),
+        why=why,
+        remedy=remedy,
+        earlier=placement_lines(stage),
+    )

@@ -38,6 +38,7 @@ from refcomp.schedule.placement import (
     loops_around,
     loops_between,
     place_text,
+    placement_lines,
 )
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
@@ -129,6 +130,7 @@ def check_size(stage: Stage, scope: str, shape: Iterable[Expr], remedy: str) -> 
                 where=place_text(stage),
                 why=f"{scope} memory is laid out before the program runs",
                 remedy=remedy,
+                earlier=[stage.declaration(), *placement_lines(stage)],
             )
 
 

@@ -3,7 +3,7 @@
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.printer import print_expr
-from refcomp.ir.stmt import For
+from refcomp.ir.stmt import For, line_of, place_of
 
 
 def constant_extent(loop: For) -> int:
@@ -19,7 +19,8 @@ def constant_extent(loop: For) -> int:
     raise UserError(
         f"the extent of the {loop.kind} loop {loop.var.name}, "
         f"{print_expr(loop.extent)}, {flaw}",
-        where=str(loop.origin) if loop.origin else None,
+        where=place_of(loop.origin),
+        at=line_of(loop.origin),
         why=f"a loop is {loop.kind} by writing out all of its iterations",
         remedy="split the axis by a constant factor and use the inner axis, "
         "or give the shape as a constant",

@@ -45,6 +45,7 @@ def _bind_virtual(
             loop.name,
             "it is a reduction axis, and virtual threads cannot combine their parts",
             "bind an output axis, or unroll the reduction",
+            earlier=[stage.declaration()],
         )
     if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, VTHREAD)
@@ -63,6 +64,7 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             why="it is a reduction axis: its threads must combine their parts, but groups of "
             "threads cannot wait for each other",
             remedy="bind it to threadIdx; or rfactor it, and bind the new output axis",
+            earlier=[stage.declaration()],
         )
     extent = simplify(loop.extent)
     minimum = simplify(loop.minimum)
@@ -90,6 +92,7 @@ def _check_once(stage: Stage, loop: IterVar, thread: IterVar) -> None:
                 loop.name,
                 f"axis {other.name} of this stage is bound to {tag} already",
                 "fuse both axes and bind the result, or use another thread axis",
+                earlier=[stage.loops.provenance[other].snippet(f"axis {other.name}")],
             )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.scan_body import refuse_moving_update
 from refcomp.schedule.stage import AttachPoint, Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, readers_of
@@ -61,6 +63,7 @@ def _check_readers(stage: Stage, consumer: Stage) -> None:
             stage,
             f"stage {consumer.name} does not read it",
             f"compute it at a loop of a stage that does: {names or 'there is none'}",
+            [consumer.declaration()],
         )
     for reader in readers_of(stage):
         if reader is not consumer and not depends_on(consumer, reader):
@@ -69,6 +72,7 @@ def _check_readers(stage: Stage, consumer: Stage) -> None:
                 f"stage {reader.name} also reads it, but can never be computed inside a loop of "
                 f"{consumer.name}, which does not need it",
                 f"leave it at the root, or give {reader.name} a copy by cache_read",
+                [reader.declaration()],
             )
 
 
@@ -84,13 +88,17 @@ def _check_inits(stage: Stage, consumer: Stage) -> None:
                 stage,
                 f"{of} fills the first rows of scan {consumer.name} before its loop begins",
                 f"compute it before the scan: s[{stage.name}].compute_root()",
+                [consumer.declaration()],
             )
 
 
-def _refuse(stage: Stage, why: str, remedy: str) -> NoReturn:
+def _refuse(
+    stage: Stage, why: str, remedy: str, earlier: Iterable[Snippet] = ()
+) -> NoReturn:
     raise UserError(
         f"cannot compute stage {stage.name} at a loop of another",
         where=f"stage {stage.name}",
         why=why,
         remedy=remedy,
+        earlier=earlier,
     )

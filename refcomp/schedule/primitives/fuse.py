@@ -48,4 +48,5 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
                 loop.name,
                 f"it is a {loop.kind} axis and {loops[0].name} a {loops[0].kind} axis",
                 "fuse loops of one kind only",
+                earlier=[stage.declaration()],
             )

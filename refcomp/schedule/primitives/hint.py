@@ -76,6 +76,7 @@ def prefetch(
             loop.name,
             f"the stage does not read {tensor.name}",
             f"it reads {read or 'nothing'}",
+            earlier=[stage.declaration()],
         )
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
         stage.refuse(

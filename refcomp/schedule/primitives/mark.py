@@ -46,7 +46,7 @@ def parallel(stage: Stage, provenance: Provenance, axis: object) -> None:
 def _refuse_reduction(stage: Stage, loop: IterVar, primitive: str, remedy: str) -> None:
     if loop.kind == REDUCTION:
         why = "it is a reduction axis: its iterations all update the same elements"
-        stage.refuse(primitive, loop.name, why, remedy)
+        stage.refuse(primitive, loop.name, why, remedy, earlier=[stage.declaration()])
 
 
 def _check_extent(stage: Stage, loop: IterVar, mark: str) -> None:

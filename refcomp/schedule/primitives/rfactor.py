@@ -13,7 +13,7 @@ the end of the reduction contribute the identity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce as fold
 from typing import NoReturn, TypeVar
@@ -21,6 +21,7 @@ from typing import NoReturn, TypeVar
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import BOOL, I64
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, And, Expr, IfThenElseExpr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in
@@ -72,10 +73,18 @@ def _checked_loop(stage: Stage, given: object) -> IterVar:
             leaf.name for leaf in stage.loops.leaves if leaf.kind == REDUCTION
         )
         why = "it is not a reduction axis, so its results are apart already"
-        stage.refuse("rfactor", loop.name, why, f"use one of {known}")
+        stage.refuse(
+            "rfactor",
+            loop.name,
+            why,
+            f"use one of {known}",
+            earlier=[stage.declaration()],
+        )
     for attached in stage.attached:
         why = f"stage {attached.name} is computed at one of its loops"
-        _refuse(stage, why, "call rfactor first")
+        point = attached.attach_point
+        earlier = [] if point is None else [point.snippet(f"stage {attached.name}")]
+        _refuse(stage, why, "call rfactor first", earlier)
     return loop
 
 
@@ -278,10 +287,13 @@ def _reduce_the_rest(
     loops.provenance[rest] = provenance
 
 
-def _refuse(stage: Stage, why: str, remedy: str) -> NoReturn:
+def _refuse(
+    stage: Stage, why: str, remedy: str, earlier: Iterable[Snippet] = ()
+) -> NoReturn:
     raise UserError(
         f"cannot factor the reduction of stage {stage.name}",
         where=f"stage {stage.name}",
         why=why,
         remedy=remedy,
+        earlier=earlier,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from refcomp.foundation.provenance import declared_at
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.schedule.stage import Provenance, Stage, Tensorized
@@ -30,8 +32,14 @@ def tensorize(
         )
     if stage.loops.tensorized is not None:
         done = stage.loops.tensorized
-        why = f"axis {done.axis.name} of this stage is tensorized since {done.line}"
-        stage.refuse("tensorize", loop.name, why, "give each stage one intrinsic")
+        why = f"axis {done.axis.name} of this stage is tensorized already"
+        stage.refuse(
+            "tensorize",
+            loop.name,
+            why,
+            "give each stage one intrinsic",
+            earlier=[done.snippet()],
+        )
     # Other operations have no loops of this kind.
     assert isinstance(stage.op, ComputeOp)
     _check_outputs(stage, loop, stage.op, intrin)
@@ -48,14 +56,28 @@ def _check_outputs(
     theirs = [str(t.dtype) for t in intrin.op.outputs]
     if mine != theirs:
         why = f"the stage computes {', '.join(mine)}, and {intrin} {', '.join(theirs)}"
-        stage.refuse("tensorize", loop.name, why, "use an intrinsic of the same dtypes")
+        stage.refuse(
+            "tensorize",
+            loop.name,
+            why,
+            "use an intrinsic of the same dtypes",
+            earlier=_declarations(stage, intrin),
+        )
     if (op.reduction is None) != (intrin.op.reduction is None):
         reducing = str(intrin) if op.reduction is None else "the stage"
         other = "the stage" if op.reduction is None else str(intrin)
         why = f"{reducing} is a reduction, and {other} is not"
         stage.refuse(
-            "tensorize", loop.name, why, "use an intrinsic that computes the same"
+            "tensorize",
+            loop.name,
+            why,
+            "use an intrinsic that computes the same",
+            earlier=_declarations(stage, intrin),
         )
+
+
+def _declarations(stage: Stage, intrin: TensorIntrin) -> list[Snippet]:
+    return [stage.declaration(), declared_at(intrin.op.line, str(intrin))]
 
 
 def check_block(
@@ -81,9 +103,15 @@ def check_block(
     for attached in stage.attached:
         point = attached.attach_point
         if point is not None and any(point.axis is leaf for leaf in inside):
-            why = f"stage {attached.name} is computed at axis {point.axis.name} since {point.line}"
+            why = f"stage {attached.name} is computed at axis {point.axis.name}"
             remedy = f"compute {attached.name} at a loop outside of {wish.axis.name}"
-            stage.refuse("tensorize", wish.axis.name, why, remedy)
+            stage.refuse(
+                "tensorize",
+                wish.axis.name,
+                why,
+                remedy,
+                earlier=[point.snippet()],
+            )
     if has_extents:
         _check_size(
             stage, wish, inside, extents or {leaf: leaf.extent for leaf in inside}

@@ -5,6 +5,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For
+from tests.quotations import quoted
 
 
 def _two_stages(n=64):
@@ -64,8 +65,10 @@ def test_different_extents_of_one_thread_axis():
     message = str(caught.value)
     assert message.startswith(
         "axis i.inner of stage B has 4 iterations for threadIdx.x, but axis i.inner of stage C "
-        "has 8\n  where: stage B, at "
+        f"has 8\n  --> {__file__}:"
     )
+    assert quoted(caught.value, "bound here") == 's[b].bind(y, refcomp.thread_axis("threadIdx.x"))'
+    assert caught.value.where == "stage B"
     assert "are run by the same threads" in message and "same factor" in message
     assert x.extent.value == 16
 

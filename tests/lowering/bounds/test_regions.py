@@ -12,6 +12,7 @@ from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, IfThenElse
 from refcomp.oracle.lockstep.interpret import interpret
+from tests.quotations import quoted
 
 
 def _allocated(func):
@@ -305,9 +306,10 @@ def test_shared_memory_of_unknown_size_names_the_loop_to_split():
         refcomp.lower(s, [a, c])
     message = str(caught.value)
     assert message.startswith(
-        "shared memory of unknown size: dimension 0 of B is n elements long\n"
-        f"  where: stage B, computed at axis i of stage C since {__file__}:"
+        f"shared memory of unknown size: dimension 0 of B is n elements long\n  --> {__file__}:"
     )
+    assert quoted(caught.value, "stage B is attached here") == "s[b].compute_at(s[c], c.op.axis[0])"
+    assert caught.value.where == "stage B, computed at axis i of stage C"
     assert message.endswith(
         "  why: shared memory is laid out before the program runs\n"
         "  what to do: split axis k of stage C by a factor, and compute B inside the outer of "

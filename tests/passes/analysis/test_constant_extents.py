@@ -22,7 +22,8 @@ def test_no_constant():
         constant_extent(_loop(Var("n", I64) + 1))
     assert str(caught.value).splitlines() == [
         "the extent of the vectorized loop j, n + 1, is not a constant",
-        "  where: stage B, axis j, by vectorize, at model.py:3",
+        "  --> model.py:3 (vectorized here)",
+        "  where: stage B, axis j, by vectorize",
         "  why: a loop is vectorized by writing out all of its iterations",
         "  what to do: split the axis by a constant factor and use the inner axis, "
         "or give the shape as a constant",

@@ -246,7 +246,7 @@ def test_only_reduction_loops_that_nothing_is_said_of():
     ):
         s.rfactor(b, i)
     outer, inner = s[b].split(k, factor=4)
-    with pytest.raises(UserError, match=r"k of stage B(.|\n)*split replaced it by k.outer at"):
+    with pytest.raises(UserError, match=r"k of stage B(.|\n)*split replaced it by k.outer"):
         s.rfactor(b, k)
     s[b].unroll(inner)
     with pytest.raises(UserError, match=r"it is unrolled already(.|\n)*rfactor first, then mark"):

@@ -2,6 +2,7 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
+from tests.quotations import quoted, quoted_call
 
 
 def _schedule(shape=(16, 10)):
@@ -54,8 +55,10 @@ def test_the_factor_is_a_positive_int(factor):
 def test_a_loop_that_was_split_is_gone():
     _, stage, i, _ = _schedule()
     stage.split(i, factor=4)
-    with pytest.raises(UserError, match=r"split replaced it by i.outer at .*test_split.py:\d+"):
+    with pytest.raises(UserError, match=r"why: split replaced it by i.outer\n") as caught:
         stage.split(i, factor=2)
+    assert quoted(caught.value, "split here") == "stage.split(i, factor=4)"
+    assert quoted_call(caught.value) == "stage.split(i, factor=2)"
 
 
 def test_a_marked_loop_cannot_be_split():
