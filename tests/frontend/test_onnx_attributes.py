@@ -28,7 +28,7 @@ def test_unknown_and_ill_typed_attributes_are_refused() -> None:
         read(other=1)
     with pytest.raises(UserError, match="attribute 'i' is not of type int"):
         read(i=0.5)
-    with pytest.raises(UserError, match="attribute 'f' is not a number"):
+    with pytest.raises(UserError, match="attribute 'f' is NaN"):
         read(f=float("nan"))
 
 
