@@ -4,8 +4,9 @@
 `check_prose.py [PATH ...]` prints each finding of these files and folders (default: refcomp) as
 `path:line: what`. Exit code: 1 when there are findings.
 
-A docstring must begin with a verb or a noun phrase, not with one of `FIRST_WORDS`. No text holds
-one of `PHRASES`, and no sentence of a docstring or comment has more than `MAX_WORDS` words.
+A docstring must begin with a verb or a noun phrase, not with one of `FIRST_WORDS`. A function's
+must begin with an imperative. No text holds one of `PHRASES`, and no sentence of a docstring or
+comment has more than `MAX_WORDS` words.
 """
 
 import ast
@@ -19,6 +20,11 @@ from pathlib import Path
 
 MAX_WORDS = 35
 FIRST_WORDS = re.compile(r"(What|Whether|Of|Those|Who|Whose|How|That|Which)\b")
+# A function's docstring begins with an imperative; only that of a property may be a noun phrase.
+NOT_IMPERATIVE = re.compile(
+    r"`|(An?|The|Its|As|At|In|If|When|Every|Each|All|Any|Both|No|None|One|True|\w+Error)\b"
+    r"|[A-Z][a-z]+(?<!s)s\b"
+)
 PHRASES = re.compile(
     r"\b(?i:tells?|told|(?:is|are|was|were|be) no(?! (?:longer|more|less|later)))\b"
 )
@@ -41,6 +47,12 @@ def findings(text: str) -> Iterator[tuple[int, str]]:
         yield from ((line, what) for what in in_prose(prose))
     for node in ast.walk(tree):
         match node:
+            case ast.FunctionDef() if not any(
+                "property" in ast.unparse(d) for d in node.decorator_list
+            ):
+                prose = ast.get_docstring(node) or ""
+                if NOT_IMPERATIVE.match(prose):
+                    yield node.body[0].lineno, f"a function's docstring begins {prose.split()[0]!r}"
             case ast.Constant(str(message)) if node.lineno not in docstrings:
                 if MESSAGE.search(message) and (found := PHRASES.search(message)):
                     yield node.lineno, f"a message says {found[0]!r}"

@@ -141,7 +141,7 @@ def _own_shared_bytes(stmt: Stmt, threads: int, unit: int) -> int:
 
 
 def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObjectMetadata) -> None:
-    """Warns of each of `kernels`, compiled to `code`, whose threads keep values in memory."""
+    """Warn of each of `kernels`, compiled to `code`, whose threads keep values in memory."""
     by_name = {machine_symbol(kernel.name): kernel for kernel in kernels}
     for told in code.kernels:
         if told.spilled_vgprs or told.spilled_sgprs or told.private_bytes:

@@ -43,7 +43,7 @@ def _check_gpu(name: str, target: Target) -> None:
 
 
 def _imported_functions(funcs: Sequence[PrimFunc], target: Target) -> set[str]:
-    """The functions that LLVM IR of the user's own defines, which only hosts can take in."""
+    """Return the functions that LLVM IR of the user's own defines. Only hosts can include it."""
     names = {
         name for func in funcs for text in func.imports for name in functions_in(text)
     }

@@ -35,7 +35,13 @@ class GraphBuilder:
         self._names = UniqueNames(separator=".")
 
     def input(self, name: str, dtype: Any, shape: Sequence[Dim]) -> Value:
-        """An input; UserError when the name is taken."""
+        """Add an input.
+
+        Args:
+            name: raises UserError if another input has it.
+            dtype: a DType or its name.
+            shape: ints, names of symbols, or trees of operators (`refcomp.graph.dims`).
+        """
         if name in self._names:
             raise UserError(
                 f"the graph has two inputs named {name!r}", remedy="rename one of them"
@@ -61,7 +67,18 @@ class GraphBuilder:
         names: Sequence[str] = (),
         subgraphs: Sequence[Graph] = (),
     ) -> tuple[Value, ...]:
-        """All outputs of a fresh node, named `names` where those are free."""
+        """Add a node and return all its outputs.
+
+        Args:
+            operator: name of a registered operator.
+            inputs: values of this builder; None for an optional input that is left out.
+            attributes: by name; attributes with their default value may be left out.
+            names: of the outputs, as far as no other value has them.
+            subgraphs: the graphs that the operator runs itself.
+
+        Raises:
+            UserError: the operator is unknown, or does not take these inputs or attributes.
+        """
         given = _without_defaults(operator, attributes or {})
         where = f"node {names[0]!r}" if names else ""
         types = infer_types(operator, inputs, given, subgraphs, where)
@@ -82,12 +99,12 @@ class GraphBuilder:
         attributes: Mapping[str, Attribute] | None = None,
         name: str = "",
     ) -> Value:
-        """The output of a fresh node with one output."""
+        """Add a node with one output, and return that output. See `nodes`."""
         (output,) = self.nodes(operator, inputs, attributes, [name] if name else [])
         return output
 
     def finish(self, outputs: Sequence[Value]) -> Graph:
-        """The graph that computes `outputs`, without what they do not need."""
+        """Return the graph that computes `outputs`. Nodes that no output needs are left out."""
         needed = set(outputs)
         kept: list[GraphNode] = []
         for node in reversed(self._nodes):

@@ -100,7 +100,7 @@ _OPERATORS: dict[str, Operator] = {}
 
 
 def register_operator(operator: Operator) -> None:
-    """Makes `operator` known by its name; UserError when the name is taken."""
+    """Make `operator` known by its name, or raise UserError if the name is taken."""
     if not isinstance(operator, Operator):
         raise UserError(
             f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator"
@@ -114,7 +114,7 @@ def register_operator(operator: Operator) -> None:
 
 
 def find_operator(name: str) -> Operator:
-    """The operator of that name; UserError that lists all when there is none."""
+    """Return the operator called `name`, or raise UserError that lists all operators."""
     if checked_name(name, "an operator") not in _OPERATORS:
         known = ", ".join(sorted(_OPERATORS))
         raise UserError(f"unknown operator {name!r}", remedy=f"operators: {known}")
@@ -122,7 +122,7 @@ def find_operator(name: str) -> Operator:
 
 
 def operator_names() -> tuple[str, ...]:
-    """The names of all operators, in order of registration."""
+    """Return the names of all operators, in the order of their registration."""
     return tuple(_OPERATORS)
 
 

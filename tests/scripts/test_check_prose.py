@@ -25,6 +25,15 @@ def test_docstring_must_not_begin_with_a_noun_clause(word: str) -> None:
     assert found(f"# {word} it is.\n") == []
 
 
+@pytest.mark.parametrize("word", ["The", "A", "Every", "Makes", "UserError", "`name`", "True"])
+def test_function_begins_with_an_imperative(word: str) -> None:
+    text = f'def f():\n    """{word} value."""\n'
+    assert found(text) == [(2, f"a function's docstring begins {word!r}")]
+    assert found(f"@property\n{text}") == []
+    assert found(f'class C:\n    """{word} value."""\n') == []
+    assert found(text.replace(word, "Express")) == []
+
+
 @pytest.mark.parametrize("phrase", ["told", "tells", "tell", "is no", "are no", "Told"])
 def test_phrases_of_the_private_dialect_are_found_everywhere(phrase: str) -> None:
     assert found(f'"""An error {phrase} axis."""\n') == [(1, f"says {phrase!r}")]

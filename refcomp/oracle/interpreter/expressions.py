@@ -151,7 +151,7 @@ def _not(frame: Frame, expr: ir.Not) -> Value:
 
 
 def _select(frame: Frame, expr: ir.Select) -> Value:
-    """Both sides are evaluated. A scalar condition chooses between whole vectors."""
+    """Evaluate both sides and choose; a scalar condition chooses between whole vectors."""
     condition = frame.value(expr.condition)
     true_value = frame.value(expr.true_value)
     false_value = frame.value(expr.false_value)

@@ -199,7 +199,7 @@ class Races(Observer):
         self._restart_full_clocks(self._clock[numbers])
 
     def _restart_full_clocks(self, clocks: Array) -> None:
-        """If one of `clocks` is full, start all clocks anew and forget what refers to old ones."""
+        """Restart all clocks if one of `clocks` is full, and forget records of old clocks."""
         if clocks.max(initial=0) < MAX_CLOCK:
             return
         self._clock[:] = 1
