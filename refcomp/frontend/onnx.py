@@ -356,6 +356,6 @@ class Reasons:
 
 
 def _numbers(tensor: _Proto) -> Iterable[tuple[str, Any]]:
-    """The fields of a tensor that hold its elements one by one."""
+    """Return the fields of a tensor that hold its elements one by one."""
     fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
     return ((name, getattr(tensor, name)) for name in fields)
