@@ -64,17 +64,13 @@ def hoist_conditions(func: PrimFunc) -> PrimFunc:
 
 
 def _visit(stmt: Stmt) -> Stmt:
-    stmt = map_children(stmt, _visit, only=Stmt)
-    if not isinstance(stmt, For) or not isinstance(stmt.body, IfThenElse):
-        return stmt
+    loop = map_children(stmt, _visit, only=Stmt)
+    if not isinstance(loop, For) or not isinstance(loop.body, IfThenElse):
+        return loop
     # Bound loops are not moved: a kernel has them outermost, directly nested.
-    if any(isinstance(item, For) and is_bound(item) for item in walk(stmt)):
-        return stmt
-    return _hoisted(stmt, stmt.body)
-
-
-def _hoisted(loop: For, branch: IfThenElse) -> Stmt:
-    """Return the loop inside of its branch, or of the invariant part of the condition."""
+    if any(isinstance(item, For) and is_bound(item) for item in walk(loop)):
+        return loop
+    branch = loop.body
     invariant: list[Expr] = []
     left: list[Expr] = []
     for part in conjuncts(branch.condition):

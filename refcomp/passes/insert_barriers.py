@@ -200,7 +200,11 @@ class _BarrierPlacement:
             case Barrier():
                 return stmt, _CLOSED
             case LetStmt() if not self._is_transparent(stmt):
-                return self._let(stmt, scope, together)
+                value = _Part(None, self._reads((stmt.value,), scope))
+                inner = self._parts(stmt.body, self._named(stmt, scope), together)
+                parts = self._separated([value, *inner], together)
+                body = self._rebuilt(stmt.body, parts)
+                return with_changes(stmt, body=body), _joined(parts)
             case Block() | LetStmt() | Allocate() | Pragma():
                 parts = self._parts(stmt, scope, together)
                 return self._rebuilt(stmt, parts), _joined(parts)
@@ -243,15 +247,6 @@ class _BarrierPlacement:
         stmts = [part.stmt for part in parts if part.stmt is not None]
         old = stmt.stmts if isinstance(stmt, Block) else (stmt,)
         return stmt if same_items(stmts, old) else block(stmts, stmt.origin)
-
-    def _let(
-        self, stmt: LetStmt, scope: Scope, together: frozenset[Var]
-    ) -> tuple[Stmt, _Reach]:
-        value = _Part(None, self._reads((stmt.value,), scope))
-        inner = self._parts(stmt.body, self._named(stmt, scope), together)
-        parts = self._separated([value, *inner], together)
-        body = self._rebuilt(stmt.body, parts)
-        return with_changes(stmt, body=body), _joined(parts)
 
     def _named(self, stmt: LetStmt, scope: Scope) -> Scope:
         if self._may_differ(stmt.value):

@@ -280,8 +280,10 @@ def _odd_f64(x: Expr) -> Expr:
     """
     value = Var("x", x.dtype)
     dropped = ir.BitAnd(value, _number(0xFFF, x))
-    sticky = Cast(x.dtype, ir.NE(dropped, _number(0, x)))
-    merged = ir.BitOr(ir.Sub(value, dropped), ir.ShiftLeft(sticky, _number(12, x)))
+    kept = ir.Sub(value, dropped)
+    is_inexact = ir.NE(dropped, _number(0, x))
+    sticky = Cast(x.dtype, is_inexact)
+    merged = ir.BitOr(kept, ir.ShiftLeft(sticky, _number(12, x)))
     # Integers of 54 digits and more may need more digits than the 53 of f64.
     is_exact: Expr = ir.LE(value, _number(1 << 53, x))
     if x.dtype.kind == "int":

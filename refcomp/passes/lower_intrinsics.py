@@ -69,7 +69,10 @@ def _lower(call: Call) -> Expr:
     if call.name in ("rsqrt", "sigmoid"):
         if is_half:
             return _in_f32(call)
-        return _rsqrt(*call.args) if call.name == "rsqrt" else _sigmoid(*call.args)
+        if call.name == "sigmoid":
+            return _sigmoid(call.args[0])
+        root = Call("sqrt", call.args, dtype)
+        return Div(const(1.0, dtype), root)
     if not is_half or call.name in _KEPT_IN_HALF:
         return call
     if call.name != "fma":
@@ -95,11 +98,6 @@ def _classified(name: str, x: Expr) -> Expr:
     infinity = const(math.inf, x.dtype)
     # Both comparisons are false for NaN.
     return EQ(magnitude, infinity) if name == "isinf" else LT(magnitude, infinity)
-
-
-def _rsqrt(x: Expr) -> Expr:
-    one = const(1.0, x.dtype)
-    return Div(one, Call("sqrt", (x,), x.dtype))
 
 
 def _sigmoid(x: Expr) -> Expr:

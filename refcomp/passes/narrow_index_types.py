@@ -77,7 +77,16 @@ class _Narrowing:
             case For():
                 return self._for(stmt)
             case LetStmt():
-                return self._let(stmt)
+                inside = self._facts.let(stmt.var, stmt.value)
+                value = self.narrow(stmt.value)
+                if value is None:
+                    value = self.expr(stmt.value)
+                    body = _Narrowing(inside, self._narrowed).stmt(stmt.body)
+                    return with_changes(stmt, value=value, body=body)
+                var = Var(stmt.var.name, value.dtype)
+                narrowed = self._narrowed | {stmt.var: var}
+                body = _Narrowing(inside, narrowed).stmt(stmt.body)
+                return with_fields(stmt, var=var, value=value, body=body)
             case IfThenElse():
                 return self._if(stmt)
             case Store():
@@ -109,18 +118,6 @@ class _Narrowing:
         narrowed = self._narrowed | {loop.var: var}
         body = _Narrowing(inside, narrowed).stmt(loop.body)
         return with_fields(loop, var=var, minimum=minimum, extent=extent, body=body)
-
-    def _let(self, stmt: LetStmt) -> Stmt:
-        inside = self._facts.let(stmt.var, stmt.value)
-        value = self.narrow(stmt.value)
-        if value is None:
-            value = self.expr(stmt.value)
-            body = _Narrowing(inside, self._narrowed).stmt(stmt.body)
-            return with_changes(stmt, value=value, body=body)
-        var = Var(stmt.var.name, value.dtype)
-        narrowed = self._narrowed | {stmt.var: var}
-        body = _Narrowing(inside, narrowed).stmt(stmt.body)
-        return with_fields(stmt, var=var, value=value, body=body)
 
     def _if(self, stmt: IfThenElse) -> Stmt:
         holds = self._facts.assume(stmt.condition)

@@ -162,21 +162,16 @@ class _Clearing:
             return with_changes(stmt, body=body)
         captures = stmt.captures
         if body is not stmt.body:
-            used = _used_in(body)
+            used: set[Var | Buffer] = {*variables_in(body), *buffers_in(body)}
+            for item in walk(body):
+                # Shapes are not children. An allocation needs its size, and a callee is
+                # passed the shape.
+                if isinstance(item, Allocate | AddressOf):
+                    for dim in item.buffer.shape:
+                        used.update(variables_in(dim))
             captures = tuple(capture for capture in captures if capture in used)
         self._used.update(c for c in captures if isinstance(c, Var))
         return with_changes(stmt, captures=captures, body=body)
-
-
-def _used_in(body: Stmt) -> set[Var | Buffer]:
-    """Return the variables and buffers that the body of a region uses."""
-    used: set[Var | Buffer] = {*variables_in(body), *buffers_in(body)}
-    for item in walk(body):
-        # Shapes are not children. An allocation needs its size, a callee is passed the shape.
-        if isinstance(item, Allocate | AddressOf):
-            for dim in item.buffer.shape:
-                used.update(variables_in(dim))
-    return used
 
 
 def _unread_buffers(body: Stmt) -> set[Buffer]:

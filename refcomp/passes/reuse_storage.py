@@ -117,10 +117,17 @@ def _visit(stmt: Stmt) -> Stmt:
     places: dict[Buffer, Buffer] = {}  # buffer -> the one whose memory it takes
     firsts: set[Buffer] = set()
     for memory in _shared(allocations, stmts):
-        firsts.add(memory.first)
-        place = _place(memory)
-        for buffer in memory.buffers:
-            places[buffer] = place
+        first = memory.first
+        alignment = max(buffer.alignment for buffer in memory.buffers)
+        shape = first.shape
+        if memory.size is not None and memory.size != element_count(shape):
+            # Memory that had to grow is flat.
+            shape = (IntImm(memory.size, I64),)
+        place = first
+        if shape is not first.shape or alignment != first.alignment:
+            place = with_fields(first, shape=shape, alignment=alignment)
+        firsts.add(first)
+        places.update(dict.fromkeys(memory.buffers, place))
     if places:
         body = replace_buffers(body, places)
     for allocation in reversed(allocations):
@@ -129,18 +136,6 @@ def _visit(stmt: Stmt) -> Stmt:
         if buffer in firsts or buffer not in places:
             body = with_changes(allocation, buffer=place, body=body)
     return body
-
-
-def _place(memory: _Memory) -> Buffer:
-    """Return the buffer for all of `memory`: its first one, flat if it had to grow."""
-    first = memory.first
-    alignment = max(buffer.alignment for buffer in memory.buffers)
-    shape = first.shape
-    if memory.size is not None and memory.size != element_count(shape):
-        shape = (IntImm(memory.size, I64),)
-    if shape is first.shape and alignment == first.alignment:
-        return first
-    return with_fields(first, shape=shape, alignment=alignment)
 
 
 def _shared(allocations: Sequence[Allocate], stmts: Sequence[Stmt]) -> list[_Memory]:

@@ -139,21 +139,6 @@ def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
     return with_changes(stmt, value=value, body=body)
 
 
-def _visit_allocate(stmt: Allocate, facts: Facts) -> Stmt:
-    shape = _simplified_all(stmt.buffer.shape, facts)
-    buffer = with_changes(stmt.buffer, shape=shape)
-    if buffer is not stmt.buffer:
-        stmt = replace_buffers(stmt, {stmt.buffer: buffer})
-    return with_changes(stmt, body=_simplified(stmt.body, facts))
-
-
-def _visit_block(stmt: Block, facts: Facts) -> Stmt:
-    stmts = [_simplified(item, facts) for item in stmt.stmts]
-    if same_items(stmts, stmt.stmts):
-        return stmt
-    return block(stmts, stmt.origin)
-
-
 def _visit_write(stmt: BufferStore | AtomicUpdate, facts: Facts) -> Stmt:
     indices = _simplified_all(stmt.indices, facts)
     value = simplify(stmt.value, facts)
@@ -225,8 +210,22 @@ def _visit_call(stmt: CallPacked | CallExtern, facts: Facts) -> Stmt:
     return with_changes(stmt, args=tuple(args))
 
 
-def _visit_other(stmt: Barrier | Pragma | Prefetch, facts: Facts) -> Stmt:
+def _visit_other(
+    stmt: Allocate | Barrier | Block | Pragma | Prefetch, facts: Facts
+) -> Stmt:
     match stmt:
+        case Block():
+            stmts = [_simplified(item, facts) for item in stmt.stmts]
+            if same_items(stmts, stmt.stmts):
+                return stmt
+            return block(stmts, stmt.origin)
+        case Allocate():
+            # The shape is part of the buffer, which each access names.
+            shape = _simplified_all(stmt.buffer.shape, facts)
+            buffer = with_changes(stmt.buffer, shape=shape)
+            if buffer is not stmt.buffer:
+                stmt = replace_buffers(stmt, {stmt.buffer: buffer})
+            return with_changes(stmt, body=_simplified(stmt.body, facts))
         case Prefetch():
             return with_changes(stmt, indices=_simplified_all(stmt.indices, facts))
         case Pragma():
@@ -240,8 +239,8 @@ _VISITS: dict[type[Stmt], Callable[[Any, Facts], Stmt]] = {
     For: _visit_for,
     IfThenElse: _visit_if,
     LetStmt: _visit_let,
-    Allocate: _visit_allocate,
-    Block: _visit_block,
+    Allocate: _visit_other,
+    Block: _visit_other,
     BufferStore: _visit_write,
     Store: _visit_store,
     Barrier: _visit_other,

@@ -46,13 +46,9 @@ def unroll_loops(func: PrimFunc) -> PrimFunc:
 
 
 def _visit(stmt: Stmt) -> Stmt:
-    stmt = map_children(stmt, _visit, only=Stmt)
-    if isinstance(stmt, For) and stmt.kind == UNROLLED:
-        return _unroll(stmt)
-    return stmt
-
-
-def _unroll(loop: For) -> Stmt:
+    loop = map_children(stmt, _visit, only=Stmt)
+    if not isinstance(loop, For) or loop.kind != UNROLLED:
+        return loop
     copies = constant_extent(loop)
     num_nodes = sum(1 for _ in walk(loop.body))
     if copies > MAX_COPIES or copies * num_nodes > MAX_NODES:

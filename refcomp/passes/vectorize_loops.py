@@ -199,7 +199,15 @@ class _Widening:
                 body = self.stmt(stmt.body)
                 return with_fields(stmt, minimum=minimum, extent=extent, body=body)
             case Allocate():
-                return self._allocate(stmt)
+                buffer = stmt.buffer
+                shape = tuple(self.expr(dim) for dim in buffer.shape)
+                if not _all_scalar(*shape):
+                    raise _StaysSerial
+                # One copy per lane: the lanes of an element lie side by side.
+                lanes = IntImm(self.lanes, I64)
+                wide = with_fields(buffer, shape=(*shape, lanes))
+                self.private[buffer] = wide
+                return with_fields(stmt, buffer=wide, body=self.stmt(stmt.body))
             case Pragma():
                 return with_fields(stmt, body=self.stmt(stmt.body))
             case Prefetch():
@@ -256,16 +264,6 @@ class _Widening:
         if not _all_scalar(index):
             return Block((), hint.origin)
         return with_fields(hint, buffer=buffer, indices=(index,))
-
-    def _allocate(self, allocate: Allocate) -> Stmt:
-        """Allocate one copy per lane: the lanes of an element lie side by side."""
-        buffer = allocate.buffer
-        shape = tuple(self.expr(dim) for dim in buffer.shape)
-        if not _all_scalar(*shape):
-            raise _StaysSerial
-        wide = with_fields(buffer, shape=(*shape, IntImm(self.lanes, I64)))
-        self.private[buffer] = wide
-        return with_fields(allocate, buffer=wide, body=self.stmt(allocate.body))
 
     # Expressions.
 
@@ -337,10 +335,12 @@ class _Widening:
         index = self.expr(index)
         if buffer not in self.private:
             return buffer, index
-        count = IntImm(self.lanes, index.dtype.element)
-        lane = Ramp(IntImm(0, count.dtype), IntImm(1, count.dtype), self.lanes)
+        dtype = index.dtype.element
+        count = IntImm(self.lanes, dtype)
+        lane = Ramp(IntImm(0, dtype), IntImm(1, dtype), self.lanes)
         row = self._combine(ir.Mul(index, count), [index, count])
-        return self.private[buffer], self._combine(ir.Add(row, lane), [row, lane])
+        index = self._combine(ir.Add(row, lane), [row, lane])
+        return self.private[buffer], index
 
     def _choice(self, node: ir.IfThenElseExpr) -> Expr:
         condition = self.expr(node.condition)

@@ -31,16 +31,22 @@ class OpenIndex:
     @property
     def holds(self) -> tuple[Expr, ...]:
         """The comparisons that are not proved. The index is in range if all hold."""
-        low = (LE(IntImm(0, I64), self.position),) if self.has_low else ()
-        high = (LT(self.position, self.extent),) if self.has_high else ()
-        return (*low, *high)
+        conditions: list[Expr] = []
+        if self.has_low:
+            conditions.append(LE(IntImm(0, I64), self.position))
+        if self.has_high:
+            conditions.append(LT(self.position, self.extent))
+        return tuple(conditions)
 
     @property
     def fails(self) -> tuple[Expr, ...]:
         """The opposite comparisons. The index is out of range if one holds."""
-        low = (LT(self.position, IntImm(0, I64)),) if self.has_low else ()
-        high = (LE(self.extent, self.position),) if self.has_high else ()
-        return (*low, *high)
+        conditions: list[Expr] = []
+        if self.has_low:
+            conditions.append(LT(self.position, IntImm(0, I64)))
+        if self.has_high:
+            conditions.append(LE(self.extent, self.position))
+        return tuple(conditions)
 
 
 def open_index(index: Expr, extent: Expr, facts: Facts) -> OpenIndex | None:

@@ -1,4 +1,4 @@
-"""What is known of integers at a place of a function, by what stands around the place."""
+"""Facts about integers at a place of a function, derived from what stands around the place."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from refcomp.ir.stmt import For, IfThenElse, LetStmt
 def facts_of(func: PrimFunc) -> Facts:
     """Return what the header implies: variables in shapes are not negative."""
     facts = Facts()
+
     for buffer in func.buffers:
         for dim in buffer.shape:
             for var in variables_in(dim):

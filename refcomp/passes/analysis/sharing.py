@@ -58,6 +58,10 @@ class LetScope:
         return self.barriers[key]
 
 
+# Field of a choice -> the place of this branch, and the uses inside.
+_Branches = dict[str, tuple[LetScope, list[LetScope]]]
+
+
 def barrier_fields(expr: Expr) -> tuple[str, ...]:
     """Return the fields of `expr` that are places of their own."""
     if isinstance(expr, ir.IfThenElseExpr):
@@ -249,7 +253,8 @@ def _is_certain(outer: LetScope, uses: list[LetScope]) -> bool:
 
     A use behind a barrier counts only if the other branch is certain to reach a use, too.
     """
-    behind: dict[tuple[int, int], dict[str, tuple[LetScope, list[LetScope]]]] = {}
+    # Place around a choice and number of the choice -> its branches.
+    behind: dict[tuple[int, int], _Branches] = {}
     for place in uses:
         barrier = None  # the outermost one inside `outer` around the use
         inner = place
@@ -262,7 +267,8 @@ def _is_certain(outer: LetScope, uses: list[LetScope]) -> bool:
         assert barrier.part is not None
         number, field = barrier.part
         branches = behind.setdefault((id(barrier.parent), number), {})
-        branches.setdefault(field, (barrier, []))[1].append(place)
+        _, inside = branches.setdefault(field, (barrier, []))
+        inside.append(place)
     for branches in behind.values():
         if branches.keys() != {"true_value", "false_value"}:
             continue

@@ -218,25 +218,21 @@ class ThreadConflicts:
         # Two reads do not conflict, nor do two atomic updates by the same operator.
         if p.effect == q.effect and p.effect != WRITE:
             return False
-        key = (id(p), id(q), together)
-        if key not in self._answers:
-            self._answers[key] = (p, q, self._may_meet(p, q, together))
-        return self._answers[key][2]
-
-    def _may_meet(
-        self, p: ThreadAccess, q: ThreadAccess, together: frozenset[Var]
-    ) -> bool:
         meeting = self._meeting(p.scope, q.scope, together)
         if meeting is None:
             return False
-        names = meeting.names
-        equations = list(meeting.equations)
-        for ours, theirs in zip(p.indices, q.indices, strict=True):
-            equations.append(Equation(ours, substitute(theirs, names)))
-        # If the indices are equal only for equal thread indices, it is one thread.
-        thread_vars = [thread.var for thread in self._threads]
-        same_thread = [Equation(var, names[var]) for var in thread_vars]
-        return not forces_equal(equations, same_thread, meeting.facts)
+        key = (id(p), id(q), together)
+        if key not in self._answers:
+            names = meeting.names
+            equations = list(meeting.equations)
+            for ours, theirs in zip(p.indices, q.indices, strict=True):
+                equations.append(Equation(ours, substitute(theirs, names)))
+            # If the indices are equal only for equal thread indices, it is one thread.
+            thread_vars = [thread.var for thread in self._threads]
+            same_thread = [Equation(var, names[var]) for var in thread_vars]
+            is_one_thread = forces_equal(equations, same_thread, meeting.facts)
+            self._answers[key] = (p, q, not is_one_thread)
+        return self._answers[key][2]
 
     def _meeting(
         self, first: Scope, second: Scope, together: frozenset[Var]
