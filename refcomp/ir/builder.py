@@ -282,7 +282,7 @@ class IRBuilder:
             self._around_the_rest(lambda body: Pragma(key, held, body))
         else:
             raise UserError(
-                f"there is no attribute {attr_key!r} of {node!r}",
+                f"{attr_key!r} is not an attribute of {node!r}",
                 remedy='scope_attr(thread_axis("threadIdx.x"), "thread_extent", 64), or pragma_...',
             )
 

@@ -337,7 +337,7 @@ class _Parser:
         return _Open(build, names)
 
     def _open_block(self, *, is_block: bool = False) -> _Open:
-        """Open braces that are no statement of their own, or those of a Block."""
+        """Open braces, which make a Block if `is_block` is true, and group statements otherwise."""
         return _Open(lambda body: body, self.exprs.bound_count(), is_block=is_block)
 
     def _for(self, begin: Token) -> _Open:

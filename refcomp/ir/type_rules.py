@@ -1,9 +1,8 @@
-"""Which operands each node may have: the one statement of these rules.
+"""Rules for the operands of each node.
 
-`type_fault(node)` looks at one node and its children's dtypes, not deeper, and says in a sentence
-what is wrong, or None. The parser turns that into an error with a line and a column, the
-verifier into a `CompilerBug`. Whether a node belongs to a level, and whether names are bound, is
-checked by `refcomp.ir.verify` alone.
+`type_fault(node)` looks at a node and the dtypes of its children, and not deeper. It describes what
+is wrong in a sentence. The parser makes this an error with line and column, the verifier a
+`CompilerBug`. `refcomp.ir.verify` checks names and levels.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 from refcomp.foundation.dtype import BOOL, I32, I64, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import is_callee
-from refcomp.ir import expr as nodes
+from refcomp.ir import expr as ir
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import BinaryExpr, Expr
 from refcomp.ir.func import PrimFunc, Requirement, checks_fault
@@ -47,34 +46,31 @@ from refcomp.ir.stmt import (
 
 INDEX_DTYPES = (I64, I32)
 SCOPES = ("global", "local", "shared")
-MOST_LANES = 1 << 16
+MAX_LANES = 1 << 16
 
 _INT = ("int", "uint")
 _NUMBER = (*_INT, "float", "bfloat")
 _ANY = (*_NUMBER, "bool")
 _PASSED_IN_C = (*_INT, "float", "bool")
-# What a requirement is made of: the entry checks of every target evaluate these, and no others.
-_ENTRY_NODES = (
-    *(
-        nodes.Var,
-        nodes.IntImm,
-        nodes.Cast,
-        nodes.Comparison,
-        nodes.And,
-        nodes.Or,
-        nodes.Not,
-    ),
-    *(
-        nodes.Add,
-        nodes.Sub,
-        nodes.Mul,
-        nodes.FloorDiv,
-        nodes.FloorMod,
-        nodes.Min,
-        nodes.Max,
-    ),
-)
+# The operands that each binary node takes.
+_OPERANDS: dict[type[Node], tuple[str, ...]] = {
+    **dict.fromkeys((ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Mod), _NUMBER),
+    **dict.fromkeys((ir.FloorDiv, ir.FloorMod), _INT),
+    **dict.fromkeys((ir.BitAnd, ir.BitOr, ir.BitXor), _INT),
+    **dict.fromkeys((ir.ShiftLeft, ir.ShiftRight), _INT),
+    **dict.fromkeys((ir.EQ, ir.NE, ir.LT, ir.LE, ir.GT, ir.GE), _ANY),
+    **dict.fromkeys((ir.Min, ir.Max), _ANY),
+    **dict.fromkeys((ir.And, ir.Or), ("bool",)),
+}
+# The nodes that a requirement may have: the entry checks of every target evaluate these only.
+_LOGIC = (ir.Comparison, ir.And, ir.Or, ir.Not)
+_ARITHMETIC = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)
+_ENTRY_NODES = (ir.Var, ir.IntImm, ir.Cast, *_LOGIC, *_ARITHMETIC)
 _ENTRY_OPERATORS = "+, -, *, //, %, min, max, comparisons, and, or, not"
+
+# A function that describes what is wrong with a node of one class; None if nothing is.
+TypeRule = Callable[[Any], str | None]
+_RULES: dict[type[Node], TypeRule] = {}
 
 
 def type_fault(item: Node) -> str | None:
@@ -82,23 +78,35 @@ def type_fault(item: Node) -> str | None:
     return type_rule(type(item))(item)
 
 
-def type_rule(cls: type[Any]) -> Callable[[Any], str | None]:
+def type_rule(cls: type[Node]) -> TypeRule:
     """Return the function that checks the operands of nodes of a class."""
     return _RULES.get(cls, _unknown)
 
 
-def _unknown(item: Any) -> str:
-    return f"{type(item).__name__} is no node of the loop IR"
+def _unknown(item: Node) -> str:
+    return f"{type(item).__name__} is not a node of the loop IR"
 
 
-def _binary(kinds: tuple[str, ...]) -> Callable[[Any], str | None]:
-    def rule(item: BinaryExpr) -> str | None:
-        a, b = item.a.dtype, item.b.dtype
-        if a is not b and a != b:
-            return f"the operands of {type(item).__name__} have dtypes {a} and {b}, which differ"
-        return None if a.kind in kinds else _not_among(type(item).__name__, a, kinds)
+def _rule_for(*classes: type[Node]) -> Callable[[TypeRule], TypeRule]:
+    """Register the decorated function as the rule for `classes`."""
 
-    return rule
+    def register(rule: TypeRule) -> TypeRule:
+        _RULES.update(dict.fromkeys(classes, rule))
+        return rule
+
+    return register
+
+
+@_rule_for(*_OPERANDS)
+def _binary(item: BinaryExpr) -> str | None:
+    a = item.a.dtype
+    b = item.b.dtype
+    cls = type(item)
+    if a is not b and a != b:
+        return f"the operands of {cls.__name__} have dtypes {a} and {b}, which differ"
+    if a.kind in _OPERANDS[cls]:
+        return None
+    return _not_among(cls.__name__, a, _OPERANDS[cls])
 
 
 def _not_among(name: str, dtype: DType, kinds: tuple[str, ...]) -> str | None:
@@ -107,26 +115,24 @@ def _not_among(name: str, dtype: DType, kinds: tuple[str, ...]) -> str | None:
     return f"{name} is not defined on dtype {dtype}; it takes {', '.join(kinds)}"
 
 
-def _var(item: nodes.Var) -> str | None:
+@_rule_for(ir.Var)
+def _var(item: ir.Var) -> str | None:
     return _not_among("a variable", item.dtype, _ANY)
 
 
-def _int_imm(item: nodes.IntImm) -> str | None:
-    return _constant(item.dtype, (*_INT, "bool"))
+@_rule_for(ir.IntImm, ir.FloatImm)
+def _constant(item: ir.IntImm | ir.FloatImm) -> str | None:
+    if item.dtype.lanes != 1:
+        return f"a constant is a scalar, not {item.dtype}; broadcast it"
+    is_float = isinstance(item, ir.FloatImm)
+    kinds = ("float", "bfloat") if is_float else (*_INT, "bool")
+    return _not_among("this constant", item.dtype, kinds)
 
 
-def _float_imm(item: nodes.FloatImm) -> str | None:
-    return _constant(item.dtype, ("float", "bfloat"))
-
-
-def _constant(dtype: DType, kinds: tuple[str, ...]) -> str | None:
-    if dtype.lanes != 1:
-        return f"a constant is a scalar, not {dtype}; broadcast it"
-    return _not_among("this constant", dtype, kinds)
-
-
-def _cast(item: nodes.Cast) -> str | None:
-    source, target = item.value.dtype, item.dtype
+@_rule_for(ir.Cast)
+def _cast(item: ir.Cast) -> str | None:
+    source = item.value.dtype
+    target = item.dtype
     if source.kind not in _ANY:
         return f"a value of dtype {source} cannot be converted"
     if source.lanes != target.lanes:
@@ -134,25 +140,19 @@ def _cast(item: nodes.Cast) -> str | None:
     return _not_among("a conversion", target, _ANY)
 
 
-def _not(item: nodes.Not) -> str | None:
+@_rule_for(ir.Not)
+def _not(item: ir.Not) -> str | None:
     return _not_among("Not", item.a.dtype, ("bool",))
 
 
-def _select(item: nodes.Select) -> str | None:
-    lanes = item.true_value.dtype.lanes
-    return _choice("Select", item, lanes)
-
-
-def _if_then_else_expr(item: nodes.IfThenElseExpr) -> str | None:
-    return _choice("IfThenElseExpr", item, 1)
-
-
-def _choice(
-    name: str, item: nodes.Select | nodes.IfThenElseExpr, lanes: int
-) -> str | None:
-    a, b = item.true_value.dtype, item.false_value.dtype
+@_rule_for(ir.Select, ir.IfThenElseExpr)
+def _choice(item: ir.Select | ir.IfThenElseExpr) -> str | None:
+    a = item.true_value.dtype
+    b = item.false_value.dtype
+    name = type(item).__name__
     if a != b:
         return f"the values of {name} have dtypes {a} and {b}, which differ"
+    lanes = a.lanes if isinstance(item, ir.Select) else 1
     return _condition(f"the condition of {name}", item.condition.dtype, lanes)
 
 
@@ -162,8 +162,10 @@ def _condition(what: str, dtype: DType, lanes: int) -> str | None:
     return f"{what} has dtype {dtype}; it must be bool with {lanes} lane{'s' * (lanes > 1)}"
 
 
-def _ramp(item: nodes.Ramp) -> str | None:
-    base, stride = item.base.dtype, item.stride.dtype
+@_rule_for(ir.Ramp)
+def _ramp(item: ir.Ramp) -> str | None:
+    base = item.base.dtype
+    stride = item.stride.dtype
     if base != stride:
         return f"base and stride of Ramp have dtypes {base} and {stride}, which differ"
     if base.lanes != 1:
@@ -171,19 +173,21 @@ def _ramp(item: nodes.Ramp) -> str | None:
     return _not_among("Ramp", base, _INT) or _lanes(item.lanes)
 
 
-def _broadcast(item: nodes.Broadcast) -> str | None:
+@_rule_for(ir.Broadcast)
+def _broadcast(item: ir.Broadcast) -> str | None:
     if item.value.dtype.lanes != 1:
         return f"Broadcast takes a scalar, not {item.value.dtype}"
     return _lanes(item.lanes)
 
 
 def _lanes(lanes: int) -> str | None:
-    if 2 <= lanes <= MOST_LANES:
+    if 2 <= lanes <= MAX_LANES:
         return None
-    return f"a vector has 2 to {MOST_LANES} lanes, not {lanes}"
+    return f"a vector has 2 to {MAX_LANES} lanes, not {lanes}"
 
 
-def _let(item: nodes.Let | LetStmt) -> str | None:
+@_rule_for(ir.Let, LetStmt)
+def _let(item: ir.Let | LetStmt) -> str | None:
     if item.var.dtype == item.value.dtype:
         return _not_among("a variable", item.var.dtype, _ANY)
     return (
@@ -191,7 +195,8 @@ def _let(item: nodes.Let | LetStmt) -> str | None:
     )
 
 
-def _call(item: nodes.Call) -> str | None:
+@_rule_for(ir.Call)
+def _call(item: ir.Call) -> str | None:
     dtypes = [arg.dtype for arg in item.args]
     if len(set(dtypes)) > 1 and not is_subgroup_call(item):
         return (
@@ -220,14 +225,15 @@ def _indices(buffer: Buffer, indices: tuple[Expr, ...]) -> str | None:
     return None
 
 
+@_rule_for(BufferLoad)
 def _buffer_load(item: BufferLoad) -> str | None:
     return _indices(item.buffer, item.indices)
 
 
+@_rule_for(BufferStore)
 def _buffer_store(item: BufferStore) -> str | None:
-    return _indices(item.buffer, item.indices) or _stored(
-        item.buffer, item.value.dtype, 1
-    )
+    fault = _indices(item.buffer, item.indices)
+    return fault or _stored(item.buffer, item.value.dtype, 1)
 
 
 def _stored(buffer: Buffer, dtype: DType, lanes: int) -> str | None:
@@ -235,20 +241,17 @@ def _stored(buffer: Buffer, dtype: DType, lanes: int) -> str | None:
     if dtype == expected:
         return None
     return (
-        f"a value of dtype {dtype} is stored to {buffer.name}, where {expected} belongs"
+        f"a value of dtype {dtype} is stored to {buffer.name}, which holds {expected}"
     )
 
 
-def _load(item: Load) -> str | None:
-    return _flat_index(item)
-
-
+@_rule_for(Store)
 def _store(item: Store) -> str | None:
-    return _flat_index(item) or _stored(
-        item.buffer, item.value.dtype, item.index.dtype.lanes
-    )
+    fault = _flat_index(item)
+    return fault or _stored(item.buffer, item.value.dtype, item.index.dtype.lanes)
 
 
+@_rule_for(Load)
 def _flat_index(item: Load | Store) -> str | None:
     dtype = item.index.dtype
     if dtype.element not in INDEX_DTYPES:
@@ -260,6 +263,7 @@ def _flat_index(item: Load | Store) -> str | None:
     return _condition("the predicate", item.predicate.dtype, dtype.lanes)
 
 
+@_rule_for(For)
 def _for(item: For) -> str | None:
     dtypes = [item.var.dtype, item.minimum.dtype, item.extent.dtype]
     if len(set(dtypes)) > 1:
@@ -268,17 +272,18 @@ def _for(item: For) -> str | None:
         return f"a loop variable has dtype {dtypes[0]}; it must be i64 or i32"
     if item.kind not in LOOP_KINDS:
         return f"a loop is {', '.join(LOOP_KINDS)}, not {item.kind}"
-    if item.kind in (VECTORIZED, UNROLLED) and not isinstance(
-        item.extent, nodes.IntImm
-    ):
+    has_constant_extent = isinstance(item.extent, ir.IntImm)
+    if item.kind in (VECTORIZED, UNROLLED) and not has_constant_extent:
         return f"the extent of a loop that is {item.kind} must be a constant"
     return None
 
 
+@_rule_for(Allocate)
 def _allocate(item: Allocate) -> str | None:
     return type_fault(item.buffer)
 
 
+@_rule_for(Buffer)
 def _buffer(item: Buffer) -> str | None:
     if item.dtype.kind not in _ANY or item.dtype.lanes != 1:
         return f"the elements of {item.name} are scalars of memory, not {item.dtype}"
@@ -294,10 +299,12 @@ def _buffer(item: Buffer) -> str | None:
     return None
 
 
+@_rule_for(IfThenElse)
 def _if_then_else(item: IfThenElse) -> str | None:
     return _condition("the condition", item.condition.dtype, 1)
 
 
+@_rule_for(ParallelRegion)
 def _parallel_region(item: ParallelRegion) -> str | None:
     for var in (item.task, item.num_tasks):
         if var.dtype != I64:
@@ -305,18 +312,19 @@ def _parallel_region(item: ParallelRegion) -> str | None:
     return None
 
 
+@_rule_for(AtomicUpdate)
 def _atomic_update(item: AtomicUpdate) -> str | None:
     if item.operator not in ATOMIC_OPERATORS:
         return f"an atomic update is {', '.join(ATOMIC_OPERATORS)}, not {item.operator}"
     if item.buffer.scope == "local":
-        return f"{item.buffer.name} is one thread's own: an atomic update of it is none"
+        return f"{item.buffer.name} is local to a thread: no atomic update is needed"
     fault = _offset_or_indices(item.buffer, item.indices)
     if fault is not None:
         return fault
+    dtype = item.value.dtype
     kinds = ("float", *_INT) if item.operator in ("add", "min", "max") else _INT
-    return _stored(item.buffer, item.value.dtype, 1) or _not_among(
-        f"atomic {item.operator}", item.value.dtype, kinds
-    )
+    fault = _stored(item.buffer, dtype, 1)
+    return fault or _not_among(f"atomic {item.operator}", dtype, kinds)
 
 
 def _offset_or_indices(buffer: Buffer, indices: tuple[Expr, ...]) -> str | None:
@@ -324,14 +332,17 @@ def _offset_or_indices(buffer: Buffer, indices: tuple[Expr, ...]) -> str | None:
     return None if is_offset else _indices(buffer, indices)
 
 
+@_rule_for(Prefetch)
 def _prefetch(item: Prefetch) -> str | None:
     return _offset_or_indices(item.buffer, item.indices)
 
 
+@_rule_for(Pragma)
 def _pragma(item: Pragma) -> str | None:
     return "the value of a pragma is a scalar" if item.value.dtype.lanes != 1 else None
 
 
+@_rule_for(LaunchKernel)
 def _launch_kernel(item: LaunchKernel) -> str | None:
     for extents, what in ((item.grid, "grid"), (item.block, "block")):
         if len(extents) != 3:
@@ -342,58 +353,62 @@ def _launch_kernel(item: LaunchKernel) -> str | None:
     return None
 
 
+@_rule_for(AddressOf)
 def _address_of(item: AddressOf) -> str | None:
     if item.access not in ACCESSES:
         return f"a callee has {', '.join(ACCESSES)} access to {item.buffer.name}, not {item.access}"
     if item.element.kind not in _ANY or item.element.bytes != item.buffer.dtype.bytes:
-        return f"elements of {item.buffer.name}, {item.buffer.dtype}, are no {item.element}"
+        held = f"elements of {item.buffer.name}, {item.buffer.dtype}"
+        return f"{held}, cannot be accessed as {item.element}"
     if len(item.indices) <= 1 and all(i.dtype in INDEX_DTYPES for i in item.indices):
         return None
     return _indices(item.buffer, item.indices)
 
 
+@_rule_for(CallPacked)
 def _call_packed(item: CallPacked) -> str | None:
     for arg in item.args:
         if isinstance(arg, AddressOf) and arg.indices:
             return f"{item.name} is given a part of {arg.buffer.name}, not the whole buffer"
-    return _callee(item.name) or _arguments(item.name, item.args, _ANY)
+    fault = _callee(item.name)
+    return fault or _arguments(item.name, item.args, _ANY)
 
 
+@_rule_for(CallExtern)
 def _call_extern(item: CallExtern) -> str | None:
-    return _c_function(item.name, item.result) or _arguments(
-        item.name, item.args, _PASSED_IN_C
-    )
+    fault = _c_function(item.name, item.result)
+    return fault or _arguments(item.name, item.args, _PASSED_IN_C)
 
 
-def _pure_extern(item: nodes.PureExtern) -> str | None:
+@_rule_for(ir.PureExtern)
+def _pure_extern(item: ir.PureExtern) -> str | None:
     for arg in item.args:
         if isinstance(arg, AddressOf):
             return f"{item.name} is given the address of {arg.buffer.name}, but called as pure"
     if is_gpu_intrinsic(item.name):
         return gpu_intrinsic_fault(item)
     name = item.name.replace(".", "_") if item.is_llvm_intrinsic else item.name
-    return _c_function(name, item.dtype) or _arguments(
-        item.name, item.args, _PASSED_IN_C
-    )
+    fault = _c_function(name, item.dtype)
+    return fault or _arguments(item.name, item.args, _PASSED_IN_C)
 
 
 def _c_function(name: str, result: DType) -> str | None:
     if "." in name:
-        return f"{name!r} is no name of a C function"
+        return f"{name!r} is not the name of a C function"
     return _callee(name) or _passed(f"the result of {name}", result, _PASSED_IN_C)
 
 
 def _callee(name: str) -> str | None:
-    return None if is_callee(name) else f"{name!r} is no name of a function"
+    return None if is_callee(name) else f"{name!r} is not the name of a function"
 
 
 def _arguments(name: str, args: tuple[Expr, ...], kinds: tuple[str, ...]) -> str | None:
-    faults = (
-        _passed(f"argument {k} of {name}", arg.dtype, kinds)
-        for k, arg in enumerate(args)
-        if not isinstance(arg, AddressOf)
-    )
-    return next((fault for fault in faults if fault), None)
+    for k, arg in enumerate(args):
+        if not isinstance(arg, AddressOf):
+            fault = _passed(f"argument {k} of {name}", arg.dtype, kinds)
+            if fault is not None:
+                return fault
+    return None
 
 
 def _passed(what: str, dtype: DType, kinds: tuple[str, ...]) -> str | None:
@@ -404,6 +419,7 @@ def _passed(what: str, dtype: DType, kinds: tuple[str, ...]) -> str | None:
     return f"{what} has dtype {dtype}, which cannot be passed"
 
 
+@_rule_for(PrimFunc)
 def _prim_func(item: PrimFunc) -> str | None:
     names = [param.name for param in (*item.params, *item.symbols)]
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -417,15 +433,14 @@ def _prim_func(item: PrimFunc) -> str | None:
             return f"the symbol {symbol.name} has dtype {symbol.dtype}; it must be i64"
     for buffer in item.buffers:
         if buffer.scope == "shared":
-            return (
-                f"the parameter {buffer.name} is shared; memory of a caller is global"
-            )
+            return f"the parameter {buffer.name} is shared, but memory of callers is global"
     unknown = set(item.outputs) - {buffer.name for buffer in item.buffers}
-    return (
-        f"the output {min(unknown)} is no parameter" if unknown else checks_fault(item)
-    )
+    if unknown:
+        return f"the output {min(unknown)} is not a parameter"
+    return checks_fault(item)
 
 
+@_rule_for(Requirement)
 def _requirement(item: Requirement) -> str | None:
     if item.condition.dtype != BOOL:
         return f"a requirement is a bool, not {item.condition.dtype}"
@@ -441,53 +456,6 @@ def _requirement(item: Requirement) -> str | None:
     return None
 
 
-def _nothing(_item: Any) -> None:
+@_rule_for(Block, Barrier)
+def _without_operands(_item: Block | Barrier) -> None:
     return None
-
-
-_RULES: dict[type[Any], Callable[[Any], str | None]] = {
-    **dict.fromkeys(
-        (nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Mod), _binary(_NUMBER)
-    ),
-    **dict.fromkeys((nodes.FloorDiv, nodes.FloorMod), _binary(_INT)),
-    **dict.fromkeys((nodes.BitAnd, nodes.BitOr, nodes.BitXor), _binary(_INT)),
-    **dict.fromkeys((nodes.ShiftLeft, nodes.ShiftRight), _binary(_INT)),
-    **dict.fromkeys(
-        (nodes.EQ, nodes.NE, nodes.LT, nodes.LE, nodes.GT, nodes.GE), _binary(_ANY)
-    ),
-    **dict.fromkeys((nodes.Min, nodes.Max), _binary(_ANY)),
-    **dict.fromkeys((nodes.And, nodes.Or), _binary(("bool",))),
-    nodes.Var: _var,
-    nodes.IntImm: _int_imm,
-    nodes.FloatImm: _float_imm,
-    nodes.Cast: _cast,
-    nodes.Not: _not,
-    nodes.Select: _select,
-    nodes.IfThenElseExpr: _if_then_else_expr,
-    nodes.Ramp: _ramp,
-    nodes.Broadcast: _broadcast,
-    nodes.Let: _let,
-    nodes.Call: _call,
-    nodes.PureExtern: _pure_extern,
-    Buffer: _buffer,
-    BufferLoad: _buffer_load,
-    Load: _load,
-    AddressOf: _address_of,
-    For: _for,
-    BufferStore: _buffer_store,
-    Store: _store,
-    Allocate: _allocate,
-    IfThenElse: _if_then_else,
-    Block: _nothing,
-    LetStmt: _let,
-    ParallelRegion: _parallel_region,
-    Barrier: _nothing,
-    AtomicUpdate: _atomic_update,
-    Prefetch: _prefetch,
-    Pragma: _pragma,
-    LaunchKernel: _launch_kernel,
-    CallPacked: _call_packed,
-    CallExtern: _call_extern,
-    PrimFunc: _prim_func,
-    Requirement: _requirement,
-}

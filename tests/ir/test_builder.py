@@ -144,7 +144,7 @@ def test_mistakes(views):
         ib.emit(3)
     with pytest.raises(UserError, match="is not a buffer\n.*decl_buffer"):
         ib.buffer_ptr(refcomp.placeholder((4,)))
-    with pytest.raises(UserError, match="no attribute 'speed' of None"):
+    with pytest.raises(UserError, match="'speed' is not an attribute of None"):
         ib.scope_attr(None, "speed", 1)
     with ib.for_range(0, 4), pytest.raises(UserError, match="a scope is still open"):
         ib.get()

@@ -140,10 +140,10 @@ def test_mistakes_in_a_function_are_told_with_their_place(text, place, message):
     ("text", "column", "message"),
     [
         ("A[0, 0] 1f32", 9, "expected `=` after what is written to, found `1f32`"),
-        ("A[0, 0] = 1", 1, "a value of dtype i64 is stored to A, where f32 belongs"),
+        ("A[0, 0] = 1", 1, "a value of dtype i64 is stored to A, which holds f32"),
         ("A[0] = 1f32", 1, "A has rank 2, but 1 indices"),
         ("A@0 = 1f32", 3, "expected `[` after `@`, found `0`"),
-        ("A@[ramp(0, 1, 4)] = 1f32", 1, "a value of dtype f32 is stored to A, where f32x4"),
+        ("A@[ramp(0, 1, 4)] = 1f32", 1, "a value of dtype f32 is stored to A, which holds f32x4"),
         ("A@[0] = 1f32 if n", 1, "the predicate has dtype i64"),
         ("s[0] = 1f32", 1, "`s` is a variable, not a buffer"),
         ("for i in 4 { }", 10, "expected `range` after `in`, found `4`"),

@@ -82,8 +82,8 @@ def test_operands_of_each_binary_class_have_one_dtype(expr):
         (BufferLoad(A, (u,)), "an index of A has dtype u8; it must be i64 or i32"),
         (Load(A, x), "the index of A has dtype f32; it must be i64 or i32"),
         (Load(A, V, p), "the predicate has dtype bool; it must be bool with 4 lanes"),
-        (BufferStore(A, (i,), i), "a value of dtype i64 is stored to A, where f32 belongs"),
-        (Store(A, V, x), "a value of dtype f32 is stored to A, where f32x4 belongs"),
+        (BufferStore(A, (i,), i), "a value of dtype i64 is stored to A, which holds f32"),
+        (Store(A, V, x), "a value of dtype f32 is stored to A, which holds f32x4"),
         (For(i, SMALL, ONE, "serial", Block(())), "variable, minimum and extent of a loop have"),
         (For(u, u, u, "serial", Block(())), "a loop variable has dtype u8"),
         (For(i, ONE, ONE, "fast", Block(())), "a loop is serial, parallel, vectorized, unrolled"),
@@ -97,7 +97,7 @@ def test_operands_of_each_binary_class_have_one_dtype(expr):
         (Buffer("B", F32, (), "local", 48), "the alignment of B is a power of two or 0, not 48"),
         (PrimFunc("f", (A, A), Block(())), "two parameters or symbols are named A"),
         (PrimFunc("f", (V,), Block(())), "the parameter v is a scalar or a buffer, not i64x4"),
-        (PrimFunc("f", (A,), Block(()), ("B",)), "the output B is no parameter"),
+        (PrimFunc("f", (A,), Block(()), ("B",)), "the output B is not a parameter"),
         (
             PrimFunc("f", (A,), Block(()), ("A",), checks=(CHECK,)),
             "a function with 1 checks takes an i64[1, 3] out last",
@@ -125,7 +125,7 @@ def test_an_unknown_node_belongs_to_no_level():
     class Foreign(Node):
         pass
 
-    assert type_fault(Foreign()) == "Foreign is no node of the loop IR"
+    assert type_fault(Foreign()) == "Foreign is not a node of the loop IR"
 
 
 @pytest.mark.search

@@ -78,7 +78,7 @@ def test_what_is_legal_where(text, nested, flat, host):
 
 
 def test_only_outputs_and_allocations_are_written():
-    assert fault("A@[0] = 1f32", "flat") == "A is written, but is no output"
+    assert fault("A@[0] = 1f32", "flat") == "A is written, but is not an output"
     assert fault("alloc T: f32[4] { T@[0] = 1f32 }", "flat") == ""
 
 
@@ -134,7 +134,7 @@ def test_names_are_bound_before_use_and_once_on_each_path(body, what):
 
 def test_a_capture_must_be_bound():
     region = ParallelRegion("r", (X,), Var("t", I64), Var("p", I64), Block(()))
-    assert find_fault(func(region), "host").what == "x is captured, but not bound"
+    assert find_fault(func(region), "host").what == "x is captured, but not bound here"
 
 
 def test_one_variable_may_be_bound_in_loops_side_by_side():
@@ -167,7 +167,7 @@ def test_the_error_holds_the_function_and_marks_the_line():
 def test_a_fault_in_the_header_has_no_statement():
     broken = PrimFunc("f", (A,), Block(()), ("C",))
     assert find_fault(broken, "nested").stmt is None
-    with pytest.raises(CompilerBug, match="the output C is no parameter"):
+    with pytest.raises(CompilerBug, match="the output C is not a parameter"):
         verify(broken, "nested")
 
 
@@ -207,7 +207,7 @@ def test_deep_and_shared_trees_are_checked_without_recursion():
         ("atomic add B[0] with 1f32", "nested", ""),
         ("atomic add B[0] with 1f32", "flat", ""),
         ("atomic add B[0] with 1f32", "host", "AtomicUpdate is not allowed"),
-        ("atomic add A[0, 1] with 1f32", "nested", "A is written, but is no output"),
+        ("atomic add A[0, 1] with 1f32", "nested", "A is written, but is not an output"),
         ("alloc T: i32[2, 2] { atomic and T[0, 1] with 1i32 }", "nested", ""),
         ("alloc T: i32[2, 2] { atomic and T[0] with 1i32 }", "nested", "1 indices, where 2 belong"),
         (

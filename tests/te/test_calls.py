@@ -46,7 +46,7 @@ def test_what_cannot_be_passed(args, message):
 def test_what_c_cannot_take():
     with pytest.raises(UserError, match="f cannot be called: argument 0 of f has dtype f16"):
         refcomp.call_extern("int32", "f", refcomp.const(1, "float16"))
-    with pytest.raises(UserError, match="'a.b' is no name of a C function"):
+    with pytest.raises(UserError, match="'a.b' is not the name of a C function"):
         refcomp.call_pure_extern("float32", "a.b", 1.0)
     with pytest.raises(UserError, match="is given the address of A, but called as pure"):
         refcomp.call_pure_extern("float32", "f", A)

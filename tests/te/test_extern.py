@@ -156,7 +156,7 @@ def test_declared_buffers_fit_their_tensors(declared, why):
         ),
         (
             lambda a: refcomp.extern((4,), [a], lambda ins, outs: ins[0].vstore(0, 1.0), name="C"),
-            "the statement of extern C is not legal: A is written, but is no output",
+            "the statement of extern C is not legal: A is written, but is not an output",
         ),
         (
             lambda a: refcomp.extern(

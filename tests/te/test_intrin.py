@@ -95,7 +95,7 @@ def _stores_to_an_input(ins, outs):
         (lambda w, x, z: refcomp.decl_tensor_intrin(z, lambda i, o: 3), "returns 3"),
         (
             lambda w, x, z: refcomp.decl_tensor_intrin(z, _stores_to_an_input, "f"),
-            "the body of tensor intrinsic f is not legal: w is written, but is no output",
+            "the body of tensor intrinsic f is not legal: w is written, but is not an output",
         ),
         (
             lambda w, x, z: refcomp.decl_tensor_intrin(
