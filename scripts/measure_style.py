@@ -28,7 +28,7 @@ class Shape:
     tokens: int = 0  # of code lines
     comments: int = 0  # lines that hold a comment
     widths: list[int] = field(default_factory=list)  # columns of each line that is not blank
-    functions: list[int] = field(default_factory=list)  # lines of each function
+    functions: list[int] = field(default_factory=list)  # lines of each, without its docstring
     called_once: int = 0  # private functions that their file names once
     any_types: int = 0  # uses of the name `Any`
     parallel: int = 0  # assignments of several values to several names, one value being a call
@@ -80,11 +80,17 @@ def measure(text: str) -> Shape:
         tokens=len(code),
         comments=len(comments),
         widths=[len(line) for line in text.splitlines() if line.strip()],
-        functions=[n.end_lineno - n.lineno + 1 for n in functions],
+        functions=list(map(function_length, functions)),
         called_once=sum(n.name[0] == "_" and uses[n.name] == 1 for n in functions),
         any_types=uses["Any"],
         parallel=sum(map(is_parallel_with_call, nodes)),
     )
+
+
+def function_length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function from `def` on, without its docstring."""
+    lines = function.end_lineno - function.lineno + 1
+    return lines - len(docstring_lines(function.body[0]))
 
 
 def docstring_lines(node: ast.AST) -> range:

@@ -41,7 +41,6 @@ _MAX_POINTS = 200_000  # some seconds of interpreting
 _MAX_BUILD_POINTS = 20_000  # some tenths of a second
 
 
-# house: allow-long (a manual page)
 def certify(
     schedule: Schedule,
     args: Sequence[Tensor | Var] | None = None,

@@ -21,7 +21,6 @@ from refcomp.runtime.programs.program import DeviceCode
 _ELF = b"\x7fELF"
 
 
-# house: allow-long (a manual page)
 def load_code_object(path: str | os.PathLike[str]) -> DeviceModule:
     """Load a bare code object, which `Module.save("x.hsaco")` and other compilers write.
 

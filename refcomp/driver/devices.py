@@ -131,7 +131,6 @@ def rocm(index: int = 0) -> Device:
     return device("rocm", index)
 
 
-# house: allow-long (a manual page)
 def rocm_emulator(
     arch: str = "gfx942",
     *,

@@ -59,7 +59,6 @@ _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 _MAX_QUOTED = 3  # declarations in one message
 
 
-# house: allow-long (a manual page)
 @deep_recursion()
 def lower(
     schedule: Schedule,

@@ -197,7 +197,6 @@ class Schedule:
         stage = self.stage_of(tensor)
         return self.apply(stage, cache_read, tensor.value_index, scope, reading)
 
-    # house: allow-long (a manual page)
     def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
         """Compute a stage into another memory, and copy the results from there.
 

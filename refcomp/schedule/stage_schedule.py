@@ -778,7 +778,6 @@ class StageSchedule:
         """
         self._apply(storage_align, axis, factor, offset)
 
-    # house: allow-long (a manual page)
     def set_store_predicate(self, predicate: Expr) -> None:
         """Choose the thread that stores a value which several threads of a group have.
 

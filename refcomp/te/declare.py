@@ -19,7 +19,6 @@ from refcomp.te.tensor import (
 )
 
 
-# house: allow-long (a manual page)
 def decl_buffer(
     shape: ShapeLike,
     dtype: DTypeLike = "float32",

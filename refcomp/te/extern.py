@@ -69,7 +69,6 @@ class ExternOp(Operation):
         return dict(zip(buffers, (*self.reads, *self.outputs), strict=True))
 
 
-# house: allow-long (a manual page)
 def extern(
     shape: ShapeLike | Sequence[ShapeLike],
     inputs: Sequence[Tensor],

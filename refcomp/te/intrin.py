@@ -59,7 +59,6 @@ class TensorIntrin:
         return f"tensor intrinsic {self.name}"
 
 
-# house: allow-long (a manual page)
 def decl_tensor_intrin(
     op: Operation | Tensor,
     fcompute: Callable[..., object],

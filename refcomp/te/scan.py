@@ -106,7 +106,6 @@ def scan(
     name: str = ...,
     tag: str = ...,
 ) -> list[Tensor]: ...
-# house: allow-long (a manual page)
 def scan(
     init: Tensor | Sequence[Tensor],
     update: Tensor | Sequence[Tensor],

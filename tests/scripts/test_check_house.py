@@ -45,6 +45,14 @@ def test_kept_rules_give_no_finding(house: Path) -> None:
     assert findings(house) == []
 
 
+def test_docstrings_do_not_count_as_lines_of_a_function(house: Path) -> None:
+    manual = '    """Return x.\n' + "\n" * 100 + '    """\n'
+    write(house, "tests/test_a.py", f"def fold():\n{manual}" + "    x = 1\n" * 59)
+    assert findings(house) == []
+    write(house, "tests/test_a.py", f"def fold():\n{manual}" + "    x = 1\n" * 60)
+    assert len(findings(house)) == 1
+
+
 @pytest.mark.search
 @pytest.mark.parametrize(
     ("place", "text", "finding"),
