@@ -239,6 +239,14 @@ def test_a_wrong_compound_extent_is_refused_with_numbers_and_its_file() -> None:
     )
 
 
+def test_near_misses_of_names_are_named() -> None:
+    images = TensorParam("images", A.dtype, ("batch", 4))
+    with pytest.raises(UserError, match=r"unknown input 'image'\n.*did you mean images\? inputs: "):
+        complete([images], {"image": np.zeros((1, 4), "f")}, filling())
+    with pytest.raises(UserError, match=r"dimension 'bach'\n.*did you mean batch\? symbols: "):
+        complete([images], {}, filling(bach=3))
+
+
 def test_a_size_that_nothing_determines_is_asked_for() -> None:
     with pytest.raises(UserError) as caught:
         complete([E], {"E": np.zeros(3, "f")}, filling())

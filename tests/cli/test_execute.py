@@ -268,6 +268,13 @@ def test_a_number_is_no_tensor(cli: Cli, add_text: str) -> None:
     )
 
 
+def test_an_unknown_scalar_is_refused_with_what_is_near(cli: Cli, scale_text: str) -> None:
+    result = cli("execute", "--scalar", "alfa=3", input=scale_text)
+    assert result.exit_code == 4
+    assert result.stderr.startswith("error: unknown scalar argument 'alfa'\n")
+    assert "what to do: did you mean alpha? scalars: alpha\n" in result.stderr
+
+
 def test_large_integers_are_exact(cli: Cli) -> None:
     text = "func f(k: i64, A: i64[1] out) {\n  A[0] = k\n}\n"
     result = cli("execute", "--scalar", f"k={2**53 + 1}", input=text)

@@ -84,6 +84,8 @@ def test_an_unknown_pass_is_refused_with_those_there_are(cli: Cli, add_text: str
     assert result.exit_code == 4
     assert "'flaten' is not a pass" in result.stderr
     assert "flatten_storage" in result.stderr
+    near = cli("pass", "flatten_storrage", input=add_text).stderr
+    assert "what to do: did you mean flatten_storage or reuse_storage? passes: " in near
 
 
 @pytest.mark.parametrize("arguments", [[], ["flatten_storage", "--all"]])

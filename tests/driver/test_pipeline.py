@@ -75,6 +75,8 @@ def test_passes_are_found_by_name():
     assert find_pass("flatten_storage").__name__ == "flatten_storage"
     with pytest.raises(UserError, match=r"'flatten' is not a pass(.|\n)*flatten_storage"):
         find_pass("flatten")
+    with pytest.raises(UserError, match="did you mean vectorize_loops[^?]*[?] passes: "):
+        find_pass("vectorise_loops")
     for name in ("split_host_device", "check_device_limits"):
         with pytest.raises(UserError, match=f"the step {name} cannot be run by itself"):
             find_pass(name)

@@ -56,6 +56,8 @@ def test_there_is_a_rate_for_each_matrix_instruction(gpu):
 def test_wrong_names_are_refused():
     with pytest.raises(UserError, match="no figures of the card 'H100'"):
         card_for("gfx942", "H100")
+    with pytest.raises(UserError, match="did you mean MI300X[^?]*[?] use MI210, "):
+        card_for("gfx942", "MI300")
     with pytest.raises(UserError, match="is for gfx942, the card MI210 has gfx90a") as error:
         card_for("gfx942", "MI210")
     assert "use MI300X" in str(error.value)

@@ -68,6 +68,8 @@ def test_what_a_module_tells() -> None:
 def test_unknown_functions() -> None:
     with pytest.raises(UserError, match=r"the module has no function 'three'\n.*one, two"):
         _module()["three"]
+    with pytest.raises(UserError, match=r"did you mean two\? it has: one, two"):
+        _module()["twoo"]
     with pytest.raises(UserError, match=r"entry function 'three' is not in the module\n.*one, two"):
         _module(entry="three")
 
