@@ -6,7 +6,7 @@ import click
 
 from refcomp.certificates import Certificate, certify
 from refcomp.cli.options import errors_and_examples, json_option
-from refcomp.cli.outcomes import FAILED, ILLEGAL, UNSUPPORTED
+from refcomp.cli.outcomes import FAILED, ILLEGAL
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import write_json
 from refcomp.foundation.errors import UserError
@@ -18,7 +18,6 @@ from refcomp.foundation.errors import UserError
         {
             FAILED: "a step changed the results",
             ILLEGAL: "the program fails, or returns something without a schedule",
-            UNSUPPORTED: "the program cannot be interpreted",
         },
         "refcomp certify matmul.py:matmul",
         "refcomp certify double.py --every-step",
@@ -35,6 +34,7 @@ from refcomp.foundation.errors import UserError
     type=int,
     default=0,
     show_default=True,
+    metavar="SEED",
     help="The seed of the random inputs.",
 )
 @json_option
@@ -81,10 +81,10 @@ def _to_json(certificate: Certificate) -> dict[str, object]:
     return {
         "name": certificate.name,
         "holds": certificate.holds,
-        "guilty": certificate.guilty or None,
+        "guilty": certificate.guilty or None,  # the first step that changed results
         "difference": str(certificate.difference) if certificate.difference else None,
-        "sizes": dict(certificate.sizes),
-        "compared": list(certificate.compared),
+        "sizes": dict(certificate.sizes),  # symbol -> its size in the failed trial
+        "compared": list(certificate.compared),  # programs, once for each trial
         "trials": [trial.to_json() for trial in certificate.trials],
         "steps": certificate.steps,
         "passes": list(certificate.passes),

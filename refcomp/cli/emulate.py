@@ -28,7 +28,15 @@ from refcomp.cli.options import (
     seed_option,
     symbol_option,
 )
-from refcomp.cli.outcomes import FAILED, FINE, ILLEGAL, NO_TOOLCHAIN, USAGE, printable
+from refcomp.cli.outcomes import (
+    FAILED,
+    FINE,
+    ILLEGAL,
+    NO_TOOLCHAIN,
+    UNSUPPORTED,
+    USAGE,
+    printable,
+)
 from refcomp.cli.profile import (
     IN_THE_TERMINAL,
     EmulatedDevice,
@@ -117,7 +125,8 @@ class _Options:
             FAILED: "something is wrong with a kernel",
             USAGE: "an option does not apply to this kind of file",
             NO_TOOLCHAIN: "an LLVM tool is missing",
-            ILLEGAL: "the file or an argument is illegal, or unknown to the emulator",
+            ILLEGAL: "the file or an argument is illegal",
+            UNSUPPORTED: "the kernel needs what the emulator does not have",
         },
         "refcomp emulate scale.hsaco",
         "refcomp emulate scale.hsaco --grid 2 --block 64 --hazards \\",
@@ -127,7 +136,9 @@ class _Options:
     ),
 )
 @click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
-@click.option("--kernel", help="The kernel to run. Needed if there are several.")
+@click.option(
+    "--kernel", metavar="NAME", help="The kernel to run. Needed if there are several."
+)
 @click.option(
     "--grid",
     callback=_extents,
@@ -154,6 +165,7 @@ class _Options:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
+    metavar="BYTES",
     help="Bytes of shared memory beyond the kernel's own.",
 )
 @click.option(
@@ -161,6 +173,7 @@ class _Options:
     type=click.IntRange(min=1),
     default=USUAL_STEPS,
     show_default=True,
+    metavar="N",
     help="Stop when no wave has ended for so many instructions, summed over the waves.",
 )
 @click.option(
@@ -168,6 +181,7 @@ class _Options:
     type=click.FloatRange(min=0, min_open=True),
     default=USUAL_SECONDS,
     show_default=True,
+    metavar="SECONDS",
     help="Stop when no wave has ended for so many seconds.",
 )
 @click.option(
@@ -196,12 +210,17 @@ class _Options:
     help="Count the instructions and memory accesses, and estimate what limits the kernel on a "
     "card. PAGE.html shows schedule, loop IR, LLVM IR and machine code side by side.",
 )
-@click.option("--card", help=f"The card that estimates are for: {', '.join(CARDS)}.")
+@click.option(
+    "--card",
+    metavar="CARD",
+    help=f"The card that estimates are for: {', '.join(CARDS)}.",
+)
 @click.option(
     "--gpu",
     "mcpu",
     default="gfx942",
     show_default=True,
+    metavar="GPU",
     help=f"The GPU that a program is compiled for: {', '.join(GENERATIONS)}.",
 )
 @click.option(

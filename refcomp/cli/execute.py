@@ -151,7 +151,7 @@ def command(
     passes of the target interp, and a note on stderr lists them. Text that later passes have made
     is run as it is.
 
-    Prints of each output its dtype, shape, minimum, maximum and first elements.
+    Prints dtype, shape, minimum, maximum and first elements of each output.
     """
     with progress("loading"):
         module = _load(file, target, calls, as_is)

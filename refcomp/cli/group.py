@@ -49,6 +49,7 @@ COMMANDS = {
 }
 JSON_ASKED = "refcomp.cli.json"
 
+# click wraps the lines of a paragraph, unless it begins with a line \b.
 _EPILOG = "\n".join(
     [
         "\b",
@@ -176,7 +177,7 @@ def _report(ctx: click.Context, error: Exception) -> None:
     "--traceback",
     "show_traceback",
     is_flag=True,
-    help="Print the stack of refcomp's own functions for an error.",
+    help="Print where in refcomp an error arose.",
 )
 def main(show_traceback: bool) -> None:
     """A small tensor compiler: each stage of it is a command."""

@@ -82,6 +82,7 @@ def interpret_program_text(
 
 
 def _advise(error: InterpretError, *funcs: PrimFunc) -> None:
+    # An error of another kind has its own remedy.
     if error.remedy is None and _lacks_barriers(*funcs):
         error.remedy = (
             "the text has kernels, and no barriers: start from what `refcomp lower` prints, and "

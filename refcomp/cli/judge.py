@@ -37,6 +37,7 @@ from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.private_folder import private_folder
+from refcomp.foundation.symbol_sizes import Sizes
 from refcomp.oracle.compare import (
     EXACT,
     UNDECIDABLE,
@@ -116,11 +117,14 @@ def command(
     The arrays come from --results, or from COMMAND. In the arguments of COMMAND, {inputs} stands
     for the path of an .npz file to read, and {results} for the path of one to write.
 
-    Each element is exact; within bound: some legal evaluation gives it; wrong; or undecidable: its
-    bound is infinite or NaN. If the arrays include intermediate tensors, the report names the first
-    operation that is wrong.
+    \b
+    The report is a table with a row for each array. Each element is one of
+        exact         the definition, rounded once
+        within bound  a legal evaluation may give it
+        undecidable   its bound is infinite or NaN
+        wrong         no legal evaluation gives it
 
-    The report is a table with a row for each array.
+    If the arrays include intermediate tensors, the report names the first operation that is wrong.
     """
     if bool(call) == (results is not None):
         raise UserError(
@@ -136,16 +140,12 @@ def command(
     sizes = chosen_sizes([*reference.params, *reference.results], dict(symbols))
     add_sizes(sizes, [given, found] if found else [given])
     filling = Filling(fill_mode, seed, dict(symbols))
-    feeds, _ = complete(
-        given.params, given.arrays, filling, source=given.source, sizes=sizes
-    )
+    feeds = _complete(given, filling, sizes)
     if found is None:
         written = _run(call, reference, feeds)
         found = _named_results(reference, written, f"what {call[0]} wrote")
         add_sizes(sizes, [found])
-    arrays, _ = complete(
-        found.params, found.arrays, filling, source=found.source, sizes=sizes
-    )
+    arrays = _complete(found, filling, sizes)
     report = judge(reference, feeds, arrays, licence, sizes.values)
     if as_json:
         write_json(report)
@@ -153,6 +153,13 @@ def command(
         write_report(report)
     if report["verdict"] == VERDICTS[WRONG]:
         context.exit(FAILED)
+
+
+def _complete(given: GivenArrays, filling: Filling, sizes: Sizes) -> Arrays:
+    arrays, _ = complete(
+        given.params, given.arrays, filling, source=given.source, sizes=sizes
+    )
+    return arrays
 
 
 def _licence(in_order: bool, accumulate: str | None) -> Licence:

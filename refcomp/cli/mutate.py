@@ -87,6 +87,7 @@ class MutationReport(MutantCounts):
     type=click.IntRange(min=1),
     default=200,
     show_default=True,
+    metavar="N",
     help="About how many mutants of each to draw.",
 )
 @click.option(
@@ -97,6 +98,7 @@ class MutationReport(MutantCounts):
     type=int,
     default=0,
     show_default=True,
+    metavar="SEED",
     help="The seed by which mutants are drawn.",
 )
 @json_option

@@ -24,6 +24,7 @@ def errors_and_examples(errors: Mapping[int, str], *examples: str) -> str:
 
     The tests run all examples. A line that ends in a backslash goes on in the next one.
     """
+    # click does not wrap the lines of a paragraph that begins with \b.
     lines = ["\b", "Exit codes other than 0:"]
     for code, meaning in sorted(errors.items()):
         first, *rest = meaning.splitlines()
@@ -124,6 +125,7 @@ seed_option = click.option(
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
+    metavar="SEED",
     help="The seed of random inputs.",
 )
 inputs_option = click.option(

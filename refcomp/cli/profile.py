@@ -72,9 +72,7 @@ class EmulatedDevice:
     """The emulated GPU that a program runs on; see `refcomp.rocm_emulator`."""
 
     gpu: str  # such as gfx942
-    hazards: bool | tuple[str, ...] = (
-        False  # True for all hazards, or the names of some
-    )
+    hazards: bool | tuple[str, ...] = False  # True for all, or the names of some
     is_watched: bool = True  # look for undefined bits
     max_steps: int | None = None
     max_seconds: float | None = None
@@ -183,7 +181,8 @@ def _ran(
     report: Callable[[KernelCounts], ProfileReport],
 ) -> ProgramRun:
     """Return the outcome of one function."""
-    if failure is not None:  # the counts of a stopped kernel are not complete
+    if failure is not None:
+        # The counts of a stopped kernel are not complete.
         return ProgramRun((), (failure,), 0)
     launches = sum(counts.launches for counts in profile.kernels)
     return ProgramRun(tuple(map(report, profile.kernels)), (), launches)

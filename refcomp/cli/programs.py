@@ -49,9 +49,8 @@ class LoweredProgram:
     """All functions of an input."""
 
     pieces: tuple[LoweredFunction, ...]
-    graphs: tuple[
-        tuple[str, str], ...
-    ] = ()  # of a model: pairs of a stage and its text
+    # Of a model: pairs of a stage (graph, optimized-graph) and its text.
+    graphs: tuple[tuple[str, str], ...] = ()
 
 
 def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
@@ -82,10 +81,12 @@ def run_script(path: str, name: str) -> list[LoweredFunction]:
         raise UserError(f"{path} cannot be read", why="no such file exists")
     # As `python path` does, so that the program finds its own modules.
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    # stdout is for the command's own output, which another command may read.
     with contextlib.redirect_stdout(sys.stderr):
         variables = _guarded(path, lambda: runpy.run_path(path))
         function = variables.get(name)
         if not callable(function):
+            # Without what the program imports.
             own = [
                 key
                 for key, value in variables.items()

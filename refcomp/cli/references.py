@@ -50,7 +50,7 @@ class TensorReference:
     @property
     def symbols(self) -> dict[str, Var]:
         """The variables in the shapes of all tensors, by unique names."""
-        names = UniqueNames(first=2)
+        names = UniqueNames(first=2)  # n, n_2, n_3
         dims = (dim for tensor in self.tensors.values() for dim in tensor.shape)
         found = dict.fromkeys(var for dim in dims for var in variables_in(dim))
         return {names.take(var.name): var for var in found}
@@ -138,9 +138,8 @@ class TensorReference:
         needed = {tensor.op}
         order = reachable_operations(needed)
         for op in reversed(order):
-            if (
-                op in needed
-            ):  # consumers come first, so that all of them have been visited
+            # Consumers come first: whether an operation is needed is known when its turn comes.
+            if op in needed:
                 needed.update(t.op for t in op.inputs if t not in given)
         return list(dict.fromkeys(self.labels[op] for op in order if op in needed))
 
@@ -166,7 +165,8 @@ class LoopReference:
         sizes: Mapping[str, int],
     ) -> dict[str, Bounded]:
         """Return the legal values of all outputs: one for each element."""
-        arrays = {name: array.copy() for name, array in inputs.items()}  # run in place
+        # The interpreter writes the outputs in place.
+        arrays = {name: array.copy() for name, array in inputs.items()}
         pairs = zip(signature_of(self.func).symbols, self.func.symbols, strict=True)
         symbols = {var: sizes[name] for name, var in pairs if name in sizes}
         interpret_text(
@@ -214,6 +214,7 @@ def load_reference(given: str) -> Reference:
             remedy="name a function that returns one",
         )
     (piece,) = pieces
+    # Bounds follow from tensor expressions, which text of loop IR does not have.
     if piece.schedule is None:
         return _of_loops(piece.func)
     return _of_tensors(piece.args)
@@ -253,15 +254,15 @@ def reference_of(graph: Graph) -> TensorReference:
     for node in graph.nodes:
         fresh = node_to_te(node, made)
         for op in reachable_operations(tensor.op for tensor in fresh.values()):
+            # Operations of earlier nodes keep their label.
             labels.setdefault(op, f"node {node.name} ({node.operator})")
         made |= fresh
     constants = {made[value]: array for value, array in graph.constants.items()}
+    named = {v.name: tensor for v, tensor in made.items() if tensor not in constants}
     return TensorReference(
         inputs=tuple(value.name for value in graph.inputs),
         outputs=tuple(value.name for value in graph.outputs),
-        tensors={
-            v.name: tensor for v, tensor in made.items() if tensor not in constants
-        },
+        tensors=named,
         constants=constants,
         labels=labels,
     )

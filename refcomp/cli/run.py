@@ -99,6 +99,7 @@ class RunTimes(TypedDict):
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
+    metavar="N",
     help="How many runs --print-time measures, after one run that it does not measure.",
 )
 @json_option
@@ -120,7 +121,7 @@ def command(
     MODEL.onnx is compiled for TARGET, and run once. Inputs that the .npz file does not have are
     filled.
 
-    Prints of each output its dtype, shape, minimum, maximum and first elements.
+    Prints dtype, shape, minimum, maximum and first elements of each output.
     """
     with progress(f"reading {model}") as change_text:
         graph = from_onnx(model)
@@ -131,6 +132,7 @@ def command(
             lambda: GraphExecutor(compile_graph(graph, target))
         )
         change_text("running")
+        # This run also makes the plan of the executor. So --print-time does not measure it.
         results: Arrays = {}
         for value, output in zip(graph.outputs, executor.run(feeds), strict=True):
             results[value.name] = output.asnumpy()
