@@ -180,4 +180,4 @@ def _report(ctx: click.Context, error: Exception) -> None:
     help="Print where in refcomp an error arose.",
 )
 def main(show_traceback: bool) -> None:
-    """A small tensor compiler: each stage of it is a command."""
+    """Compile tensor programs: each stage of the compiler is a command."""
