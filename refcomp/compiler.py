@@ -19,7 +19,7 @@ from refcomp.foundation.target import Target
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
-from refcomp.ir.verify import find_fault
+from refcomp.ir.verify import Level, find_fault
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
@@ -150,7 +150,7 @@ def _check_given(func: Any) -> None:
             f"{func!r} cannot be built",
             remedy="pass a schedule, create_schedule(C), or a function of the loop IR",
         )
-    fault = find_fault(func, "nested")
+    fault = find_fault(func, Level.NESTED)
     if fault is not None:
         raise UserError(
             f"the function {func.name} cannot be built: {fault.what}",

@@ -12,7 +12,7 @@ from refcomp.cli.outcomes import ILLEGAL
 from refcomp.cli.streams import read_text, write_json
 from refcomp.cli.texts import text_to_checked_funcs
 from refcomp.ir.printer import print_expr
-from refcomp.ir.verify import LEVELS
+from refcomp.ir.verify import Level
 
 
 class CheckedFunction(TypedDict):
@@ -39,7 +39,7 @@ class CheckedFunction(TypedDict):
 @click.argument("file", default="-")
 @click.option(
     "--level",
-    type=NameChoice(LEVELS),
+    type=NameChoice(list(map(str, Level))),
     help="The level at which each function must be legal. By default any level will do.",
 )
 @json_option

@@ -70,6 +70,7 @@ from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
+from refcomp.ir.verify import Level
 from refcomp.runtime.arrays.entry_conditions import refusal
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import HostArray, cpu
@@ -223,7 +224,7 @@ def _callables(
 
     If functions of the host launch kernels, the others are these kernels.
     """
-    hosts = [func for func in funcs if level_of(func) == "launch"]
+    hosts = [func for func in funcs if level_of(func) == Level.LAUNCH]
     if hosts:
         kernels = tuple(func for func in funcs if func not in hosts)
         return [

@@ -19,6 +19,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VTHREAD, Barrier, For
+from refcomp.ir.verify import Level
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.runtime.device import HostArray
@@ -30,7 +31,7 @@ def in_order(func: PrimFunc, advice: str = "") -> PrimFunc:
     If anything changes, a note on stderr lists the passes, and ends with `advice`. Raise what the
     passes raise.
     """
-    if level_of(func) != "nested":
+    if level_of(func) != Level.NESTED:
         return func
     has_virtual = any(isinstance(n, For) and n.kind == VTHREAD for n in walk(func.body))
     if not has_virtual and not _lacks_barriers(func):

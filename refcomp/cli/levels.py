@@ -15,26 +15,26 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_stmt
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BufferStore, LaunchKernel
-from refcomp.ir.verify import find_fault
+from refcomp.ir.verify import Level, find_fault
 
 
-def level_of(func: PrimFunc) -> str:
+def level_of(func: PrimFunc) -> Level:
     """Return the level of `func`, the last one if several fit.
 
     Raise UserError if it is legal at none.
     """
     # These nodes exist at one level only. So the error is about that level.
     if any(isinstance(node, BufferLoad | BufferStore) for node in walk(func)):
-        check_level(func, "nested")
-        return "nested"
+        check_level(func, Level.NESTED)
+        return Level.NESTED
     if any(isinstance(node, LaunchKernel) for node in walk(func)):
-        check_level(func, "launch")
-        return "launch"
-    for level in ("nested", "host"):
+        check_level(func, Level.LAUNCH)
+        return Level.LAUNCH
+    for level in (Level.NESTED, Level.HOST):
         if find_fault(func, level) is None:
             return level
-    check_level(func, "flat")
-    return "flat"
+    check_level(func, Level.FLAT)
+    return Level.FLAT
 
 
 def check_level(func: PrimFunc, level: str) -> None:
@@ -51,7 +51,7 @@ def check_level(func: PrimFunc, level: str) -> None:
 def check_unpassed(funcs: Sequence[PrimFunc], name: str) -> None:
     """Raise UserError if any of `funcs`, which `name` holds, has been through passes."""
     levels = {level_of(func) for func in funcs}
-    if levels != {"nested"}:
+    if levels != {Level.NESTED}:
         raise UserError(
             f"{name} is not at the level that compiling begins with",
             why=f"the levels of its functions: {', '.join(sorted(levels))}",
@@ -63,17 +63,17 @@ def check_unpassed(funcs: Sequence[PrimFunc], name: str) -> None:
 def steps_left(func: PrimFunc, kind: str) -> tuple[PipelineStep, ...]:
     """Return the steps that `func` still needs for a kind of target, in order. Raise UserError."""
     level = level_of(func)
-    if level == "launch":
+    if level == Level.LAUNCH:
         raise UserError(
             f"{func.name} launches kernels: no pass takes it any further",
             remedy="`refcomp execute` runs it; start from what `refcomp lower` prints",
         )
     steps = steps_for(kind)
-    if level == "nested":
+    if level == Level.NESTED:
         return steps
     # The step behind the last one of the nested level is the one that flattens.
-    flattened = sum(1 for step in steps if step.level == "nested") + 1
-    if level == "flat" or any(step.scope == Scope.SPLIT for step in steps):
+    flattened = sum(1 for step in steps if step.level == Level.NESTED) + 1
+    if level == Level.FLAT or any(step.scope == Scope.SPLIT for step in steps):
         return steps[flattened:]
     # The host level does not show whether intrinsics are lowered. So try the pass.
     return tuple(

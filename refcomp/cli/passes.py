@@ -33,7 +33,7 @@ from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.foundation.target import DeviceLimits, Target
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.verify import verify
+from refcomp.ir.verify import Level, verify
 
 _BF16 = as_dtype("bfloat16")
 _U16 = as_dtype("uint16")
@@ -155,7 +155,7 @@ def run_verified(func: PrimFunc, run: Pass) -> PrimFunc:
         level_of(result)
     except UserError as error:
         # If the flat level is broken, too, the CompilerBug of `verify` has the statement.
-        verify(result, "flat")
+        verify(result, Level.FLAT)
         raise CompilerBug(f"{run.__name__} broke {func.name}: {error.what}") from error
     return result
 

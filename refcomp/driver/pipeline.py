@@ -9,7 +9,7 @@ from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.options import current_options
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.ir.verify import verify
+from refcomp.ir.verify import Level, verify
 
 # Steps that are not passes over one function.
 _OF_PROGRAMS = (Scope.SPLIT, Scope.DEVICE_LIMITS)
@@ -35,7 +35,7 @@ def run_pipeline(func: PrimFunc, kind: str, limits: DeviceLimits | None = None) 
     Kernels that ask for more than `limits` are refused (UserError); without `limits`, none are.
     """
     made: Made = func
-    verify(func, "nested")
+    verify(func, Level.NESTED)
     for step in steps_for(kind):
         made = run_step(step, made, limits)
     return made
@@ -43,7 +43,7 @@ def run_pipeline(func: PrimFunc, kind: str, limits: DeviceLimits | None = None) 
 
 def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
     """Run `passes_for(kind)`: all steps of a host's pipeline, those before the split of others."""
-    verify(func, "nested")
+    verify(func, Level.NESTED)
     for step in passes_for(kind):
         func = run_pass(step, func)
     return func

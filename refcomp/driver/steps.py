@@ -16,7 +16,7 @@ from refcomp.foundation.python_limits import deep_recursion
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_func, print_program
-from refcomp.ir.verify import verify
+from refcomp.ir.verify import Level, verify
 from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
 from refcomp.passes.check_accesses import check_accesses
 from refcomp.passes.check_device_limits import check_device_limits
@@ -64,7 +64,7 @@ class PipelineStep:
 
     # What it takes and returns depends on the scope.
     function: Callable[..., Any]
-    level: str  # of the result, for verifying it; the host's part of a Program is at `launch`
+    level: Level  # of the result, for verifying it; the host's part of a Program is at `launch`
     reason: str  # why it stands where it stands
     scope: Scope = Scope.FUNCTION
     licence: str = ""  # the build option without which the step is left out
@@ -78,86 +78,94 @@ class PipelineStep:
 # Steps of several pipelines.
 CHECK_ACCESSES = PipelineStep(
     check_accesses,
-    "nested",
+    Level.NESTED,
     "first: a check names the user's own statement",
     licence="check_bounds",
 )
 _LAZY = PipelineStep(
-    make_selects_lazy, "nested", "before any pass moves or widens a read"
+    make_selects_lazy, Level.NESTED, "before any pass moves or widens a read"
 )
 _VIRTUAL_THREADS = PipelineStep(
-    inject_virtual_threads, "nested", "first, while buffers have dimensions to add"
+    inject_virtual_threads, Level.NESTED, "first, while buffers have dimensions to add"
 )
 _DOUBLE_BUFFERS = PipelineStep(
-    inject_double_buffers, "nested", "before loops are cut: it takes them whole"
+    inject_double_buffers, Level.NESTED, "before loops are cut: it takes them whole"
 )
 _CONTRACT = PipelineStep(
     fuse_multiply_add,
-    "nested",
+    Level.NESTED,
     "while each product is written once",
     licence="contract",
 )
 _FLATTEN = PipelineStep(
-    flatten_storage, "flat", "vectorizing needs one index per access"
+    flatten_storage, Level.FLAT, "vectorizing needs one index per access"
 )
 _PRAGMAS = PipelineStep(
-    apply_unroll_pragmas, "flat", "the last that reads pragmas, before unrolling"
+    apply_unroll_pragmas, Level.FLAT, "the last that reads pragmas, before unrolling"
 )
 _UNROLL = PipelineStep(
-    unroll_loops, "flat", "after vectorizing, so that only whole vectors are copied"
+    unroll_loops, Level.FLAT, "after vectorizing, so that only whole vectors are copied"
 )
 _FOLD = PipelineStep(
-    simplify_expressions, "flat", "copies have constant indices that fold"
+    simplify_expressions, Level.FLAT, "copies have constant indices that fold"
 )
 _NARROW = PipelineStep(
     narrow_index_types,
-    "flat",
+    Level.FLAT,
     "while loops still show the ranges of indices",
     licence="narrow_indices",
 )
 _INTRINSICS = PipelineStep(
-    lower_intrinsics, "flat", "before bf16 is gone: the error bounds are by type"
+    lower_intrinsics, Level.FLAT, "before bf16 is gone: the error bounds are by type"
 )
 _LETS = PipelineStep(
-    introduce_lets, "host", "last, as every other pass may share subtrees"
+    introduce_lets, Level.HOST, "last, as every other pass may share subtrees"
 )
 
 # The pipelines.
 HOST_STEPS = (
     CHECK_ACCESSES,
     PipelineStep(
-        refuse_bound_loops, "nested", "early: no other pass need know of kernels"
+        refuse_bound_loops, Level.NESTED, "early: no other pass need know of kernels"
     ),
     _LAZY,
     _VIRTUAL_THREADS,
     _DOUBLE_BUFFERS,
     PipelineStep(
-        simplify_expressions, "nested", "guards proved here need no masks later"
+        simplify_expressions, Level.NESTED, "guards proved here need no masks later"
     ),
     _CONTRACT,
     PipelineStep(
-        hoist_conditions, "nested", "before loops are cut by what is left in them"
+        hoist_conditions, Level.NESTED, "before loops are cut by what is left in them"
     ),
     PipelineStep(
-        partition_loops, "nested", "before vectorizing: whole tiles then need no masks"
+        partition_loops,
+        Level.NESTED,
+        "before vectorizing: whole tiles then need no masks",
     ),
     _FLATTEN,
     PipelineStep(
-        vectorize_loops, "flat", "before unrolling, which would copy what it vectorizes"
+        vectorize_loops,
+        Level.FLAT,
+        "before unrolling, which would copy what it vectorizes",
     ),
     _PRAGMAS,
     _UNROLL,
     _FOLD,
-    PipelineStep(remove_no_ops, "flat", "unrolling and folding leave dead branches"),
     PipelineStep(
-        reuse_storage, "flat", "when dead uses are gone, and loops are still whole"
+        remove_no_ops, Level.FLAT, "unrolling and folding leave dead branches"
+    ),
+    PipelineStep(
+        reuse_storage, Level.FLAT, "when dead uses are gone, and loops are still whole"
     ),
     _NARROW,
     PipelineStep(
-        outline_parallel, "flat", "while loops are whole: a region captures few values"
+        outline_parallel,
+        Level.FLAT,
+        "while loops are whole: a region captures few values",
     ),
     _INTRINSICS,
-    PipelineStep(lower_bfloat16, "host", "the last pass that sees a bf16 value"),
+    PipelineStep(lower_bfloat16, Level.HOST, "the last pass that sees a bf16 value"),
     _LETS,
 )
 
@@ -165,10 +173,10 @@ INTERPRETER_STEPS = (
     CHECK_ACCESSES,
     _LAZY,
     PipelineStep(
-        inject_virtual_threads, "nested", "while buffers have dimensions to add"
+        inject_virtual_threads, Level.NESTED, "while buffers have dimensions to add"
     ),
     PipelineStep(
-        insert_barriers, "nested", "the interpreter refuses races as a GPU cannot"
+        insert_barriers, Level.NESTED, "the interpreter refuses races as a GPU cannot"
     ),
 )
 _DEVICE = (
@@ -177,52 +185,59 @@ _DEVICE = (
     _VIRTUAL_THREADS,
     _DOUBLE_BUFFERS,
     PipelineStep(
-        simplify_expressions, "nested", "simple indices are easily proved apart"
+        simplify_expressions, Level.NESTED, "simple indices are easily proved apart"
     ),
     _CONTRACT,
     PipelineStep(
-        insert_barriers, "nested", "while indices have dimensions and loops are whole"
+        insert_barriers,
+        Level.NESTED,
+        "while indices have dimensions and loops are whole",
     ),
     _FLATTEN,
     PipelineStep(
-        vectorize_loops, "flat", "after barriers: what needs one stays a loop"
+        vectorize_loops, Level.FLAT, "after barriers: what needs one stays a loop"
     ),
     _PRAGMAS,
     _UNROLL,
     PipelineStep(
-        serialize_loops, "flat", "a thread of a GPU has no others to share a loop with"
+        serialize_loops,
+        Level.FLAT,
+        "a thread of a GPU has no others to share a loop with",
     ),
     _FOLD,
     PipelineStep(
-        remove_no_ops, "flat", "before the split, so that no kernel takes too much"
+        remove_no_ops, Level.FLAT, "before the split, so that no kernel takes too much"
     ),
     _NARROW,
     PipelineStep(
         split_host_device,
-        "launch",
+        Level.LAUNCH,
         "when loops are whole and nothing moves any more",
         Scope.SPLIT,
     ),
     PipelineStep(
         check_device_limits,
-        "flat",
+        Level.FLAT,
         "as soon as there are kernels to check",
         Scope.DEVICE_LIMITS,
     ),
     replace(_INTRINSICS, scope=Scope.KERNEL),
     PipelineStep(
         lower_bfloat16,
-        "device",
+        Level.DEVICE,
         "after the split, as the host has no floats",
         Scope.PROGRAM,
     ),
 )
-_KERNEL_LETS = replace(_LETS, level="device", scope=Scope.KERNEL)
+_KERNEL_LETS = replace(_LETS, level=Level.DEVICE, scope=Scope.KERNEL)
 
 OPENCL_STEPS = (
     *_DEVICE,
     PipelineStep(
-        fit_vector_lanes, "device", "when nothing widens vectors any more", Scope.KERNEL
+        fit_vector_lanes,
+        Level.DEVICE,
+        "when nothing widens vectors any more",
+        Scope.KERNEL,
     ),
     _KERNEL_LETS,
 )
@@ -254,7 +269,7 @@ def run_step(
     kernels = tuple(run_pass(step, kernel) for kernel in kernels)
     if step.scope == Scope.PROGRAM:
         # The host's part remains at the level at which it launches kernels.
-        host = run_pass(replace(step, level="launch"), host)
+        host = run_pass(replace(step, level=Level.LAUNCH), host)
     is_same = all(new is old for new, old in zip(kernels, made.kernels, strict=True))
     return made if is_same and host is made.host else Program(host, kernels)
 

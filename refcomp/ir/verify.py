@@ -32,7 +32,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refcomp.foundation.errors import CompilerBug, UserError
+from refcomp.foundation.choices import Choice
+from refcomp.foundation.errors import CompilerBug
 from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import READ, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.constants import as_ints
@@ -64,20 +65,35 @@ from refcomp.ir.type_rules import TypeRule, type_fault, type_rule
 
 _Access = BufferLoad | Load | BufferStore | Store | AtomicUpdate | AddressOf | Prefetch
 
+
+class Level(Choice):
+    """The levels of the loop IR (see the module docstring)."""
+
+    NESTED = "nested"
+    FLAT = "flat"
+    HOST = "host"
+    DEVICE = "device"
+    LAUNCH = "launch"
+
+
 _NESTED_ONLY = (BufferLoad, BufferStore)
 _FLAT_ONLY = (Load, Store, nodes.Ramp, nodes.Broadcast)
-_FORBIDDEN: dict[str, tuple[type[Node], ...]] = {
-    "nested": (*_FLAT_ONLY, ParallelRegion, LaunchKernel),
-    "flat": (*_NESTED_ONLY, LaunchKernel),
-    "host": (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate, Pragma),
-    "device": (*_NESTED_ONLY, LaunchKernel, Pragma, ParallelRegion, *CALLS),
-    "launch": (
+_FORBIDDEN: dict[Level, tuple[type[Node], ...]] = {
+    Level.NESTED: (*_FLAT_ONLY, ParallelRegion, LaunchKernel),
+    Level.FLAT: (*_NESTED_ONLY, LaunchKernel),
+    Level.HOST: (*_NESTED_ONLY, LaunchKernel, Barrier, AtomicUpdate, Pragma),
+    Level.DEVICE: (*_NESTED_ONLY, LaunchKernel, Pragma, ParallelRegion, *CALLS),
+    Level.LAUNCH: (
         *(*_NESTED_ONLY, *_FLAT_ONLY, ParallelRegion, Barrier, AtomicUpdate, *CALLS),
         *(Pragma, Prefetch),
     ),
 }
-_KINDS = {"host": (SERIAL,), "launch": (SERIAL,), "device": (SERIAL, *THREAD_TAGS)}
-LEVELS = tuple(_FORBIDDEN)
+# The kinds of loops that are allowed, if not all are.
+_KINDS = {
+    Level.HOST: (SERIAL,),
+    Level.LAUNCH: (SERIAL,),
+    Level.DEVICE: (SERIAL, *THREAD_TAGS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +135,8 @@ def find_fault(func: PrimFunc, level: str) -> Fault | None:
 
     Raises UserError if the level does not exist.
     """
-    if level not in LEVELS:
-        raise UserError(
-            f"unknown level {level!r}", remedy=f"levels are {', '.join(LEVELS)}"
-        )
     try:
-        _Check(level).run(func)
+        _Check(Level.parse(level, "level")).run(func)
     except _FaultFound as found:
         return found.fault
     broken = kernel_fault(func.body)
@@ -138,7 +150,7 @@ _Rule = Callable[["_Check", Any], None]
 class _Check:
     """A walk over a function, with an explicit stack of steps, that knows the names in scope."""
 
-    def __init__(self, level: str) -> None:
+    def __init__(self, level: Level) -> None:
         self._level = level
         self._stmt: Stmt | None = (
             None  # the innermost statement around the present step
@@ -160,7 +172,7 @@ class _Check:
     def run(self, func: PrimFunc) -> None:
         outputs = set(func.outputs)
         self._inputs = {buffer for buffer in func.buffers if buffer.name not in outputs}
-        if self._level == "device":
+        if self._level == Level.DEVICE:
             symbols = ", ".join(symbol.name for symbol in func.symbols)
             self._require(not symbols, f"a kernel has no symbols, but {symbols}")
         self._steps.append((_Check._visit, func, None))
@@ -276,7 +288,7 @@ class _Check:
 
     def _check_indices(self, node: AtomicUpdate | Prefetch | AddressOf) -> None:
         # Below the nested level, the one index is an offset in elements.
-        rank = len(node.buffer.shape) if self._level == "nested" else 1
+        rank = len(node.buffer.shape) if self._level == Level.NESTED else 1
         count = len(node.indices)
         is_whole_buffer = isinstance(node, AddressOf) and count == 0
         if count != rank and not is_whole_buffer:
@@ -290,16 +302,16 @@ class _Check:
 
     def _check_pure_extern(self, node: nodes.PureExtern) -> None:
         is_for_gpus = is_gpu_intrinsic(node.name)
-        if self._level == "device" and not is_for_gpus:
+        if self._level == Level.DEVICE and not is_for_gpus:
             raise self._fault(
                 f"a call of the host's function {node.name} is not allowed"
             )
         # On the nested and the flat level, host code and kernels are still in one function.
-        if self._level in ("host", "launch") and is_for_gpus:
+        if self._level in (Level.HOST, Level.LAUNCH) and is_for_gpus:
             raise self._fault(f"the GPU's instruction {node.name} is not allowed")
 
     def _check_call(self, node: nodes.Call) -> None:
-        if self._level != "device" and is_subgroup_call(node):
+        if self._level != Level.DEVICE and is_subgroup_call(node):
             raise self._fault(f"{node.name} is not allowed")
 
     def _check_launch(self, node: LaunchKernel) -> None:
@@ -311,7 +323,7 @@ class _Check:
 
     def _check_allocation(self, node: Allocate) -> None:
         buffer = node.buffer
-        if self._level == "launch" and buffer.scope != "global":
+        if self._level == Level.LAUNCH and buffer.scope != "global":
             raise self._fault(f"{buffer.name} is {buffer.scope}, not global")
 
     def _check_writable(self, buffer: Buffer) -> None:
@@ -322,10 +334,10 @@ class _Check:
         fault = type_fault(buffer)
         if fault is not None:
             raise self._fault(fault)
-        if self._level in ("host", "device") and buffer.dtype.kind == "bfloat":
+        if self._level in (Level.HOST, Level.DEVICE) and buffer.dtype.kind == "bfloat":
             raise self._fault(f"{buffer.name} holds {buffer.dtype}")
         is_constant = as_ints(buffer.shape) is not None
-        if self._level != "nested" and buffer.scope == "local" and not is_constant:
+        if self._level != Level.NESTED and buffer.scope == "local" and not is_constant:
             raise self._fault(f"{buffer.name} is local, but its shape is not constant")
         self._push_visits(buffer.shape)
 
@@ -348,13 +360,13 @@ _RULES: dict[type[Node], tuple[_Rule, ...]] = {
     For: (_Check._check_loop,),
     Allocate: (_Check._check_allocation,),
 }
-_RULES_OF_VALUES: dict[str, tuple[_Rule, ...]] = {
-    "nested": (_Check._check_is_scalar,),
-    **dict.fromkeys(("host", "device"), (_Check._check_is_not_bfloat,)),
+_RULES_OF_VALUES: dict[Level, tuple[_Rule, ...]] = {
+    Level.NESTED: (_Check._check_is_scalar,),
+    **dict.fromkeys((Level.HOST, Level.DEVICE), (_Check._check_is_not_bfloat,)),
 }
 
 
-def _rules_for(cls: type[Node], level: str) -> tuple[_Rule, ...]:
+def _rules_for(cls: type[Node], level: Level) -> tuple[_Rule, ...]:
     """Return the checks of nodes of a class beside that of their operands, in order."""
     refusal = (_Check._refuse,) if issubclass(cls, _FORBIDDEN[level]) else ()
     of_values = _RULES_OF_VALUES.get(level, ()) if issubclass(cls, Expr) else ()

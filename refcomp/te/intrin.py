@@ -28,7 +28,7 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.structure import structurally_equal
-from refcomp.ir.verify import find_fault
+from refcomp.ir.verify import Level, find_fault
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.operation import ComputeOp, Operation
@@ -197,7 +197,7 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
     given = {buffer: with_fields(buffer, scope="global") for buffer in buffers}
     params: tuple[Buffer | Var, ...] = (*given.values(), *_scalars(intrin, statement))
     func = PrimFunc(intrin.name, params, replace_buffers(statement, given), outputs)
-    fault = find_fault(func, "nested")
+    fault = find_fault(func, Level.NESTED)
     if fault is not None:
         raise UserError(
             f"the {what} of {intrin} is not legal: {fault.what}",

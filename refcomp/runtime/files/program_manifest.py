@@ -20,7 +20,7 @@ from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_funcs
-from refcomp.ir.verify import find_fault
+from refcomp.ir.verify import Level, find_fault
 from refcomp.runtime.device import device, device_kinds
 from refcomp.runtime.files.archive import damaged
 from refcomp.runtime.files.manifest import (
@@ -187,7 +187,7 @@ def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
             f"it has {len(hosts)} host functions for {len(contents.signatures)} signatures",
         )
     for host, signature in zip(hosts, contents.signatures, strict=True):
-        fault = find_fault(host, "launch")
+        fault = find_fault(host, Level.LAUNCH)
         if fault is not None:
             raise damaged(
                 path, f"its host function {host.name} is not legal: {fault.what}"

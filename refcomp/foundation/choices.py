@@ -1,0 +1,33 @@
+"""Choice: base of enumerations whose members are strings."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import did_you_mean
+
+
+class Choice(StrEnum):
+    """A string of a closed set.
+
+    A member equals its string, has the same hash and prints the same. So programs, texts and files
+    may use plain strings.
+    """
+
+    # Messages quote members as they quote the strings of users.
+    __repr__ = str.__repr__
+
+    @classmethod
+    def parse(cls, value: object, what: str) -> Self:
+        """Return the member that equals `value`, which messages call `what`.
+
+        Raises UserError, with a suggestion, if there is none.
+        """
+        for member in cls:
+            if member == value:
+                return member
+        known = list(map(str, cls))
+        remedy = did_you_mean(str(value), known) or f"use one of {', '.join(known)}"
+        raise UserError(f"{value!r} is not a {what}", remedy=remedy)
