@@ -195,10 +195,10 @@ class IRBuilder:
             )
         var = Var(checked_name(name, "a loop"), as_dtype(dtype))
         minimum = cast(var.dtype, begin)
-        extent = as_expr(end)
+        # Converted first: a difference of i32 could wrap, and constants would not fold.
+        extent = cast(var.dtype, end)
         if as_int(minimum) != 0:
-            extent = extent - begin
-        extent = cast(var.dtype, extent)
+            extent = extent - minimum
         match extent:
             case Sub(a=IntImm(value=last), b=IntImm(value=first)):
                 extent = IntImm(last - first, extent.dtype)

@@ -165,3 +165,17 @@ def test_ranges_that_do_not_begin_at_zero():
         assert i.dtype == I32
         ib.emit(refcomp.call_packed("f", i))
     assert str(ib.get()).startswith("for i: i32 in range(2i32, extent=8i32) {")
+
+
+def test_range_of_int32_constants_folds_to_an_int64_extent():
+    ib = create()
+    with ib.for_range(1, refcomp.const(4, I32)) as i:
+        ib.emit(refcomp.call_packed("f", i))
+    assert str(ib.get()).startswith("for i in range(1, extent=3) {")
+
+
+def test_extent_of_a_range_of_int32_does_not_wrap():
+    ib = create()
+    with ib.for_range(refcomp.const(-(2**31), I32), refcomp.const(2**31 - 1, I32)) as i:
+        ib.emit(refcomp.call_packed("f", i))
+    assert f"extent={2**32 - 1})" in str(ib.get())
