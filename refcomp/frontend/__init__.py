@@ -1,10 +1,13 @@
 """Frontends: models of other systems become graphs.
 
-    from refcomp import frontend
-
-    graph = frontend.from_onnx("model.onnx")
-
 What cannot be converted is refused with the node's name and the reason.
+
+Example::
+
+    >>> rc.frontend.from_onnx(b"not a model")
+    Traceback (most recent call last):
+        ...
+    refcomp.foundation.errors.UserError: this is not an ONNX model, or a damaged one...
 """
 
 from refcomp.frontend.onnx import from_onnx

@@ -1,15 +1,22 @@
 """Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor.
 
-    from refcomp import graph
-
-    builder = graph.GraphBuilder("net")
-    x = builder.input("x", "float32", ("N", 4))
-    net = builder.finish([builder.node("relu", [x])])
-    executor = graph.GraphExecutor(graph.compile_graph(net))
-
 Reading order: graph.py (values, nodes, text), operators.py, builder.py, infer.py (types),
 verify.py, optimize.py and passes/, evaluate.py (the meaning, by numpy), compile.py, plan.py,
 executor.py.
+
+Example::
+
+    >>> builder = rc.graph.GraphBuilder("net")
+    >>> x = builder.input("x", "float32", ("N", 4))
+    >>> net = builder.finish([builder.node("relu", [x])])
+    >>> print(net)
+    graph net(x: f32[N, 4]) -> (relu) {
+      relu: f32[N, 4] = relu(x)
+    }
+    >>> executor = rc.graph.GraphExecutor(rc.graph.compile_graph(net, "interp"))
+    >>> (y,) = executor.run(x=np.array([[1, -1, 2, -2]], "float32"))
+    >>> print(y.asnumpy())
+    [[1. 0. 2. 0.]]
 """
 
 from importlib import import_module

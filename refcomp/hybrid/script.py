@@ -22,7 +22,7 @@ from refcomp.te.tensor import Tensor
 
 
 def script(function: Callable[..., object]) -> HybridFunction:
-    """Return the hybrid function that `function` describes.
+    """Return the hybrid function that a Python function describes.
 
     Its body may contain:
 
@@ -32,13 +32,62 @@ def script(function: Callable[..., object]) -> HybridFunction:
     - arithmetic, maths by name, and conversions such as `float32(x)`
     - at the end a return of outputs
 
-    Numbers and tuples of them may come from outside. Raises UserError if the source cannot be read.
+    Args:
+        function: a function of plain parameters. Numbers and tuples of them may come from outside.
+
+    Raises:
+        UserError: the source cannot be read, or holds something else. The error names the line.
+
+    Source: TVM, te.hybrid.script.
+
+    Example::
+
+        >>> @rc.hybrid.script
+        ... def prefix_sums(a):
+        ...     s = output_tensor(a.shape, a.dtype)
+        ...     s[0] = a[0]
+        ...     for i in range(1, a.shape[0]):
+        ...         s[i] = s[i - 1] + a[i]
+        ...     return s
+        >>> A = rc.placeholder((4,), name="A")
+        >>> S = prefix_sums(A)
+        >>> print(rc.lower(rc.create_schedule(S), [A, S], "prefix_sums"))
+        func prefix_sums(A: f32[4], prefix_sums: f32[4] out) {
+          prefix_sums[0] = A[0]
+          for i in range(1, extent=3) {
+            prefix_sums[i] = prefix_sums[i - 1] + A[i]
+          }
+        }
     """
     return HybridFunction(function)
 
 
 class HybridFunction:
-    """A function that tensors compile and numpy arrays run; see `script`."""
+    """A function that tensors compile and numpy arrays run; `script` makes it.
+
+    A call with tensors returns the tensor, or the tuple of tensors, that is computed. Other
+    arguments are expressions, numbers, and tuples of these. A call with numpy arrays runs in
+    Python.
+
+    Args:
+        function: the Python function.
+
+    Raises:
+        UserError: the source cannot be read or has other parameters than plain names.
+
+    Example::
+
+        >>> @rc.hybrid.script
+        ... def double(a):
+        ...     b = output_tensor(a.shape, "float32")
+        ...     for i in range(a.shape[0]):
+        ...         b[i] = a[i] * 2.0
+        ...     return b
+        >>> double(rc.placeholder((3,), name="A"))
+        Tensor(double: f32, rank 1)
+        >>> double.run_in_python(np.ones(3, "float32")).tolist()
+        [2.0, 2.0, 2.0]
+    """
 
     def __init__(self, function: Callable[..., object]) -> None:
         functools.update_wrapper(self, function)
@@ -69,7 +118,11 @@ class HybridFunction:
         return self._compile(args)
 
     def run_in_python(self, *args: object) -> Any:
-        """Run the function in Python, with numpy's rules for types."""
+        """Run the function in Python, with numpy's rules for types.
+
+        Args:
+            *args: numpy arrays, NDArrays and numbers.
+        """
         given = [arg.asnumpy() if hasattr(arg, "asnumpy") else arg for arg in args]
         return plain.run(self._function, given)
 

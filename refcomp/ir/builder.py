@@ -1,15 +1,29 @@
 """ir_builder: a builder of loop IR that follows the order of the user's own statements.
 
-    ib = refcomp.ir_builder.create()
-    a, b = ib.buffer_ptr(A), ib.buffer_ptr(B)
-    with ib.for_range(0, n, name="i") as i:
-        with ib.if_scope(i < 4):
-            b[i] = a[i] + 1.0
-    body = ib.get()
-
 Requires views of buffers, from `decl_buffer` or as arguments of the function given to `extern`.
-Ensures statements of the nested level, and kernels in canonical form.
-Refuses an `else_scope` that does not follow an `if_scope`, and `get` while a scope is open.
+Ensures statements of the nested level, and kernels in canonical form. Refuses an `else_scope` that
+does not follow an `if_scope`, and `get` while a scope is open.
+
+Example::
+
+    >>> A, B = rc.decl_buffer((8,), name="A"), rc.decl_buffer((8,), name="B")
+    >>> ib = rc.ir_builder.create()
+    >>> a, b = ib.buffer_ptr(A), ib.buffer_ptr(B)
+    >>> with ib.for_range(0, 8, name="i") as i:
+    ...     with ib.if_scope(i < 4):
+    ...         b[i] = a[i] + 1.0
+    ...     with ib.else_scope():
+    ...         b[i] = 0.0
+    >>> print(ib.func("first_half", [A, B]))
+    func first_half(A: f32[8], B: f32[8] out) {
+      for i in range(8) {
+        if (i < 4) {
+          B[i] = A[i] + 1.0f32
+        } else {
+          B[i] = 0.0f32
+        }
+      }
+    }
 """
 
 from __future__ import annotations
@@ -58,14 +72,39 @@ _Wrap = Callable[[Stmt], Stmt]  # puts a statement around those of a scope
 
 
 def create() -> IRBuilder:
-    """Return a builder without statements."""
+    """Return a builder without statements.
+
+    Source: TVM, tvm.ir_builder.create.
+
+    Example::
+
+        >>> ib = rc.ir_builder.create()
+        >>> ib.emit(rc.call_packed("f", 1))
+        >>> print(ib.get())
+        packed f(1i32)
+    """
     return IRBuilder()
 
 
 class BufferPointer:
-    """The memory of a view: `p[i, j]` reads an element, `p[i, j] = x` emits a store.
+    """The memory of a view, which a builder reads and writes; `IRBuilder.buffer_ptr` returns it.
 
-    A single index of a buffer with several dimensions is an offset in elements.
+    `p[i, j]` is the element at these indices, and `p[i, j] = x` emits a store, which converts x to
+    the dtype. A single index of several dimensions counts elements from the first one.
+
+    Args:
+        builder: the builder that emits the stores.
+        view: the view of the buffer.
+
+    Example::
+
+        >>> ib = rc.ir_builder.create()
+        >>> p = ib.buffer_ptr(rc.decl_buffer((2, 4), "float16", name="A"))
+        >>> p[1, 2] = p[5] + 1
+        >>> str(p.dtype), p.access_ptr("r")
+        ('f16', read(A))
+        >>> print(ib.get())
+        A[1, 2] = A[5 // 4, 5 % 4] + 1.0f16
     """
 
     def __init__(self, builder: IRBuilder, view: BufferView) -> None:
@@ -86,7 +125,12 @@ class BufferPointer:
         return self.view.dtype
 
     def access_ptr(self, access_mask: object, offset: object = 0) -> AddressOf:
-        """Return the address of an element (see `BufferView.access_ptr`)."""
+        """Return the address of an element, for a function that is called.
+
+        Args:
+            access_mask: `"r"`, `"w"` or `"rw"`: the accesses of the function.
+            offset: elements from the first one.
+        """
         return self.view.access_ptr(access_mask, offset)
 
 
@@ -110,7 +154,32 @@ class _Scope:
 
 
 class IRBuilder:
-    """The statements written so far, and the open scopes (see the module docstring)."""
+    """The statements that were emitted so far, and the scopes that are open; `create` returns one.
+
+    Attribute `origin` is where the next statements and scopes come from, for messages.
+
+    Example::
+
+        >>> A, B = rc.decl_buffer((8,), name="A"), rc.decl_buffer((8,), name="B")
+        >>> ib = rc.ir_builder.create()
+        >>> a, b = ib.buffer_ptr(A), ib.buffer_ptr(B)
+        >>> with ib.for_range(0, 8, name="i") as i:
+        ...     half = ib.let("half", a[i] * 0.5)
+        ...     with ib.if_scope(half < 4.0):
+        ...         b[i] = half
+        ...     with ib.else_scope():
+        ...         b[i] = 4.0
+        >>> print(ib.get())
+        for i in range(8) {
+          let half: f32 = A[i] * 0.5f32 {
+            if (half < 4.0f32) {
+              B[i] = half
+            } else {
+              B[i] = 4.0f32
+            }
+          }
+        }
+    """
 
     def __init__(self) -> None:
         self._scopes = [_Scope()]
@@ -119,7 +188,25 @@ class IRBuilder:
         )
 
     def emit(self, stmt: Stmt) -> None:
-        """Add a statement."""
+        """Add a statement.
+
+        Args:
+            stmt: a statement: a store, a call, or what `get` returned.
+
+        Raises:
+            UserError: it is not a statement.
+
+        Example::
+
+            >>> ib = rc.ir_builder.create()
+            >>> ib.emit(rc.call_packed("f", 1))
+            >>> ib.emit(rc.call_packed("g", 2))
+            >>> print(ib.get())
+            block {
+              packed f(1i32)
+              packed g(2i32)
+            }
+        """
         if not isinstance(stmt, Stmt):
             raise UserError(
                 f"{stmt!r} is not a statement",
@@ -138,7 +225,25 @@ class IRBuilder:
         return _with_kernels(self._scopes[-1].close())
 
     def func(self, name: str, args: Sequence[BufferView | Var]) -> PrimFunc:
-        """Return the function that runs all statements. Its outputs are the written buffers."""
+        """Return the statements as a function. The buffers that they write are its outputs.
+
+        Args:
+            name: the name of the function.
+            args: the parameters: views and scalar variables.
+
+        Raises:
+            UserError: a scope is open, or the name is not a text.
+
+        Example::
+
+            >>> n, B = rc.var("n"), rc.decl_buffer((8,), "int64", name="B")
+            >>> ib = rc.ir_builder.create()
+            >>> ib.buffer_ptr(B)[0] = n
+            >>> print(ib.func("store", [B, n]))
+            func store(B: i64[8] out, n: i64) {
+              B[0] = n
+            }
+        """
         body = self.get()
         written = written_buffers(body)
         params: list[Buffer | Var] = []
@@ -173,7 +278,23 @@ class IRBuilder:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Open a plain scope. Allocations and variables in it end with it."""
+        """Open a scope. What is allocated or declared inside ends with it.
+
+        Example::
+
+            >>> ib = rc.ir_builder.create()
+            >>> with ib.scope():
+            ...     two = ib.let("two", 2)
+            ...     ib.emit(rc.call_packed("f", two))
+            >>> ib.emit(rc.call_packed("g"))
+            >>> print(ib.get())
+            block {
+              let two: i32 = 2i32 {
+                packed f(two)
+              }
+              packed g()
+            }
+        """
         with self._scope(lambda body: body):
             yield
 
@@ -186,7 +307,30 @@ class IRBuilder:
         for_type: str = SERIAL,
         dtype: object = I64,
     ) -> Iterator[Var]:
-        """Open a loop over begin, ..., end - 1: serial, parallel, unroll or vectorize."""
+        """Open a loop over begin, ..., end - 1. The `with` statement gives its variable.
+
+        Args:
+            begin: the first value, an int or an integer expression.
+            end: the value behind the last one.
+            name: the name of the variable.
+            for_type: `"serial"`, `"parallel"`, `"unroll"` or `"vectorize"`.
+            dtype: the dtype of the variable, int64 or int32.
+
+        Raises:
+            UserError: `for_type` is another text, or the name is not a text.
+
+        Source: TVM, IRBuilder.for_range.
+
+        Example::
+
+            >>> ib = rc.ir_builder.create()
+            >>> with ib.for_range(2, 8, name="i", for_type="parallel") as i:
+            ...     ib.emit(rc.call_packed("f", i))
+            >>> print(ib.get())
+            for i in range(2, extent=6) parallel {
+              packed f(i)
+            }
+        """
         kind = _LOOP_KINDS.get(for_type)
         if kind is None:
             raise UserError(
@@ -207,7 +351,11 @@ class IRBuilder:
 
     @contextmanager
     def if_scope(self, condition: object) -> Iterator[None]:
-        """Open a scope that runs if `condition` holds."""
+        """Open a scope that runs if a condition holds.
+
+        Args:
+            condition: a bool expression. A number is compared with 0.
+        """
         chosen = cast(BOOL, condition)
         with self._scope(lambda body: IfThenElse(chosen, body)):
             yield
@@ -241,9 +389,29 @@ class IRBuilder:
     def allocate(
         self, dtype: object, shape: object, name: str = "buf", scope: str = "global"
     ) -> BufferPointer:
-        """Allocate memory for the rest of the scope.
+        """Allocate memory for the rest of the scope, and return its `BufferPointer`.
 
-        `shape` is an int or an expression, or a tuple or list of several.
+        Args:
+            dtype: a scalar dtype of the elements.
+            shape: the extents: an int or an expression, or several.
+            name: the name of the buffer.
+            scope: `"global"`, `"shared"` or `"local"`.
+
+        Source: TVM, IRBuilder.allocate.
+
+        Example::
+
+            >>> B = rc.decl_buffer((1,), name="B")
+            >>> ib = rc.ir_builder.create()
+            >>> b = ib.buffer_ptr(B)
+            >>> t = ib.allocate("float32", 4, name="t", scope="local")
+            >>> t[0] = 1.0
+            >>> b[0] = t[0]
+            >>> print(ib.get())
+            alloc t: f32[4] local {
+              t[0] = 1.0f32
+              B[0] = t[0]
+            }
         """
         dims = shape if isinstance(shape, tuple | list) else (shape,)
         buffer = Buffer(
@@ -256,19 +424,41 @@ class IRBuilder:
         return BufferPointer(self, BufferView(buffer))
 
     def let(self, name: str, value: object) -> Var:
-        """Return a variable that holds `value`, evaluated here, for the rest of the scope."""
+        """Return a variable for the rest of the scope. Its value is evaluated once, here.
+
+        Args:
+            name: the name of the variable.
+            value: an expression or a number.
+        """
         held = as_expr(value)
         var = Var(checked_name(name, "a variable"), held.dtype)
         self._around_the_rest(lambda body: LetStmt(var, held, body))
         return var
 
     def scope_attr(self, node: object, attr_key: str, value: object) -> None:
-        """Set an attribute of the rest of the scope.
+        """Set an attribute for the rest of the scope: the extent of a thread axis, or a pragma.
 
         Args:
-            node: a thread axis for `thread_extent`; not used for pragmas.
-            attr_key: `thread_extent`, which binds the axis to threads or groups, or `pragma_NAME`.
-            value: the number of threads or groups, or the value of the pragma.
+            node: the thread axis. For a pragma it is not used.
+            attr_key: `"thread_extent"`, or `"pragma_"` and the name of a pragma.
+            value: the number of threads, or the pragma's value.
+
+        Raises:
+            UserError: the attribute is unknown, or `node` is not a thread axis.
+
+        Source: TVM, IRBuilder.scope_attr.
+
+        Example::
+
+            >>> B = rc.decl_buffer((64,), "int32", name="B")
+            >>> ib = rc.ir_builder.create()
+            >>> b, thread = ib.buffer_ptr(B), rc.thread_axis("threadIdx.x")
+            >>> ib.scope_attr(thread, "thread_extent", 64)
+            >>> b[thread] = 1
+            >>> print(ib.get())
+            for threadIdx.x in range(64) threadIdx.x {
+              B[threadIdx.x] = 1i32
+            }
         """
         tag = getattr(node, "thread_tag", None)
         var = getattr(node, "var", None)
@@ -287,7 +477,14 @@ class IRBuilder:
             )
 
     def buffer_ptr(self, view: BufferView) -> BufferPointer:
-        """Return an object that reads and writes the memory of a view."""
+        """Return the `BufferPointer` of a view.
+
+        Args:
+            view: from `decl_buffer`, or as an argument of the function given to `extern`.
+
+        Raises:
+            UserError: it is not a view of a buffer.
+        """
         if not isinstance(view, BufferView):
             raise UserError(
                 f"{view!r} is not a buffer",
@@ -297,7 +494,17 @@ class IRBuilder:
 
 
 def written_buffers(body: Stmt) -> set[Buffer]:
-    """Return the buffers that `body` may write."""
+    """Return the buffers that a statement may write: by stores, atomic updates and calls.
+
+    Args:
+        body: the statement.
+
+    Example::
+
+        >>> A, B = rc.decl_buffer((8,), name="A"), rc.decl_buffer((8,), name="B")
+        >>> {buffer.name for buffer in rc.ir_builder.written_buffers(B.vstore(0, A[1]))}
+        {'B'}
+    """
     written: set[Buffer] = set()
     for item in walk(body):
         if isinstance(item, BufferStore | AtomicUpdate):

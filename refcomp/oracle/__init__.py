@@ -1,14 +1,5 @@
 """The judge: the meaning of every layer, written plainly and apart from what it judges.
 
-::
-
-    from refcomp import oracle
-
-    (expected,) = oracle.evaluate([C], {A: a, B: b})       # te, by numpy
-    oracle.interpret(rc.lower(s, [A, B, C]), [a, b, c])    # loop IR, statement by statement
-    (bounded,) = oracle.bound_errors([C], {A: a, B: b})    # each element with its error bound
-    print(oracle.judge_bounded(c, bounded))
-
 - `tensors/`: te by numpy
 - `interpreter/`: the loop IR, statement by statement; the definition
 - `floats/`: bounds of rounding errors, which say which floats are legal results
@@ -17,6 +8,19 @@
 - `compare.py`: compares an array with the expected one
 - `watch.py`: lists the writes to one element
 - `whole_outputs.py`: interprets functions that must write all of their outputs
+
+Example::
+
+    >>> A = rc.placeholder((3,), name="A")
+    >>> B = rc.compute((3,), lambda i: A[i] * 0.1, name="B")
+    >>> a, b = np.array([1, 2, 3], "float32"), np.zeros(3, "float32")
+    >>> (expected,) = rc.oracle.evaluate([B], {A: a})  # te, by numpy
+    >>> rc.oracle.interpret(rc.lower(rc.create_schedule(B), [A, B]), [a, b])  # loop IR
+    >>> rc.oracle.compare(b, expected).agrees
+    True
+    >>> (bounded,) = rc.oracle.bound_errors([B], {A: a})  # each element with its error bound
+    >>> print(rc.oracle.judge_bounded(b, bounded))
+    3 elements: 3 exact, 0 within bound, 0 wrong
 """
 
 from refcomp.oracle.compare import Report, compare, judge_bounded

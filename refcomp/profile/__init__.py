@@ -16,6 +16,22 @@ Reading order:
 - tables.py: its rows
 - text.py: tables for a terminal
 - page.py: a page for a browser
+
+Example::
+
+    >>> profile = rc.Profile()
+    >>> A = rc.placeholder((64,), name="A")
+    >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+    >>> s = rc.create_schedule(B)
+    >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+    >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+    >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+    >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
+    >>> report = rc.profile.report_of(profile.kernels[0], module, s)
+    >>> print(rc.profile.report_to_text(report))
+    kernel increment_kernel0 on gfx942: 1 launch, 1 groups, 1 waves of 64; ...
+    instructions of waves, by class
+    ...
 """
 
 from refcomp.profile.cards import CARDS, Card

@@ -13,6 +13,12 @@ The files in reading order:
     files/           the format of module files
     module_file.py   loading a module file, with all checks
     timing.py        measuring the time of a function
+
+Example::
+
+    >>> a = rc.runtime.array([1, 2, 3], dtype="float32")
+    >>> a.device == rc.runtime.cpu(), rc.runtime.thread_count() >= 1
+    (True, True)
 """
 
 from refcomp.runtime.arrays.entry_checks import EntryChecks

@@ -31,12 +31,57 @@ def is_elementwise(op: object) -> bool:
 
 
 def auto_inline_elementwise(schedule: Schedule) -> None:
-    """Apply compute_inline to every elementwise stage that is not an output."""
+    """Apply compute_inline to every elementwise stage that is not an output.
+
+    The stage of an elementwise operation reads its inputs only at its own indices. A stage that
+    must keep its memory, for example for an extern operation, stays.
+
+    Args:
+        schedule: the schedule to change.
+
+    Raises:
+        UserError: it is not a schedule.
+
+    Source: TVM, te.schedule.AutoInlineElemWise.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        >>> C = rc.compute((8,), lambda i: B[7 - i] * 2.0, name="C")
+        >>> D = rc.compute((8,), lambda i: C[7 - i] - 1.0, name="D")
+        >>> s = rc.create_schedule(D)
+        >>> rc.schedule.AutoInlineElemWise(s)
+        >>> [step.stage for step in s.steps]
+        ['B']
+    """
     _inline(schedule, is_elementwise)
 
 
 def auto_inline_injective(schedule: Schedule) -> None:
-    """Apply compute_inline to every stage that is not an output and has no reduction."""
+    """Apply compute_inline to every stage that is not an output and has no reduction.
+
+    A stage that must keep its memory, for example for an extern operation, stays.
+
+    Args:
+        schedule: the schedule to change.
+
+    Raises:
+        UserError: it is not a schedule.
+
+    Source: TVM, te.schedule.AutoInlineInjective.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        >>> C = rc.compute((8,), lambda i: B[7 - i] * 2.0, name="C")
+        >>> D = rc.compute((8,), lambda i: C[7 - i] - 1.0, name="D")
+        >>> s = rc.create_schedule(D)
+        >>> rc.schedule.AutoInlineInjective(s)
+        >>> [step.stage for step in s.steps]
+        ['B', 'C']
+    """
     _inline(schedule, is_injective)
 
 

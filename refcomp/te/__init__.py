@@ -1,15 +1,25 @@
 """Tensor expressions: what to compute, without saying how.
 
-    from refcomp import te
-
-    n = te.var("n")
-    A = te.placeholder((n, n), "float32", name="A")
-    k = te.reduce_axis((0, n), name="k")
-    B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
-
-Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`),
-maths.py and calls.py (functions of elements), reducer.py (`sum` and its kin), check_reads.py and
+Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
+and calls.py (functions of elements), reducer.py (`sum` and its kin), check_reads.py and
 check_reducer.py (refused computations), scan.py, extern.py, declare.py, intrin.py, tag.py.
+
+Example::
+
+    >>> from refcomp import te
+    >>> n = te.var("n")
+    >>> A = te.placeholder((n, n), "float32", name="A")
+    >>> k = te.reduce_axis((0, n), name="k")
+    >>> B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> print(rc.lower(te.create_schedule(B), [A, B], "rows"))
+    func rows(A: f32[n, n], B: f32[n] out) {
+      for i in range(n) {
+        B[i] = 0.0f32
+        for k in range(n) {
+          B[i] = B[i] + A[i, k]
+        }
+      }
+    }
 """
 
 from collections.abc import Callable

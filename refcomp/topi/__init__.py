@@ -1,16 +1,23 @@
 """Operators: each as a te compute, with its meaning in numpy beside it in the same file.
 
-    from refcomp import topi
-
-    C = topi.relu(topi.matmul(A, B))
-    s = topi.schedule_llvm([C])
-
 An operator takes tensors and returns a tensor; `split` returns a list. Below each operator,
 `NAME_numpy` defines its meaning on arrays: floats are evaluated in f64 and rounded once. Compiled
 code rounds at every operation and may differ by these roundings. Integers wrap in both.
 
 Reading order: shapes.py (checks and extents), elementwise.py, broadcast.py, dense.py, softmax.py,
 conv2d.py and its kin, transform.py; then tags.py and the schedules in schedules/.
+
+Example::
+
+    >>> A, B = rc.placeholder((2, 3), name="A"), rc.placeholder((3, 2), name="B")
+    >>> C = rc.topi.relu(rc.topi.matmul(A, B))
+    >>> a, b = np.ones((2, 3), "float32"), np.array([[1, -1]] * 3, "float32")
+    >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+    [[3. 0.]
+     [3. 0.]]
+    >>> s = rc.topi.schedule_llvm([C])
+    >>> [step.primitive for step in s.steps][:2]
+    ['split', 'split']
 """
 
 from refcomp.topi.batch_norm import batch_norm

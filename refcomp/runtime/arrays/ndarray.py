@@ -5,6 +5,14 @@
 
 Ensures: elements have a scalar refcomp dtype and native byte order, and are aligned to their size.
 Refuses to share memory that would need a copy, and names the call that copies.
+
+Example::
+
+    >>> x = np.zeros(2, "float32")
+    >>> copied, shared = rc.nd.array(x), rc.nd.from_numpy(x)
+    >>> x[0] = 7
+    >>> copied.asnumpy().tolist(), shared.asnumpy().tolist()
+    ([0.0, 0.0], [7.0, 0.0])
 """
 
 import math
@@ -467,7 +475,18 @@ def from_numpy(source: HostArray) -> NDArray:
 
 
 def layout_problem(source: HostArray, element: np.dtype[np.generic]) -> str:
-    """Return why compiled code cannot use the memory of `source`, '' if it can."""
+    """Return why compiled code cannot use the memory of `source`, '' if it can.
+
+    Args:
+        source: a numpy array.
+        element: the numpy dtype of the elements, in native byte order.
+
+    Example::
+
+        >>> x = np.zeros((2, 3), "float32")
+        >>> rc.nd.layout_problem(x, np.dtype("float32")), rc.nd.layout_problem(x.T, x.dtype)
+        ('', 'it is not C-contiguous (shape (3, 2), strides (4, 12) bytes)')
+    """
     if source.dtype != element:
         return f"its byte order is not this machine's (dtype {source.dtype.str})"
     if not source.flags.c_contiguous:
