@@ -24,6 +24,7 @@ from rich.console import Console
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Missing, Row, as_json, is_kept, table_of, write_json
+from refcomp.foundation.near_misses import did_you_mean
 
 Workload = Callable[[bool], list[Row]]
 _LAST = Path(__file__).resolve().parent / "results" / "last.json"
@@ -91,9 +92,10 @@ def _parse(argv: Sequence[str], workloads: Mapping[str, Workload]) -> argparse.N
         "--json", type=Path, default=_LAST, metavar="FILE", help="default: %(default)s"
     )
     asked = parser.parse_args(argv)
-    unknown = [name for name in asked.workloads if name not in workloads]
-    if unknown:
-        parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(workloads)}")
+    for name in asked.workloads:
+        if name not in workloads:
+            advice = f"{did_you_mean(name, workloads)} there are {', '.join(workloads)}"
+            parser.error(f"no workload {name}; {advice.lstrip()}")
     return asked
 
 

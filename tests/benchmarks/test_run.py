@@ -117,7 +117,11 @@ def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit) as refusal:
         main(["slep"], FAKES)
     assert refusal.value.code == 2
-    assert "no workload slep; there are sleep, slow, broken" in capsys.readouterr().err
+    message = "no workload slep; did you mean sleep? there are sleep, slow, broken"
+    assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["banana"], FAKES)
+    assert "no workload banana; there are sleep, slow, broken" in capsys.readouterr().err
 
 
 def test_a_ratio_bar_without_a_ratio_is_missed() -> None:
