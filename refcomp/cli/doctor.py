@@ -89,11 +89,11 @@ class PackageReport:
 def command(ctx: click.Context, as_json: bool) -> None:
     """List the tools that are found and the targets that work.
 
-    For each toolchain: its tools with their places and versions. For a tool that is missing: why it
-    is needed, and the command that installs it.
+    Prints the tools of each toolchain, with their places and versions. If a tool is missing, prints
+    why it is needed, and the command that installs it.
 
-    For each target: ok, if a small computation was compiled for it, run, and right; no device, if
-    only the card is missing; else MISSING, with the reason.
+    A target is "ok" if a small computation was compiled for it, run, and right. It has "no device"
+    if only the card is missing. Otherwise it is MISSING, and the reason follows.
     """
     with progress("looking for tools"):
         tools = diagnose()

@@ -353,7 +353,7 @@ def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents)
 
 def _code_object(data: bytes, file: str) -> CodeObject:
     """Read a code object. Raise UserError, with the name of the file."""
-    refuse_unlinked(data, name_of(file))
+    refuse_unlinked(data, name_of(file))  # an object file needs a linker first
     try:
         return read_code_object(data)
     except RefcompError as error:
@@ -366,6 +366,7 @@ def _kernels_to_list(code: CodeObject, asked: _Options) -> list[KernelEntry]:
     chosen = list(code.kernels.values())
     if asked.kernel is not None:
         chosen = [code.kernel(asked.kernel)]
+    # Code without kernels is refused when it is run, with a better message than an empty list.
     if asked.arguments or not chosen:
         return []
     takes_arguments = any(explicit_arguments(kernel) for kernel in chosen)

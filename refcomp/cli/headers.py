@@ -32,6 +32,7 @@ from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.python_limits import paused_collector
 
 _LINE = re.compile(r"^[;#] refcomp\.(target|requires|signature) (.*)$", re.MULTILINE)
+# As `templates/llvm` prints the functions that can be called from outside.
 _DEFINITION = re.compile(r"^define i32 @([A-Za-z0-9_]+)\(([^)\n]*)\)", re.MULTILINE)
 # JSON of any shape may stand in a line.
 _MALFORMED = (

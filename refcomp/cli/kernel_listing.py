@@ -120,6 +120,7 @@ def _form(argument: KernelArgument) -> str:
 
 def _example(code: CodeObject, kernel: KernelEntry, file: str) -> str:
     block = kernel.block or (min(_USUAL_THREADS, kernel.max_threads), 1, 1)
+    # Trailing extents of 1 may be left out.
     extents = ",".join(map(str, block)).removesuffix(",1").removesuffix(",1")
     words = ["refcomp", "emulate", file]
     if len(code.kernels) > 1:

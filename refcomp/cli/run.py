@@ -174,6 +174,7 @@ def top_of_rows(array: HostArray, count: int) -> list[list[TopElement]]:
     A row runs along the last dimension. NaN comes last. Among equals the first one is first.
     """
     rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
+    # A stable sort of the negated values: the first one of equals stays first.
     order = np.argsort(-rows.astype(np.float64), axis=-1, kind="stable")[:, :count]
     if rows.dtype.kind not in "iub":
         rows = rows.astype(np.float64)  # `to_json` does not know narrower floats

@@ -125,5 +125,6 @@ def progress(text: str) -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console  # noqa: PLC0415  (40 ms that a pipe does not pay)
 
+    # On stderr: stdout may be a pipe to the next command.
     with Console(stderr=True).status(text) as status:
         yield lambda more: status.update(more)

@@ -34,6 +34,7 @@ def text_to_funcs(text: str, path: str) -> list[PrimFunc]:
 
 def _parse(text: str, path: str) -> tuple[list[PrimFunc], dict[Stmt, str]]:
     """Return the functions, and for each statement its place in `text`."""
+    # The parser accepts an empty text, which is usually the output of a command that failed.
     funcs, lines = parse_funcs_with_lines(text, name_of(path))
     if not funcs:
         raise UserError(
