@@ -13,7 +13,8 @@ QUOTATION = r"  --> .+\.py:\d+\n   \|     .+\n   \|     +[-^]+( .+)?\n"
 def quoted(error: RefcompError, label: str) -> str:
     """Return the line that the message quotes above `label`."""
     lines = str(error).splitlines()
-    marks = [n for n, line in enumerate(lines) if re.fullmatch(rf".*[-^] {re.escape(label)}", line)]
+    mark = re.compile(rf"   \| +[-^]+{re.escape(f' {label}' if label else '')}")
+    marks = [number for number, line in enumerate(lines) if mark.fullmatch(line)]
     assert len(marks) == 1, str(error)
     return lines[marks[0] - 1].partition("|")[2].strip()
 

@@ -21,6 +21,7 @@ from typing import TypeVar
 from refcomp.cli.texts import read_funcs
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.snippets import Snippet
 from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import lower_node
@@ -116,8 +117,8 @@ def _guarded(path: str, call: Callable[[], _Result]) -> _Result:
         line = getattr(error, "lineno", None) or (lines[-1] if lines else 0)
         raise UserError(
             f"the program failed: {type(error).__name__}: {error}",
-            where=f"{path}:{line}",
             remedy="see more of it by `refcomp --traceback ...`",
+            at=Snippet(f"{path}:{line}"),
         ) from error
 
 

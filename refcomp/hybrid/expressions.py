@@ -96,7 +96,7 @@ class Evaluator:
         except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
             self.source.refuse(node, f"{error}")
         except UserError as error:
-            if error.where is None or self.source.filename not in error.where:
+            if error.at is None or not error.at.place.startswith(self.source.filename):
                 self.source.refuse(node, error.what, error.remedy)
             raise
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.provenance import declared_at
 from refcomp.hybrid import plain
 from refcomp.hybrid.expressions import Value
 from refcomp.hybrid.source import PythonSource, read_source
@@ -133,7 +134,7 @@ class HybridFunction:
             raise UserError(
                 f"hybrid function {source.name} takes {len(names)} arguments, "
                 f"{len(args)} given",
-                where=f"{source.filename}:{source.first_line}",
+                earlier=[declared_at(source.place(source.definition), source.name)],
             )
         writer = Writer(source)
         inputs: dict[BufferView, Tensor] = {}

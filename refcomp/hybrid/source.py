@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,23 @@ class PythonSource:
 
     def refuse(self, node: ast.AST, what: str, remedy: str | None = None) -> NoReturn:
         """Raise the UserError that `node` is illegal in a hybrid function."""
-        number = getattr(node, "lineno", 1) - 1
-        text = self.lines[number].strip() if number < len(self.lines) else ""
         raise UserError(
             f"hybrid function {self.name}: {what}",
-            where=f"{self.place(node)}\n    {text}",
             remedy=remedy,
+            at=self._snippet(node),
         )
+
+    def _snippet(self, node: ast.AST) -> Snippet:
+        """Return the first line of a part of the function, with the columns of the part."""
+        number = getattr(node, "lineno", 1) - 1
+        text = self.lines[number] if number < len(self.lines) else ""
+        if not isinstance(node, ast.expr | ast.stmt):
+            return Snippet(self.place(node), "", text)
+        bytes_of_text = text.encode()  # Python counts columns in bytes of UTF-8
+        end = node.end_col_offset if node.end_lineno == node.lineno else None
+        start = len(bytes_of_text[: node.col_offset].decode())
+        marked = len(bytes_of_text[node.col_offset : end].decode())
+        return Snippet(self.place(node), "", text, (start, start + marked))
 
 
 def read_source(function: Callable[..., object]) -> PythonSource:

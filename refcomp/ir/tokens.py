@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 
 TokenKind = Literal["name", "number", "text", "symbol", "end"]
 
@@ -22,7 +23,6 @@ _TOKEN = re.compile(
     r"|(?P<symbol><<|>>|<=|>=|==|!=|//|[-+*/%&|^<>()\[\]{},:=@])"
     r"|(?P<space>[ \t\r\n]+|#[^\n]*)"
 )
-_MAX_SHOWN = 120  # columns of a line in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,6 @@ class TokenStream:
         column = token.start - begin
         end = self._text.find("\n", begin)
         shown = self._text[begin : len(self._text) if end < 0 else end]
-        raise UserError(
-            f"{self.line_of(token)}:{column + 1}: {what}",
-            where=_with_caret(shown, column),
-            remedy=remedy,
-        )
-
-
-def _with_caret(line: str, column: int) -> str:
-    # Of a long line, the part around the caret is shown.
-    first = max(0, column - _MAX_SHOWN // 2)
-    shown = line[first : first + _MAX_SHOWN]
-    clean = "".join(c if c.isprintable() else " " for c in shown)
-    return f"\n    {clean}\n    {' ' * (column - first)}^"
+        place = f"{self.line_of(token)}:{column + 1}"
+        columns = column, column + max(1, len(token.text))
+        raise UserError(what, remedy=remedy, at=Snippet(place, "", shown, columns))

@@ -4,11 +4,13 @@ Ensures: after `close`, every key of the table was read. Refuses with UserError:
 value of another type, an unknown key.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 
 
 class TomlTable:
@@ -87,7 +89,9 @@ class TomlTable:
 
     def refuse(self, key: str, what: str) -> UserError:
         """Return the error that explains what is wrong with `key`."""
-        return UserError(f"{self.prefix}{key} {what}", where=str(self.path))
+        at = _line_of(self.path, f"{self.prefix}{key}")
+        where = None if at else str(self.path)
+        return UserError(f"{self.prefix}{key} {what}", where=where, at=at)
 
     def _take(self, key: str, default: object) -> object:
         self._unread.pop(key, None)
@@ -97,11 +101,35 @@ class TomlTable:
         return value
 
 
+def _line_of(path: Path, name: str) -> Snippet | None:
+    """Return the line of a dotted name, or of the innermost table around it."""
+    lines: dict[str, int] = {}
+    header = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        table = re.match(r"\s*\[+([^\]]+)\]", line)
+        if table:
+            header = f"{table[1].strip()}."
+            lines.setdefault(table[1].strip(), number)
+        key = re.match(r"\s*([\w.-]+)\s*=", line)
+        if key:
+            lines.setdefault(header + key[1], number)
+    while name and name not in lines:
+        name = name.rpartition(".")[0]
+    return Snippet(f"{path}:{lines[name]}") if name else None
+
+
 def read_table(path: Path) -> TomlTable:
     """Return the top table of a TOML file. Raise UserError if it cannot be read or parsed."""
     try:
         return TomlTable(path, tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        why = str(error)
+        place = re.search(r" \(at line (\d+), column (\d+)\)$", why)
+        at = None
+        if place:
+            column = int(place[2])
+            at = Snippet(f"{path}:{place[1]}", columns=(column - 1, column))
+            why = why.removesuffix(place[0])
         raise UserError(
-            f"{path.name} is not a toolchain file", where=str(path), why=str(error)
+            f"{path.name} is not a toolchain file", where=str(path), why=why, at=at
         ) from error

@@ -29,14 +29,14 @@ def test_json(cli: Cli, add_text: str) -> None:
 def test_a_syntax_error_tells_line_and_column(cli: Cli) -> None:
     result = cli("check", input="func f() {\n  for i in rnge(3) {}\n}\n")
     assert result.exit_code == 4
-    assert "<stdin>:2:12: " in result.stderr
+    assert "\n  --> <stdin>:2:12\n   |     for i in rnge(3) {}\n" in result.stderr
 
 
 def test_a_syntax_error_in_json(cli: Cli) -> None:
     result = cli("check", "--json", input="func f( {")
     error = json.loads(result.stderr)["error"]
     assert (error["kind"], error["exit_code"]) == ("UserError", 4)
-    assert error["what"].startswith("<stdin>:1:9: ")
+    assert error["line"] == "<stdin>:1:9"
 
 
 def test_a_level_that_is_not_there_is_a_usage_error(cli: Cli, add_text: str) -> None:

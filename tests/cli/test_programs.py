@@ -57,7 +57,10 @@ def test_a_program_finds_its_neighbours_and_is_not_the_main_one(tmp_path: Path) 
         ("missing", r"defines no function 'missing'\n.*SCRIPT\.py:NAME"),
         ("number", "defines no function 'number'"),
         ("computaton", r"defines no function 'computaton'\n.*did you mean computation\? define"),
-        ("broken", r"ZeroDivisionError: (?s:.*)program\.py:19\n.*--traceback"),
+        (
+            "broken",
+            r"ZeroDivisionError: (?s:.*)program\.py:19\n   \|     return 1 // 0\n(?s:.*)--t",
+        ),
         ("wrong", r"wrong\(\) returned a int\n.*return \(schedule, \[arguments\]\)"),
     ],
 )

@@ -96,14 +96,23 @@ SCHEDULES = {
     ),
 }
 TEXTS = {
-    "end": (text("B[0] ="), r"^<stdin>:3:1: expected an expression, found `}`\n"),
-    "name": (text("B[0] = b"), r"^<stdin>:2:10: unknown variable `b`"),
-    "type": (text("B[0] = 1"), r"^<stdin>:2:3: a value of dtype i64 is stored to B, where f32"),
-    "negative lanes": (text("B@[ramp(0, 1, -8)] = 1.0f32"), r"^<stdin>:2:17: expected the number"),
-    "lanes of a symbol": (text("B@[ramp(0, 1, n)] = 1.0f32"), r"^<stdin>:2:17: .*, a constant, f"),
+    "end": (text("B[0] ="), r"^expected an expression, found `}`\n  --> <stdin>:3:1\n"),
+    "name": (text("B[0] = b"), r"^unknown variable `b`\n  --> <stdin>:2:10\n"),
+    "type": (
+        text("B[0] = 1"),
+        r"^a value of dtype i64 is stored to B, where f32.*\n  --> <stdin>:2:3\n",
+    ),
+    "negative lanes": (
+        text("B@[ramp(0, 1, -8)] = 1.0f32"),
+        r"^expected the number.*\n  --> <stdin>:2:17\n",
+    ),
+    "lanes of a symbol": (
+        text("B@[ramp(0, 1, n)] = 1.0f32"),
+        r"^.*, a constant, f.*\n  --> <stdin>:2:17\n",
+    ),
     "vector length of a symbol": (
         text("for i in range(n) vectorized { B[0] = 1.0f32 }"),
-        r"^<stdin>:2:3: the extent of a loop that is vectorized must be a constant",
+        r"^the extent of a loop that is vectorized must be a constant.*\n  --> <stdin>:2:3\n",
     ),
 }
 CASES = [

@@ -2,6 +2,7 @@ import pytest
 
 from refcomp.foundation.errors import UserError
 from refcomp.hybrid.source import read_source
+from tests.quotations import quoted
 
 OUTSIDE = 7
 
@@ -26,7 +27,13 @@ def test_places():
     assert source.place(returned) == f"{source.filename}:{make.__code__.co_firstlineno + 2}"
     with pytest.raises(UserError, match="hybrid function function: so not") as caught:
         source.refuse(returned, "so not", "so")
-    assert "return a + inner + OUTSIDE" in caught.value.where and caught.value.remedy == "so"
+    assert quoted(caught.value, "") == "return a + inner + OUTSIDE"
+    assert caught.value.remedy == "so"
+    with pytest.raises(UserError) as caught:
+        source.refuse(returned.value.right, "so not")
+    assert str(caught.value).endswith(
+        "     return a + inner + OUTSIDE\n   |                        ^^^^^^^"
+    )
 
 
 def test_a_name_that_is_bound_later():

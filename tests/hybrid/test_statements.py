@@ -18,7 +18,7 @@ def refused(function, message, line):
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         function(A)
     place = f"test_statements.py:{function.source.first_line + line}"
-    assert place in caught.value.where, caught.value.where
+    assert caught.value.at.place.endswith(place), caught.value
 
 
 def test_names_assigned_once_are_values():

@@ -133,7 +133,8 @@ def test_several_functions_have_names_of_their_own():
 def test_mistakes_in_a_function_are_told_with_their_place(text, place, message):
     with pytest.raises(UserError) as caught:
         parse_func(text, "in.txt")
-    assert caught.value.what.startswith(f"in.txt:{place}: {message}")
+    assert caught.value.what.startswith(message)
+    assert f"\n  --> in.txt:{place}\n" in f"{caught.value}\n"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,8 @@ def test_mistakes_in_a_function_are_told_with_their_place(text, place, message):
 def test_mistakes_in_a_statement_are_told_with_their_place(text, column, message):
     with pytest.raises(UserError) as caught:
         parse_func(f"{HEAD}{{\n{text}\n}}", "in.txt")
-    assert caught.value.what.startswith(f"in.txt:2:{column}: {message}")
+    assert caught.value.what.startswith(message)
+    assert f"\n  --> in.txt:2:{column}\n" in str(caught.value)
 
 
 def test_the_nesting_of_statements_is_bounded():
@@ -206,7 +208,8 @@ def test_random_functions_print_and_read_back(drawn):
 
 @pytest.mark.parametrize("given", ["7", '"a', '"\\q"', "x"])
 def test_what_is_imported_must_be_a_text(given):
-    with pytest.raises(UserError, match=r"in.txt:1:1[78]: (expected a text in quotes|the char)"):
+    what = r"(expected a text in quotes|the char).*\n  --> in.txt:1:1[78]\n"
+    with pytest.raises(UserError, match=what):
         parse_func(f"func f() import {given} {{ }}", "in.txt")
     assert parse_func('func f() import "a\\n\\"b" { }').imports == ('a\n"b',)
 
@@ -226,7 +229,7 @@ def test_checks_are_read_back():
     for wrong in ("7", '"reads A"', "x"):
         begin, end = _CHECKED.index('"'), _CHECKED.index(" {")
         with pytest.raises(
-            UserError, match=r"in.txt:\d:\d+: (expected a text|'reads A' does not desc)"
+            UserError, match=r"(expected a text|'reads A' does not desc).*\n  --> in.txt:\d:\d+\n"
         ):
             parse_func(_CHECKED[:begin] + wrong + _CHECKED[end:], "in.txt")
     with pytest.raises(UserError, match=r"takes an i64\[1, 3\] out last"):
@@ -243,7 +246,7 @@ def test_damaged_text_is_read_or_refused_with_its_place(drawn, data: st.DataObje
     try:
         parse_func(damaged, "in.txt")
     except UserError as error:
-        assert error.what.startswith("in.txt:")
+        assert error.at.place.startswith("in.txt:")
 
 
 def test_requirements_are_read_and_printed():

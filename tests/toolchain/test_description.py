@@ -112,7 +112,8 @@ def test_a_wrong_file_is_refused(tmp_path: Path, old: str, new: str, message: st
     assert old in SMALL
     with pytest.raises(UserError, match=message) as caught:
         _read(tmp_path, SMALL.replace(old, new))
-    assert caught.value.where == str(tmp_path / "small.toml")
+    path = str(tmp_path / "small.toml")
+    assert caught.value.where == path or caught.value.at.place.startswith(f"{path}:")
 
 
 @pytest.mark.parametrize("name", ["llvm", "rocm", "cuda", "opencl", "opencl_c"])

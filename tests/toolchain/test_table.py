@@ -7,6 +7,7 @@ import pytest
 
 from refcomp.foundation.errors import UserError
 from refcomp.toolchain.table import TomlTable, read_table
+from tests.quotations import quoted
 
 CONTENT = """
 text = "a"
@@ -71,16 +72,22 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
         read(table)
-    assert caught.value.where == str(table.path)
+    place = caught.value.at.place if caught.value.at else caught.value.where
+    name = message.strip("^").partition(" ")[0].replace("\\", "")
+    lines = {"flag": ":4", "text": ":2", "group.one.key": ":6", "group.one": ":5"}
+    assert place == f"{table.path}{lines.get(name, '')}"
 
 
-@pytest.mark.parametrize("content", [b"key = ", b"\xff\xfe", b"a = 1\na = 2"])
+@pytest.mark.parametrize("content", [b"key = ", b"\xff\xfe", b"a = 1\na = = 2"])
 def test_what_is_not_toml_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "foreign.toml"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"foreign\.toml is not a toolchain file") as caught:
         read_table(path)
     assert str(path) in str(caught.value)
+    if content == b"a = 1\na = = 2":
+        assert quoted(caught.value, "") == "a = = 2"
+        assert caught.value.at.place == f"{path}:2"
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

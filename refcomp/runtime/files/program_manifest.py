@@ -178,8 +178,9 @@ def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:
     try:
         hosts = tuple(parse_funcs(contents.launch, f"{path}: launch"))
     except RefcompError as error:
+        line = error.at.place if error.at else f"{path}: launch"
         raise damaged(
-            path, f"its host functions cannot be read: {error.what}"
+            path, f"its host functions cannot be read: {line}: {error.what}"
         ) from error
     if len(hosts) != len(contents.signatures):
         raise damaged(
