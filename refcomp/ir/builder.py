@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from refcomp.foundation.dtype import BOOL, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.ir.buffer import READ, AddressOf, Buffer
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
@@ -53,6 +54,7 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    LoopKind,
     Origin,
     Pragma,
     Stmt,
@@ -60,7 +62,8 @@ from refcomp.ir.stmt import (
 )
 from refcomp.ir.view import BufferView, element_indices
 
-_LOOP_KINDS = {
+# The primitives' words for two kinds are allowed, too, as in the classic API.
+_LOOP_KINDS: dict[str, LoopKind] = {
     SERIAL: SERIAL,
     PARALLEL: PARALLEL,
     UNROLLED: UNROLLED,
@@ -335,7 +338,8 @@ class IRBuilder:
         if kind is None:
             raise UserError(
                 f"a loop cannot be {for_type!r}",
-                remedy=f"use one of {', '.join(_LOOP_KINDS)}",
+                remedy=did_you_mean(for_type, _LOOP_KINDS)
+                or f"use one of {', '.join(_LOOP_KINDS)}",
             )
         var = Var(checked_name(name, "a loop"), as_dtype(dtype))
         minimum = cast(var.dtype, begin)
@@ -465,7 +469,8 @@ class IRBuilder:
         if attr_key == "thread_extent" and tag and isinstance(var, Var):
             extent = cast(I64, value)
             zero = IntImm(0, I64)
-            self._around_the_rest(lambda body: For(var, zero, extent, tag, body))
+            kind = LoopKind.parse(tag, "kind of loop")
+            self._around_the_rest(lambda body: For(var, zero, extent, kind, body))
         elif attr_key.startswith("pragma_"):
             key = attr_key.removeprefix("pragma_")
             held = as_expr(value)

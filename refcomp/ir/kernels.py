@@ -26,6 +26,7 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    LoopKind,
     Stmt,
 )
 
@@ -40,11 +41,11 @@ class KernelNest:
     loops: tuple[For, ...]  # bound, outermost first
     body: Stmt
 
-    def loop(self, tag: str) -> For | None:
+    def loop(self, tag: LoopKind) -> For | None:
         """Return the loop of a thread tag; None if there is none."""
         return next((loop for loop in self.loops if loop.kind == tag), None)
 
-    def extents(self, tags: tuple[str, ...]) -> tuple[Expr, ...]:
+    def extents(self, tags: tuple[LoopKind, ...]) -> tuple[Expr, ...]:
         """Return the extents of the loops of `tags`, 1 for those that do not exist."""
         one = IntImm(1, self.loops[0].var.dtype)
         loops = [self.loop(tag) for tag in tags]

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.expr_parser import ExprParser
 from refcomp.ir.func import PrimFunc, Program, Requirement
 from refcomp.ir.stmt import (
     ATOMIC_OPERATORS,
-    LOOP_KINDS,
     SERIAL,
     Allocate,
     AtomicUpdate,
@@ -36,6 +36,7 @@ from refcomp.ir.stmt import (
     IfThenElse,
     LaunchKernel,
     LetStmt,
+    LoopKind,
     ParallelRegion,
     Pragma,
     Prefetch,
@@ -350,10 +351,12 @@ class _Parser:
         kind = SERIAL
         token = self.stream.peek()
         if token.kind == "name":
-            if token.text not in LOOP_KINDS:
-                kinds = ", ".join(LOOP_KINDS)
-                self.stream.fail(token, f"expected `{{` or one of {kinds}")
-            kind = self.stream.take().text
+            kinds = {each.value: each for each in LoopKind}
+            if token.text not in kinds:
+                remedy = did_you_mean(token.text, kinds)
+                listed = ", ".join(kinds)
+                self.stream.fail(token, f"expected `{{` or one of {listed}", remedy)
+            kind = kinds[self.stream.take().text]
         mark = self.exprs.bound_count()
         self.exprs.bind(name, var)
         return self._open(

@@ -2,7 +2,7 @@
 
 Grammar (ASDL; every statement also has an optional `origin`)::
 
-    stmt = For(var var, expr minimum, expr extent, str kind, stmt body)
+    stmt = For(var var, expr minimum, expr extent, loop_kind kind, stmt body)
          | BufferStore(buffer buffer, expr* indices, expr value)
          | Store(buffer buffer, expr index, expr value, expr? predicate)
          | Allocate(buffer buffer, stmt body)
@@ -18,6 +18,8 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | Prefetch(buffer buffer, expr* indices)
          | CallPacked(str name, expr* args)
          | CallExtern(str name, dtype result, expr* args)
+    loop_kind = serial | parallel | vectorized | unrolled | vthread
+         | blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x | threadIdx.y | threadIdx.z
 
 `BufferStore` belongs to the nested level and `Store` to the flat one (see `refcomp.ir.buffer`).
 A loop whose kind is a thread tag is a *bound loop*. An outermost bound loop with its body is a
@@ -29,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from refcomp.foundation.choices import Choice
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.provenance import done_at
 from refcomp.foundation.snippets import Snippet
@@ -36,12 +39,32 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, node
 
-SERIAL, PARALLEL, VECTORIZED, UNROLLED = "serial", "parallel", "vectorized", "unrolled"
-BLOCK_TAGS = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
-THREADS_IN_BLOCK_TAGS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+
+class LoopKind(Choice):
+    """The order in which the iterations of a loop run (see For)."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+    BLOCK_X = "blockIdx.x"
+    BLOCK_Y = "blockIdx.y"
+    BLOCK_Z = "blockIdx.z"
+    THREAD_X = "threadIdx.x"
+    THREAD_Y = "threadIdx.y"
+    THREAD_Z = "threadIdx.z"
+    VTHREAD = "vthread"
+
+
+# Python 3.11 looks up `LoopKind.SERIAL` by a slow property, so passes compare with these names.
+SERIAL = LoopKind.SERIAL
+PARALLEL = LoopKind.PARALLEL
+VECTORIZED = LoopKind.VECTORIZED
+UNROLLED = LoopKind.UNROLLED
+VTHREAD = LoopKind.VTHREAD
+BLOCK_TAGS = (LoopKind.BLOCK_X, LoopKind.BLOCK_Y, LoopKind.BLOCK_Z)
+THREADS_IN_BLOCK_TAGS = (LoopKind.THREAD_X, LoopKind.THREAD_Y, LoopKind.THREAD_Z)
 THREAD_TAGS = (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS)
-VTHREAD = "vthread"
-LOOP_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, *THREAD_TAGS, VTHREAD)
 ATOMIC_OPERATORS = ("add", "min", "max", "and", "or", "xor")
 
 
@@ -106,7 +129,7 @@ class For(Stmt):
     var: Var
     minimum: Expr
     extent: Expr
-    kind: str
+    kind: LoopKind
     body: Stmt
     origin: Origin | None = None
 

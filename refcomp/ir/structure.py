@@ -283,6 +283,8 @@ def _positions_of_names(node: Node) -> tuple[frozenset[Hashable], ...]:
 
 def _key(value: object) -> Hashable:
     """Return what stands for `value` in comparisons: its class with its bits, itself or its id."""
+    if isinstance(value, str):
+        return value  # a member of a Choice equals its string
     cls = type(value)
     if isinstance(value, float):
         # All NaNs are one: their payloads do not survive printing.

@@ -24,7 +24,6 @@ from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import (
     ATOMIC_OPERATORS,
-    LOOP_KINDS,
     UNROLLED,
     VECTORIZED,
     Allocate,
@@ -38,6 +37,7 @@ from refcomp.ir.stmt import (
     IfThenElse,
     LaunchKernel,
     LetStmt,
+    LoopKind,
     ParallelRegion,
     Pragma,
     Prefetch,
@@ -45,6 +45,7 @@ from refcomp.ir.stmt import (
 )
 
 INDEX_DTYPES = (I64, I32)
+_LOOP_KINDS = frozenset(LoopKind)
 SCOPES = ("global", "local", "shared")
 MAX_LANES = 1 << 16
 
@@ -270,8 +271,8 @@ def _for(item: For) -> str | None:
         return f"variable, minimum and extent of a loop have dtypes {_listed(dtypes)}"
     if dtypes[0] not in INDEX_DTYPES:
         return f"a loop variable has dtype {dtypes[0]}; it must be i64 or i32"
-    if item.kind not in LOOP_KINDS:
-        return f"a loop is {', '.join(LOOP_KINDS)}, not {item.kind}"
+    if item.kind not in _LOOP_KINDS:
+        return f"a loop is {', '.join(LoopKind)}, not {item.kind}"
     has_constant_extent = isinstance(item.extent, ir.IntImm)
     if item.kind in (VECTORIZED, UNROLLED) and not has_constant_extent:
         return f"the extent of a loop that is {item.kind} must be a constant"

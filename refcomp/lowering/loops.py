@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import And, IntImm, Var
 from refcomp.ir.rewrite import variables_in
-from refcomp.ir.stmt import LOOP_KINDS, SERIAL, For, IfThenElse, Origin, Pragma, Stmt
+from refcomp.ir.stmt import SERIAL, For, IfThenElse, LoopKind, Origin, Pragma, Stmt
 from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.schedule.axes import AxisGuard
@@ -98,7 +98,7 @@ class Loops:
         origin = self.origin(slot)
         if slot not in stage.threads.bound:
             mark = stage.loops.marks.get(slot)
-            kind = mark if mark in LOOP_KINDS else SERIAL
+            kind = mark if isinstance(mark, LoopKind) else SERIAL
             extent = self.bounds.extents[slot]
             body = For(slot.var, slot.minimum, extent, kind, body, origin)
         for pragma in stage.loops.pragmas:

@@ -19,7 +19,16 @@ from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, LT, Expr, FloorMod, IntImm, Min, Var
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import SERIAL, BufferStore, For, IfThenElse, Origin, Stmt, block
+from refcomp.ir.stmt import (
+    SERIAL,
+    BufferStore,
+    For,
+    IfThenElse,
+    LoopKind,
+    Origin,
+    Stmt,
+    block,
+)
 from refcomp.lowering.bounds.infer_stages import Bodies
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.schedule.axes import Region
@@ -211,5 +220,5 @@ def _copy_by_threads(
     store = BufferStore(target, place, BufferLoad(source, place), origin)
     body = IfThenElse(is_inside, store, None, origin)
     groups = simplify((count + (_THREADS - 1)) // _THREADS)
-    loop = For(thread, zero, IntImm(_THREADS, I64), "threadIdx.x", body, origin)
-    return For(group, zero, groups, "blockIdx.x", loop, origin)
+    loop = For(thread, zero, IntImm(_THREADS, I64), LoopKind.THREAD_X, body, origin)
+    return For(group, zero, groups, LoopKind.BLOCK_X, loop, origin)

@@ -45,6 +45,7 @@ from refcomp.ir.stmt import (
     THREADS_IN_BLOCK_TAGS,
     Allocate,
     For,
+    LoopKind,
     Stmt,
     Store,
     line_of,
@@ -82,7 +83,7 @@ def check_device_limits(kernel: PrimFunc, limits: DeviceLimits) -> PrimFunc:
 def _check_axes(
     kernel: PrimFunc,
     nest: KernelNest,
-    tags: Sequence[str],
+    tags: Sequence[LoopKind],
     limits: Sequence[int],
     what: str,
 ) -> None:

@@ -12,7 +12,7 @@ from refcomp.foundation.provenance import declared_at, done_at
 from refcomp.foundation.snippets import Snippet
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import For
+from refcomp.ir.stmt import For, LoopKind
 from refcomp.schedule.relations import Fuse, Relation, Split
 from refcomp.te.extern import ExternOp
 from refcomp.te.intrin import TensorIntrin
@@ -21,6 +21,10 @@ from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
 
 # The verb of a primitive in messages, where its name is not one.
 _VERBS = {"parallel": "parallelize"}
+
+
+# How a loop is executed: a kind other than serial, or by the tensor intrinsic of the stage.
+LoopMark = LoopKind | Literal["tensorized"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class StageLoops:
     # The splits and fusions that lead from the operation's axes to the leaves, oldest first.
     relations: list[Relation] = field(default_factory=list)
     # Loop -> vectorized, unrolled, parallel, tensorized, or the tag of its threads.
-    marks: dict[IterVar, str] = field(default_factory=dict)
+    marks: dict[IterVar, LoopMark] = field(default_factory=dict)
     # Axis -> the call that made or marked it.
     provenance: dict[IterVar, Provenance] = field(default_factory=dict)
     # Hints for later passes, oldest first.
@@ -110,7 +114,7 @@ class StageLoops:
         """Return the position of a loop among the leaves, 0 for the outermost."""
         return next(k for k, leaf in enumerate(self.leaves) if leaf is axis)
 
-    def mark(self, axis: IterVar, mark: str, provenance: Provenance) -> None:
+    def mark(self, axis: IterVar, mark: LoopMark, provenance: Provenance) -> None:
         """Record how a loop is executed, and the call that asked for it."""
         self.marks[axis] = mark
         self.provenance[axis] = provenance

@@ -13,6 +13,7 @@ _SORTS = {
     "Buffer": "buffer",
     "DType": "dtype",
     "Requirement": "requirement",
+    "LoopKind": "loop_kind",
 }
 
 

@@ -19,7 +19,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
-from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
+from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, LoopKind
 from refcomp.schedule.placement import (
     NestLoop,
     loops_around,
@@ -62,7 +62,7 @@ class Kernel:
                 self.variables.setdefault(tag, Var(tag, I64))
 
     @property
-    def tags(self) -> tuple[str, ...]:
+    def tags(self) -> tuple[LoopKind, ...]:
         """The tags in use, in the order of the loops of a kernel."""
         return tuple(tag for tag in _ORDER if tag in self.bound or tag in self.env)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from refcomp.arith import simplify
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir.constants import as_int
-from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD
+from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD, LoopKind
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.relations import Split
 from refcomp.schedule.stage import Provenance, Stage
@@ -31,7 +31,7 @@ def bind(stage: Stage, provenance: Provenance, axis: object, thread: object) -> 
     _check_reduction(stage, loop, thread)
     _check_once(stage, loop, thread)
     _check_extent(stage, loop, thread)
-    stage.loops.mark(loop, thread.thread_tag, provenance)
+    stage.loops.mark(loop, LoopKind(thread.thread_tag), provenance)
     stage.threads.bound[loop] = thread
 
 

@@ -6,13 +6,13 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, VTHREAD
-from refcomp.schedule.stage import Provenance, Stage
+from refcomp.schedule.stage import LoopMark, Provenance, Stage
 from refcomp.te.tensor import REDUCTION, IterVar
 
 MAX_LANES = 1024
 _ONCE = "mark each loop once"
 # Marks of loops that need a constant extent -> the primitive, and the name of the extent.
-_CONSTANT = {
+_CONSTANT: dict[LoopMark, tuple[str, str]] = {
     VECTORIZED: ("vectorize", "vector length"),
     UNROLLED: ("unroll", "number of iterations"),
     VTHREAD: ("bind", "number of virtual threads"),
@@ -49,13 +49,13 @@ def _refuse_reduction(stage: Stage, loop: IterVar, primitive: str, remedy: str) 
         stage.refuse(primitive, loop.name, why, remedy, earlier=[stage.declaration()])
 
 
-def _check_extent(stage: Stage, loop: IterVar, mark: str) -> None:
+def _check_extent(stage: Stage, loop: IterVar, mark: LoopMark) -> None:
     """Check the extent, except of attached stages, whose extents only lowering knows."""
     if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, mark)
 
 
-def check_extent(stage: Stage, loop: IterVar, extent: Expr, mark: str) -> None:
+def check_extent(stage: Stage, loop: IterVar, extent: Expr, mark: LoopMark) -> None:
     """Raise UserError if a loop of `extent` iterations cannot have `mark`."""
     if mark not in _CONSTANT:
         return

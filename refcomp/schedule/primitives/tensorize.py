@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Final
 
 from refcomp.foundation.provenance import declared_at
 from refcomp.foundation.snippets import Snippet
@@ -14,7 +15,7 @@ from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar
 
-TENSORIZED = "tensorized"
+TENSORIZED: Final = "tensorized"
 
 
 def tensorize(

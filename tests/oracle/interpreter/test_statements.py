@@ -8,12 +8,12 @@ from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Broadcast, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.stmt import (
-    LOOP_KINDS,
     THREAD_TAGS,
     Block,
     BufferStore,
     For,
     IfThenElse,
+    LoopKind,
     ParallelRegion,
     Store,
 )
@@ -23,7 +23,7 @@ from refcomp.oracle.interpreter.statements import scrambled
 from tests.oracle.programs import LANES, MASK, flat_func, integer, run_text, zeros
 
 
-@pytest.mark.parametrize("kind", LOOP_KINDS)
+@pytest.mark.parametrize("kind", LoopKind)
 def test_every_kind_of_loop_runs_each_iteration_once(kind):
     a, i = Buffer("A", I64, (Var("n", I64),)), Var("i", I64)
     body = BufferStore(a, (i,), BufferLoad(a, (i,)) + i)
@@ -35,7 +35,7 @@ def test_every_kind_of_loop_runs_each_iteration_once(kind):
 
 
 def test_a_negative_extent_runs_nothing():
-    for kind in LOOP_KINDS:
+    for kind in LoopKind:
         i = Var("i", I64)
         interpret(PrimFunc("f", (), For(i, integer(0), integer(-3), kind, Block(()))), [])
 
