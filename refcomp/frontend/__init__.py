@@ -1,6 +1,6 @@
-"""Frontends: models of other systems become graphs.
+"""Frontends: read models of other systems as graphs.
 
-What cannot be converted is refused with the node's name and the reason.
+A frontend refuses what it cannot convert, with the name of the node and the reason.
 
 Example::
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from refcomp.foundation.dtype import SCALAR_DTYPES, as_dtype
+from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
 from refcomp.foundation.errors import RefcompError, Unsupported, UserError
 from refcomp.foundation.paths import checked_path
-from refcomp.frontend.onnx_attributes import Attributes, read_attributes
+from refcomp.frontend.onnx_attributes import Attributes, Proto, read_attributes
 from refcomp.frontend.onnx_operators import CONVERTERS, OnnxValues
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph
@@ -30,7 +29,15 @@ MAX_BYTES = 1 << 30
 OPSETS = range(13, 25)
 
 _PIECE = 16 << 20  # bytes of a file that are read at a time
-_Proto = Any
+# The fields of a TensorProto that hold elements one by one.
+_NUMBER_FIELDS = (
+    "float_data",
+    "int32_data",
+    "int64_data",
+    "double_data",
+    "uint64_data",
+)
+_DOMAINS = ("", "ai.onnx")  # two names of ONNX's own operator set
 
 
 def from_onnx(
@@ -74,7 +81,7 @@ def from_onnx(
     return graph
 
 
-def _onnx() -> Any:
+def _onnx() -> Proto:
     try:
         import onnx  # noqa: PLC0415  optional
         import onnx.numpy_helper  # noqa: PLC0415
@@ -115,7 +122,7 @@ def _check_size(size: int, what: str, max_bytes: int) -> None:
         )
 
 
-def _parse(data: bytes) -> _Proto:
+def _parse(data: bytes) -> Proto:
     onnx = _onnx()
     if not data:
         raise UserError(
@@ -138,8 +145,8 @@ def _no_model(why: str) -> UserError:
     )
 
 
-def _check_opset(model: _Proto) -> None:
-    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+def _check_opset(model: Proto) -> None:
+    versions = [o.version for o in model.opset_import if o.domain in _DOMAINS]
     if not versions or versions[0] not in OPSETS:
         raise Unsupported(
             f"the model uses operator set {versions[0] if versions else 'none'} of ONNX",
@@ -151,8 +158,8 @@ def _check_opset(model: _Proto) -> None:
 class _Importer:
     """A reader of one model's graph. `context` holds what has been built so far."""
 
-    def __init__(self, proto: _Proto) -> None:
-        self.proto = proto
+    def __init__(self, proto: Proto) -> None:
+        self.proto = proto  # a GraphProto
         self.onnx = _onnx()
         self.context = OnnxValues(GraphBuilder(proto.name or "model"))
         self.reasons = Reasons()
@@ -167,9 +174,16 @@ class _Importer:
         for node in self.proto.node:
             self._add_node(node)
         self.reasons.raise_any()
-        return self.context.builder.finish(
-            [self._output(o.name) for o in self.proto.output]
-        )
+        outputs = []
+        for output in self.proto.output:
+            value = self.context.values.get(output.name)
+            if value is None:
+                raise UserError(
+                    f"nothing makes the output {output.name!r} of the model",
+                    remedy="the file is damaged or incomplete: export it again",
+                )
+            outputs.append(value)
+        return self.context.builder.finish(outputs)
 
     def _read_constants(self) -> dict[str, Array]:
         if self.proto.sparse_initializer:
@@ -187,16 +201,14 @@ class _Importer:
             stored[tensor.name] = self.read_tensor(tensor)
         return stored
 
-    def read_tensor(self, tensor: _Proto) -> Array:
+    def read_tensor(self, tensor: Proto) -> Array:
         """Return the elements of a stored tensor.
 
         Its size is checked before any memory is allocated for it.
         """
         what = f"constant {tensor.name!r}"
-        if (
-            tensor.data_location == self.onnx.TensorProto.EXTERNAL
-            or tensor.external_data
-        ):
+        is_external = tensor.data_location == self.onnx.TensorProto.EXTERNAL
+        if is_external or tensor.external_data:
             raise UserError(
                 f"{what} lies in another file",
                 why="external data names paths, which a model of unknown origin must not choose",
@@ -204,10 +216,11 @@ class _Importer:
             )
         dims = list(tensor.dims)
         dtype = self.element_dtype(tensor.data_type, what)
-        stored = len(tensor.raw_data) or 8 * sum(
-            len(value) for _, value in _numbers(tensor)
-        )
-        least = math.prod(dims) * (1 if tensor.raw_data else 0)
+        # Bytes, at most: the elements are raw, or numbers of up to 8 bytes in one of the fields.
+        numbers = sum(len(getattr(tensor, name)) for name in _NUMBER_FIELDS)
+        stored = len(tensor.raw_data) or 8 * numbers
+        # Before `to_array`, which would allocate whatever a damaged shape asks for.
+        least = math.prod(dims) if tensor.raw_data else 0
         if any(dim < 0 for dim in dims) or least > stored:
             raise UserError(
                 f"{what} of shape {dims} does not fit its {stored} bytes of data",
@@ -215,7 +228,7 @@ class _Importer:
             )
         try:
             array = np.asarray(self.onnx.numpy_helper.to_array(tensor))
-        except Exception as error:
+        except Exception as error:  # whatever onnx and numpy raise for damaged data
             raise UserError(
                 f"{what} of shape {dims} is damaged",
                 why=str(error),
@@ -224,7 +237,7 @@ class _Importer:
         assert as_dtype(array.dtype) == dtype
         return array
 
-    def element_dtype(self, code: int, what: str) -> Any:
+    def element_dtype(self, code: int, what: str) -> DType:
         """Return the dtype for ONNX's number of an element type, or raise UserError."""
         try:
             return as_dtype(self.onnx.helper.tensor_dtype_to_np_dtype(code))
@@ -252,29 +265,26 @@ class _Importer:
                     f"{what} has no shape", remedy="export the model with shapes"
                 )
             dtype = self.element_dtype(kind.elem_type, what)
-            shape = [self._dim(d, what, k) for k, d in enumerate(kind.shape.dim)]
-            self.context.add(
-                info.name, self.context.builder.input(info.name, dtype, shape)
-            )
+            shape = [self._dim(d, info.name, k) for k, d in enumerate(kind.shape.dim)]
+            value = self.context.builder.input(info.name, dtype, shape)
+            self.context.add(info.name, value)
 
-    def _dim(self, dim: _Proto, what: str, place: int) -> int | str:
+    def _dim(self, dim: Proto, name: str, place: int) -> int | str:
+        """Return extent `place` of input `name`. An unknown extent becomes a symbol of its own."""
         if not dim.HasField("dim_value"):
-            return str(dim.dim_param) or f"{what.split(maxsplit=1)[1]}.extent{place}"
+            return str(dim.dim_param) or f"{name!r}.extent{place}"
         if dim.dim_value < 0:
             raise UserError(
-                f"extent {place} of {what} is {dim.dim_value}",
+                f"extent {place} of input {name!r} is {dim.dim_value}",
                 why="an extent cannot be negative",
                 remedy="the file is damaged: export it again",
             )
         return int(dim.dim_value)
 
-    def _add_node(self, node: _Proto) -> None:
-        known = node.domain in ("", "ai.onnx") and node.op_type in CONVERTERS
-        title = (
-            node.op_type
-            if node.domain in ("", "ai.onnx")
-            else f"{node.domain}.{node.op_type}"
-        )
+    def _add_node(self, node: Proto) -> None:
+        is_standard = node.domain in _DOMAINS
+        known = is_standard and node.op_type in CONVERTERS
+        title = node.op_type if is_standard else f"{node.domain}.{node.op_type}"
         self._check_defined(node)
         try:
             if not known:
@@ -293,7 +303,7 @@ class _Importer:
             error.where = error.where or f"node {node.name or node.op_type!r} ({title})"
             raise
 
-    def _attributes(self, node: _Proto) -> Attributes:
+    def _attributes(self, node: Proto) -> Attributes:
         converter = CONVERTERS[node.op_type]
         attributes = read_attributes(node, converter.attributes, self.read_tensor)
         converter.check(attributes)
@@ -303,7 +313,7 @@ class _Importer:
             )
         return attributes
 
-    def _check_defined(self, node: _Proto) -> None:
+    def _check_defined(self, node: Proto) -> None:
         for name in filter(None, node.input):
             if name not in self.context.values and name not in self.lost:
                 raise UserError(
@@ -318,21 +328,12 @@ class _Importer:
                     remedy="the file is damaged: export it again",
                 )
 
-    def _output(self, name: str) -> Any:
-        value = self.context.values.get(name)
-        if value is None:
-            raise UserError(
-                f"nothing makes the output {name!r} of the model",
-                remedy="the file is damaged or incomplete: export it again",
-            )
-        return value
-
 
 class Reasons:
     """The features of a model that refcomp lacks, collected for one error that lists all."""
 
     def __init__(self) -> None:
-        # (operator, reason) -> nodes
+        # (operator, reason) -> number of nodes
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, operator: str, reason: str) -> None:
@@ -353,9 +354,3 @@ class Reasons:
             why="\n    ".join(["", *lines]),
             remedy="export the model with other operators, or register what is missing",
         )
-
-
-def _numbers(tensor: _Proto) -> Iterable[tuple[str, Any]]:
-    """Return the fields of a tensor that hold its elements one by one."""
-    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-    return ((name, getattr(tensor, name)) for name in fields)

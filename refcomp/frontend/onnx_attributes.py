@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.graph.graph import Array
 
-# name -> value; its type depends on the kind of the attribute
+# An object of onnx's own, which has no types.
+Proto = Any
+# By name. The kind that the operator declares decides the type of the value: int, float, str, a
+# tuple of ints or of floats, or an array.
 Attributes = dict[str, Any]
 
-# kind of an attribute -> its number in ONNX (AttributeProto.AttributeType), how it is read
-_FIELDS: dict[str, tuple[int, Callable[[Any], Any]]] = {
+# kind -> (number of the kind in AttributeProto.AttributeType, function that reads the value)
+_FIELDS: dict[str, tuple[int, Callable[[Proto], object]]] = {
     "float": (1, lambda a: float(a.f)),
     "int": (2, lambda a: int(a.i)),
     "string": (3, lambda a: a.s.decode("utf-8", "replace")),
@@ -23,7 +27,7 @@ _FIELDS: dict[str, tuple[int, Callable[[Any], Any]]] = {
 
 
 def read_attributes(
-    node: Any, declared: Mapping[str, str], read_tensor: Callable[[Any], Any]
+    node: Proto, declared: Mapping[str, str], read_tensor: Callable[[Proto], Array]
 ) -> Attributes:
     """Return the attributes that the node has, by name.
 
@@ -45,6 +49,7 @@ def read_attributes(
         if attribute.type != code:
             raise UserError(f"attribute {attribute.name!r} is not of type {kind}")
         value = read(attribute)
+        # NaN equals nothing, so that no check of a converter would refuse it.
         if isinstance(value, float) and math.isnan(value):
             raise UserError(f"attribute {attribute.name!r} is NaN")
         attributes[attribute.name] = read_tensor(value) if kind == "tensor" else value

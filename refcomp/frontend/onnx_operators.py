@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx_attributes import Attributes
 from refcomp.graph.builder import GraphBuilder
-from refcomp.graph.graph import Array, Value
+from refcomp.graph.graph import Array, Attribute, Value
 
 
 class OnnxValues:
@@ -24,7 +23,7 @@ class OnnxValues:
 
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
-        self.values: dict[str, Value] = {}
+        self.values: dict[str, Value] = {}  # by their names in the model
         self._constants: dict[Value, Array] = {}
 
     def add(self, name: str, value: Value) -> None:
@@ -54,8 +53,8 @@ class OnnxNode:
     """One node to convert."""
 
     context: OnnxValues
-    inputs: tuple[Value | None, ...]
-    outputs: tuple[str, ...]
+    inputs: tuple[Value | None, ...]  # None for an input that is left out
+    outputs: tuple[str, ...]  # names of the outputs that are used
     attributes: Attributes
 
     def input(self, place: int) -> Value | None:
@@ -70,27 +69,25 @@ class OnnxNode:
         return value
 
     def emit(
-        self, operator: str, inputs: Sequence[Value | None], **attributes: Any
+        self, operator: str, inputs: Sequence[Value | None], **attributes: Attribute
     ) -> None:
         """Add a node of `operator`, whose outputs are those of the ONNX node."""
         builder = self.context.builder
         made = builder.nodes(operator, inputs, attributes, self.outputs)
+        # Not strict: an output that nothing reads may have no name.
         for name, value in zip(self.outputs, made, strict=False):
             self.context.add(name, value)
-
-
-def _accept(_attributes: Attributes) -> None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Converter:
     """The conversion of one ONNX operator."""
 
-    emit: Callable[[OnnxNode], None]  # adds nodes to the graph
-    # Name of an attribute -> its kind, see `onnx_attributes`.
+    emit: Callable[[OnnxNode], None]  # builds nodes of the graph
+    # Those that are supported: name -> kind (see `onnx_attributes`).
     attributes: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Attributes], None] = _accept  # raises Unsupported for some values
+    # Raises Unsupported for values that are not supported.
+    check: Callable[[Attributes], None] = lambda attributes: None
     max_outputs: int = 1
 
     def convert(
@@ -105,8 +102,8 @@ class Converter:
         self.emit(OnnxNode(context, given, tuple(filter(None, outputs)), attributes))
 
 
-def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
-    """Return a check that an attribute has the one value that refcomp supports, or is missing."""
+def _refuse_unless(allowed: Mapping[str, object]) -> Callable[[Attributes], None]:
+    """Return a check that each attribute, if given, has the one value that refcomp supports."""
 
     def check(attributes: Attributes) -> None:
         for name, value in allowed.items():
@@ -119,13 +116,15 @@ def _refuse_unless(allowed: Mapping[str, Any]) -> Callable[[Attributes], None]:
 
 
 def _same(operator: str, count: int) -> Converter:
+    """Return the converter to `operator`, of as many inputs and without attributes."""
+
     def emit(call: OnnxNode) -> None:
         call.emit(operator, [call.required(k) for k in range(count)])
 
     return Converter(emit)
 
 
-# Windows: convolution and pooling.
+# Convolution and pooling.
 
 _WINDOW = {
     "auto_pad": "string",
@@ -137,12 +136,8 @@ _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 def _check_window(attributes: Attributes) -> None:
-    for name, count in (
-        ("kernel_shape", 2),
-        ("strides", 2),
-        ("dilations", 2),
-        ("pads", 4),
-    ):
+    lengths = {"kernel_shape": 2, "strides": 2, "dilations": 2, "pads": 4}
+    for name, count in lengths.items():
         if len(attributes.get(name, (0,) * count)) != count:
             raise Unsupported(f"its attribute {name} is not for two spatial axes")
     if any(pad < 0 for pad in attributes.get("pads", ())):
@@ -166,14 +161,18 @@ def _padding(call: OnnxNode, data: Value, kernel: Sequence[int]) -> tuple[int, .
         return (0, 0, 0, 0)
     strides = call.attributes.get("strides", (1, 1))
     dilations = call.attributes.get("dilations", (1, 1))
-    before, after = [], []
+    # SAME: there are ceil(size / stride) windows, and the padding makes them fit.
+    before: list[int] = []
+    after: list[int] = []
     for k, size in enumerate(data.shape[2:]):
         if not isinstance(size, int):
             raise Unsupported(
                 f"its auto_pad is {mode} and its spatial extents are symbolic"
             )
-        reach = (kernel[k] - 1) * dilations[k] + 1
-        total = max(0, (-(-size // strides[k]) - 1) * strides[k] + reach - size)
+        window = (kernel[k] - 1) * dilations[k] + 1
+        last_start = (-(-size // strides[k]) - 1) * strides[k]
+        total = max(0, last_start + window - size)
+        # An odd element goes to the end for SAME_UPPER, to the beginning for SAME_LOWER.
         less = total // 2
         before.append(less if mode == "SAME_UPPER" else total - less)
         after.append(total - before[-1])
@@ -184,10 +183,11 @@ def _conv(call: OnnxNode) -> None:
     data = call.required(0)
     weight = call.required(1)
     _require_images(data)
-    kernel = tuple(weight.shape[2:])
-    given = call.attributes.get("kernel_shape", kernel)
-    if len(weight.shape) != 4 or tuple(given) != kernel:
+    shape = tuple(weight.shape[2:])
+    given = call.attributes.get("kernel_shape", shape)
+    if len(weight.shape) != 4 or tuple(given) != shape:
         raise UserError(f"kernel_shape {given} does not fit the weight {weight}")
+    kernel = [extent for extent in shape if isinstance(extent, int)]
     if not all(isinstance(extent, int) for extent in weight.shape):
         raise Unsupported("its weight has a symbolic shape")
     call.emit(
@@ -196,16 +196,17 @@ def _conv(call: OnnxNode) -> None:
         strides=call.attributes.get("strides", (1, 1)),
         dilation=call.attributes.get("dilations", (1, 1)),
         groups=call.attributes.get("group", 1),
-        padding=_padding(call, data, [int(k) for k in kernel]),  # type: ignore[arg-type]
+        padding=_padding(call, data, kernel),
     )
 
 
-def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[OnnxNode], None]:
-    """Return the emitter of a pooling.
+def _pool(
+    operator: str, name: str, onnx_name: str, read: Callable[[Attribute], Attribute]
+) -> Callable[[OnnxNode], None]:
+    """Return the `emit` of a pooling operator.
 
-    Args:
-        operator: name of the graph's operator.
-        own: for each further attribute, refcomp's name, ONNX's name, and how its value is read.
+    One attribute is its own: refcomp's `name` for it, ONNX's name, and the function that converts
+    the value.
     """
 
     def emit(call: OnnxNode) -> None:
@@ -214,16 +215,14 @@ def _pool(operator: str, *own: tuple[str, str, Any]) -> Callable[[OnnxNode], Non
         if "kernel_shape" not in call.attributes:
             raise UserError("its attribute kernel_shape is missing")
         kernel = call.attributes["kernel_shape"]
-        given = {
-            name: read(call.attributes[theirs])
-            for name, theirs, read in own
-            if theirs in call.attributes
+        attributes: dict[str, Attribute] = {
+            "kernel": kernel,
+            "strides": call.attributes.get("strides", (1, 1)),
+            "padding": _padding(call, data, kernel),
         }
-        padding = _padding(call, data, kernel)
-        strides = call.attributes.get("strides", (1, 1))
-        call.emit(
-            operator, [data], kernel=kernel, strides=strides, padding=padding, **given
-        )
+        if onnx_name in call.attributes:
+            attributes[name] = read(call.attributes[onnx_name])
+        call.emit(operator, [data], **attributes)
 
     return emit
 
@@ -255,13 +254,16 @@ def _dropout(call: OnnxNode) -> None:
 
 
 def _clip(call: OnnxNode) -> None:
-    bounds = {}
-    for place, name, default in ((1, "minimum", -math.inf), (2, "maximum", math.inf)):
+    # Since opset 11, the bounds are optional inputs.
+    bounds = {"minimum": -math.inf, "maximum": math.inf}
+    for place, name in enumerate(bounds, 1):
         bound = call.input(place)
-        array = None if bound is None else call.context.constant(bound, name)
-        if array is not None and array.size != 1:
+        if bound is None:
+            continue
+        array = call.context.constant(bound, name)
+        if array.size != 1:
             raise UserError(f"its {name} has {array.size} elements")
-        bounds[name] = default if array is None else float(array.reshape(()))
+        bounds[name] = float(array.reshape(()))
     call.emit("clip", [call.required(0)], **bounds)
 
 
@@ -323,29 +325,27 @@ def _split(call: OnnxNode) -> None:
     axis = call.attributes.get("axis", 0)
     if not -len(data.shape) <= axis < len(data.shape):
         raise UserError(f"its axis {axis} is out of range")
+    extent = data.shape[axis]
     given = call.input(1)
     if given is not None:
-        sizes = tuple(
-            int(size) for size in call.context.constant(given, "split").reshape(-1)
-        )
+        parts = call.context.constant(given, "split").reshape(-1)
+        sizes = tuple(int(size) for size in parts)
+    elif isinstance(extent, int):
+        count = len(call.outputs)
+        size = -(-extent // count)  # the last part is the smaller one
+        sizes = tuple(min(size, max(0, extent - size * k)) for k in range(count))
     else:
-        sizes = _equal_parts(data.shape[axis], len(call.outputs))
+        raise Unsupported("it splits a symbolic extent")
     if len(sizes) != len(call.outputs):
         raise UserError(f"it has {len(sizes)} parts and {len(call.outputs)} outputs")
     call.emit("split", [data], axis=axis, sizes=sizes)
-
-
-def _equal_parts(extent: Any, count: int) -> tuple[int, ...]:
-    if not isinstance(extent, int):
-        raise Unsupported("it splits a symbolic extent")
-    size = -(-extent // count)  # the last part is the smaller one
-    return tuple(min(size, max(0, extent - size * k)) for k in range(count))
 
 
 def _constant(call: OnnxNode) -> None:
     (kind, value), *more = call.attributes.items()
     if more:
         raise UserError("it has more than one value")
+    # ONNX's floats are f32, and its ints i64. A tensor has its own dtype.
     dtypes = {"value": None, "value_float": "f4", "value_floats": "f4"}
     array = np.asarray(value, dtypes.get(kind, "i8"))
     call.context.add_constant(call.outputs[0], array)
@@ -363,20 +363,21 @@ _CONSTANT_VALUES = {
     "value_int": "int",
     "value_ints": "ints",
 }
-_DILATION = ("dilation", "dilations", tuple)
+_POOL_WINDOW = {**_WINDOW, "ceil_mode": "int"}
 
+# By the names of ONNX. The meaning is that of `OPSETS` in onnx.py.
 CONVERTERS: dict[str, Converter] = {
     "Conv": Converter(
         _conv, {**_WINDOW, "dilations": "ints", "group": "int"}, _check_window
     ),
     "MaxPool": Converter(
-        _pool("max_pool2d", _DILATION),
-        {**_WINDOW, "dilations": "ints", "ceil_mode": "int", "storage_order": "int"},
+        _pool("max_pool2d", "dilation", "dilations", lambda value: value),
+        {**_POOL_WINDOW, "dilations": "ints", "storage_order": "int"},
         _check_window,
     ),
     "AveragePool": Converter(
-        _pool("avg_pool2d", ("count_include_pad", "count_include_pad", bool)),
-        {**_WINDOW, "ceil_mode": "int", "count_include_pad": "int"},
+        _pool("avg_pool2d", "count_include_pad", "count_include_pad", bool),
+        {**_POOL_WINDOW, "count_include_pad": "int"},
         _check_window,
     ),
     "GlobalAveragePool": Converter(_global_average_pool),

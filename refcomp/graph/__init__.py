@@ -20,7 +20,7 @@ Example::
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
@@ -56,7 +56,7 @@ __all__ = [
 # fmt: on
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ON_FIRST_USE[name]), name)

@@ -10,8 +10,7 @@ The builder infers types, keeps names unique, and drops what no output needs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, count
-from typing import Any
+from itertools import zip_longest
 
 import numpy as np
 
@@ -22,19 +21,20 @@ from refcomp.foundation.names import UniqueNames
 from refcomp.graph.graph import Array, Attribute, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.operators import find_operator
+from refcomp.te.tensor import DTypeLike
 
 
 class GraphBuilder:
     """A graph under construction. The values that it returns belong to it alone."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = name  # of the graph
         self._inputs: list[Value] = []
         self._constants: dict[Value, Array] = {}
         self._nodes: list[GraphNode] = []
         self._names = UniqueNames(separator=".")
 
-    def input(self, name: str, dtype: Any, shape: Sequence[Dim]) -> Value:
+    def input(self, name: str, dtype: DTypeLike, shape: Sequence[Dim]) -> Value:
         """Add an input.
 
         Args:
@@ -54,7 +54,7 @@ class GraphBuilder:
         """Add a constant that holds a read-only copy of `array`."""
         dtype = as_dtype(array.dtype)
         kept = np.array(array, to_numpy(dtype), order="C")
-        kept.flags.writeable = False
+        kept.flags.writeable = False  # graphs share constants, passes included
         value = Value(self._names.take(name), dtype, array.shape)
         self._constants[value] = kept
         return value
@@ -82,15 +82,19 @@ class GraphBuilder:
         given = _without_defaults(operator, attributes or {})
         where = f"node {names[0]!r}" if names else ""
         types = infer_types(operator, inputs, given, subgraphs, where)
-        wanted = chain(names, (operator for _ in count()))
-        outputs = tuple(
-            Value(self._names.take(name), dtype, shape)
-            for name, (dtype, shape) in zip(wanted, types, strict=False)
+        outputs = []
+        for (dtype, shape), name in zip_longest(types, names[: len(types)]):
+            taken = self._names.take(operator if name is None else name)
+            outputs.append(Value(taken, dtype, shape))
+        node = GraphNode(
+            operator,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            attributes=given,
+            subgraphs=tuple(subgraphs),
         )
-        self._nodes.append(
-            GraphNode(operator, tuple(inputs), outputs, given, tuple(subgraphs))
-        )
-        return outputs
+        self._nodes.append(node)
+        return node.outputs
 
     def node(
         self,
@@ -128,11 +132,13 @@ def _without_defaults(
     if operator == FUSED:
         return dict(attributes)
     defaults = {spec.name: spec.default for spec in find_operator(operator).attributes}
-    return {
-        name: value
-        for name, value in attributes.items()
-        if name not in defaults or defaults[name] is None or value != defaults[name]
-    }
+    given = {}
+    for name, value in attributes.items():
+        # None: the attribute is required, or unknown and refused later.
+        default = defaults.get(name)
+        if default is None or value != default:
+            given[name] = value
+    return given
 
 
 class GraphRewriter(GraphBuilder):
@@ -141,7 +147,7 @@ class GraphRewriter(GraphBuilder):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.name)
         self.graph = graph
-        self.values: dict[Value, Value] = {}
+        self.values: dict[Value, Value] = {}  # of the copied graph -> of this graph
         for value in graph.inputs:
             self.values[value] = self.input(value.name, value.dtype, value.shape)
         for value, array in graph.constants.items():

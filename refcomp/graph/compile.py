@@ -21,7 +21,6 @@ from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
-from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 
@@ -36,7 +35,7 @@ class NodeKernel:
     name: str  # in the module
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    workspaces: tuple[Value, ...]
+    workspaces: tuple[Value, ...]  # memory that only this kernel uses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +83,10 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     optimized = optimize(graph)
     chosen = as_target(target)
     lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
-    with build_options(certify=False):  # each schedule was, if that is asked for
-        module = (
-            build_functions([func for func, _ in lowered], chosen) if lowered else None
-        )
+    functions = [func for func, _ in lowered]
+    # Not certified again: lower_node has certified each schedule, if that is asked for.
+    with build_options(certify=False):
+        module = build_functions(functions, chosen) if functions else None
     kernels = tuple(kernel for _, kernel in lowered)
     return GraphModule(optimized, kernels, module, chosen)
 
@@ -109,17 +108,16 @@ def lower_node(
     if current_options().certify:
         certify_build(schedule, args, name, chosen.kind)
     func = lower(schedule, args, name)
-    workspaces = tuple(_workspace(tensor, name) for tensor in stored)
-    return func, NodeKernel(name, tuple(inputs), node.outputs, workspaces)
-
-
-def _workspace(tensor: Tensor, kernel: str) -> Value:
-    shape = tuple(map(expr_to_dim, tensor.shape))
-    return Value(f"{kernel}.{tensor.name}", tensor.dtype, shape)
+    workspaces = []
+    for tensor in stored:
+        shape = tuple(map(expr_to_dim, tensor.shape))
+        workspaces.append(Value(f"{name}.{tensor.name}", tensor.dtype, shape))
+    return func, NodeKernel(name, tuple(inputs), node.outputs, tuple(workspaces))
 
 
 def _title(node: GraphNode) -> str:
-    operators = (
-        [n.operator for n in node.subgraphs[0].nodes] if node.operator == FUSED else []
-    )
-    return re.sub(r"\W", "_", "_".join(operators or [node.operator]))[:60]
+    """Return the names of the node's operators as an identifier of at most 60 characters."""
+    operators = [node.operator]
+    if node.operator == FUSED:
+        operators = [inner.operator for inner in node.subgraphs[0].nodes]
+    return re.sub(r"\W", "_", "_".join(operators))[:60]

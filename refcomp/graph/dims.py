@@ -25,17 +25,13 @@ def add(a: Dim, b: Dim) -> Dim:
     """Return a + b."""
     if isinstance(a, int):
         a, b = b, a
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if b == 0:
-        return a
-    if (
-        isinstance(a, tuple)
-        and a[0] == "add"
-        and isinstance(a[2], int)
-        and isinstance(b, int)
-    ):
-        return add(a[1], a[2] + b)
+    match a, b:
+        case int(), int():
+            return a + b
+        case _, 0:
+            return a
+        case ("add", left, int(constant)), int():
+            return add(left, constant + b)
     return ("add", a, b)
 
 
@@ -50,17 +46,15 @@ def multiply(a: Dim, b: Dim) -> Dim:
     """Return a * b."""
     if isinstance(a, int):
         a, b = b, a
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    if b in (0, 1):
-        return a if b == 1 else 0
-    if (
-        isinstance(a, tuple)
-        and a[0] == "mul"
-        and isinstance(a[2], int)
-        and isinstance(b, int)
-    ):
-        return multiply(a[1], a[2] * b)
+    match a, b:
+        case int(), int():
+            return a * b
+        case _, 0:
+            return 0
+        case _, 1:
+            return a
+        case ("mul", left, int(constant)), int():
+            return multiply(left, constant * b)
     return ("mul", a, b)
 
 
@@ -71,25 +65,22 @@ def floor_divide(a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     match a, b:
-        case ("mul", symbol, int(factor)), int(divisor) if (
-            divisor and factor % divisor == 0
-        ):
-            return multiply(symbol, factor // divisor)
+        case ("mul", symbol, int(factor)), int() if b and factor % b == 0:
+            return multiply(symbol, factor // b)
     return ("floordiv", a, b)
 
 
-def _floor_modulo(a: Dim, b: Dim) -> Dim:
-    if isinstance(a, int) and isinstance(b, int):
-        return floor_remainder(a, b)
-    return ("floormod", a, b)
+def _constant_or_node(
+    operator: str, fold: Callable[[int, int], int]
+) -> Callable[[Dim, Dim], Dim]:
+    """Return the function that folds two constants and builds a tuple otherwise."""
 
+    def apply(a: Dim, b: Dim) -> Dim:
+        if isinstance(a, int) and isinstance(b, int):
+            return fold(a, b)
+        return (operator, a, b)
 
-def _least(a: Dim, b: Dim) -> Dim:
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else ("min", a, b)
-
-
-def _greatest(a: Dim, b: Dim) -> Dim:
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else ("max", a, b)
+    return apply
 
 
 _FROM_EXPR: dict[type[Expr], Callable[[Dim, Dim], Dim]] = {
@@ -97,9 +88,9 @@ _FROM_EXPR: dict[type[Expr], Callable[[Dim, Dim], Dim]] = {
     ir.Sub: subtract,
     ir.Mul: multiply,
     ir.FloorDiv: floor_divide,
-    ir.FloorMod: _floor_modulo,
-    ir.Min: _least,
-    ir.Max: _greatest,
+    ir.FloorMod: _constant_or_node("floormod", floor_remainder),
+    ir.Min: _constant_or_node("min", min),
+    ir.Max: _constant_or_node("max", max),
 }
 _TO_EXPR: dict[str, Callable[[Expr, Expr], Expr]] = {
     "add": lambda a, b: a + b,
@@ -113,7 +104,7 @@ _TO_EXPR: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 class Symbols(dict[str, Var]):
-    """The te variable of each symbol, made when it is first asked for."""
+    """The te variable of each symbol, which the first access makes."""
 
     def __missing__(self, name: str) -> Var:
         return self.setdefault(name, maths.var(name))
@@ -144,6 +135,7 @@ def expr_to_dim(expr: Expr, names: Mapping[Var, str] = MappingProxyType({})) -> 
             return value
         case Var(name=name):
             return names.get(expr, name)
+        # Extents are below 2**63, and only widened.
         case ir.Cast(dtype=dtype, value=inner) if dtype.is_int and inner.dtype.is_int:
             return expr_to_dim(inner, names)
         case ir.BinaryExpr(a=a, b=b) if type(expr) in _FROM_EXPR:

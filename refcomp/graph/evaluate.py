@@ -26,16 +26,13 @@ def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
         UserError: the arrays do not fit the graph's inputs.
     """
     verify_graph(graph)
-    if not isinstance(feeds, Mapping) or not all(
-        hasattr(a, "dtype") for a in feeds.values()
-    ):
+    is_mapping = isinstance(feeds, Mapping)
+    if not is_mapping or not all(hasattr(a, "dtype") for a in feeds.values()):
         raise UserError(
             f"feeds are a {type(feeds).__name__}, not arrays by name",
             remedy='pass a dict: {"x": array}',
         )
-    check_feeds(
-        graph, {name: (array.dtype, array.shape) for name, array in feeds.items()}
-    )
+    check_feeds(graph, {name: (a.dtype, a.shape) for name, a in feeds.items()})
     return _evaluate(graph, {value: feeds[value.name] for value in graph.inputs})
 
 

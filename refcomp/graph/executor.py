@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
 
 from refcomp.driver.devices import device_for
 from refcomp.foundation.errors import UserError
@@ -68,11 +67,12 @@ class GraphExecutor:
         self.device = (
             device_for(module.target) if device is None else checked_device(device)
         )
-        self.launches = 0
+        self.launches = 0  # kernels launched by all runs
         self._lock = threading.Lock()
+        # By the values of the symbols; the least recently used plan is the first.
         self._plans: dict[tuple[int, ...], Plan] = {}
-        self._kept: dict[str, NDArray] = {}
-        self._results: list[NDArray] = []
+        self._kept: dict[str, NDArray] = {}  # by `set_input`
+        self._results: list[NDArray] = []  # of the last run
         self._constants = {
             value: array(elements, self.device)
             for value, elements in module.graph.constants.items()
@@ -88,7 +88,7 @@ class GraphExecutor:
         """Return the number of arrays that `run` returns."""
         return len(self.module.graph.outputs)
 
-    def set_input(self, name: str, value: Any) -> None:
+    def set_input(self, name: str, value: object) -> None:
         """Keep a copy of an input for later runs that do not provide it.
 
         Args:
@@ -120,7 +120,7 @@ class GraphExecutor:
         return results[index]
 
     def run(
-        self, feeds: Mapping[str, Any] | None = None, /, **inputs: Any
+        self, feeds: Mapping[str, object] | None = None, /, **inputs: object
     ) -> list[NDArray]:
         """Run the graph and return its outputs as new arrays.
 
@@ -132,37 +132,33 @@ class GraphExecutor:
             UserError: a name is unknown or missing, or an input has another dtype or shape.
         """
         with self._lock:
-            self._results = self._run({**self._kept, **(feeds or {}), **inputs})
+            given = {**self._kept, **(feeds or {}), **inputs}
+            forms = {name: _form(name, value) for name, value in given.items()}
+            plan = self.plan_for(check_feeds(self.module.graph, forms))
+            for name, place in plan.inputs.items():
+                place.copyfrom(given[name])
+            for launch in plan.launches:
+                launch()
+                self.launches += 1
+            # Copies, since the next run overwrites the plan's memory.
+            self._results = [result.copyto(self.device) for result in plan.outputs]
             return list(self._results)
 
-    def _run(self, feeds: Mapping[str, Any]) -> list[NDArray]:
-        forms = {name: _form(name, value) for name, value in feeds.items()}
-        plan = self.plan_for(check_feeds(self.module.graph, forms))
-        for name, place in plan.inputs.items():
-            place.copyfrom(feeds[name])
-        for launch in plan.launches:
-            launch()
-            self.launches += 1
-        return [result.copyto(self.device) for result in plan.outputs]
-
     def plan_for(self, symbols: Mapping[str, int]) -> Plan:
-        """Return the plan of a run: its memory and its launches. The last 8 plans are kept.
-
-        Args:
-            symbols: the value of each symbol of the graph, by name.
-        """
+        """Return the plan for these values of the symbols; the first call for them makes it."""
         key = tuple(symbols.values())
-        # Taken out and put back at the end, so that the least recently used plan comes first.
+        # Removed and inserted again, so that the least recently used plan is the first.
         plan = self._plans.pop(key, None)
         if plan is None:
             if len(self._plans) == _MAX_PLANS:
-                del self._plans[next(iter(self._plans))]
+                oldest = next(iter(self._plans))
+                del self._plans[oldest]
             plan = make_plan(self.module, symbols, self._constants, self.device)
         self._plans[key] = plan
         return plan
 
 
-def _form(name: str, value: Any) -> tuple[Any, tuple[int, ...]]:
+def _form(name: str, value: object) -> tuple[object, tuple[int, ...]]:
     """Return the dtype and shape of an input."""
     if isinstance(value, NDArray):
         return value.type, value.shape

@@ -7,7 +7,6 @@ give one symbol two values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from refcomp.foundation.artifacts import evaluate_dim, names_in_dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
@@ -17,18 +16,17 @@ from refcomp.graph.graph import Graph, Value, spell, spell_dim
 
 
 def check_feeds(
-    graph: Graph, feeds: Mapping[str, tuple[Any, tuple[int, ...]]]
+    graph: Graph, feeds: Mapping[str, tuple[object, tuple[int, ...]]]
 ) -> dict[str, int]:
-    """Return the value of each symbol.
-
-    Args:
-        graph: the graph with symbolic extents.
-        feeds: name of an input -> its dtype and shape.
-
-    Raises:
-        UserError: a name is unknown or missing, or a dtype or shape does not fit.
-    """
-    _check_names(graph, feeds)
+    """Return the value of each symbol, given the dtype and shape of each input by name."""
+    for name in feeds:
+        check_name(graph, name)
+    missing = [value.name for value in graph.inputs if value.name not in feeds]
+    if missing:
+        raise UserError(
+            f"no value is given for input {', '.join(map(repr, missing))}",
+            remedy=f"inputs: {_listed(graph)}",
+        )
     sizes = Sizes()
     for value in graph.inputs:
         check_type(value, *feeds[value.name])
@@ -37,6 +35,7 @@ def check_feeds(
         for value in graph.inputs
         for dim, extent in zip(value.shape, feeds[value.name][1], strict=True)
     )
+    # Only now: an extent may depend on a symbol that a later input determines.
     for value in graph.inputs:
         _check_shape(value, feeds[value.name][1], sizes.values)
     return sizes.values
@@ -56,19 +55,8 @@ def _listed(graph: Graph) -> str:
     return ", ".join(map(str, graph.inputs)) or "none"
 
 
-def _check_names(graph: Graph, feeds: Mapping[str, Any]) -> None:
-    for name in feeds:
-        check_name(graph, name)
-    missing = [value.name for value in graph.inputs if value.name not in feeds]
-    if missing:
-        raise UserError(
-            f"no value is given for input {', '.join(map(repr, missing))}",
-            remedy=f"inputs: {_listed(graph)}",
-        )
-
-
-def check_type(value: Value, dtype: Any, shape: tuple[int, ...]) -> None:
-    """Raise UserError unless dtype and rank are those of the input `value`."""
+def check_type(value: Value, dtype: object, shape: tuple[int, ...]) -> None:
+    """Raise UserError if `dtype` or the rank of `shape` is not that of the input `value`."""
     if as_dtype(dtype) != value.dtype:
         raise UserError(
             f"input {value.name!r} is {value.dtype}, but the array is {as_dtype(dtype)}",

@@ -1,4 +1,4 @@
-"""A graph: operators on tensors, in an order in which each value is made before it is read.
+"""A graph: applications of operators to tensors, each value made before it is read.
 
 The grammar of `str(graph)`, in which names that are not identifiers are quoted::
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from refcomp.foundation.artifacts import dim_to_text
+from refcomp.foundation.artifacts import Dim, dim_to_text
 from refcomp.foundation.dtype import DType
 from refcomp.graph.dims import Shape
 
@@ -39,7 +39,7 @@ class Value:
 
     name: str
     dtype: DType
-    shape: Shape
+    shape: Shape  # extents may be symbolic
 
     def __str__(self) -> str:
         dims = ", ".join(spell_dim(dim) for dim in self.shape)
@@ -51,10 +51,11 @@ class GraphNode:
     """One application of an operator."""
 
     operator: str
-    inputs: tuple[Value | None, ...]  # None: an optional input that is left out
+    inputs: tuple[Value | None, ...]  # None for an optional input that is left out
     outputs: tuple[Value, ...]
+    # By name, without those that have their default.
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    subgraphs: tuple[Graph, ...] = ()  # graphs that the operator runs itself
+    subgraphs: tuple[Graph, ...] = ()  # of a fused node, the graph that it computes
 
     @property
     def name(self) -> str:
@@ -69,12 +70,11 @@ class GraphNode:
     def __str__(self) -> str:
         outputs = ", ".join(map(str, self.outputs))
         inputs = ", ".join("_" if v is None else spell(v.name) for v in self.inputs)
-        given = ", ".join(
-            f"{k}={_spell_attribute(v)}" for k, v in sorted(self.attributes.items())
-        )
-        return f"{outputs} = {self.operator}({inputs})" + (
-            f" {{{given}}}" if given else ""
-        )
+        text = f"{outputs} = {self.operator}({inputs})"
+        if not self.attributes:
+            return text
+        given = sorted(self.attributes.items())
+        return f"{text} {{{', '.join(f'{k}={_spell_attribute(v)}' for k, v in given)}}}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,9 +116,11 @@ def spell_dim(dim: Any) -> str:
     return spell(dim) if isinstance(dim, str) else dim_to_text(_spelled(dim))
 
 
-def _spelled(dim: Any) -> Any:
+def _spelled(dim: Dim) -> Dim:
+    """Return `dim` with quoted symbols, if they are not identifiers."""
     if isinstance(dim, tuple):
-        return (dim[0], *map(_spelled, dim[1:]))
+        operator, left, right = dim
+        return (operator, _spelled(left), _spelled(right))
     return spell(dim) if isinstance(dim, str) else dim
 
 

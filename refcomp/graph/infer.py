@@ -40,9 +40,7 @@ def infer_types(
     tensors = [None if v is None else value_to_placeholder(v, symbols) for v in inputs]
     try:
         outputs = _apply(operator, tensors, attributes)
-        return [
-            (tensor.dtype, tuple(map(expr_to_dim, tensor.shape))) for tensor in outputs
-        ]
+        return [(t.dtype, tuple(map(expr_to_dim, t.shape))) for t in outputs]
     except RefcompError as error:
         error.where = error.where or where or None
         raise
@@ -64,31 +62,21 @@ def value_to_placeholder(value: Value, symbols: Symbols) -> Tensor:
     Its name is the value's name, in which `_` replaces all but letters, digits and `_`.
     """
     shape = tuple(dim_to_expr(dim, symbols) for dim in value.shape)
-    return placeholder(
-        shape, value.dtype, name=re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40]
-    )
+    # Names of models may be hostile, and long.
+    name = re.sub(r"\W", "_", value.name, flags=re.ASCII)[:40]
+    return placeholder(shape, value.dtype, name)
 
 
 def node_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, Tensor]:
     """Return the tensors of the node's outputs, computed from the tensors of its inputs."""
     if node.operator == FUSED:
-        return _subgraph_to_te(node, tensors)
-    inputs = [None if value is None else tensors[value] for value in node.inputs]
-    return dict(
-        zip(node.outputs, _apply(node.operator, inputs, node.attributes), strict=True)
-    )
-
-
-def _subgraph_to_te(
-    node: GraphNode, tensors: Mapping[Value, Tensor]
-) -> dict[Value, Tensor]:
-    (graph,) = node.subgraphs
-    given = [value for value in node.inputs if value is not None]
-    inside = {
-        own: tensors[value] for own, value in zip(graph.inputs, given, strict=True)
-    }
-    for inner in graph.nodes:
-        inside |= node_to_te(inner, inside)
-    return dict(
-        zip(node.outputs, (inside[value] for value in graph.outputs), strict=True)
-    )
+        (graph,) = node.subgraphs
+        given = [tensors[value] for value in node.inputs if value is not None]
+        inner = dict(zip(graph.inputs, given, strict=True))
+        for member in graph.nodes:
+            inner |= node_to_te(member, inner)
+        outputs = [inner[value] for value in graph.outputs]
+    else:
+        inputs = [None if value is None else tensors[value] for value in node.inputs]
+        outputs = _apply(node.operator, inputs, node.attributes)
+    return dict(zip(node.outputs, outputs, strict=True))

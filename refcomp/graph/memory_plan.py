@@ -53,6 +53,7 @@ def _lowest_gap(request: Request, placed: Sequence[tuple[int, int, Request]]) ->
         for begin, end, other in placed
         if request.first <= other.last and other.first <= request.last
     )
+    # Busy ranges may overlap each other: buffers that do not live at the same time share bytes.
     offset = 0
     for begin, end in busy:
         if begin - offset >= _rounded(request.size):

@@ -1,4 +1,4 @@
-"""The operators of a graph: what each takes, its te compute and its numpy meaning.
+"""The operators of a graph: inputs, attributes, te compute and numpy meaning of each.
 
 The te compute is also the rule for dtype and shape: `refcomp.graph.infer` builds it and reads them
 from its result. A compute takes its inputs by position (None for an optional input that is left
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
@@ -28,11 +28,11 @@ Pattern = Literal["anchor", "elementwise", "movement"]
 
 @dataclass(frozen=True, slots=True)
 class AttributeSpec:
-    """The type of an attribute, and its default."""
+    """An attribute of an operator."""
 
     name: str
-    kind: type[Any]  # class of the value, such as int or tuple
-    default: Attribute | None = None  # None: the attribute must be given
+    kind: type[Attribute]  # of the value; a float attribute takes no int
+    default: Attribute | None = None  # None: the attribute is required
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,13 @@ class Operator:
         """Return the number of inputs that are required."""
         return len(self.inputs) if self.required < 0 else self.required
 
-    def check_inputs(self, inputs: Sequence[Any]) -> None:
+    def check_inputs(self, inputs: Sequence[object]) -> None:
         """Raise UserError for too few or too many inputs, or if a required input is missing."""
         most = math.inf if self.variadic else len(self.inputs)
         given = len(inputs)
-        missing = [
-            n
-            for n, v in zip(self.inputs[: self.least_inputs], inputs, strict=False)
-            if v is None
-        ]
+        # Not strict: there may be more or fewer inputs.
+        pairs = zip(self.inputs[: self.least_inputs], inputs, strict=False)
+        missing = [name for name, value in pairs if value is None]
         if not self.least_inputs <= given <= most or missing:
             lacking = f", without {', '.join(missing)}" if missing else ""
             raise UserError(
@@ -78,17 +76,15 @@ class Operator:
                     f"{self.name} has no attribute {name!r}",
                     remedy=f"attributes: {', '.join(specs) or 'none'}",
                 )
+            # The exact type: True is not a number here, and 1 is not a float.
             if type(value) is not specs[name].kind:
                 wanted = specs[name].kind.__name__
                 raise UserError(
                     f"the attribute {name} of {self.name} is {value!r}",
                     remedy=f"give a value of type {wanted}",
                 )
-        missing = [
-            n
-            for n, spec in specs.items()
-            if spec.default is None and n not in attributes
-        ]
+        required = [spec.name for spec in self.attributes if spec.default is None]
+        missing = [name for name in required if name not in attributes]
         if missing:
             raise UserError(
                 f"{self.name} lacks the attribute {', '.join(missing)}",
@@ -126,152 +122,167 @@ def operator_names() -> tuple[str, ...]:
     return tuple(_OPERATORS)
 
 
-_PAIR_OF_ONES = (1, 1)
-_NO_PADDING = (0, 0, 0, 0)
-_STRIDES = AttributeSpec("strides", tuple, _PAIR_OF_ONES)
-_PADDING = AttributeSpec("padding", tuple, _NO_PADDING)
-_DILATION = AttributeSpec("dilation", tuple, _PAIR_OF_ONES)
+# Attributes are in elements. A pair is down and across; padding is top, left, bottom and right.
+_STRIDES = AttributeSpec("strides", tuple, (1, 1))
+_PADDING = AttributeSpec("padding", tuple, (0, 0, 0, 0))
+_DILATION = AttributeSpec("dilation", tuple, (1, 1))
 _KERNEL = AttributeSpec("kernel", tuple)
 _LAYOUT = AttributeSpec("layout", str, "NCHW")
+_ONE = ("data",)
+_TWO = ("a", "b")
 
 
-def _register_elementwise(
-    name: str, compute: Any, numpy: Any, *attributes: AttributeSpec
+def _register(
+    name: str,
+    inputs: tuple[str, ...],
+    compute: Callable[..., Tensor | list[Tensor]],
+    numpy: Callable[..., Array | list[Array]],
+    *attributes: AttributeSpec,
+    pattern: Pattern = "anchor",
+    required: int = -1,
+    variadic: bool = False,
 ) -> None:
     register_operator(
-        Operator(name, ("data",), compute, numpy, attributes, "elementwise")
+        Operator(name, inputs, compute, numpy, attributes, pattern, required, variadic)
     )
 
 
-def _register_broadcast(name: str, compute: Any, numpy: Any) -> None:
-    register_operator(Operator(name, ("a", "b"), compute, numpy, (), "elementwise"))
-
-
-def _register_pool(
-    name: str, compute: Any, numpy: Any, *attributes: AttributeSpec
-) -> None:
-    register_operator(Operator(name, ("data",), compute, numpy, (*attributes, _LAYOUT)))
-
-
-def _register_movement(
-    name: str, compute: Any, numpy: Any, *attributes: AttributeSpec
-) -> None:
-    register_operator(Operator(name, ("data",), compute, numpy, attributes, "movement"))
-
-
-_CONV_INPUTS = ("data", "weight", "bias")
-register_operator(
-    Operator(
-        "conv2d",
-        _CONV_INPUTS,
-        conv2d,
-        conv2d_numpy,
-        (_STRIDES, _PADDING, _DILATION, AttributeSpec("groups", int, 1)),
-        required=2,
-    )
+_register(
+    "conv2d",
+    ("data", "weight", "bias"),
+    conv2d,
+    conv2d_numpy,
+    _STRIDES,
+    _PADDING,
+    _DILATION,
+    AttributeSpec("groups", int, 1),
+    required=2,
 )
-register_operator(
-    Operator(
-        "conv2d_nhwc",
-        _CONV_INPUTS,
-        conv2d_nhwc,
-        conv2d_nhwc_numpy,
-        (_STRIDES, _PADDING, _DILATION),
-        required=2,
-    )
+_register(
+    "conv2d_nhwc",
+    ("data", "weight", "bias"),
+    conv2d_nhwc,
+    conv2d_nhwc_numpy,
+    _STRIDES,
+    _PADDING,
+    _DILATION,
+    required=2,
 )
-register_operator(
-    Operator(
-        "batch_norm",
-        ("data", "gamma", "beta", "mean", "variance"),
-        batch_norm,
-        batch_norm_numpy,
-        (AttributeSpec("epsilon", float, 1e-5), AttributeSpec("axis", int, 1)),
-        "elementwise",
-    )
+_register(
+    "batch_norm",
+    ("data", "gamma", "beta", "mean", "variance"),
+    batch_norm,
+    batch_norm_numpy,
+    AttributeSpec("epsilon", float, 1e-5),
+    AttributeSpec("axis", int, 1),
+    pattern="elementwise",
 )
-_WINDOW = (_KERNEL, _STRIDES, _PADDING)
-_register_pool(
-    "max_pool2d", pool.max_pool2d, pool.max_pool2d_numpy, *_WINDOW, _DILATION
+_register(
+    "max_pool2d",
+    _ONE,
+    pool.max_pool2d,
+    pool.max_pool2d_numpy,
+    _KERNEL,
+    _STRIDES,
+    _PADDING,
+    _DILATION,
+    _LAYOUT,
 )
-_register_pool(
+_register(
     "avg_pool2d",
+    _ONE,
     pool.avg_pool2d,
     pool.avg_pool2d_numpy,
-    *_WINDOW,
+    _KERNEL,
+    _STRIDES,
+    _PADDING,
     AttributeSpec("count_include_pad", bool, False),
+    _LAYOUT,
 )
-_register_pool(
-    "global_avg_pool2d", pool.global_avg_pool2d, pool.global_avg_pool2d_numpy
+_register(
+    "global_avg_pool2d",
+    _ONE,
+    pool.global_avg_pool2d,
+    pool.global_avg_pool2d_numpy,
+    _LAYOUT,
 )
-register_operator(
-    Operator(
-        "gemm",
-        ("a", "b", "c"),
-        dense.gemm,
-        dense.gemm_numpy,
-        (
-            AttributeSpec("alpha", float, 1.0),
-            AttributeSpec("beta", float, 1.0),
-            AttributeSpec("trans_a", bool, False),
-            AttributeSpec("trans_b", bool, False),
-        ),
-        required=2,
+_register(
+    "gemm",
+    ("a", "b", "c"),
+    dense.gemm,
+    dense.gemm_numpy,
+    AttributeSpec("alpha", float, 1.0),
+    AttributeSpec("beta", float, 1.0),
+    AttributeSpec("trans_a", bool, False),
+    AttributeSpec("trans_b", bool, False),
+    required=2,
+)
+_register("matmul", _TWO, dense.matmul, dense.matmul_numpy)
+_register("softmax", _ONE, softmax, softmax_numpy, AttributeSpec("axis", int, -1))
+for _name in ("relu", "sigmoid", "tanh", "identity"):
+    _register(
+        _name,
+        _ONE,
+        getattr(elementwise, _name),
+        getattr(elementwise, f"{_name}_numpy"),
+        pattern="elementwise",
     )
-)
-register_operator(Operator("matmul", ("a", "b"), dense.matmul, dense.matmul_numpy))
-register_operator(
-    Operator(
-        "softmax",
-        ("data",),
-        softmax,
-        softmax_numpy,
-        (AttributeSpec("axis", int, -1),),
-    )
-)
-_register_elementwise("relu", elementwise.relu, elementwise.relu_numpy)
-_register_elementwise("sigmoid", elementwise.sigmoid, elementwise.sigmoid_numpy)
-_register_elementwise("tanh", elementwise.tanh, elementwise.tanh_numpy)
-_register_elementwise("identity", elementwise.identity, elementwise.identity_numpy)
-_register_elementwise(
+_register(
     "clip",
+    _ONE,
     elementwise.clip,
     elementwise.clip_numpy,
     AttributeSpec("minimum", float, -math.inf),
     AttributeSpec("maximum", float, math.inf),
+    pattern="elementwise",
 )
-_register_broadcast("add", broadcast.add, broadcast.add_numpy)
-_register_broadcast("subtract", broadcast.subtract, broadcast.subtract_numpy)
-_register_broadcast("multiply", broadcast.multiply, broadcast.multiply_numpy)
-_register_broadcast("divide", broadcast.divide, broadcast.divide_numpy)
-_register_movement(
-    "reshape", transform.reshape, transform.reshape_numpy, AttributeSpec("shape", tuple)
+for _name in ("add", "subtract", "multiply", "divide"):
+    _register(
+        _name,
+        _TWO,
+        getattr(broadcast, _name),
+        getattr(broadcast, f"{_name}_numpy"),
+        pattern="elementwise",
+    )
+_register(
+    "reshape",
+    _ONE,
+    transform.reshape,
+    transform.reshape_numpy,
+    AttributeSpec("shape", tuple),
+    pattern="movement",
 )
-_register_movement(
-    "flatten", transform.flatten, transform.flatten_numpy, AttributeSpec("axis", int, 1)
+_register(
+    "flatten",
+    _ONE,
+    transform.flatten,
+    transform.flatten_numpy,
+    AttributeSpec("axis", int, 1),
+    pattern="movement",
 )
-_register_movement(
+_register(
     "transpose",
+    _ONE,
     transform.transpose,
     transform.transpose_numpy,
     AttributeSpec("axes", tuple),
+    pattern="movement",
 )
-register_operator(
-    Operator(
-        "concatenate",
-        ("data",),
-        transform.concatenate,
-        transform.concatenate_numpy,
-        (AttributeSpec("axis", int),),
-        variadic=True,
-    )
+# An anchor, since each element of a fused reader would choose among all parts.
+_register(
+    "concatenate",
+    _ONE,
+    transform.concatenate,
+    transform.concatenate_numpy,
+    AttributeSpec("axis", int),
+    variadic=True,
 )
-register_operator(
-    Operator(
-        "split",
-        ("data",),
-        transform.split,
-        transform.split_numpy,
-        (AttributeSpec("axis", int), AttributeSpec("sizes", tuple)),
-    )
+# An anchor, since a fused kernel has only one output.
+_register(
+    "split",
+    _ONE,
+    transform.split,
+    transform.split_numpy,
+    AttributeSpec("axis", int),
+    AttributeSpec("sizes", tuple),
 )

@@ -24,23 +24,23 @@ class GraphStep:
     """A pass, and the reason for its place."""
 
     function: GraphPass
-    reason: str
+    reason: str  # for its place
 
 
 STEPS = (
-    GraphStep(remove_identities, "first: they hide what stands next to each other"),
+    GraphStep(remove_identities, "first: other passes look for adjacent nodes"),
+    GraphStep(fold_constants, "batch norms fold only if their inputs are constants"),
     GraphStep(
-        fold_constants, "what folding batch norms needs may be computed from constants"
+        fold_batch_norm, "before choose_layout: it handles one layout of weights"
     ),
-    GraphStep(fold_batch_norm, "before the layout, as it knows one layout of weights"),
-    GraphStep(choose_layout, "while nodes are single"),
+    GraphStep(choose_layout, "before fuse_operators, which hides nodes in subgraphs"),
     GraphStep(pack_matrices, "leaves a transpose of constants, as choose_layout does"),
     GraphStep(fold_constants, "packs weights: the transposes above are of constants"),
-    GraphStep(fuse_operators, "last, as it hides nodes in subgraphs"),
+    GraphStep(fuse_operators, "last: it hides nodes in subgraphs"),
 )
 
 
-# Damaged weights overflow where they would at run time, and there nothing is said of it.
+# Folding constants may overflow or divide by zero. It must not warn, as a run does not.
 @np.errstate(all="ignore")
 def optimize(graph: Graph) -> Graph:
     """Return `graph` after all passes.

@@ -19,24 +19,18 @@ from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory, PartingDriver
 
+# The first and the last step at which a value is used, both included.
 Life = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The arrays and launches of one run.
+    """The memory and the launches of a run, ready to be repeated."""
 
-    Attributes:
-        inputs: name -> the array that the input is copied to.
-        launches: the bound kernels, in order.
-        outputs: the arrays that hold the outputs after the last launch.
-        bytes: size of the memory that all arrays share.
-    """
-
-    inputs: Mapping[str, NDArray]
-    launches: tuple[Callable[[], None], ...]
-    outputs: tuple[NDArray, ...]
-    bytes: int
+    inputs: Mapping[str, NDArray]  # by name: where a run copies the inputs
+    launches: tuple[Callable[[], None], ...]  # kernels with their arguments, in order
+    outputs: tuple[NDArray, ...]  # the arrays that hold the results afterwards
+    bytes: int  # the size of the block of memory
 
 
 def make_plan(
@@ -53,14 +47,20 @@ def make_plan(
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
     placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
-    parts = _memory_of_values(device, placed, list(sizes.values()), symbols)
+    parts = _allocate_parts(device, placed, list(sizes.values()), symbols)
     arrays = dict(constants)
     for value, part in zip(lives, parts, strict=True):
         arrays[value] = NDArray(part, shapes[value], to_numpy(value.dtype), device)
     graph = module.graph
     inputs = {value.name: arrays[value] for value in graph.inputs}
+    launches = []
+    for kernel in module.kernels:
+        assert module.module is not None
+        values = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
+        function = module.module[kernel.name]
+        launches.append(function.bind(*(arrays[value] for value in values)))
     outputs = tuple(arrays[value] for value in graph.outputs)
-    return Plan(inputs, _bound_kernels(module, arrays), outputs, placed.total)
+    return Plan(inputs, tuple(launches), outputs, placed.total)
 
 
 def value_lives(module: GraphModule) -> dict[Value, Life]:
@@ -69,22 +69,19 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
     Step k is kernel k. Inputs live from step -1 on, outputs until the step after the last.
     Constants are left out: they have memory of their own.
     """
-    end = len(module.kernels)
     lives: dict[Value, Life] = dict.fromkeys(module.graph.inputs, (-1, -1))
     for step, kernel in enumerate(module.kernels):
         lives |= dict.fromkeys((*kernel.outputs, *kernel.workspaces), (step, step))
-        lives |= {
-            value: (lives[value][0], step) for value in kernel.inputs if value in lives
-        }
-    lives |= {
-        value: (lives[value][0], end)
-        for value in module.graph.outputs
-        if value in lives
-    }
+        for value in kernel.inputs:
+            if value in lives:  # otherwise it is a constant
+                lives[value] = (lives[value][0], step)
+    for value in module.graph.outputs:
+        if value in lives:
+            lives[value] = (lives[value][0], len(module.kernels))
     return lives
 
 
-def _memory_of_values(
+def _allocate_parts(
     device: Device, placed: MemoryPlan, sizes: Sequence[int], symbols: Mapping[str, int]
 ) -> list[DeviceMemory]:
     """Return the memory of each value.
@@ -96,9 +93,8 @@ def _memory_of_values(
     if not isinstance(driver, PartingDriver):
         return [_allocate(device, size, symbols) for size in sizes]
     whole = _allocate(device, placed.total, symbols)
-    return [
-        driver.part(whole, *part) for part in zip(placed.offsets, sizes, strict=True)
-    ]
+    parts = zip(placed.offsets, sizes, strict=True)
+    return [driver.part(whole, offset, size) for offset, size in parts]
 
 
 def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> DeviceMemory:
@@ -111,16 +107,3 @@ def _allocate(device: Device, size: int, symbols: Mapping[str, int]) -> DeviceMe
             where=extents or None,
             remedy="run it on fewer or smaller inputs at a time",
         ) from error
-
-
-def _bound_kernels(
-    module: GraphModule, arrays: Mapping[Value, NDArray]
-) -> tuple[Callable[[], None], ...]:
-    bound = []
-    for kernel in module.kernels:
-        assert module.module is not None
-        arguments = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
-        bound.append(
-            module.module[kernel.name].bind(*(arrays[value] for value in arguments))
-        )
-    return tuple(bound)

@@ -70,10 +70,7 @@ def _verify_subgraphs(graph: Graph, node: GraphNode) -> None:
     for subgraph in node.subgraphs:
         verify_graph(subgraph)
         inside = [(value.dtype, value.shape) for value in subgraph.inputs]
-        given = [
-            None if value is None else (value.dtype, value.shape)
-            for value in node.inputs
-        ]
+        given = [None if v is None else (v.dtype, v.shape) for v in node.inputs]
         if inside != given:
             _fail(graph, f"node {node.name!r} gives its subgraph inputs of other types")
 

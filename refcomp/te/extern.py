@@ -201,7 +201,7 @@ def _views(
             else f"{what} of extern {name} holds {wrong[0]!r}",
             remedy="declare one buffer for each: decl_buffer(shape, dtype)",
         )
-    # `access` lets the verifier refuse a statement that writes an input or reads an output.
+    # `access`: how a function that is given the view accesses its memory.
     known = (view for view in views if isinstance(view, BufferView))
     return [replace(view, access=access) for view in known]
 
@@ -274,8 +274,8 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     tensors = [*op.reads, *op.outputs]
     values = _declared_values(views, tensors, op.name)
     names = UniqueNames(var.name for var in variables_in(body))
-    # Each use of a tensor gets a buffer of its own, so that the statement may name its variables
-    # as it likes, and a tensor may be read twice.
+    # Each use of a tensor has a buffer of its own, under a name that no variable of the statement
+    # has.
     fresh = {
         view.buffer: Buffer(names.take(view.name), tensor.dtype, tensor.shape)
         for view, tensor in zip(views, tensors, strict=True)

@@ -43,9 +43,7 @@ class ScanOp(Operation):
     """
 
     what: ClassVar[str] = "a scan"
-    axis: tuple[
-        IterVar, ...
-    ]  # the ordered axis of the rows, then opaque axes (see `row_axes`)
+    axis: tuple[IterVar, ...]  # the ordered axis of the rows, then those of `row_axes`
     init: tuple[Tensor, ...]  # the first rows
     update: tuple[Tensor, ...]  # row t, computed from earlier rows of the states
     state: tuple[Tensor, ...]  # placeholders that stand for the outputs in the updates

@@ -1,1 +1,1 @@
-"""Passes: graph -> graph, one file each; the function has the file's name."""
+"""Passes over graphs: a file for each, with a function Graph -> Graph of the same name."""

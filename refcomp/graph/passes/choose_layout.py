@@ -4,23 +4,23 @@ Before:  y = conv2d(x, w); z = relu(y); out = max_pool2d(z)                     
 After:   t = transpose(x); y = conv2d_nhwc(t, transpose(w)); z = relu(y);        [n, h, w, c]
          p = max_pool2d(z, layout="NHWC"); out = transpose(p)
 
-Elementwise operators follow the layout of their inputs. All other operators read [n, c, h, w],
-after a transpose where one is needed.
-
-Requires: a convolution that is changed has constant weights and one group.
-Ensures: each value is transposed at most once in each direction. Transposes of weights are nodes of
-constants, which fold_constants computes. Without such a convolution the graph is unchanged.
+Elementwise operators keep the layout of their inputs. All other operators read [n, c, h, w], by a
+transpose if needed. Requires: a convolution that is converted has constant weights and one group.
+Ensures: each value is transposed at most once each way. The weights are transposed by nodes, which
+fold_constants computes. A graph without such a convolution is returned as the same object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
 from refcomp.graph.operators import find_operator
 
-_TO_LAST = (0, 2, 3, 1)
-_TO_SECOND = (0, 3, 1, 2)
-_WEIGHT_TO_PACKED = (2, 3, 1, 0)
+_TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
+_TO_SECOND = (0, 3, 1, 2)  # [n, h, w, c] -> [n, c, h, w]
+_WEIGHT_TO_PACKED = (2, 3, 1, 0)  # [o, c, kh, kw] -> [kh, kw, c, o]
 _POOLS = ("max_pool2d", "avg_pool2d", "global_avg_pool2d")
 
 
@@ -31,7 +31,9 @@ def choose_layout(graph: Graph) -> Graph:
     layout = _LayoutRewriter(graph)
     for node in graph.nodes:
         layout.add(node)
-    return layout.finish()
+    for value in graph.outputs:
+        layout.as_plain(value)
+    return layout.rewriter.finish_copy()
 
 
 def _is_convertible(graph: Graph, node: GraphNode) -> bool:
@@ -46,24 +48,19 @@ class _LayoutRewriter:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.rewriter = GraphRewriter(graph)
-        self.plain = self.rewriter.values  # old value -> its form [n, c, h, w]
-        self.last: dict[Value, Value] = {}  # old value -> its form with channels last
-
-    def finish(self) -> Graph:
-        for value in self.graph.outputs:
-            self._as_plain(value)
-        return self.rewriter.finish_copy()
+        self.plain = self.rewriter.values  # old value -> new value in the old layout
+        self.last: dict[Value, Value] = {}  # old value -> new value with channels last
 
     def add(self, node: GraphNode) -> None:
         if _is_convertible(self.graph, node):
             self._add_convolution(node)
         elif node.operator in _POOLS and node.inputs[0] in self.last:
-            self._add_last(node, node.operator, {**node.attributes, "layout": "NHWC"})
+            self._add_last(node, {**node.attributes, "layout": "NHWC"})
         elif self._follows(node):
-            self._add_last(node, node.operator, dict(node.attributes))
+            self._add_last(node, node.attributes)
         else:
             for value in node.reads:
-                self._as_plain(value)
+                self.as_plain(value)
             self.rewriter.copy(node)
 
     def _follows(self, node: GraphNode) -> bool:
@@ -72,45 +69,35 @@ class _LayoutRewriter:
             return False
         if find_operator(node.operator).pattern != "elementwise":
             return False
+        # With broadcasting, an input of fewer dimensions would meet other axes.
         shape = node.outputs[0].shape
         return all(value in self.last and value.shape == shape for value in node.reads)
 
-    def _add_last(
-        self, node: GraphNode, operator: str, attributes: dict[str, object]
-    ) -> None:
+    def _add_last(self, node: GraphNode, attributes: Mapping[str, Attribute]) -> None:
         inputs = [None if value is None else self.last[value] for value in node.inputs]
-        made = self.rewriter.node(operator, inputs, attributes, node.name)  # type: ignore[arg-type]
+        made = self.rewriter.node(node.operator, inputs, attributes, node.name)
         self.last[node.outputs[0]] = made
 
     def _add_convolution(self, node: GraphNode) -> None:
         data, weight, *bias = node.inputs
         assert data is not None and weight is not None
-        packed = self.rewriter.node(
-            "transpose",
-            [self.plain[weight]],
-            {"axes": _WEIGHT_TO_PACKED},
-            f"{weight.name}.packed",
+        packed = self._transpose(
+            self.plain[weight], _WEIGHT_TO_PACKED, f"{weight.name}.packed"
         )
-        inputs = [self._as_last(data), packed, *self.rewriter.mapped(bias)]
+        if data not in self.last:
+            name = f"{data.name}.nhwc"
+            self.last[data] = self._transpose(self.plain[data], _TO_LAST, name)
+        inputs = [self.last[data], packed, *self.rewriter.mapped(bias)]
         attributes = {k: v for k, v in node.attributes.items() if k != "groups"}
         self.last[node.outputs[0]] = self.rewriter.node(
             "conv2d_nhwc", inputs, attributes, node.name
         )
 
-    def _as_last(self, value: Value) -> Value:
-        if value not in self.last:
-            plain = self.plain[value]
-            self.last[value] = self.rewriter.node(
-                "transpose", [plain], {"axes": _TO_LAST}, f"{value.name}.nhwc"
-            )
-        return self.last[value]
-
-    def _as_plain(self, value: Value) -> Value:
+    def as_plain(self, value: Value) -> None:
+        """Add a transpose, unless `value` exists in the old layout."""
         if value not in self.plain:
-            self.plain[value] = self.rewriter.node(
-                "transpose",
-                [self.last[value]],
-                {"axes": _TO_SECOND},
-                f"{value.name}.nchw",
-            )
-        return self.plain[value]
+            name = f"{value.name}.nchw"
+            self.plain[value] = self._transpose(self.last[value], _TO_SECOND, name)
+
+    def _transpose(self, value: Value, axes: tuple[int, ...], name: str) -> Value:
+        return self.rewriter.node("transpose", [value], {"axes": axes}, name)

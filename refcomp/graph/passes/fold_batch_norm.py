@@ -9,23 +9,21 @@ Ensures: the fold is computed in f64 and rounded once. Results differ only by ro
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """Return `graph` with batch normalizations folded; the same object if none can be."""
-    producers = {
-        node.outputs[0]: node for node in graph.nodes if node.operator == "conv2d"
-    }
-    folded: dict[GraphNode, GraphNode] = {}
+    """Return `graph` with batch normalizations folded, or the same object if none can be."""
+    convolutions = [node for node in graph.nodes if node.operator == "conv2d"]
+    producers: dict[Value | None, GraphNode] = {c.outputs[0]: c for c in convolutions}
+    folded: dict[GraphNode, GraphNode] = {}  # batch norm -> its convolution
     readers = graph.readers()
     for node in graph.nodes:
-        conv = producers.get(node.inputs[0]) if node.inputs and node.inputs[0] else None
+        conv = producers.get(node.inputs[0]) if node.inputs else None
         if conv is not None and _can_fold(graph, conv, node, readers[conv.outputs[0]]):
             folded[node] = conv
     if not folded:
@@ -53,30 +51,25 @@ def _can_fold(
 def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> None:
     data, weight, *rest = conv.inputs
     bias = rest[0] if rest else None
-    gamma, beta, mean, variance = (
-        _wide(rewriter.graph, value) for value in norm.inputs[1:]
-    )
-    scale = gamma / np.sqrt(variance + norm.attributes.get("epsilon", 1e-5))
-    folded_weight = _wide(rewriter.graph, weight) * scale.reshape(-1, 1, 1, 1)
-    old_bias = 0.0 if bias is None else _wide(rewriter.graph, bias)
+    gamma, beta, mean, variance = (_wide(rewriter, value) for value in norm.inputs[1:])
+    epsilon = norm.attributes.get("epsilon", 1e-5)
+    assert data is not None and weight is not None and isinstance(epsilon, float)
+    scale = gamma / np.sqrt(variance + epsilon)
+    # The first axis of the weight is the output channel.
+    folded_weight = _wide(rewriter, weight) * scale.reshape(-1, 1, 1, 1)
+    old_bias = np.zeros_like(mean) if bias is None else _wide(rewriter, bias)
     folded_bias = (old_bias - mean) * scale + beta
+    dtype = rewriter.graph.constants[weight].dtype
     inputs = [
-        rewriter.values[data] if data is not None else None,
-        _constant(rewriter, weight, f"{conv.name}.folded_weight", folded_weight),
-        _constant(rewriter, weight, f"{conv.name}.folded_bias", folded_bias),
+        rewriter.values[data],
+        rewriter.constant(f"{conv.name}.folded_weight", folded_weight.astype(dtype)),
+        rewriter.constant(f"{conv.name}.folded_bias", folded_bias.astype(dtype)),
     ]
     rewriter.values[norm.outputs[0]] = rewriter.node(
         "conv2d", inputs, conv.attributes, norm.name
     )
 
 
-def _wide(graph: Graph, value: Value | None) -> Any:
+def _wide(rewriter: GraphRewriter, value: Value | None) -> npt.NDArray[np.float64]:
     assert value is not None
-    return graph.constants[value].astype(np.float64)
-
-
-def _constant(
-    rewriter: GraphRewriter, like: Value | None, name: str, array: Array
-) -> Value:
-    assert like is not None
-    return rewriter.constant(name, array.astype(rewriter.graph.constants[like].dtype))
+    return rewriter.graph.constants[value].astype(np.float64)

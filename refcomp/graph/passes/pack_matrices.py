@@ -19,10 +19,16 @@ def pack_matrices(graph: Graph) -> Graph:
         return graph
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
-        if _is_transposed(graph, node):
-            _add_packed(rewriter, node)
-        else:
+        if not _is_transposed(graph, node):
             rewriter.copy(node)
+            continue
+        a, b, *c = rewriter.mapped(node.inputs)
+        assert b is not None
+        packed = rewriter.node("transpose", [b], {"axes": (1, 0)}, f"{b.name}.packed")
+        attributes = {**node.attributes, "trans_b": False}
+        rewriter.values[node.outputs[0]] = rewriter.node(
+            "gemm", [a, packed, *c], attributes, node.name
+        )
     return rewriter.finish_copy()
 
 
@@ -31,14 +37,4 @@ def _is_transposed(graph: Graph, node: GraphNode) -> bool:
         node.operator == "gemm"
         and bool(node.attributes.get("trans_b"))
         and node.inputs[1] in graph.constants
-    )
-
-
-def _add_packed(rewriter: GraphRewriter, node: GraphNode) -> None:
-    a, b, *c = rewriter.mapped(node.inputs)
-    assert b is not None
-    packed = rewriter.node("transpose", [b], {"axes": (1, 0)}, f"{b.name}.packed")
-    attributes = {**node.attributes, "trans_b": False}
-    rewriter.values[node.outputs[0]] = rewriter.node(
-        "gemm", [a, packed, *c], attributes, node.name
     )

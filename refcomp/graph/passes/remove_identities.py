@@ -10,15 +10,17 @@ result of an identity is an output.
 from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph, GraphNode, Value
-
-_OPERATOR = "identity"
+from refcomp.graph.graph import Graph
 
 
 def remove_identities(graph: Graph) -> Graph:
     """Return `graph` without identities; the same object if it has none."""
     made = {value for node in graph.nodes for value in node.outputs}
-    removable = [node for node in graph.nodes if _is_removable(graph, node, made)]
+    removable = []
+    for node in graph.nodes:
+        is_needed = node.outputs[0] in graph.outputs
+        if node.operator == "identity" and node.inputs[0] in made and not is_needed:
+            removable.append(node)
     if not removable:
         return graph
     rewriter = GraphRewriter(graph)
@@ -28,9 +30,3 @@ def remove_identities(graph: Graph) -> Graph:
         else:
             rewriter.copy(node)
     return rewriter.finish_copy()
-
-
-def _is_removable(graph: Graph, node: GraphNode, made: set[Value]) -> bool:
-    return node.operator == _OPERATOR and not (
-        node.outputs[0] in graph.outputs or node.inputs[0] not in made
-    )

@@ -104,10 +104,8 @@ def _pixels(width: int, blocks: int) -> int:
     counts = range(min(most, _MIN_PIXELS), most + 1)
 
     def cost(count: int) -> tuple[int, int]:
+        """Return the number of computed pixels; the widest tile wins a tie."""
         tiles = -(-width // count)
-        return (
-            tiles * count,
-            -count,
-        )  # computed pixels; of equal numbers the widest tile
+        return tiles * count, -count
 
     return min(counts, key=cost)
