@@ -39,8 +39,8 @@ def batch_norm(
 ) -> Tensor:
     """Return `data`, normalized along its channel axis.
 
-    NaN propagates. A negative variance + epsilon gives NaN; 0 gives an infinity, or NaN if also
-    x = mean.
+    NaN propagates. A negative variance + epsilon gives NaN; 0 gives an infinity, or NaN if also x =
+    mean.
 
     Args:
         data: floats of any shape [..., c, ...] with at least one dimension.
@@ -56,6 +56,19 @@ def batch_norm(
 
     Raises:
         UserError: `data` does not hold floats, the axis does not exist, or an extent is not c.
+
+    Reference: S. Ioffe, C. Szegedy, "Batch Normalization", 2015; ONNX BatchNormalization.
+
+    Example::
+
+        >>> X = rc.placeholder((1, 2, 2), name="X")
+        >>> G, B, M, V = (rc.placeholder((2,), name=name) for name in "GBMV")
+        >>> Y = rc.topi.batch_norm(X, G, B, M, V, epsilon=0.0)
+        >>> x = np.array([[[1, 3], [10, 30]]], "float32")
+        >>> g, b, m, v = np.array([[1, 1], [0, 5], [2, 20], [1, 100]], "float32")
+        >>> print(*rc.oracle.evaluate([Y], {X: x, G: g, B: b, M: m, V: v}))
+        [[[-1.  1.]
+          [ 4.  6.]]]
     """
     require_float(data, "batch_norm")
     place = normalize_axis(axis, data.ndim, "batch_norm")

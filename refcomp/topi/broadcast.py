@@ -66,7 +66,29 @@ def combine_elements(
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
-    """Return a + b, broadcast, of any numeric dtype."""
+    """Return a + b, broadcast, of any numeric dtype.
+
+    Args:
+        a: a tensor of any numeric dtype.
+        b: a tensor of the dtype of `a`. Shapes broadcast as in numpy.
+
+    Returns:
+        A tensor of the broadcast shape and the dtype of `a`.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+
+    Reference: numpy and ONNX broadcasting. Integers wrap. NaN propagates.
+
+    Example::
+
+        >>> A, B = rc.placeholder((2, 3), name="A"), rc.placeholder((3,), name="B")
+        >>> C = rc.topi.add(A, B)
+        >>> a, b = np.array([[1, 2, 3], [4, 5, 6]], "float32"), np.array([1, 2, 4], "float32")
+        >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+        [[ 2.  4.  7.]
+         [ 5.  7. 10.]]
+    """
     return combine_elements(a, b, lambda x, y: x + y, "add")
 
 
@@ -75,7 +97,29 @@ def add_numpy(a: Array, b: Array) -> Array:
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
-    """Return a - b, broadcast, of any numeric dtype."""
+    """Return a - b, broadcast, of any numeric dtype.
+
+    Args:
+        a: a tensor of any numeric dtype.
+        b: a tensor of the dtype of `a`. Shapes broadcast as in numpy.
+
+    Returns:
+        A tensor of the broadcast shape and the dtype of `a`.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+
+    Reference: numpy and ONNX broadcasting. Integers wrap. NaN propagates.
+
+    Example::
+
+        >>> A, B = rc.placeholder((2, 3), name="A"), rc.placeholder((3,), name="B")
+        >>> C = rc.topi.subtract(A, B)
+        >>> a, b = np.array([[1, 2, 3], [4, 5, 6]], "float32"), np.array([1, 2, 4], "float32")
+        >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+        [[ 0.  0. -1.]
+         [ 3.  3.  2.]]
+    """
     return combine_elements(a, b, lambda x, y: x - y, "subtract")
 
 
@@ -84,7 +128,29 @@ def subtract_numpy(a: Array, b: Array) -> Array:
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """Return a * b, element by element, broadcast, of any numeric dtype."""
+    """Return a * b, element by element, broadcast, of any numeric dtype.
+
+    Args:
+        a: a tensor of any numeric dtype.
+        b: a tensor of the dtype of `a`. Shapes broadcast as in numpy.
+
+    Returns:
+        A tensor of the broadcast shape and the dtype of `a`.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+
+    Reference: numpy and ONNX broadcasting. Integers wrap. NaN propagates.
+
+    Example::
+
+        >>> A, B = rc.placeholder((2, 3), name="A"), rc.placeholder((3,), name="B")
+        >>> C = rc.topi.multiply(A, B)
+        >>> a, b = np.array([[1, 2, 3], [4, 5, 6]], "float32"), np.array([1, 2, 4], "float32")
+        >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+        [[ 1.  4. 12.]
+         [ 4. 10. 24.]]
+    """
     return combine_elements(a, b, lambda x, y: x * y, "multiply")
 
 
@@ -96,6 +162,28 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
     """Return a / b, broadcast, of any numeric dtype.
 
     Integers truncate toward zero, and x / 0 is 0.
+
+    Args:
+        a: a tensor of any numeric dtype.
+        b: a tensor of the dtype of `a`. Shapes broadcast as in numpy.
+
+    Returns:
+        A tensor of the broadcast shape and the dtype of `a`.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+
+    Reference: numpy and ONNX broadcasting. Integers wrap. Floats follow IEEE 754: x / 0 is
+    infinite, and 0 / 0 is NaN.
+
+    Example::
+
+        >>> A, B = rc.placeholder((2, 3), name="A"), rc.placeholder((3,), name="B")
+        >>> C = rc.topi.divide(A, B)
+        >>> a, b = np.array([[1, 2, 3], [4, 5, 6]], "float32"), np.array([1, 2, 4], "float32")
+        >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+        [[1.   1.   0.75]
+         [4.   2.5  1.5 ]]
     """
     return combine_elements(a, b, maths.truncdiv, "divide")
 
@@ -114,8 +202,18 @@ def divide_numpy(a: Array, b: Array) -> Array:
 def scale(data: Tensor, factor: float) -> Tensor:
     """Return `data` times `factor`, which is rounded to the dtype of `data` first.
 
+    Args:
+        data: a tensor of any numeric dtype.
+        factor: a number.
+
     Raises:
         UserError: `data` is not a tensor, or its integers cannot represent the factor.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), "int8", name="A")
+        >>> print(*rc.oracle.evaluate([rc.topi.scale(A, 2)], {A: np.array([1, -2, 100], "int8")}))
+        [  2  -4 -56]
     """
     require_tensor(data, "scale")
     return compute(

@@ -111,6 +111,19 @@ def conv2d(
 
     Raises:
         UserError: a rank, extent or dtype does not fit, or a window does not fit in the image.
+
+    Reference: ONNX Conv: a correlation, whose kernel is not mirrored. NaN propagates.
+
+    Example::
+
+        >>> X, W = rc.placeholder((1, 1, 3, 3), name="X"), rc.placeholder((1, 1, 2, 2), name="W")
+        >>> Y = rc.topi.conv2d(X, W, strides=(1, 1), padding=(0, 0, 1, 1))
+        >>> x, w = np.arange(9).reshape(1, 1, 3, 3), np.array([[[[1, 0], [0, 10]]]])
+        >>> (y,) = rc.oracle.evaluate([Y], {X: x.astype("float32"), W: w.astype("float32")})
+        >>> print(y[0, 0])
+        [[40. 51.  2.]
+         [73. 84.  5.]
+         [ 6.  7.  8.]]
     """
     _check_operands(data, weight, bias)
     batch, channels, *size = extents(data)
@@ -206,13 +219,25 @@ def conv2d_nhwc(
         data: [n, h, w, c], of any numeric dtype.
         weight: [kh, kw, c, o], of constant extents and of the dtype of `data`.
         bias: [o], of the dtype of `data`; optional.
-        strides: see `conv2d`, as `padding` and `dilation`.
+        strides: elements down and across, from one window to the next.
+        padding: zeros added at the top, left, bottom and right.
+        dilation: elements down and across, from one element of a window to the next.
 
     Returns:
         A tensor [n, h', w', o] of the dtype of `data`.
 
     Raises:
         UserError: as for `conv2d`.
+
+    Example::
+
+        >>> X, W = rc.placeholder((1, 3, 3, 1), name="X"), rc.placeholder((2, 2, 1, 1), name="W")
+        >>> Y = rc.topi.conv2d_nhwc(X, W, strides=(1, 1))
+        >>> x, w = np.arange(9).reshape(1, 3, 3, 1), np.array([[1, 0], [0, 10]]).reshape(2, 2, 1, 1)
+        >>> (y,) = rc.oracle.evaluate([Y], {X: x.astype("float32"), W: w.astype("float32")})
+        >>> print(y[0, :, :, 0])
+        [[40. 51.]
+         [73. 84.]]
     """
     _check_operands(data, weight, bias)
     batch, *size, channels = extents(data)

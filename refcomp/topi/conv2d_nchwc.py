@@ -54,6 +54,19 @@ def conv2d_nchwc(
 
     Raises:
         UserError: a rank, extent or dtype does not fit, or a window does not fit in the image.
+
+    Reference: Y. Liu et al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019, for the
+    layout.
+
+    Example::
+
+        >>> X = rc.placeholder((1, 1, 3, 3, 2), name="X")
+        >>> W = rc.placeholder((1, 1, 2, 2, 2, 4), name="W")
+        >>> Y = rc.topi.conv2d_nchwc(X, W)
+        >>> x, w = np.ones((1, 1, 3, 3, 2), "float32"), np.ones((1, 1, 2, 2, 2, 4), "float32")
+        >>> (y,) = rc.oracle.evaluate([Y], {X: x, W: w})
+        >>> y.shape, float(y.min()), float(y.max())
+        ((1, 1, 2, 2, 4), 8.0, 8.0)
     """
     require_rank(data, 5, "conv2d_nchwc", "the data")
     require_rank(weight, 6, "conv2d_nchwc", "the weight")

@@ -59,6 +59,18 @@ def gemm(
 
     Raises:
         UserError: a rank, extent or dtype does not fit.
+
+    Example::
+
+        >>> A, B, C = (rc.placeholder((2, 2), name=name) for name in "ABC")
+        >>> D = rc.topi.gemm(A, B, C, alpha=2.0, beta=0.5, trans_b=True)
+        >>> x = np.array([[1, 2], [3, 4]], "float32")
+        >>> print(*rc.oracle.evaluate([D], {A: x, B: x, C: x}))
+        [[10.5 23. ]
+         [23.5 52. ]]
+        >>> print(2 * x @ x.T + 0.5 * x)
+        [[10.5 23. ]
+         [23.5 52. ]]
     """
     require_rank(a, 2, "gemm", "a")
     require_rank(b, 2, "gemm", "b")
@@ -121,6 +133,15 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
     Raises:
         UserError: a rank, extent or dtype does not fit.
+
+    Example::
+
+        >>> A, B = rc.placeholder((2, 3), name="A"), rc.placeholder((3, 2), name="B")
+        >>> C = rc.topi.matmul(A, B)
+        >>> a, b = np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2)
+        >>> print(*rc.oracle.evaluate([C], {A: a.astype("float32"), B: b.astype("float32")}))
+        [[10. 13.]
+         [28. 40.]]
     """
     require_tensor(a, "matmul")
     require_tensor(b, "matmul")

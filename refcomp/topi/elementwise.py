@@ -29,7 +29,26 @@ def map_elements(data: Tensor, function: Callable[[Expr], Expr], name: str) -> T
 
 
 def relu(data: Tensor) -> Tensor:
-    """Return max(x, 0) for each element x, of any numeric dtype."""
+    """Return max(x, 0) for each element x, of any numeric dtype.
+
+    Args:
+        data: a tensor of any numeric dtype.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor, or not of such a dtype.
+
+    Reference: ONNX Relu. NaN propagates.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), "float32", name="A")
+        >>> B = rc.topi.relu(A)
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([-1, 2, np.nan], "float32")}))
+        [ 0.  2. nan]
+    """
     return map_elements(data, lambda x: maths.maximum(x, const(0, data.dtype)), "relu")
 
 
@@ -41,6 +60,24 @@ def sigmoid(data: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x)) for each element x of a float tensor.
 
     It is 0 at minus infinity, and 1 at infinity.
+
+    Args:
+        data: a tensor of a float dtype.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor, or not of such a dtype.
+
+    Reference: ONNX Sigmoid. NaN propagates.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), "float32", name="A")
+        >>> B = rc.topi.sigmoid(A)
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([0, -np.inf, np.inf, np.nan], "float32")}))
+        [0.5 0.  1.  nan]
     """
     require_float(data, "sigmoid")
     return map_elements(data, maths.sigmoid, "sigmoid")
@@ -54,7 +91,26 @@ def sigmoid_numpy(data: Array) -> Array:
 
 
 def tanh(data: Tensor) -> Tensor:
-    """Return the hyperbolic tangent of each element of a float tensor."""
+    """Return the hyperbolic tangent of each element of a float tensor.
+
+    Args:
+        data: a tensor of a float dtype.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor, or not of such a dtype.
+
+    Reference: ONNX Tanh. NaN propagates.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), "float32", name="A")
+        >>> B = rc.topi.tanh(A)
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([0, -np.inf, np.inf, np.nan], "float32")}))
+        [ 0. -1.  1. nan]
+    """
     require_float(data, "tanh")
     return map_elements(data, maths.tanh, "tanh")
 
@@ -68,6 +124,26 @@ def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) ->
 
     The bounds are rounded to the dtype of `data` first. If minimum > maximum, each element becomes
     the maximum.
+
+    Args:
+        data: a tensor of a float dtype.
+        minimum: the lower bound; by default none.
+        maximum: the upper bound; by default none.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor, or not of such a dtype.
+
+    Reference: ONNX Clip. NaN propagates.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), "float32", name="A")
+        >>> B = rc.topi.clip(A, minimum=0, maximum=6)
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([-1, 3, 9, np.nan], "float32")}))
+        [ 0.  3.  6. nan]
     """
     require_float(data, "clip")
 
@@ -88,7 +164,26 @@ def clip_numpy(
 
 
 def identity(data: Tensor) -> Tensor:
-    """Return a copy: the same elements in memory of their own, of any dtype."""
+    """Return a copy: the same elements in memory of their own, of any dtype.
+
+    Args:
+        data: a tensor of any dtype.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor.
+
+    Reference: ONNX Identity.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), "int32", name="A")
+        >>> B = rc.topi.identity(A)
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([1, 2, 3], "int32")}))
+        [1 2 3]
+    """
     return map_elements(data, lambda x: x, "identity")
 
 

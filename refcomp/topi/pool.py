@@ -144,6 +144,17 @@ def max_pool2d(
 
     Raises:
         UserError: an argument is not as described, or a window does not fit in the data.
+
+    Reference: ONNX MaxPool. NaN propagates.
+
+    Example::
+
+        >>> X = rc.placeholder((1, 1, 4, 4), name="X")
+        >>> Y = rc.topi.max_pool2d(X, kernel=(2, 2), strides=(2, 2))
+        >>> (y,) = rc.oracle.evaluate([Y], {X: np.arange(16).reshape(1, 1, 4, 4).astype("float32")})
+        >>> print(y[0, 0])
+        [[ 5.  7.]
+         [13. 15.]]
     """
     pool = _pool("max_pool2d", data, layout, kernel, strides, padding, dilation)
     return _reduce_windows(data, pool, reducer.max, maths.min_value(data.dtype))
@@ -188,6 +199,17 @@ def avg_pool2d(
 
     Raises:
         UserError: an argument is not as described, or a window does not fit in the data.
+
+    Reference: ONNX AveragePool. NaN propagates.
+
+    Example::
+
+        >>> X = rc.placeholder((1, 1, 4, 4), name="X")
+        >>> Y = rc.topi.avg_pool2d(X, kernel=(2, 2), strides=(2, 2))
+        >>> (y,) = rc.oracle.evaluate([Y], {X: np.arange(16).reshape(1, 1, 4, 4).astype("float32")})
+        >>> print(y[0, 0])
+        [[ 2.5  4.5]
+         [10.5 12.5]]
     """
     require_float(data, "avg_pool2d")
     pool = _pool("avg_pool2d", data, layout, kernel, strides, padding)
@@ -245,6 +267,16 @@ def global_avg_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
 
     Raises:
         UserError: `data` has another rank or does not hold floats, or the layout is unknown.
+
+    Reference: ONNX GlobalAveragePool. NaN propagates.
+
+    Example::
+
+        >>> X = rc.placeholder((1, 2, 2, 2), name="X")
+        >>> Y = rc.topi.global_avg_pool2d(X)
+        >>> (y,) = rc.oracle.evaluate([Y], {X: np.arange(8).reshape(1, 2, 2, 2).astype("float32")})
+        >>> y.shape, y.ravel().tolist()
+        ((1, 2, 1, 1), [1.5, 5.5])
     """
     require_float(data, "global_avg_pool2d")
     require_rank(data, 4, "global_avg_pool2d", "the data")

@@ -33,6 +33,17 @@ def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
 
     Raises:
         UserError: `data` does not hold floats or has no dimension, or the axis does not exist.
+
+    Reference: ONNX Softmax.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 3), name="A")
+        >>> a = np.array([[1, 1, 1], [0, 1000, -np.inf]], "float32")
+        >>> (b,) = rc.oracle.evaluate([rc.topi.softmax(A)], {A: a})
+        >>> print(b.round(4))
+        [[0.3333 0.3333 0.3333]
+         [0.     1.     0.    ]]
     """
     require_tensor(data, "softmax")
     if not data.dtype.is_float or not data.ndim:

@@ -45,6 +45,17 @@ def reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:
     Raises:
         UserError: `shape` is ill-formed, or has another number of elements than `data`. Symbolic
             extents must be the same factors.
+
+    Reference: ONNX Reshape.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 3), "int32", name="A")
+        >>> B = rc.topi.reshape(A, shape=(3, -1))
+        >>> print(*rc.oracle.evaluate([B], {A: np.arange(6, dtype="int32").reshape(2, 3)}))
+        [[0 1]
+         [2 3]
+         [4 5]]
     """
     return _reshape_to(data, _resolve(extents(data), shape), "reshape")
 
@@ -179,6 +190,16 @@ def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
 
     Raises:
         UserError: `data` is not a tensor, or the axis is out of range.
+
+    Reference: ONNX Flatten.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 2, 2), "int32", name="A")
+        >>> B = rc.topi.flatten(A)
+        >>> print(*rc.oracle.evaluate([B], {A: np.arange(8, dtype="int32").reshape(2, 2, 2)}))
+        [[0 1 2 3]
+         [4 5 6 7]]
     """
     require_tensor(data, "flatten")
     if not -data.ndim <= axis <= data.ndim:
@@ -202,8 +223,23 @@ def flatten_numpy(data: Array, *, axis: int = 1) -> Array:
 def transpose(data: Tensor, *, axes: Sequence[int]) -> Tensor:
     """Return `data` with permuted axes: axis k of the result is axis axes[k] of `data`.
 
+    Args:
+        data: a tensor of any rank.
+        axes: each axis of `data` once, from 0.
+
     Raises:
         UserError: `axes` is not a permutation of 0, ..., rank - 1.
+
+    Reference: numpy.transpose; ONNX Transpose.
+
+    Example::
+
+        >>> A = rc.placeholder((2, 3), "int32", name="A")
+        >>> B = rc.topi.transpose(A, axes=(1, 0))
+        >>> print(*rc.oracle.evaluate([B], {A: np.arange(6, dtype="int32").reshape(2, 3)}))
+        [[0 3]
+         [1 4]
+         [2 5]]
     """
     if sorted(axes) != list(range(data.ndim)):
         raise UserError(
@@ -234,6 +270,16 @@ def concatenate(*tensors: Tensor, axis: int) -> Tensor:
 
     Raises:
         UserError: a dtype, rank or extent does not fit, or the axis does not exist.
+
+    Reference: numpy.concatenate; ONNX Concat.
+
+    Example::
+
+        >>> A, B = rc.placeholder((2,), "int32", name="A"), rc.placeholder((3,), "int32", name="B")
+        >>> C = rc.topi.concatenate(A, B, axis=0)
+        >>> a, b = np.array([1, 2], "int32"), np.array([3, 4, 5], "int32")
+        >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+        [1 2 3 4 5]
     """
     first = tensors[0]
     place = normalize_axis(axis, first.ndim, "concatenate")
@@ -287,6 +333,15 @@ def split(data: Tensor, *, axis: int, sizes: Sequence[int]) -> list[Tensor]:
 
     Raises:
         UserError: the sizes are negative or do not add up, or the axis does not exist.
+
+    Reference: ONNX Split.
+
+    Example::
+
+        >>> A = rc.placeholder((5,), "int32", name="A")
+        >>> parts = rc.topi.split(A, axis=0, sizes=(2, 3))
+        >>> print(*rc.oracle.evaluate(parts, {A: np.arange(5, dtype="int32")}))
+        [0 1] [2 3 4]
     """
     place = normalize_axis(axis, data.ndim, "split")
     if not sizes or any(size < 0 for size in sizes):

@@ -23,8 +23,25 @@ _THREADS = 64
 def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
     """Return a schedule for GPUs of all stages on which `outputs` depend.
 
+    Args:
+        outputs: a list of tensors, which topi's operators or your own computes returned.
+
     Raises:
         UserError: an output is not a tensor.
+
+    Example::
+
+        >>> A = rc.placeholder((512,), name="A")
+        >>> B = rc.topi.relu(A)
+        >>> s = rc.topi.schedule_gpu([B])
+        >>> print(rc.lower(s, [A, B], "relu"))
+        func relu(A: f32[512], relu: f32[512] out) {
+          for blockIdx.x in range(8) blockIdx.x {
+            for threadIdx.x in range(64) threadIdx.x {
+              relu[blockIdx.x * 64 + threadIdx.x] = max(A[blockIdx.x * 64 + threadIdx.x], 0.0f32)
+            }
+          }
+        }
     """
     schedule = create_schedule(outputs)
     computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]

@@ -30,8 +30,25 @@ _MAX_UNROLLED_STEPS = 9
 def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
     """Return a schedule for the host of all stages on which `outputs` depend.
 
+    Args:
+        outputs: a list of tensors, which topi's operators or your own computes returned.
+
     Raises:
         UserError: an output is not a tensor.
+
+    Example::
+
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.topi.tanh(rc.topi.relu(A))
+        >>> s = rc.topi.schedule_llvm([B])
+        >>> print(rc.lower(s, [A, B], "fused"))
+        func fused(A: f32[64], tanh: f32[64] out) {
+          for i0.outer in range(4) {
+            for i0.inner in range(16) vectorized {
+              tanh[i0.outer * 16 + i0.inner] = tanh(max(A[i0.outer * 16 + i0.inner], 0.0f32))
+            }
+          }
+        }
     """
     schedule = create_schedule(outputs)
     tiled: set[Stage] = set()
