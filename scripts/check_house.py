@@ -28,7 +28,6 @@ MAX_TOKENS, MAX_WIDTH = 9.5, 88  # a code line; columns that 90 % of the lines k
 # fmt: off
 UNREVISED = (
     "arith",
-    "passes",
 )
 # fmt: on
 EMPTY_WORDS = re.compile(r"(?i)(^|_)(utils?|helpers?|managers?|common|misc)(_|$)|^_?(new|do)_")
