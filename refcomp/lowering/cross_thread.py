@@ -119,11 +119,13 @@ class CrossThread:
     @cached_property
     def rows(self) -> list[str]:
         """The tags of the threads that have a reduction of their own."""
+        # Each thread keeps a result in local memory, whether or not it has a loop.
         in_use: Iterable[str] = self.stage.loops.marks.values()
         if self._is_local:
             in_use = self.kernel.tags
-        is_row = set(in_use) & set(THREADS_IN_BLOCK_TAGS) - set(self.sharing)
-        return [tag for tag in self.kernel.tags if tag in is_row]
+        others = set(THREADS_IN_BLOCK_TAGS) - set(self.sharing)
+        rows = others.intersection(in_use)
+        return [tag for tag in self.kernel.tags if tag in rows]
 
     @property
     def _is_local(self) -> bool:
@@ -133,7 +135,9 @@ class CrossThread:
 
     def allocated(self, body: Stmt) -> Stmt:
         """Return `body` inside the allocations of the reduction."""
-        buffers = [*self.shares, *(self.parts if self.count > 1 else ())]
+        buffers = list(self.shares)
+        if self.count > 1:
+            buffers += self.parts
         for buffer in reversed(buffers):
             body = Allocate(buffer, body, self.loops.origin())
         return body
@@ -195,10 +199,10 @@ class CrossThread:
 
     def reset(self) -> Stmt:
         """Return the stores of the identity at a point of `axes`."""
-        pairs = zip(self.shares, self.reducer.identities, strict=True)
-        return block(
-            [self._store(buffer, self._point, value) for buffer, value in pairs]
-        )
+        stores: list[Stmt] = []
+        for buffer, value in zip(self.shares, self.reducer.identities, strict=True):
+            stores.append(self._store(buffer, self._point, value))
+        return block(stores)
 
     def update(self, values: Sequence[Expr], condition: Expr) -> Stmt:
         """Return the update by one term, if `condition` holds, at a point of `axes`."""
@@ -218,7 +222,16 @@ class CrossThread:
             stores: returns the stores of given results.
             guards: must hold for the results to be stored.
         """
-        self._check_outputs()
+        # A result must not be at another place for each thread that has a part of it.
+        shared = {self.kernel.variables[tag]: tag for tag in self.sharing}
+        for var in (var for index in self.outputs for var in variables_in(index)):
+            if var in shared:
+                self._refuse(
+                    f"threads of {shared[var]} share it out, "
+                    "but each needs another element",
+                    "keep it in shared memory: "
+                    f's[{self.stage.name}].set_scope("shared")',
+                )
         results: list[Expr] = self._at_point()
         stmts: list[Stmt] = []
         if self.count > 1:
@@ -230,7 +243,8 @@ class CrossThread:
         stmts.append(self.loops.guarded(guards, block(stores(results))))
         # The loops over the points are serial, since their bodies have barriers.
         fresh = {axis: Var(f"{axis.name}.result", I64) for axis in self.axes}
-        body = substitute(block(stmts), {axis.var: var for axis, var in fresh.items()})
+        names = {axis.var: var for axis, var in fresh.items()}
+        body = substitute(block(stmts), names)
         for axis, var in reversed(fresh.items()):
             extent = self.loops.bounds.extents[axis]
             origin = self.loops.origin(axis)
@@ -249,6 +263,7 @@ class CrossThread:
         stmts = [self.loops.guarded(self.idle, write)]
         count = self.count
         while count > 1:
+            # Of an odd number, the element in the middle waits for the next step.
             half = (count + 1) // 2
             other = (*self._row, self._number + half)
             mine = [BufferLoad(buffer, own) for buffer in self.parts]
@@ -266,10 +281,10 @@ class CrossThread:
         a: Sequence[Expr],
         b: Sequence[Expr],
     ) -> Stmt:
-        pairs = zip(buffers, self.reducer.combine(a, b), strict=True)
-        return store_together(
-            [self._store(buffer, at, value) for buffer, value in pairs]
-        )
+        results = self.reducer.combine(a, b)
+        pairs = zip(buffers, results, strict=True)
+        stores = [self._store(buffer, at, value) for buffer, value in pairs]
+        return store_together(stores)
 
     def _store(self, buffer: Buffer, at: Indices, value: Expr) -> BufferStore:
         return BufferStore(buffer, at, value, self.loops.origin())
@@ -294,18 +309,6 @@ class CrossThread:
         return simplify(number)
 
     # Legality.
-
-    def _check_outputs(self) -> None:
-        """Refuse results that differ between the threads that share a reduction."""
-        shared = {self.kernel.variables[tag]: tag for tag in self.sharing}
-        for var in (var for index in self.outputs for var in variables_in(index)):
-            if var in shared:
-                self._refuse(
-                    f"threads of {shared[var]} share it out, "
-                    "but each needs another element",
-                    "keep it in shared memory: "
-                    f's[{self.stage.name}].set_scope("shared")',
-                )
 
     def _refuse(self, why: str, remedy: str) -> NoReturn:
         raise UserError(

@@ -29,7 +29,7 @@ from refcomp.ir.func import PrimFunc, Requirement, RequirementOrigin
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.node import Node
 from refcomp.ir.printer import print_expr, print_stmt
-from refcomp.ir.rewrite import children, variables_in, walk, with_fields
+from refcomp.ir.rewrite import children, variables_in, walk, with_changes
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -46,8 +46,6 @@ from refcomp.ir.stmt import (
 )
 
 _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
-
-
 _MAX_ASSUMED = 32  # requirements that one proof assumes
 
 
@@ -80,7 +78,8 @@ class Given:
         self._requires = requires
         self._by_buffer: dict[str, list[Requirement]] = {}
         for requirement in requires:
-            self._by_buffer.setdefault(_buffer_of(requirement), []).append(requirement)
+            buffer = _buffer_of(requirement)
+            self._by_buffer.setdefault(buffer, []).append(requirement)
 
     def about(self, buffer: str, text: str, facts: Facts) -> Facts:
         """Return `facts` with the requirements that may matter for an access.
@@ -94,6 +93,7 @@ class Given:
         """
         chosen = self._requires
         if len(chosen) > _MAX_ASSUMED:
+            # Those without a buffer may matter for any access.
             names = dict.fromkeys(("", buffer))
             chosen = [r for name in names for r in self._by_buffer.get(name, ())]
         if len(chosen) > _MAX_ASSUMED:
@@ -132,20 +132,20 @@ def with_entry_conditions(
         condition = requirement.condition
         key = id(facts.table.intern(condition))
         if key in required:
+            # A condition that was read from a text has no origin yet.
             if required[key].origin is None:
                 required[key] = requirement
             continue
         assumed = given.about(_buffer_of(requirement), "", facts)
         if not prove(condition, assumed):
             required[key] = requirement
-    if [*map(id, required.values())] == [*map(id, func.requires)]:
-        return func
-    return with_fields(func, requires=tuple(required.values()))
+    return with_changes(func, requires=tuple(required.values()))
 
 
 def _requirements(
     func: PrimFunc, box: Box, lines: Mapping[Stmt, str]
 ) -> Iterator[Requirement]:
+    # One index object in one box is judged once for each dimension.
     judged: set[tuple[Box, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
         indices = access.node.indices
@@ -170,7 +170,7 @@ def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
     while stack:
         stmt, around = stack.pop()
         if not around.is_known:
-            continue
+            continue  # whether the statement is run cannot be told in advance
         if isinstance(stmt, BufferStore | AtomicUpdate):
             yield _Access(stmt, stmt, around)
         yield from _loads(stmt, around)
@@ -191,7 +191,8 @@ def _parts(stmt: Stmt, box: Box) -> list[tuple[Stmt, Box]]:
         case IfThenElse(condition=condition, then_case=then_case, else_case=else_case):
             parts = [(then_case, box.with_guard(condition))]
             if else_case is not None:
-                parts.append((else_case, box.with_guard(condition, holds=False)))
+                fails = box.with_guard(condition, holds=False)
+                parts.append((else_case, fails))
             return parts
     return []
 
@@ -213,9 +214,10 @@ def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
             advice = NEST_CONDITIONS if id(node) in operands else ""
             yield _Access(node, stmt, box, advice)
         if isinstance(node, IfThenElseExpr | Select):
-            otherwise = box.with_guard(node.condition, holds=False)
-            stack.append((node.false_value, otherwise))
-            stack.append((node.true_value, box.with_guard(node.condition)))
+            holds = box.with_guard(node.condition)
+            fails = box.with_guard(node.condition, holds=False)
+            stack.append((node.false_value, fails))
+            stack.append((node.true_value, holds))
             stack.append((node.condition, box))
         else:
             stack += [(part, box) for part in reversed(children(node))]

@@ -11,7 +11,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.constants import as_ints
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.rewrite import substitute, walk
 from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
 from refcomp.lowering.bounds.regions import StageBounds
@@ -49,7 +49,8 @@ def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def _padded(stage: Stage, dim: int, inner: list[Expr]) -> Expr:
     """Return an extent for `inner[0]` such that dimension `dim` has its stride."""
     alignment = stage.memory.alignments[dim]
-    factor, offset = alignment.factor, alignment.offset
+    factor = alignment.factor
+    offset = alignment.offset
     sizes = as_ints(inner)
     if sizes is None:
         _refuse(
@@ -95,6 +96,7 @@ def prefetches_at(
         tensor = hint.tensor
         if hint.axis is not axis or tensor not in buffers:
             continue
+        # Nothing is there yet if the loop itself computes the tensor.
         if _is_computed_inside(bounds.stage, hint):
             continue
         for indices in _first_reads(bounds, hint):
@@ -105,13 +107,12 @@ def prefetches_at(
 
 
 def _is_computed_inside(stage: Stage, hint: Prefetched) -> bool:
-    """Return True if the loop itself computes the tensor, so that it is not there before."""
     position = stage.loops.position
     producers = [s for s in stage.siblings if hint.tensor in s.op.outputs]
-    return any(
-        loop.stage is stage and position(loop.axis) >= position(hint.axis)
-        for loop in loops_around(producers[0])
-    )
+    for loop in loops_around(producers[0]):
+        if loop.stage is stage and position(loop.axis) >= position(hint.axis):
+            return True
+    return False
 
 
 def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, ...]]:
@@ -123,26 +124,28 @@ def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, 
     variables = bounds.variables
     inside = stage.loops.leaves[stage.loops.position(hint.axis) + 1 :]
     # Bound loops do not begin in a kernel: their threads run already.
-    running = stage.threads.bound if _is_in_kernel(bounds, hint.axis) else {}
-    ahead = {variables[leaf]: leaf.minimum for leaf in inside if leaf not in running}
+    kernel = bounds.place.kernel
+    is_outside = (
+        kernel is not None
+        and kernel.stage is stage
+        and stage.loops.position(hint.axis) < kernel.start
+    )
+    ahead: dict[Var, Expr] = {}
+    for leaf in inside:
+        if is_outside or leaf not in stage.threads.bound:
+            ahead[variables[leaf]] = leaf.minimum
     ahead[variables[hint.axis]] = variables[hint.axis] + hint.offset
     roots = {root.var: bounds.indices.values[root] for root in stage.roots}
     seen: set[int] = set()
     for node in (node for body in bounds.bodies for node in walk(body)):
         if not isinstance(node, TensorRead) or node.tensor is not hint.tensor:
             continue
-        parts = (part for index in node.indices for part in walk(index))
-        # An index that is read from a tensor is known only at the time of the read.
-        if id(node) not in seen and not any(isinstance(p, TensorRead) for p in parts):
-            values = (substitute(index, roots) for index in node.indices)
-            yield tuple(simplify(substitute(value, ahead)) for value in values)
+        if id(node) in seen:
+            continue
         seen.add(id(node))
-
-
-def _is_in_kernel(bounds: StageBounds, axis: IterVar) -> bool:
-    """Return True if threads run already where the loop `axis` stands."""
-    stage = bounds.stage
-    kernel = bounds.place.kernel
-    if kernel is None or kernel.stage is not stage:
-        return True
-    return stage.loops.position(axis) >= kernel.start
+        # An index that is read from a tensor is known only at the time of the read.
+        parts = (part for index in node.indices for part in walk(index))
+        if any(isinstance(part, TensorRead) for part in parts):
+            continue
+        values = (substitute(index, roots) for index in node.indices)
+        yield tuple(simplify(substitute(value, ahead)) for value in values)

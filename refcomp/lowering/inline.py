@@ -35,7 +35,9 @@ def inline_reads(body: Expr, inlined: Collection[ComputeOp]) -> Expr:
         if key not in done:
             axis_vars = [axis.var for axis in op.axis]
             at = dict(zip(axis_vars, node.indices, strict=True))
-            done[key] = substitute(recurse(op.body[node.tensor.value_index]), at)
+            value = recurse(op.body[node.tensor.value_index])
+            done[key] = substitute(value, at)
         return done[key]
 
-    return rewriter(visit)(body)
+    inline = rewriter(visit)
+    return inline(body)

@@ -54,21 +54,26 @@ class Loops:
     ) -> Stmt:
         """Return `body` inside `slots`, each guard as far outside as it can stand."""
         kernel = self.bounds.place.kernel
-        threads = set() if kernel is None else set(kernel.variables.values())
+        threads: set[Var] = set()
+        if kernel is not None:
+            threads.update(kernel.variables.values())
         around_attached: list[AxisGuard] = []
         others: list[AxisGuard] = []
         for guard in guards:
             # Barriers need a condition on which all threads agree.
             is_uniform = threads.isdisjoint(variables_in(guard.condition))
-            is_around = self.guards_attached and is_uniform
-            (around_attached if is_around else others).append(guard)
+            if self.guards_attached and is_uniform:
+                around_attached.append(guard)
+            else:
+                others.append(guard)
         attached = [k for k, slot in enumerate(slots) if slot in self.attach_points]
-        outer = self._placed(slots, around_attached, -1)
-        inner = self._placed(slots, others, max(attached, default=-1))
+        outer = self._placed(slots, around_attached, outermost=-1)
+        inner = self._placed(slots, others, outermost=max(attached, default=-1))
         for number in reversed(range(len(slots))):
             body = self.guarded(inner.get(number, []), body)
             body = self._inside(slots[number], body, outer.get(number, []))
-        return self.guarded([*outer.get(-1, []), *inner.get(-1, [])], body)
+        outside = [*outer.get(-1, []), *inner.get(-1, [])]
+        return self.guarded(outside, body)
 
     def _placed(
         self, slots: Sequence[Slot], guards: Sequence[AxisGuard], outermost: int
@@ -80,23 +85,28 @@ class Loops:
         numbers: dict[Var, int] = {}  # the slot that binds the variable
         for number, slot in enumerate(slots):
             if isinstance(slot, Kernel):
+                # Bound loops are made here, whatever their own places are.
                 numbers |= dict.fromkeys(slot.variables.values(), number)
             elif slot not in self.bounds.stage.threads.bound:
                 numbers[self.bounds.variables[slot]] = number
         placed: dict[int, list[AxisGuard]] = {}
         for guard in guards:
-            reads = (numbers.get(var, -1) for var in variables_in(guard.condition))
-            placed.setdefault(max(outermost, *reads, -1), []).append(guard)
+            innermost = outermost
+            for var in variables_in(guard.condition):
+                innermost = max(innermost, numbers.get(var, -1))
+            placed.setdefault(innermost, []).append(guard)
         return placed
 
     def _inside(self, slot: Slot, body: Stmt, guards: Sequence[AxisGuard]) -> Stmt:
         """Return the loop around `guards`, the stages attached to it, and `body`."""
         if isinstance(slot, Kernel):
             return self._kernel(slot, self.guarded(guards, body))
-        body = self.guarded(guards, self.attach(slot, body))
+        body = self.attach(slot, body)
+        body = self.guarded(guards, body)
         stage = self.bounds.stage
         origin = self.origin(slot)
         if slot not in stage.threads.bound:
+            # A mark that is not a kind belongs to another primitive, such as tensorize.
             mark = stage.loops.marks.get(slot)
             kind = mark if isinstance(mark, LoopKind) else SERIAL
             extent = self.bounds.extents[slot]
@@ -111,6 +121,7 @@ class Loops:
         """Return `body` inside the bound loops of `kernel`."""
         for tag in reversed(kernel.tags):
             if tag in kernel.bound:
+                # All loops of a tag have the same extent (see `infer_stages`).
                 first = kernel.bound[tag][0]
                 bounds = self.all_bounds[first.stage]
                 extent = bounds.extents[first.axis]

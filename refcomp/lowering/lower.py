@@ -104,18 +104,20 @@ def lower(
     """
     args = checked_args(schedule, args)
     buffers = _argument_buffers(args)
-    placed = [stage for stage in schedule.stages if stage.placement != "inline"]
-    stages = [stage for stage in placed if not isinstance(stage.op, PlaceholderOp)]
-    inlined = [
-        stage.op
-        for stage in schedule.stages
-        if stage.placement == "inline" and isinstance(stage.op, ComputeOp)
-    ]
+    stages: list[Stage] = []  # those that are computed
+    inlined: list[ComputeOp] = []
+    for stage in schedule.stages:
+        if stage.placement != "inline":
+            if not isinstance(stage.op, PlaceholderOp):
+                stages.append(stage)
+        elif isinstance(stage.op, ComputeOp):
+            inlined.append(stage.op)
     bodies = {stage: _bodies(stage.op, inlined) for stage in stages}
     facts = Facts()
     for buffer in buffers.values():
-        for symbol in (var for dim in buffer.shape for var in variables_in(dim)):
-            facts = facts.nonnegative(symbol)
+        for dim in buffer.shape:
+            for symbol in variables_in(dim):
+                facts = facts.nonnegative(symbol)
     computed = {tensor for stage in stages for tensor in stage.op.outputs}
     func = PrimFunc(
         checked_name(name, "a function"),
@@ -161,7 +163,12 @@ def _lower_stages(
     attached = attached_by_axis(stages)
     context = LoweringContext(bounds, buffers, regions, scans, attached)
     roots = [stage for stage in stages if stage.attach_point is None]
-    body = block([scans.guarded(s, lower_stage(s, context)) for s in roots])
+    stmts: list[Stmt] = []
+    for stage in roots:
+        stmt = lower_stage(stage, context)
+        stmts.append(scans.guarded(stage, stmt))
+    body = block(stmts)
+
     for stage in reversed(roots):
         for tensor in reversed(stage.op.outputs):
             if tensor not in arguments and tensor not in scans.borrowed:
@@ -175,14 +182,14 @@ def _workspace(bounds: StageBounds, tensor: Tensor) -> Buffer:
     scope = bounds.place.scope
     shape = tensor.shape if bounds.region is None else bounds.region.extent
     if scope != GLOBAL:  # such memory has a size even if nothing is computed
-        shape = tuple(_at_least_one(dim) for dim in shape)
+        dims: list[Expr] = []
+        for dim in shape:
+            is_empty = isinstance(dim, IntImm) and dim.value < 1
+            dims.append(IntImm(1, I64) if is_empty else dim)
+        shape = tuple(dims)
     shape = aligned_shape(stage, shape)
     name = stage.name + tensor.name.removeprefix(stage.op.name)
     return Buffer(name, tensor.dtype, shape, scope, _WORKSPACE_ALIGNMENT)
-
-
-def _at_least_one(dim: Expr) -> Expr:
-    return IntImm(1, I64) if isinstance(dim, IntImm) and dim.value < 1 else dim
 
 
 def _argument_buffers(args: Sequence[Tensor | Var]) -> dict[Tensor, Buffer]:
@@ -206,6 +213,7 @@ def _with_unique_names(func: PrimFunc) -> PrimFunc:
             renamed[var] = Var(name, var.dtype)
     if not renamed:
         return func
+    # Shapes are part of the buffers, not children of their accesses.
     allocated = [item.buffer for item in walk(func.body) if isinstance(item, Allocate)]
     buffers: dict[Buffer, Buffer] = {}
     for buffer in (*func.buffers, *allocated):
@@ -294,20 +302,19 @@ def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> 
         if stage.is_output or isinstance(stage.op, PlaceholderOp):
             missing += [t for t in stage.op.outputs if t not in given]
     if missing:
+        quoted = missing[:_MAX_QUOTED]
         raise UserError(
             f"the arguments lack {', '.join(tensor.name for tensor in missing)}",
             why="every placeholder and every output needs memory from the caller",
             remedy="add them to the list of arguments",
-            earlier=[
-                declared_at(tensor.op.line, tensor.name)
-                for tensor in missing[:_MAX_QUOTED]
-            ],
+            earlier=[declared_at(tensor.op.line, tensor.name) for tensor in quoted],
         )
 
 
 def _check_variables(func: PrimFunc) -> None:
     """Refuse scalar variables that nothing binds."""
-    bound = {*func.symbols, *(p for p in func.params if isinstance(p, Var))}
+    bound = {*func.symbols}
+    bound.update(param for param in func.params if isinstance(param, Var))
     for node in walk(func.body):
         if isinstance(node, For | LetStmt):
             bound.add(node.var)

@@ -74,7 +74,8 @@ def match_intrin(
     try:
         return _Match(bounds, tensorized).blocks()
     except _Mismatch as difference:
-        stage, op = bounds.stage, tensorized.intrin.op
+        stage = bounds.stage
+        op = tensorized.intrin.op
         assert isinstance(stage.op, ComputeOp)
         lines = (
             "these are the two computations, and where they differ first",
@@ -127,18 +128,26 @@ class _Match:
         reduced = self._paired(op.reduce_axis, self.op.reduce_axis, ranges)
         values = {root.var: found.low for root, found in ranges.items()}
         for root, axis in (*outputs, *reduced):
-            moved = values[root.var] + (self.axes[axis] - axis.minimum)
+            offset = self.axes[axis] - axis.minimum
+            moved = values[root.var] + offset
             values[root.var] = simplify(moved, self.facts)
         origin = tuple(ranges[axis].low for axis in op.axis)
         paired = {root for root, _ in outputs}
         dims = tuple(k for k, axis in enumerate(op.axis) if axis in paired)
-        for ours, theirs in zip(op.outputs, self.op.outputs, strict=True):
-            self.found[theirs] = MatchedBlock(ours, dims, origin)
+        for output, their_output in zip(op.outputs, self.op.outputs, strict=True):
+            self.found[their_output] = MatchedBlock(output, dims, origin)
         own = {axis.var: var for axis, var in self.axes.items()}
-        self._compare_bodies(
-            [substitute(body, values) for body in self.bounds.bodies],
-            [substitute(body, own) for body in self.op.body],
-        )
+        ours = [substitute(body, values) for body in self.bounds.bodies]
+        theirs = [substitute(body, own) for body in self.op.body]
+        # All outputs of a reduction have the same Reduce.
+        first = ours[0]
+        second = theirs[0]
+        if isinstance(first, Reduce) and isinstance(second, Reduce):
+            _compare_reducers(first.reducer, second.reducer)
+            ours = [*first.sources, first.condition]
+            theirs = [*second.sources, second.condition]
+        for a, b in zip(ours, theirs, strict=True):
+            self._compare(a, b)
         return self.found
 
     # Axes.
@@ -186,7 +195,8 @@ class _Match:
             elif length != 1:
                 is_paired = False
         if unpaired or not is_paired:
-            theirs = " x ".join(f"{_constant(a.extent)} {a.name}" for a in axes)
+            lengths = [f"{_constant(axis.extent)} {axis.name}" for axis in axes]
+            theirs = " x ".join(lengths)
             raise _Mismatch(
                 f"the ranges: {_box_text(roots, ranges)} in the loops, "
                 f"{theirs} in the intrinsic"
@@ -195,15 +205,6 @@ class _Match:
 
     # Expressions.
 
-    def _compare_bodies(self, ours: Sequence[Expr], theirs: Sequence[Expr]) -> None:
-        first, second = ours[0], theirs[0]
-        if isinstance(first, Reduce) and isinstance(second, Reduce):
-            _compare_reducers(first.reducer, second.reducer)
-            ours = [*first.sources, first.condition]
-            theirs = [*second.sources, second.condition]
-        for a, b in zip(ours, theirs, strict=True):
-            self._compare(a, b)
-
     def _compare(self, ours: Expr, theirs: Expr) -> None:
         if (id(ours), id(theirs)) in self._equal:
             return
@@ -211,17 +212,18 @@ class _Match:
         if isinstance(ours, TensorRead) and isinstance(theirs, TensorRead):
             self._compare_reads(ours, theirs)
             return
-        parts = list(zip(children(ours), children(theirs), strict=False))
+        parts = children(ours)
+        their_parts = children(theirs)
         if _is_index(ours) and _is_index(theirs):
             is_same = as_int(simplify(ours - theirs, self.facts)) == 0
-        elif not children(ours) or bound_by(ours):
+        elif not parts or bound_by(ours):
             is_same = structurally_equal(ours, theirs)
         else:
             is_same = type(ours) is type(theirs) and _data(ours) == _data(theirs)
-        if not is_same or len(children(ours)) != len(children(theirs)):
+        if not is_same or len(parts) != len(their_parts):
             raise _mismatch(ours, theirs)
         if not _is_index(ours):
-            for a, b in parts:
+            for a, b in zip(parts, their_parts, strict=True):
                 self._compare(a, b)
 
     def _compare_reads(self, ours: TensorRead, theirs: TensorRead) -> None:
@@ -231,12 +233,12 @@ class _Match:
                 f"{theirs.tensor.name} is {theirs.dtype} in the intrinsic"
             )
         block = self._block_of(ours, theirs)
+        # The intrinsic has one address for each tensor, so all reads must show one block.
         known = self.found.setdefault(theirs.tensor, block)
         is_same = known.tensor is block.tensor and known.dims == block.dims
-        if not is_same or not all(
-            as_int(simplify(a - b, self.facts)) == 0
-            for a, b in zip(known.origin, block.origin, strict=False)
-        ):
+        for a, b in zip(known.origin, block.origin, strict=False):
+            is_same = is_same and as_int(simplify(a - b, self.facts)) == 0
+        if not is_same:
             origin = ", ".join(map(_text, known.origin))
             raise _Mismatch(
                 f"{_mismatch(ours, theirs)}, whose {theirs.tensor.name} "
@@ -276,8 +278,10 @@ def _compare_reducers(ours: CommReducer, theirs: CommReducer) -> None:
     )
     if [var.dtype for var in ours.lhs] != [var.dtype for var in theirs.lhs]:
         raise difference
+    # The results in terms of the same variables.
+    combined = ours.combine(theirs.lhs, theirs.rhs)
     values = list(zip(ours.identities, theirs.identities, strict=True))
-    values += zip(ours.combine(theirs.lhs, theirs.rhs), theirs.results, strict=True)
+    values += zip(combined, theirs.results, strict=True)
     if not all(structurally_equal(a, b) for a, b in values):
         raise difference
 
@@ -291,13 +295,21 @@ def is_covered(op: ComputeOp, tensor: Tensor) -> bool:
         last = simplify(axis.minimum + axis.extent - 1)
         running[axis.var] = Range(axis.minimum, last, _constant(axis.extent) - 1)
     finder = RangeFinder(running, facts)
-    nodes = [node for body in op.body for node in walk(body)]
-    reads = [n for n in nodes if isinstance(n, TensorRead) and n.tensor is tensor]
+    reads: list[TensorRead] = []
+    for body in op.body:
+        for node in walk(body):
+            if isinstance(node, TensorRead) and node.tensor is tensor:
+                reads.append(node)
     for dim, extent in enumerate(tensor.shape):
-        ranges = [finder.of(read.indices[dim]) for read in reads]
-        found = [one for one in ranges if one is not None]
-        has_first = any(as_int(one.low) == 0 for one in found)
-        has_last = any(as_int(simplify(one.high + 1 - extent)) == 0 for one in found)
+        has_first = False
+        has_last = False
+        for read in reads:
+            found = finder.of(read.indices[dim])
+            if found is None:
+                continue
+            beyond = simplify(found.high + 1 - extent)
+            has_first = has_first or as_int(found.low) == 0
+            has_last = has_last or as_int(beyond) == 0
         if not (has_first and has_last):
             return False
     return True
@@ -309,8 +321,9 @@ def is_covered(op: ComputeOp, tensor: Tensor) -> bool:
 def _text_of(op: ComputeOp, bodies: Sequence[Expr]) -> str:
     axes = ", ".join(axis.name for axis in op.axis)
     names = ", ".join(f"{tensor.name}[{axes}]" for tensor in op.outputs)
-    # All outputs of a reduction have the same Reduce.
-    values = ", ".join(map(_text, bodies[:1] if op.reduction is not None else bodies))
+    if op.reduction is not None:
+        bodies = bodies[:1]
+    values = ", ".join(map(_text, bodies))
     return f"{names} = {values}"
 
 
@@ -331,7 +344,9 @@ def _text(expr: Expr) -> str:
             return BufferLoad(buffers.setdefault(tensor, buffer), node.indices)
         return node
 
-    return print_expr(rewriter(visit)(expr))
+    # The printer knows buffers, but no tensors.
+    replace_reads = rewriter(visit)
+    return print_expr(replace_reads(expr))
 
 
 def _box_text(axes: Iterable[IterVar], ranges: Mapping[IterVar, Range]) -> str:

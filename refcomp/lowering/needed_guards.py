@@ -34,6 +34,12 @@ class _IndexRange:
     low: Expr
     end: Expr
 
+    def holds(self, facts: Facts) -> bool:
+        """Return True if the index is proved to lie in the range."""
+        if not prove(LE(self.low, self.index), facts):
+            return False
+        return prove(LT(self.index, self.end), facts)
+
 
 def needed_guards(
     bounds: StageBounds, regions: Mapping[Tensor, Region]
@@ -52,20 +58,12 @@ def needed_guards(
         rest = [other for other in kept if other is not guard]
         if guard.axis is None or guard.axis.kind == REDUCTION:
             continue
-        if _all_hold(ranges, bounds.facts, rest):
+        facts = bounds.facts
+        for other in rest:
+            facts = facts.assume(other.condition)
+        if all(one.holds(facts) for one in ranges):
             kept = rest
     return kept
-
-
-def _all_hold(
-    ranges: Sequence[_IndexRange], facts: Facts, guards: Sequence[AxisGuard]
-) -> bool:
-    for guard in guards:
-        facts = facts.assume(guard.condition)
-    return all(
-        prove(LE(one.low, one.index), facts) and prove(LT(one.index, one.end), facts)
-        for one in ranges
-    )
 
 
 def _ranges(
@@ -79,14 +77,16 @@ def _ranges(
     ranges = list(_in_region(values[: len(region.origin)], region, facts))
     for node in (node for body in bounds.bodies for node in walk(body)):
         if isinstance(node, PureExtern):
-            return None
+            return None  # a C function may fail on values beyond the tensor
         if isinstance(node, TensorRead):
             tensor = node.tensor
-            indices = [
-                simplify(substitute(index, named), facts) for index in node.indices
-            ]
-            if any(isinstance(p, TensorRead) for index in indices for p in walk(index)):
-                return None
+            indices: list[Expr] = []
+            for index in node.indices:
+                value = simplify(substitute(index, named), facts)
+                # Nothing is known of an index that is read from a tensor.
+                if any(isinstance(part, TensorRead) for part in walk(value)):
+                    return None
+                indices.append(value)
             for index, dim in zip(indices, tensor.shape, strict=True):
                 ranges.append(_IndexRange(index, IntImm(0, I64), dim))
             if tensor in regions:

@@ -99,22 +99,40 @@ def lower_stage(stage: Stage, context: LoweringContext) -> Stmt:
         prefetches = prefetches_at(bounds, axis, context.buffers, context.regions)
         return block([*prefetches, body])
 
-    points = frozenset(context.attached).intersection(stage.loops.leaves)
     in_scan = any(isinstance(loop.stage.op, ScanOp) for loop in loops_around(stage))
-    loops = Loops(bounds, context.bounds, attach, points, guards_attached=in_scan)
+    loops = Loops(
+        bounds,
+        context.bounds,
+        attach,
+        attach_points=frozenset(context.attached).intersection(stage.loops.leaves),
+        guards_attached=in_scan,
+    )
     slots = loops.slots()
     if isinstance(op, ScanOp):
-        copies = copy_inits(stage, op, context.buffers, context.scans, context.bounds)
+        copies = copy_inits(
+            stage,
+            op,
+            buffers=context.buffers,
+            memory=context.scans,
+            bounds=context.bounds,
+        )
+        # Only the loop over the rows: the updates, attached to it, compute the rest.
         rows = [s for s in slots if s is op.scan_axis or isinstance(s, Kernel)]
         return block([copies, loops.wrap(rows, block([]), [])])
     assert isinstance(op, ComputeOp)
     nest = _Nest(bounds, op, loops, context)
     guards = [*needed_guards(bounds, context.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
+    intrin: Replacement | None = None
     if stage.loops.tensorized is not None:
-        return _lower_tensorized(nest, first, guards)
+        element = partial(_element, nest)
+        intrin = lower_intrin(bounds, guards, context.buffers, element)
+        guards = list(intrin.guards)
+        if intrin.whole is not None:
+            return loops.wrap(_outside(nest, intrin), intrin.whole, guards)
+        assert isinstance(first, Reduce)  # only a reduction may be done in parts
     if isinstance(first, Reduce):
-        return _lower_reduction(nest, first, guards)
+        return _lower_reduction(nest, first, guards, intrin)
     stores = _stores(nest, [_value(nest, body) for body in bounds.bodies])
     return loops.wrap(slots, store_together(stores), guards)
 
@@ -137,7 +155,8 @@ def _with_attached(
     """Return `body` after the attached stages, inside the allocations of their memory."""
     if not attached:
         return body
-    body = block([*(lower_stage(stage, context) for stage in attached), body])
+    computed = [lower_stage(stage, context) for stage in attached]
+    body = block([*computed, body])
     for stage in reversed(attached):
         for tensor in reversed(stage.op.outputs):
             if tensor not in context.scans.borrowed:
@@ -155,21 +174,13 @@ def _idle_thread_guards(bounds: StageBounds) -> list[AxisGuard]:
     return one_thread(bounds.stage, kernel, idle)
 
 
-def _lower_tensorized(nest: _Nest, body: Expr, guards: Sequence[AxisGuard]) -> Stmt:
-    buffers = nest.context.buffers
-    intrin = lower_intrin(nest.bounds, guards, buffers, partial(_element, nest))
-    if intrin.whole is not None:
-        return nest.loops.wrap(_outside(nest, intrin), intrin.whole, intrin.guards)
-    assert isinstance(body, Reduce)
-    return _lower_reduction(nest, body, intrin.guards, intrin)
-
-
 def _outside(nest: _Nest, intrin: Replacement | None) -> list[Slot]:
     """Return the loops that are not replaced by the intrinsic."""
     slots = nest.loops.slots()
     if intrin is None:
         return slots
-    return slots[: next(k for k, slot in enumerate(slots) if slot is intrin.axis)]
+    first = next(k for k, slot in enumerate(slots) if slot is intrin.axis)
+    return slots[:first]
 
 
 # Reductions.
@@ -187,30 +198,36 @@ def _lower_reduction(
     loops = nest.loops
     slots = _outside(nest, intrin)
     first = _first_reduction(slots)
-    outside, inside = slots[:first], slots[first:]
+    outside = slots[:first]
+    inside = slots[first:]
     if intrin is None or intrin.reset is None:
+        # Element by element, also over the loops that the intrinsic replaces.
         reset = block(_stores(nest, reduce.reducer.identities))
         init_axes = _output_loops(nest, loops.slots()[first:])
     else:
         reset = intrin.reset
         init_axes = _output_loops(nest, inside)
     update = None if intrin is None else intrin.update
+    if update is None:
+        update = _update(nest, reduce)
     init_vars = {axis.var for axis in init_axes}
-    reduction_guards = [g for g in guards if _is_of_reduction(g)]
+    reduction_guards = [guard for guard in guards if _is_of_reduction(guard)]
     # Guards of the output that read a loop of the initialisation, and all others.
     deeper: list[AxisGuard] = []
     shared: list[AxisGuard] = []
     for guard in guards:
-        if not _is_of_reduction(guard):
-            is_deeper = not init_vars.isdisjoint(variables_in(guard.condition))
-            (deeper if is_deeper else shared).append(guard)
+        if _is_of_reduction(guard):
+            continue
+        if init_vars.isdisjoint(variables_in(guard.condition)):
+            shared.append(guard)
+        else:
+            deeper.append(guard)
     init = _initialisation(nest, reset, init_axes, deeper)
     # No guard may surround what is attached to a loop inside.
     if loops.attach_points.intersection(inside):
         init = loops.guarded(shared, init)
         deeper = [*shared, *deeper]
         shared = []
-    update = update or _update(nest, reduce)
     update = loops.wrap(inside, update, [*deeper, *reduction_guards])
     return loops.wrap(outside, block([init, update]), shared)
 
@@ -224,7 +241,8 @@ def _lower_across_threads(
     """
     slots = nest.loops.slots()
     first = _first_reduction(slots)
-    outside, inside = slots[:first], slots[first:]
+    outside = slots[:first]
+    inside = slots[first:]
     axes = _output_loops(nest, inside)
     cross = CrossThread(
         nest.loops,
@@ -234,14 +252,13 @@ def _lower_across_threads(
         idle=_idle_thread_guards(nest.bounds),
     )
     sources = [_value(nest, source) for source in reduce.sources]
+    init = _initialisation(nest, cross.reset(), axes, [])
     update = cross.update(sources, _value(nest, reduce.condition))
+    update = nest.loops.wrap(inside, update, guards)
     output_guards = [guard for guard in guards if not _is_of_reduction(guard)]
-    stmts = [
-        _initialisation(nest, cross.reset(), axes, []),
-        nest.loops.wrap(inside, update, guards),
-        cross.finish(partial(_stores, nest), output_guards),
-    ]
-    return nest.loops.wrap(outside, cross.allocated(block(stmts)), [])
+    finish = cross.finish(partial(_stores, nest), output_guards)
+    body = cross.allocated(block([init, update, finish]))
+    return nest.loops.wrap(outside, body, [])
 
 
 def _first_reduction(slots: Sequence[Slot]) -> int:
@@ -275,7 +292,12 @@ def _initialisation(
 
     The variables of the loops are new, since a function binds each variable only once.
     """
-    bare = Loops(nest.bounds, nest.context.bounds, lambda _, body: body, frozenset())
+    bare = Loops(
+        nest.bounds,
+        nest.context.bounds,
+        attach=lambda _, body: body,
+        attach_points=frozenset(),
+    )
     fresh = {axis.var: Var(f"{axis.name}.init", I64) for axis in axes}
 
     def rebind(recurse: Rewrite, node: Node) -> Node:
@@ -286,14 +308,17 @@ def _initialisation(
             return with_changes(node, var=fresh.get(node.var, node.var))
         return node
 
-    return rewriter(rebind)(bare.wrap(axes, reset, guards))
+    rename = rewriter(rebind)
+    return rename(bare.wrap(axes, reset, guards))
 
 
 def _update(nest: _Nest, reduce: Reduce) -> Stmt:
     indices = _output_indices(nest)
     so_far = [_load(nest, tensor, indices) for tensor in nest.op.outputs]
     sources = [_value(nest, source) for source in reduce.sources]
-    stmt = store_together(_stores(nest, reduce.reducer.combine(so_far, sources)))
+    combined = reduce.reducer.combine(so_far, sources)
+    # A result of several values, such as argmax, reads all of them before it stores one.
+    stmt = store_together(_stores(nest, combined))
     condition = _value(nest, reduce.condition)
     if as_int(condition):
         return stmt
@@ -328,9 +353,11 @@ def _element(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> tuple[Expr
     region = nest.context.regions.get(tensor)
     if region is None:
         return tuple(indices)
-    pairs = zip(indices, region.origin, strict=True)
     facts = nest.bounds.facts
-    return tuple(simplify(index - origin, facts) for index, origin in pairs)
+    place: list[Expr] = []
+    for index, origin in zip(indices, region.origin, strict=True):
+        place.append(simplify(index - origin, facts))
+    return tuple(place)
 
 
 def _value(nest: _Nest, body: Expr) -> Expr:
@@ -340,8 +367,10 @@ def _value(nest: _Nest, body: Expr) -> Expr:
 
     def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, TensorRead):
-            at = [simplify(recurse(index), nest.bounds.facts) for index in node.indices]
-            return _load(nest, node.tensor, at)
+            facts = nest.bounds.facts
+            indices = [simplify(recurse(index), facts) for index in node.indices]
+            return _load(nest, node.tensor, indices)
         return map_children(node, recurse)
 
-    return rewriter(visit)(substitute(body, roots))
+    replace_reads = rewriter(visit)
+    return replace_reads(substitute(body, roots))

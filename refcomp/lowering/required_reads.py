@@ -42,19 +42,27 @@ def required_reads(
     dims = [dim for arg in args if isinstance(arg, Tensor) for dim in arg.shape]
     symbols = [var for dim in dims for var in variables_in(dim)]
     scalars = [arg for arg in args if isinstance(arg, Var) and is_size(arg)]
-    extents = list(_required_extents(stages, args, scalars))
-    found = [Requirement(_is_nonnegative(var), origin) for var, origin in extents]
+    found: list[Requirement] = []
+    sizes = dict.fromkeys(symbols)  # an ordered set
+    for var, origin in _required_extents(stages, args, scalars):
+        found.append(Requirement(_is_nonnegative(var), origin))
+        sizes[var] = None
     facts = Facts()
-    for var in dict.fromkeys((*symbols, *(var for var, _ in extents))):
-        at_least_0 = _is_nonnegative(var)
-        facts = facts.assume(at_least_0) if var.dtype == U64 else facts.nonnegative(var)
-    reads = _Reads(stages, bodies, Box(facts, frozenset((*symbols, *scalars))))
+    for var in sizes:
+        if var.dtype != U64:
+            facts = facts.nonnegative(var)
+            continue
+        # As an i64, a u64 may be negative.
+        facts = facts.assume(_is_nonnegative(var))
+    box = Box(facts, frozenset((*symbols, *scalars)))
+    reads = _Reads(stages, bodies, box)
     for stage in stages:
         if stage.attach_point is None:
             found += reads.of_root(stage)
     distinct: dict[int, Requirement] = {}
     for requirement in found:
-        distinct.setdefault(id(facts.table.intern(requirement.condition)), requirement)
+        condition = facts.table.intern(requirement.condition)
+        distinct.setdefault(id(condition), requirement)
     return tuple(distinct.values())
 
 
@@ -81,8 +89,12 @@ def _required_extents(
                 text = f"the shape of {tensor.name}"
                 yield var, RequirementOrigin(text, "", tensor.op.line)
     for stage in stages:
-        for axis in stage.roots if isinstance(stage.op, ComputeOp) else ():
-            extent = axis.extent.value if isinstance(axis.extent, Cast) else axis.extent
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        for axis in stage.roots:
+            extent = axis.extent
+            if isinstance(extent, Cast):  # a scalar that is not an i64
+                extent = extent.value
             if isinstance(extent, Var) and extent in unchecked:
                 unchecked.discard(extent)
                 by = f"compute {stage.op.name}"
@@ -122,21 +134,15 @@ class _Reads:
             yield from self._follow(_computed(stage, rows, op.axis, self._box))
         elif isinstance(op, ComputeOp):
             axes = (*op.axis, *op.reduce_axis)
-            box = self._around_init(op)
+            box = self._box
+            # An init is computed only if the result of its scan has enough rows.
+            for scan in self._scans:
+                for init, result in zip(scan.init, scan.outputs, strict=True):
+                    if init in op.outputs:
+                        spare = Var("spare", I64)
+                        extent = result.shape[0] - init.shape[0] + 1
+                        box = box.with_axis(spare, IntImm(0, I64), extent)
             yield from self._follow(_computed(stage, self._bodies[stage], axes, box))
-
-    def _around_init(self, op: ComputeOp) -> Box:
-        """Return the box around `op`.
-
-        An init is computed only if the result of its scan has enough rows.
-        """
-        box = self._box
-        for scan in self._scans:
-            for init, result in zip(scan.init, scan.outputs, strict=True):
-                if init in op.outputs:
-                    spare = result.shape[0] - init.shape[0]
-                    box = box.with_axis(Var("spare", I64), IntImm(0, I64), spare + 1)
-        return box
 
     def _follow(self, root: _Computed) -> Iterator[Requirement]:
         """Yield the requirements of `root`, and of the attached stages that it reads."""
@@ -153,6 +159,7 @@ class _Reads:
                 seen.add(key)
                 advice = NEST_CONDITIONS if id(read) in operands else ""
                 yield from _judge(computed, read, advice)
+                # A root stage is computed whole, and judged by itself.
                 maker = self._makers.get(read.tensor)
                 if maker is None or maker.attach_point is None or not budget:
                     continue
@@ -177,10 +184,12 @@ def _computed(
 
 def _judge(computed: _Computed, read: TensorRead, advice: str) -> Iterator[Requirement]:
     name = read.tensor.name
+    indices = ", ".join(map(str, read.indices))
     for dim, index in enumerate(read.indices):
-        for condition in computed.box.judge(index, read.tensor.shape[dim]).conditions:
+        judgement = computed.box.judge(index, read.tensor.shape[dim])
+        for condition in judgement.conditions:
             origin = RequirementOrigin(
-                f"{name}[{', '.join(map(str, read.indices))}]",
+                f"{name}[{indices}]",
                 f"{computed.by} reads",
                 computed.line,
                 name,

@@ -13,9 +13,14 @@ def store_together(stores: Sequence[BufferStore]) -> Stmt:
     """Return a statement that evaluates the values of all `stores`, then stores them."""
     if len(stores) == 1:
         return stores[0]
-    names = [Var(f"{store.buffer.name}.next", store.value.dtype) for store in stores]
-    pairs = list(zip(stores, names, strict=True))
-    stmt = block([with_changes(store, value=name) for store, name in pairs])
-    for store, name in reversed(pairs):
+    lets: list[tuple[BufferStore, Var]] = []
+    named: list[Stmt] = []
+    for store in stores:
+        name = Var(f"{store.buffer.name}.next", store.value.dtype)
+        lets.append((store, name))
+        named.append(with_changes(store, value=name))
+    stmt = block(named)
+    # Each let has the origin of its own store.
+    for store, name in reversed(lets):
         stmt = LetStmt(name, store.value, stmt, store.origin)
     return stmt

@@ -30,7 +30,7 @@ from refcomp.lowering.bounds.regions import (
 from refcomp.schedule.axes import infer_extents, root_indices
 from refcomp.schedule.placement import NestLoop, check_attachments
 from refcomp.schedule.primitives.mark import check_extent
-from refcomp.schedule.stage import AttachPoint, Stage
+from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar, TensorRead
 
 Bodies = Mapping[Stage, Sequence[Expr]]
@@ -57,8 +57,14 @@ def infer_stages(
     dims = (dim for tensor in tensors for dim in tensor.shape)
     symbols = {var for dim in dims for var in variables_in(dim)}
     bounds: dict[Stage, StageBounds] = {}
+    # Consumers first: the region of a stage depends on the loops of its readers.
     for stage in reversed(stages):
         kernel = kernels.get(stage)
+        # All loops of a kernel that are bound to one tag share a variable.
+        variables = {leaf: leaf.var for leaf in stage.loops.leaves}
+        if kernel is not None:
+            for leaf in stage.threads.bound:
+                variables[leaf] = kernel.variables[stage.loops.marks[leaf]]
         around = _facts_around(stage, bounds, facts)
         place = Place(stage, scopes[stage], kernel, around)
         region = None
@@ -69,7 +75,7 @@ def infer_stages(
             known = [bounds[reader] for reader in readers[stage]]
             region = infer_region(place, known, bounds, symbols)
         extents = infer_extents(stage, region)
-        variables = _variables(stage, kernel)
+
         inside = _bind(around, stage.loops.leaves, extents, variables)
         _check_marks(stage, kernel, extents)
         bounds[stage] = StageBounds(
@@ -98,19 +104,6 @@ def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]
     return readers
 
 
-def _variables(stage: Stage, kernel: Kernel | None) -> dict[IterVar, Var]:
-    """Return the variable of each loop.
-
-    All loops of a kernel that are bound to one tag share a variable.
-    """
-    variables = {leaf: leaf.var for leaf in stage.loops.leaves}
-    if kernel is not None:
-        marks = stage.loops.marks
-        for leaf in stage.threads.bound:
-            variables[leaf] = kernel.variables[marks[leaf]]
-    return variables
-
-
 def _facts_around(
     stage: Stage, bounds: Mapping[Stage, StageBounds], facts: Facts
 ) -> Facts:
@@ -121,19 +114,16 @@ def _facts_around(
     outer = bounds[point.stage]
     leaves = point.stage.loops.leaves
     around = leaves[: point.stage.loops.position(point.axis) + 1]
-    if _is_inside(point, outer.place.kernel):
+    kernel = outer.place.kernel
+    is_in_kernel = kernel is not None and (
+        kernel.stage is not point.stage
+        or point.stage.loops.position(point.axis) >= kernel.start
+    )
+    if is_in_kernel:
         # The bound loops surround the whole kernel, wherever they stand.
         bound = [leaf for leaf in leaves if leaf in point.stage.threads.bound]
         around = [*bound, *around]
     return _bind(outer.place.facts, around, outer.extents, outer.variables)
-
-
-def _is_inside(point: AttachPoint, kernel: Kernel | None) -> bool:
-    """Return True if the attach point lies in the kernel."""
-    if kernel is None:
-        return False
-    stage = point.stage
-    return kernel.stage is not stage or stage.loops.position(point.axis) >= kernel.start
 
 
 def _bind(
@@ -184,7 +174,7 @@ def _check_threads(
 def _check_requested(loop: NestLoop, actual: Expr, axis: IterVar, facts: Facts) -> None:
     """Refuse a loop that is not as long as its thread axis, if the axis has an extent."""
     requested = simplify(axis.extent)
-    is_open = as_int(requested) == 0
+    is_open = as_int(requested) == 0  # thread_axis("threadIdx.x") names no extent
     if not is_open and not is_equal(actual, requested, facts):
         _refuse_extent(
             loop, actual, f"the thread axis has {requested}", axis.thread_tag

@@ -87,7 +87,15 @@ def find_kernels(stages: Sequence[Stage]) -> dict[Stage, Kernel]:
                 earlier=placement_lines(stage),
             )
         if kernel is None and (threads.bound or threads.env):
-            kernel = Kernel(stage, start=_start(stage))
+            start = 0
+            if not threads.env:
+                # A launch for each step of a reduction would gain nothing.
+                is_first = [
+                    leaf in threads.bound or leaf.kind == REDUCTION
+                    for leaf in stage.loops.leaves
+                ]
+                start = is_first.index(True)
+            kernel = Kernel(stage, start)
         if kernel is not None:
             kernels[stage] = kernel
             kernel.add(stage)
@@ -123,18 +131,9 @@ def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | No
     kernel = kernels.get(point.stage)
     if kernel is None or kernel.stage is not point.stage:
         return kernel
-    return kernel if point.stage.loops.position(point.axis) >= kernel.start else None
-
-
-def _start(stage: Stage) -> int:
-    """Return the number of the loop at which the kernel of `stage` begins."""
-    if stage.threads.env:
-        return 0
-    return next(
-        k
-        for k, leaf in enumerate(stage.loops.leaves)
-        if leaf in stage.threads.bound or leaf.kind == REDUCTION
-    )
+    # A loop outside of the kernel's first one is a loop of the host.
+    is_inside = point.stage.loops.position(point.axis) >= kernel.start
+    return kernel if is_inside else None
 
 
 def scope_of(stage: Stage, kernel: Kernel | None) -> str:
@@ -156,7 +155,12 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
             )
         return scope
     is_inside = stage is not kernel.stage
-    if _is_row(stage, kernel):
+    # The rows of a scan lie in its result, which outlives the kernel.
+    scan = kernel.stage.op
+    is_row = isinstance(scan, ScanOp) and any(
+        t in scan.update for t in stage.op.outputs
+    )
+    if is_row:
         if requested not in (None, GLOBAL):
             _refuse(
                 stage,
@@ -186,17 +190,14 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
     return scope
 
 
-def _is_row(stage: Stage, kernel: Kernel) -> bool:
-    """Return True if the stage computes rows of the scan whose kernel it is in."""
-    op = kernel.stage.op
-    return isinstance(op, ScanOp) and any(t in op.update for t in stage.op.outputs)
-
-
 def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
     if kernel is None or stage is kernel.stage:
         return GLOBAL
-    around = (loop.stage.loops.marks.get(loop.axis, "") for loop in loops_around(stage))
-    return LOCAL if any(mark in THREADS_IN_BLOCK_TAGS for mark in around) else SHARED
+    for loop in loops_around(stage):
+        mark = loop.stage.loops.marks.get(loop.axis, "")
+        if mark in THREADS_IN_BLOCK_TAGS:
+            return LOCAL  # inside one thread
+    return SHARED
 
 
 def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:

@@ -35,7 +35,7 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
-from refcomp.ir.rewrite import memoised, variables_in, walk
+from refcomp.ir.rewrite import memoised, walk
 from refcomp.te.tensor import TensorRead
 
 # No machine has memory for as many elements. So a greater bound is not the bound of a
@@ -63,14 +63,18 @@ def least(a: Expr, b: Expr, facts: Facts) -> Expr:
     """Return the lesser of `a` and `b` if that is proved, else their minimum."""
     if prove(LE(a, b), facts):
         return a
-    return b if prove(LE(b, a), facts) else simplify(Min(a, b), facts)
+    if prove(LE(b, a), facts):
+        return b
+    return simplify(Min(a, b), facts)
 
 
 def greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
     """Return the greater of `a` and `b` if that is proved, else their maximum."""
     if prove(LE(b, a), facts):
         return a
-    return b if prove(LE(a, b), facts) else simplify(Max(a, b), facts)
+    if prove(LE(a, b), facts):
+        return b
+    return simplify(Max(a, b), facts)
 
 
 def union(a: Range, b: Range, facts: Facts) -> Range:
@@ -85,8 +89,12 @@ def intersect(a: Range, b: Range, facts: Facts) -> Range:
 
     Both ranges hold all values of the index, so that the result does, too.
     """
-    low = b.low if prove(LE(a.low, b.low), facts) else a.low
-    high = b.high if prove(LE(b.high, a.high), facts) else a.high
+    low = a.low
+    high = a.high
+    if prove(LE(low, b.low), facts):
+        low = b.low
+    if prove(LE(b.high, high), facts):
+        high = b.high
     if low is a.low and high is a.high:
         return a
     spans = [a.span, span_between(low, high, facts)]
@@ -106,11 +114,13 @@ def span_between(low: Expr, high: Expr, facts: Facts) -> int | None:
     end, shift = _without_constant(high)
     if isinstance(end, Min | Max):
         spans = [span_between(low, part + shift, facts) for part in (end.a, end.b)]
-        bounds.append(_least_known(spans) if isinstance(end, Min) else _greatest(spans))
+        choose = _least_known if isinstance(end, Min) else _greatest
+        bounds.append(choose(spans))
     end, shift = _without_constant(low)
     if isinstance(end, Min | Max):
         spans = [span_between(part + shift, high, facts) for part in (end.a, end.b)]
-        bounds.append(_least_known(spans) if isinstance(end, Max) else _greatest(spans))
+        choose = _least_known if isinstance(end, Max) else _greatest
+        bounds.append(choose(spans))
     return _least_known(bounds)
 
 
@@ -156,26 +166,29 @@ class RangeFinder:
     def _range(self, expr: Expr) -> Range | None:
         if isinstance(expr, Var) and expr in self.running:
             return self.running[expr]
-        if self._is_fixed(expr):
+        is_fixed = not any(
+            isinstance(node, TensorRead | BufferLoad) or node in self.running
+            for node in walk(expr)
+        )
+        if is_fixed:
             return Range(expr, expr, 0)
         if expr.dtype != I64:
             return None
         if isinstance(expr, Select | IfThenElseExpr):
             a = self.of(expr.true_value)
             b = self.of(expr.false_value)
-            return None if a is None or b is None else union(a, b, self.facts)
+            if a is None or b is None:
+                return None
+            return union(a, b, self.facts)
         case = _CASES.get(type(expr))
         if case is None:
             return None
         assert isinstance(expr, BinaryExpr)
         a = self.of(expr.a)
         b = self.of(expr.b)
-        return None if a is None or b is None else case(expr, a, b, self.facts)
-
-    def _is_fixed(self, expr: Expr) -> bool:
-        if any(isinstance(node, TensorRead | BufferLoad) for node in walk(expr)):
-            return False
-        return all(var not in self.running for var in variables_in(expr))
+        if a is None or b is None:
+            return None
+        return case(expr, a, b, self.facts)
 
 
 # One function for each kind of expression, given the ranges of both operands.
@@ -186,7 +199,9 @@ def _simplified(low: Expr, high: Expr, span: int | None, facts: Facts) -> Range:
 
 
 def _sum(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range:
-    span = None if a.span is None or b.span is None else a.span + b.span
+    span = None
+    if a.span is not None and b.span is not None:
+        span = a.span + b.span
     if isinstance(expr, Add):
         return _simplified(a.low + b.low, a.high + b.high, span, facts)
     return _simplified(a.low - b.high, a.high - b.low, span, facts)
@@ -197,13 +212,16 @@ def _product(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range | None
         a, b = b, a
     signs = interval(b.low, facts)
     if b.span != 0:  # both factors change
-        if not (signs.is_at_least(0) and interval(a.low, facts).is_at_least(0)):
+        if not signs.is_at_least(0) or not interval(a.low, facts).is_at_least(0):
             return None
         low = simplify(a.low * b.low, facts)
         high = simplify(a.high * b.high, facts)
         return Range(low, high, span_between(low, high, facts))
     factor = as_int(b.low)
-    span = None if factor is None or a.span is None else a.span * abs(factor)
+    span = None
+    if factor is not None and a.span is not None:
+        span = a.span * abs(factor)
+    # A negative factor exchanges the ends.
     if signs.is_at_least(0):
         return _simplified(a.low * b.low, a.high * b.low, span, facts)
     if signs.is_at_most(0):
@@ -226,19 +244,27 @@ def _quotient(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range | Non
     if not _has_plain_divisor(expr, a, b, facts):
         return None
     divisor = b.low
-    least_divisor = interval(divisor, facts).low or 1
-    span = None if a.span is None else -(-a.span // least_divisor)
+    span = None
+    if a.span is not None:
+        # Rounded up: the range may cross one multiple more than it is long.
+        least_divisor = interval(divisor, facts).low or 1
+        span = -(-a.span // least_divisor)
     low = FloorDiv(a.low, divisor)
-    return _simplified(low, FloorDiv(a.high, divisor), span, facts)
+    high = FloorDiv(a.high, divisor)
+    return _simplified(low, high, span, facts)
 
 
 def _remainder(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range | None:
     if not _has_plain_divisor(expr, a, b, facts):
         return None
     divisor = b.low
-    if prove(EQ(FloorDiv(a.low, divisor), FloorDiv(a.high, divisor)), facts):
+    first_quotient = FloorDiv(a.low, divisor)
+    last_quotient = FloorDiv(a.high, divisor)
+    # The remainder only grows while the quotient stays the same.
+    if prove(EQ(first_quotient, last_quotient), facts):
         low = FloorMod(a.low, divisor)
-        return _simplified(low, FloorMod(a.high, divisor), a.span, facts)
+        high = FloorMod(a.high, divisor)
+        return _simplified(low, high, a.span, facts)
     constant = as_int(divisor)
     span = None if constant is None else constant - 1
     return _simplified(IntImm(0, I64), divisor - 1, span, facts)
@@ -248,11 +274,14 @@ def _extreme(expr: BinaryExpr, a: Range, b: Range, facts: Facts) -> Range:
     choose = least if isinstance(expr, Min) else greatest
     low = choose(a.low, b.low, facts)
     high = choose(a.high, b.high, facts)
-    span = None if a.span is None or b.span is None else max(a.span, b.span)
+    span = None
+    if a.span is not None and b.span is not None:
+        span = max(a.span, b.span)
     return Range(low, high, span)
 
 
-_CASES: dict[type[Expr], Callable[[BinaryExpr, Range, Range, Facts], Range | None]] = {
+_Case = Callable[[BinaryExpr, Range, Range, Facts], Range | None]
+_CASES: dict[type[Expr], _Case] = {
     Add: _sum,
     Sub: _sum,
     Mul: _product,

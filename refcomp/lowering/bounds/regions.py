@@ -188,7 +188,12 @@ class _Needs:
             # Another kernel is launched after this one, from a loop of the host. All of
             # its loops run.
             is_same_kernel = self.kernel is not None and place.kernel is self.kernel
-            if not (is_same_kernel and self._stays(loop)):
+            # Each instance of the memory belongs to one group, and local memory to one
+            # thread.
+            mark = loop.stage.loops.marks.get(loop.axis, "")
+            is_own_thread = mark in THREADS_IN_BLOCK_TAGS and self.scope == LOCAL
+            stays = mark in BLOCK_TAGS or is_own_thread
+            if not (is_same_kernel and stays):
                 yield self._range_of_loop(loop, facts)
         there = reader.place.kernel
         if there is not None and there is not self.kernel:
@@ -196,12 +201,6 @@ class _Needs:
             # inside than the copy itself.
             tags = (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS)
             yield from self._threads(there, tags, facts)
-
-    def _stays(self, loop: NestLoop) -> bool:
-        """Return True if each instance of the memory belongs to one iteration of `loop`."""
-        mark = loop.stage.loops.marks.get(loop.axis, "")
-        is_thread = mark in THREADS_IN_BLOCK_TAGS
-        return mark in BLOCK_TAGS or (is_thread and self.scope == LOCAL)
 
     def _range_of_loop(self, loop: NestLoop, facts: Facts) -> tuple[Var, Range]:
         known = self.bounds[loop.stage]
@@ -225,9 +224,8 @@ class _Needs:
         remedy = (
             "read a part of it whose size is a constant, or keep it in global memory"
         )
-        for loop in (
-            loop for reader in readers for loop in loops_between(stage, reader.stage)
-        ):
+        loops = [loop for r in readers for loop in loops_between(stage, r.stage)]
+        for loop in loops:
             if as_int(self.bounds[loop.stage].extents[loop.axis]) is None:
                 remedy = (
                     f"split axis {loop.axis.name} of stage {loop.stage.name} by a factor, "
@@ -249,7 +247,9 @@ def _axis_ranges(
     for axis in reader.stage.roots:
         found = loops.of(values[axis.var])
         domain = _of_extent(axis.minimum, axis.extent, facts)
-        ranges[axis.var] = domain if found is None else intersect(found, domain, facts)
+        if found is not None:
+            domain = intersect(found, domain, facts)
+        ranges[axis.var] = domain
     for part in _region_axes(reader):
         first = loops.of(part.origin)
         last = loops.of(simplify(part.origin + part.extent - 1, facts))
@@ -273,7 +273,9 @@ def _value(reader: StageBounds, axis: IterVar) -> Expr:
         if part.axis is axis:
             extent = part.extent
             origin = part.origin
-    return origin if as_int(extent) == 1 else reader.indices.values[axis]
+    if as_int(extent) == 1:
+        return origin
+    return reader.indices.values[axis]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,7 +296,8 @@ def _region_axes(reader: StageBounds) -> Iterator[_RegionAxis]:
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:
     high = simplify(low + extent - 1, facts)
     count = upper_bound(extent, facts)
-    return Range(low, high, None if count is None else max(0, count - 1))
+    span = None if count is None else max(0, count - 1)
+    return Range(low, high, span)
 
 
 def _dimension(
@@ -311,10 +314,13 @@ def _dimension(
     whole = (_ZERO, dim)
     if not ranges or None in ranges:
         return whole
-    found, *others = {id(one): one for one in ranges if one is not None}.values()
+    # Reads at one place have the same range, as the same object.
+    distinct = {id(one): one for one in ranges if one is not None}
+    found, *others = distinct.values()
     for other in others:
         found = union(found, other, facts)
-    found = intersect(found, _of_extent(_ZERO, dim, facts), facts)
+    domain = _of_extent(_ZERO, dim, facts)
+    found = intersect(found, domain, facts)
     extent = _extent(found, facts)
     if as_int(extent) is not None:
         return whole if prove(LE(dim, extent), facts) else (found.low, extent)
@@ -328,6 +334,12 @@ def _extent(found: Range, facts: Facts) -> Expr:
     exact = simplify(Max(found.high - found.low + 1, _ZERO), facts)
     if as_int(exact) is not None:
         return exact
-    span = None if found.span is None else found.span + 1
-    bounds = [bound for bound in (upper_bound(exact, facts), span) if bound is not None]
-    return IntImm(max(0, min(bounds)), I64) if bounds else exact
+    bounds: list[int] = []
+    bound = upper_bound(exact, facts)
+    if bound is not None:
+        bounds.append(bound)
+    if found.span is not None:
+        bounds.append(found.span + 1)
+    if not bounds:
+        return exact
+    return IntImm(max(0, min(bounds)), I64)
