@@ -170,7 +170,7 @@ def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
     while stack:
         stmt, around = stack.pop()
         if not around.is_known:
-            continue  # whether the statement is run cannot be told in advance
+            continue  # the loops around may have no iterations
         if isinstance(stmt, BufferStore | AtomicUpdate):
             yield _Access(stmt, stmt, around)
         yield from _loads(stmt, around)
