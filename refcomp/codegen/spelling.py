@@ -34,13 +34,17 @@ _CALL = re.compile(r"(\w+)\s*\(")
 _Entry = TypeVar("_Entry")
 
 
+# A table of TOML. Its values are texts, numbers, lists, and tables.
+Table = dict[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The macros and the tables of one output language."""
 
     language: str
     macros: Macros
-    tables: dict[str, Any]  # by name, as TOML gives them
+    tables: Table  # by name
 
 
 @cache
@@ -52,7 +56,7 @@ def load_spelling(*folders: str) -> Spelling:
             before it are those of the languages that it is a dialect of.
     """
     macros: dict[str, Callable[[], Callable[..., str]]] = {}
-    tables: dict[str, Any] = {}
+    tables: Table = {}
     for name in folders:
         folder = templates_dir() / name
         macros |= _load_files(folder, "*.j2", macros_of)

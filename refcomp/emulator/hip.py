@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from math import prod
 from threading import RLock
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.emulator.code.code_object import MAX_BYTES, DamagedCode
 from refcomp.emulator.code.findings import Finding
@@ -99,6 +101,12 @@ class KernelFailure(UserError):
         self.findings = findings
 
 
+class _Out(Protocol):
+    """A pointer of C to a number, which a function writes."""
+
+    def __setitem__(self, index: int, value: float, /) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _FunctionOf:
     """The function that a handle stands for."""
@@ -148,12 +156,12 @@ class EmulatedHip:
         self._arena = Arena(size, is_watched=is_watched)
         self._lock = RLock()
         self._handles = count(1)
-        # By handle.
+        # By handle; pinned memory by address.
         self._kinds: dict[int, str] = {}
         self._modules: dict[int, LoadedCode] = {}
         self._functions: dict[int, _FunctionOf] = {}
         self._events: dict[int, float] = {}
-        self._pinned: dict[int, Any] = {}
+        self._pinned: dict[int, ctypes.Array[ctypes.c_char]] = {}
 
     def counted(self, work: Callable[[], None]) -> Profile:
         """Call `work`, and return counts of all kernels that it launches."""
@@ -169,13 +177,13 @@ class EmulatedHip:
 
     # Devices and errors.
 
-    def hipRuntimeGetVersion(self, version: Any) -> int:
+    def hipRuntimeGetVersion(self, version: _Out) -> int:
         version[0] = 7 * hip_api.MAJOR_UNIT
         return 0
 
     hipDriverGetVersion = hipRuntimeGetVersion
 
-    def hipGetDeviceCount(self, devices: Any) -> int:
+    def hipGetDeviceCount(self, devices: _Out) -> int:
         devices[0] = 1
         return 0
 
@@ -191,7 +199,7 @@ class EmulatedHip:
         ctypes.memmove(answer + hip_api.PROPERTIES[0].arch_offset, name, len(name))
         return 0
 
-    def hipDeviceGetAttribute(self, value: Any, number: int, index: int) -> int:
+    def hipDeviceGetAttribute(self, value: _Out, number: int, index: int) -> int:
         value[0] = self._values.get(number, 0)
         return 0 if number in self._values else _INVALID_VALUE
 
@@ -199,26 +207,22 @@ class EmulatedHip:
         return 0
 
     def hipGetErrorName(self, number: int) -> bytes:
-        return _NAMES.get(
-            number, "hipSuccess" if not number else "hipErrorUnknown"
-        ).encode()
+        unknown = "hipErrorUnknown" if number else "hipSuccess"
+        return _NAMES.get(number, unknown).encode()
 
     def hipGetErrorString(self, number: int) -> bytes:
-        words = self.hipGetErrorName(number).decode().removeprefix("hipError")
-        return (
-            "".join(f" {c.lower()}" if c.isupper() else c for c in words)
-            .strip()
-            .encode()
-        )
+        name = self.hipGetErrorName(number).decode().removeprefix("hipError")
+        words = "".join(f" {c.lower()}" if c.isupper() else c for c in name)
+        return words.strip().encode()
 
     # Memory.
 
-    def hipMemGetInfo(self, free: Any, total: Any) -> int:
+    def hipMemGetInfo(self, free: _Out, total: _Out) -> int:
         free[0] = self._arena.free_bytes()
         total[0] = self._arena.size
         return 0
 
-    def hipMalloc(self, memory: Any, size: int) -> int:
+    def hipMalloc(self, memory: _Out, size: int) -> int:
         with self._lock:
             place = self._arena.allocate(size, "memory") if size else None
         memory[0] = place.address if place else 0
@@ -228,7 +232,7 @@ class EmulatedHip:
         with self._lock:
             return 0 if not address or self._arena.free(address) else _INVALID_VALUE
 
-    def hipHostMalloc(self, memory: Any, size: int, flags: int) -> int:
+    def hipHostMalloc(self, memory: _Out, size: int, flags: int) -> int:
         piece = ctypes.create_string_buffer(max(size, 1))
         memory[0] = ctypes.addressof(piece)
         self._pinned[ctypes.addressof(piece)] = piece
@@ -280,7 +284,7 @@ class EmulatedHip:
 
     # Streams and events.
 
-    def hipStreamCreate(self, stream: Any) -> int:
+    def hipStreamCreate(self, stream: _Out) -> int:
         stream[0] = self._create("stream")
         return 0
 
@@ -293,7 +297,7 @@ class EmulatedHip:
     def hipStreamWaitEvent(self, stream: int | None, event: int, flags: int) -> int:
         return self._check(stream, "stream") or self._check(event, "event")
 
-    def hipEventCreate(self, event: Any) -> int:
+    def hipEventCreate(self, event: _Out) -> int:
         event[0] = self._create("event")
         return 0
 
@@ -308,7 +312,7 @@ class EmulatedHip:
     def hipEventSynchronize(self, event: int) -> int:
         return self._check(event, "event")
 
-    def hipEventElapsedTime(self, milliseconds: Any, start: int, stop: int) -> int:
+    def hipEventElapsedTime(self, milliseconds: _Out, start: int, stop: int) -> int:
         if start not in self._events or stop not in self._events:
             return _INVALID_HANDLE
         milliseconds[0] = 1e3 * (self._events[stop] - self._events[start])
@@ -316,7 +320,7 @@ class EmulatedHip:
 
     # Code.
 
-    def hipModuleLoadData(self, module: Any, image: int) -> int:
+    def hipModuleLoadData(self, module: _Out, image: int) -> int:
         data = _elf_file(image)
         if data is None:
             return _number("InvalidImage")
@@ -340,7 +344,7 @@ class EmulatedHip:
                 self._arena.free(loaded.base)
             return self._destroy(module, "module")
 
-    def hipModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
+    def hipModuleGetFunction(self, function: _Out, module: int, name: bytes) -> int:
         if module not in self._modules:
             return _INVALID_HANDLE
         if name.decode(errors="replace") not in self._modules[module].code.kernels:
@@ -350,30 +354,41 @@ class EmulatedHip:
         return 0
 
     def hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
-        self, groups: Any, function: int, threads: int, shared_bytes: int
+        self, groups: _Out, function: int, threads: int, shared_bytes: int
     ) -> int:
         groups[0] = max(1, 2048 // max(threads, 1))
         return 0 if function in self._functions else _INVALID_HANDLE
 
-    def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
-        *numbers, shared_bytes, stream, params, extra = rest
+    def hipModuleLaunchKernel(
+        self,
+        function: int,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        block_x: int,
+        block_y: int,
+        block_z: int,
+        shared_bytes: int,
+        stream: int | None,
+        params: object,
+        extra: Sequence[int] | None,
+    ) -> int:
         kernel = self._functions.get(function)
-        if (
-            kernel is None
-            or kernel.module not in self._modules
-            or self._check(stream, "stream")
-        ):
+        if kernel is None or kernel.module not in self._modules:
+            return _INVALID_HANDLE
+        if self._check(stream, "stream"):
             return _INVALID_HANDLE
         arguments = None if params else _arguments(extra)
-        if arguments is None or 0 in numbers:
+        grid = (grid_x, grid_y, grid_z)
+        block = (block_x, block_y, block_z)
+        if arguments is None or 0 in grid or 0 in block:
             return _INVALID_VALUE
-        x, y, z, bx, by, bz = numbers
-        if bx * by * bz > THREADS_LIMIT:
+        if prod(block) > THREADS_LIMIT:
             return _number("InvalidConfiguration")
         request = LaunchRequest(
             kernel=kernel.name,
-            grid=(x, y, z),
-            block=(bx, by, bz),
+            grid=grid,
+            block=block,
             arguments=arguments,
             shared_bytes=shared_bytes,
             limits=self._limits,
@@ -407,11 +422,10 @@ def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[Non
     for argument in explicit_arguments(loaded.kernel(request.kernel)):
         content = request.arguments[argument.offset : argument.offset + argument.size]
         address = int.from_bytes(content, "little")
-        found = (
-            loaded.arena.allocation_at(address)
-            if argument.kind == "global_buffer"
-            else None
-        )
+        if argument.kind != "global_buffer":
+            continue
+        found = loaded.arena.allocation_at(address)
+        # An address within an array belongs to another argument.
         if found is not None and found.address == address:
             renamed.append((found, found.label))
             found.label = f"the memory of {argument.name}"
@@ -422,12 +436,12 @@ def _named_arguments(loaded: LoadedCode, request: LaunchRequest) -> Iterator[Non
             found.label = label
 
 
-def _host_bytes(address: int, size: int) -> Any:
+def _host_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Return memory of the host as an array, u8 [size]."""
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def _arguments(extra: Any) -> bytes | None:
+def _arguments(extra: Sequence[int] | None) -> bytes | None:
     """Return the packed arguments of a launch; None if `extra` has another form."""
     wanted = (
         hip_api.LAUNCH_BUFFER_POINTER,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from refcomp.emulator.execution.launch import (
     load_code,
 )
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
+from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.hazards import hazard_observers
@@ -41,19 +42,24 @@ _SCALARS = {
 } | {1: ("int8", "uint8")}
 
 
+# An array is copied to the GPU, a number is passed by value.
+Argument: TypeAlias = Array | np.generic | LocalMemory
+
+
 @dataclass(frozen=True, slots=True)
 class _PlacedArgument:
     """An argument on the GPU during a launch."""
 
-    address: int | None  # of the array; None for a number
     content: bytes  # the number, or the address in 8 bytes
+    array: Array | None = None  # the caller's array; None for a number
+    address: int = 0  # of the copy of the array
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalLayout:
     """The arguments of a launch after local memory was placed in the shared memory of a group."""
 
-    arguments: list[Any]  # offsets in place of local memory
+    arguments: list[Array | np.generic]  # offsets in place of local memory
     shared_bytes: int  # in addition to the kernel's own
 
 
@@ -92,7 +98,7 @@ class EmulatedGpu:
         kernel: str,
         grid: Extents,
         block: Extents,
-        arguments: Sequence[Any],
+        arguments: Sequence[Argument],
         *,
         shared_bytes: int = 0,
         limits: Limits = USUAL_LIMITS,
@@ -127,8 +133,8 @@ class EmulatedGpu:
             buffer = _pack(explicit, placed)
             read_only = tuple(
                 one.address
-                for given, one in zip(layout.arguments, placed, strict=True)
-                if one.address is not None and not given.flags.writeable
+                for one in placed
+                if one.array is not None and not one.array.flags.writeable
             )
             request = LaunchRequest(
                 kernel=kernel,
@@ -141,15 +147,17 @@ class EmulatedGpu:
                 read_only=read_only,
             )
             report = launch(loaded, request)
-            for given, one in zip(layout.arguments, placed, strict=True):
-                if one.address is not None and given.flags.writeable:
-                    found = self.arena.read(one.address, given.nbytes)
-                    given.reshape(-1).view(np.uint8)[:] = found
+            for one in placed:
+                if one.array is not None and one.array.flags.writeable:
+                    found = self.arena.read(one.address, one.array.nbytes)
+                    one.array.reshape(-1).view(np.uint8)[:] = found
         return report
 
     @contextmanager
     def _placed(
-        self, explicit: Sequence[KernelArgument], arguments: Sequence[Any]
+        self,
+        explicit: Sequence[KernelArgument],
+        arguments: Sequence[Array | np.generic],
     ) -> Iterator[list[_PlacedArgument]]:
         """Keep the arguments on the GPU during a launch."""
         placed: list[_PlacedArgument] = []
@@ -159,10 +167,12 @@ class EmulatedGpu:
             yield placed
         finally:
             for one in placed:
-                if one.address is not None:
+                if one.array is not None:
                     self.arena.free(one.address)
 
-    def _put(self, argument: KernelArgument, given: Any) -> _PlacedArgument:
+    def _put(
+        self, argument: KernelArgument, given: Array | np.generic
+    ) -> _PlacedArgument:
         if not isinstance(given, np.ndarray):
             if argument.kind == "global_buffer" and not isinstance(given, np.uint64):
                 raise UserError(
@@ -170,7 +180,7 @@ class EmulatedGpu:
                     why=f"it is an address of global memory, and {given!r} is given",
                     remedy="give an array, or an address as uint64",
                 )
-            return _PlacedArgument(None, np.asarray(given).tobytes())
+            return _PlacedArgument(np.asarray(given).tobytes())
         if argument.kind != "global_buffer":
             raise UserError(
                 f"the argument {argument.name} is a number, not an array",
@@ -192,7 +202,8 @@ class EmulatedGpu:
         if place is None:
             raise MemoryError(f"no room for the argument {argument.name}")
         self.arena.write(place.address, given.reshape(-1).view(np.uint8))
-        return _PlacedArgument(place.address, place.address.to_bytes(8, "little"))
+        content = place.address.to_bytes(8, "little")
+        return _PlacedArgument(content, given, place.address)
 
 
 def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
@@ -207,7 +218,10 @@ def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:
 
 
 def _with_local(
-    explicit: Sequence[KernelArgument], arguments: Sequence[Any], own: int, more: int
+    explicit: Sequence[KernelArgument],
+    arguments: Sequence[Argument],
+    own: int,
+    more: int,
 ) -> _LocalLayout:
     """Place local memory behind the kernel's `own` shared bytes and `more`.
 
@@ -224,10 +238,12 @@ def _with_local(
     ]
     offsets, end = place_local(own + more, pieces)
     remaining = iter(offsets)
-    placed = []
+    placed: list[Array | np.generic] = []
     for given in arguments:
-        is_local = isinstance(given, LocalMemory)
-        placed.append(np.uint32(next(remaining)) if is_local else given)
+        if isinstance(given, LocalMemory):
+            placed.append(np.uint32(next(remaining)))
+        else:
+            placed.append(given)
     return _LocalLayout(placed, end - own)
 
 

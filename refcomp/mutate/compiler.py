@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from refcomp.driver.pipeline import passes_for
 from refcomp.driver.steps import run_pass
@@ -36,6 +36,9 @@ from refcomp.mutate.mutations import draw
 from refcomp.mutate.subjects import Subject
 from refcomp.mutate.trial import MutantTrial
 from refcomp.schedule.schedule import replay
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 ROOMS = ("schedule", "lowering", "passes")
 _LIMIT_S = 120.0
@@ -90,7 +93,7 @@ def trace(subject: Subject) -> TracedSubject:
     """Compile `subject`, and record which lines of ROOMS run."""
     lines: set[tuple[str, int]] = set()
 
-    def on_event(frame: FrameType, event: str, _arg: object) -> Any:
+    def on_event(frame: FrameType, event: str, _arg: object) -> TraceFunction | None:
         file = frame.f_code.co_filename
         if not any(f"/refcomp/{room}/" in file for room in ROOMS):
             return None

@@ -19,7 +19,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Generic, TypeVar
 
 from refcomp.foundation.errors import CompilerBug, Unsupported
 from refcomp.foundation.private_folder import private_folder
@@ -35,6 +35,7 @@ from refcomp.mutate.spellings import SpellingEdit, spelling_edits
 # Programs to run after which a mutant that only our comparison kills is done.
 _MAX_RUNS = 3
 _RIGHT = "right"
+_Code = TypeVar("_Code")  # the compiled code of an output
 
 
 def score_templates(
@@ -55,8 +56,8 @@ def score_templates(
 
 
 def template_trial(
-    output: Output[Any], computations: Sequence[Operations]
-) -> TemplateTrial:
+    output: Output[_Code], computations: Sequence[Operations]
+) -> TemplateTrial[_Code]:
     """Return the trial of mutants on `computations`, and check it on the right programs."""
     expected = [ExpectedResults(computation) for computation in computations]
     texts = output.print_right([one.func for one in expected])
@@ -72,10 +73,10 @@ def check_right(outcome: Outcome) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateTrial:
+class TemplateTrial(Generic[_Code]):
     """All computations that mutants run on."""
 
-    output: Output[Any]
+    output: Output[_Code]
     right: tuple[tuple[ExpectedResults, str], ...]  # with the right text
 
     def run_right(self, send: Send) -> None:
@@ -94,7 +95,7 @@ class TemplateTrial:
         symptom = stillborn = ""
         killed_by: set[str] = set()
         runs = 0
-        survived: list[tuple[ExpectedResults, Any]] = []
+        survived: list[tuple[ExpectedResults, _Code]] = []
         for expected, text in self.right:
             try:
                 source = self.output.printed(expected.func)
@@ -126,7 +127,7 @@ class TemplateTrial:
         elif not symptom:
             send(Message(equivalent=self._equivalence(survived)))
 
-    def _ran(self, expected: ExpectedResults, code: Any) -> Ran:
+    def _ran(self, expected: ExpectedResults, code: _Code) -> Ran:
         try:
             return self.output.run(code, expected.func, expected.arrays())
         except Unsupported:
@@ -134,7 +135,7 @@ class TemplateTrial:
         except Exception as error:
             return Ran((), f"it raises {type(error).__name__}")
 
-    def _equivalence(self, survived: Sequence[tuple[ExpectedResults, Any]]) -> str:
+    def _equivalence(self, survived: Sequence[tuple[ExpectedResults, _Code]]) -> str:
         if all(self.output.is_right_code(code, one.func) for one, code in survived):
             return "the same machine code"
         for expected, code in survived:

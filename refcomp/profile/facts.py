@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from refcomp.driver.kernel_resources import KernelResources
+from refcomp.emulator.machine.observation import AddressSpace
 from refcomp.emulator.observers.counting import (
     InstructionCounts,
     KernelCounts,
@@ -46,7 +47,7 @@ class AlikeAccesses(NamedTuple):
     access: MemoryTraffic  # their sum
 
 
-def alike(facts: RuleInputs, space: str) -> list[AlikeAccesses]:
+def alike(facts: RuleInputs, space: AddressSpace) -> list[AlikeAccesses]:
     """Return the accesses to `space`, with those of one kind added up.
 
     A kind are the accesses of one statement whose lanes lie in the same way. Statements on the same

@@ -6,11 +6,10 @@ device cannot update them.
 
 from __future__ import annotations
 
-from typing import Any
-
 from refcomp.codegen.c_family.function import CFunction, CModule
 from refcomp.codegen.c_family.memory import element
 from refcomp.codegen.c_family.prelude import pick_function
+from refcomp.codegen.spelling import Table
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir.stmt import AtomicUpdate
@@ -36,7 +35,7 @@ def print_atomic(out: CFunction, update: AtomicUpdate) -> None:
     out.emit(out.say.evaluate(value=call))
 
 
-def _use(module: CModule, entry: dict[str, Any], dtype: DType) -> str:
+def _use(module: CModule, entry: Table, dtype: DType) -> str:
     """Enable the extension that a function of the dialect needs. Return the function's name."""
     if "extension" in entry:
         what = f"no element of dtype {dtype} can be updated at once"

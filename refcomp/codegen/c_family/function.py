@@ -29,7 +29,7 @@ _BYTE = DType("uint", 8)
 _BITS_OF_HALF = DType("uint", 16)
 
 # expression class -> the function that prints it and returns its operand
-ExpressionPrinters = Mapping[type[Any], Callable[["CFunction", Any], "CExpr"]]
+ExpressionPrinters = Mapping[type[Expr], Callable[["CFunction", Any], "CExpr"]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import struct
 from decimal import Decimal
-from typing import Any
 
-from refcomp.codegen.spelling import Macros
+from refcomp.codegen.spelling import Macros, Table
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import CompilerBug
 
@@ -22,7 +21,7 @@ _MAX_DIGITS = 12  # of an exact decimal
 
 def spell_literal(
     say: Macros,
-    tables: dict[str, Any],
+    tables: Table,
     value: float,
     dtype: DType,
 ) -> tuple[str, bool]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from refcomp.codegen.c_family.conversions import converted
 from refcomp.codegen.c_family.function import CExpr, CFunction, ExpressionPrinters
 from refcomp.codegen.c_family.half import half_from_bits, half_to_bits, is_held_in_f32
 from refcomp.codegen.c_family.subgroups import print_subgroup_call
+from refcomp.codegen.spelling import Table
 from refcomp.foundation.dtype import F64, DType
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.expr import Call
@@ -48,7 +48,7 @@ def _call(out: CFunction, call: Call) -> CExpr:
 
 def _apply(
     out: CFunction,
-    entry: dict[str, Any],
+    entry: Table,
     args: list[CExpr],
     dtype: DType,
 ) -> CExpr:

@@ -179,7 +179,7 @@ def _prefetch(out: CFunction, prefetch: st.Prefetch) -> None:
         out.emit(out.say.prefetch(place=place))
 
 
-_STATEMENTS: Mapping[type[Any], Callable[[CFunction, Any], None]] = {
+_STATEMENTS: Mapping[type[st.Stmt], Callable[[CFunction, Any], None]] = {
     st.For: _for,
     st.Store: print_store,
     st.Allocate: _allocate,

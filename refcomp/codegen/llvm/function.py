@@ -24,8 +24,8 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import LetStmt, Stmt
 
 # node class -> the function that prints it; for an expression, it returns the operand
-ExpressionPrinters = Mapping[type[Any], Callable[["LlvmFunction", Any], str]]
-StatementPrinters = Mapping[type[Any], Callable[["LlvmFunction", Any], None]]
+ExpressionPrinters = Mapping[type[Expr], Callable[["LlvmFunction", Any], str]]
+StatementPrinters = Mapping[type[Stmt], Callable[["LlvmFunction", Any], None]]
 
 _RESERVED = ("num_threads", "status", "result", "captures", "entry")
 

@@ -18,7 +18,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from refcomp.foundation.errors import ToolchainError
 
@@ -65,12 +65,17 @@ IEEE_NANS = 0x200
 IEEE_MODE = 0xF0 | DX10_CLAMP | IEEE_NANS
 
 
+# What an operand is: a vector register, an accumulator (a vector register for matrices), a scalar
+# register, or a constant.
+RegisterFile = Literal["v", "a", "s", "c"]
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An operand of an instruction: registers or a constant."""
 
     text: str  # as printed, without the modifiers below
-    file: str  # "v" or "a" (vector registers), "s" (scalar registers), "c" (a constant)
+    file: RegisterFile
     index: int = 0  # the first register
     count: int = 1  # of registers
     negative: bool = False
@@ -299,9 +304,9 @@ def read_operand(text: str, named: Mapping[str, RegisterRange] = NAMED) -> Opera
 
 @dataclass(frozen=True, slots=True)
 class _Registers:
-    """The registers of an operand; a constant has the file "c"."""
+    """The registers of an operand."""
 
-    file: str
+    file: RegisterFile
     index: int
     count: int
 
@@ -316,4 +321,5 @@ def _registers(text: str, named: Mapping[str, RegisterRange]) -> _Registers:
     count = int(match[5]) - first + 1 if match[5] else 1
     if match[1] == "ttmp":
         return _Registers("s", TTMP + first, count)
-    return _Registers(match[1], first, count)
+    file = cast(RegisterFile, match[1])
+    return _Registers(file, first, count)

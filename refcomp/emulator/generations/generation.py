@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from refcomp.emulator.code.assembly import (
     NAMED,
@@ -41,7 +40,7 @@ from refcomp.emulator.generations.wait_states import (
     StateTable,
 )
 from refcomp.emulator.instructions.memory.buffers import SCRATCH, SCRATCH_DESCRIPTOR
-from refcomp.emulator.instructions.operation import PackedSemantics, Semantics
+from refcomp.emulator.instructions.operation import Function, PackedSemantics, Semantics
 from refcomp.emulator.instructions.tables.conversions import VECTOR_CONVERSIONS
 from refcomp.emulator.instructions.tables.floats import VECTOR_FLOATS
 from refcomp.emulator.instructions.tables.integers import VECTOR_INTEGERS
@@ -49,8 +48,8 @@ from refcomp.emulator.instructions.tables.packed import PACKED
 from refcomp.emulator.instructions.tables.scalar import SAVE_EXEC, SCALAR
 from refcomp.emulator.instructions.tables.unfused import UNFUSED_F32
 from refcomp.emulator.machine.registers import FIRST_ACCUMULATOR
+from refcomp.emulator.machine.waves import Run
 
-Run = Callable[[Any], None]
 VECTOR = {**VECTOR_FLOATS, **VECTOR_INTEGERS, **VECTOR_CONVERSIONS}
 
 
@@ -63,7 +62,7 @@ class Generation:
     vector: Mapping[str, Semantics]
     packed: Mapping[str, PackedSemantics]
     scalar: Mapping[str, Semantics]
-    save_exec: Mapping[str, Callable[..., Any]]
+    save_exec: Mapping[str, Function]
     # Instructions without an effect in the emulator: results are there at once, and it does not
     # measure time.
     idle: frozenset[str]

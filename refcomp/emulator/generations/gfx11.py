@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from refcomp.emulator.instructions import spreads
 from refcomp.emulator.instructions.exact import fma_f16
 from refcomp.emulator.instructions.matrix.wmma import WAVE_MATRIX, bind_wave_matrix
 from refcomp.emulator.instructions.memory.atomics import bind_atomic
-from refcomp.emulator.instructions.operation import Semantics, operation
+from refcomp.emulator.instructions.operation import Function, Semantics, operation
 from refcomp.emulator.instructions.tables.conversions import (
     VECTOR_CONVERSIONS,
     pack,
@@ -32,8 +32,10 @@ from refcomp.emulator.instructions.vector.comparisons import bind_compare_exec
 from refcomp.emulator.instructions.vector.cross_lane import bind_bpermute, bind_permute
 from refcomp.emulator.instructions.vector.permlane import bind_permlane, bind_permlane64
 from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.waves import Run, Waves
 
-Run = Callable[[Any], None]
+_Row = TypeVar("_Row")
+
 
 # `null` reads as 0, and nothing reads what is written to it. (Its number and that of M0 differ from
 # CDNA, but only in encodings.)
@@ -176,8 +178,8 @@ def vector_rows(shared: Mapping[str, Semantics]) -> dict[str, Semantics]:
     }
 
 
-def _xor_all(*values: Any) -> Any:
-    return values[0] ^ values[1] ^ values[2]
+def _xor_all(a: Array, b: Array, c: Array) -> Array:
+    return a ^ b ^ c
 
 
 def _own_rows() -> dict[str, Semantics]:
@@ -209,25 +211,23 @@ def _own_rows() -> dict[str, Semantics]:
 
 def _extremes() -> Iterator[tuple[str, Semantics]]:
     """Yield minima of maxima and maxima of minima, such as max(min(a, b), c)."""
-    of_integers = {"min": np.minimum, "max": np.maximum}
+    of_integers: dict[str, Function] = {"min": np.minimum, "max": np.maximum}
     for kind in ("f32", "f16", "i32", "u32"):
         of_floats = {
             name: VECTOR_FLOATS[f"v_{name}_f32"].function for name in of_integers
         }
-        chosen: dict[str, Any] = of_floats if kind[0] == "f" else dict(of_integers)
+        chosen = of_floats if kind[0] == "f" else of_integers
+        signature = f"{kind} = {kind} {kind} {kind}"
         for inner, outer in (("min", "max"), ("max", "min")):
             function = _nested(chosen[outer], chosen[inner])
-            yield (
-                f"v_{inner}{outer}_{kind}",
-                operation(f"{kind} = {kind} {kind} {kind}", function),
-            )
+            yield f"v_{inner}{outer}_{kind}", operation(signature, function)
 
 
-def _nested(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+def _nested(outer: Function, inner: Function) -> Function:
     return lambda a, b, c: outer(inner(a, b), c)
 
 
-def _packed_integers(kind: str) -> Callable[[Any, Any], Array]:
+def _packed_integers(kind: str) -> Function:
     return lambda a, b: pack(to_integer(a, kind), to_integer(b, kind))
 
 
@@ -238,7 +238,7 @@ SCALAR_ROWS: dict[str, Semantics] = {
 }
 
 
-def in_both_widths(rows: Mapping[str, Any]) -> dict[str, Any]:
+def in_both_widths(rows: Mapping[str, _Row]) -> dict[str, _Row]:
     """Return the rows for pairs of scalar registers, and the same for single ones."""
     return {
         name.replace("_b64", f"_b{bits}"): row
@@ -270,7 +270,7 @@ def _bind_message(instruction: Instruction) -> Run:
         raise not_emulated("this message of s_sendmsg_rtn_b32", instruction)
     result = instruction.operands[0].index
 
-    def run(waves: Any) -> None:
+    def run(waves: Waves) -> None:
         waves.write_scalar(result, "u32", np.zeros(waves.count(), np.uint32))
         waves.define((result,))
 

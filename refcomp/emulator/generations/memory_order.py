@@ -12,7 +12,7 @@ Source: LLVM's "User Guide for AMDGPU Backend", memory models of these GPUs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.code.code_object import Descriptor
@@ -105,12 +105,9 @@ GFX90A_ORDER = MemoryOrder(
     are_stores_marked=False,
     has_group_cache=True,
 )
-GFX11_ORDER = MemoryOrder(
-    writes_back=None,
+GFX11_ORDER = replace(
+    GFX90A_ORDER,
     invalidates=CacheInstruction("buffer_gl1_inv"),
-    atomic_modifiers=_GLC,
-    device_modifiers=_GLC,
-    are_stores_marked=False,
     has_group_cache=False,
     invalidates_own=CacheInstruction("buffer_gl0_inv"),
 )

@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Literal, NamedTuple
 
 from refcomp.emulator.code.assembly import EXEC, VCC, Instruction, Operand
 from refcomp.emulator.machine.observation import kind_of_access
@@ -31,10 +32,28 @@ _SHARED_RESULT = re.compile(r"_rtn|permute|swizzle|consume|append")
 _NAMES = {VCC: "vcc_lo", VCC + 1: "vcc_hi", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
 
 
+# Loads of vector memory (and stores, before gfx10), stores since gfx10, shared memory and scalar
+# loads, exports.
+WaitCounter = Literal["vmcnt", "vscnt", "lgkmcnt", "expcnt"]
+
+
+class OperationKind(StrEnum):
+    """A kind of operation that completes later than it begins."""
+
+    LOAD = "load"
+    STORE = "store"  # or an update without a result
+    DIRECT_LOAD = "direct load"  # from global to shared memory
+    FLAT_LOAD = "flat load"  # from an address that may be of any memory
+    FLAT_STORE = "flat store"
+    SHARED = "shared"  # any access of shared memory
+    SCALAR = "scalar"
+    MESSAGE = "message"
+
+
 class Queue(NamedTuple):
     """Operations of one order that a counter counts. A tuple: each instruction looks it up."""
 
-    counter: str
+    counter: WaitCounter
     is_ordered: bool  # operations complete in the order in which they began
 
 
@@ -43,13 +62,13 @@ class Counters:
     """The counters of a GPU."""
 
     # Kind of operation -> the counters that count it.
-    counted: Mapping[str, tuple[str, ...]]
+    counted: Mapping[OperationKind, tuple[WaitCounter, ...]]
     # Kinds that may complete in any order.
-    unordered: frozenset[str]
+    unordered: frozenset[OperationKind]
     # Counter -> its maximum. A wait for the maximum waits for nothing.
-    maxima: Mapping[str, int]
+    maxima: Mapping[WaitCounter, int]
 
-    def queues(self, kind: str) -> tuple[Queue, ...]:
+    def queues(self, kind: OperationKind) -> tuple[Queue, ...]:
         """Return the queues of an operation. It has completed when it has left all of them."""
         return tuple(
             Queue(counter, kind not in self.unordered) for counter in self.counted[kind]
@@ -62,32 +81,36 @@ class Counters:
         )
 
 
+_GFX9_COUNTED: dict[OperationKind, tuple[WaitCounter, ...]] = {
+    OperationKind.LOAD: ("vmcnt",),
+    OperationKind.STORE: ("vmcnt",),
+    OperationKind.DIRECT_LOAD: ("vmcnt",),
+    OperationKind.FLAT_LOAD: ("vmcnt", "lgkmcnt"),
+    OperationKind.FLAT_STORE: ("vmcnt", "lgkmcnt"),
+    OperationKind.SHARED: ("lgkmcnt",),
+    OperationKind.SCALAR: ("lgkmcnt",),
+    OperationKind.MESSAGE: ("lgkmcnt",),
+}
 GFX9_COUNTERS = Counters(
-    counted={
-        "load": ("vmcnt",),
-        "store": ("vmcnt",),
-        "direct load": ("vmcnt",),
-        "flat load": ("vmcnt", "lgkmcnt"),
-        "flat store": ("vmcnt", "lgkmcnt"),
-        "shared": ("lgkmcnt",),
-        "scalar": ("lgkmcnt",),
-        "message": ("lgkmcnt",),
-    },
-    unordered=frozenset(("scalar", "message", "flat load", "flat store")),
+    counted=_GFX9_COUNTED,
+    unordered=frozenset(
+        (
+            OperationKind.SCALAR,
+            OperationKind.MESSAGE,
+            OperationKind.FLAT_LOAD,
+            OperationKind.FLAT_STORE,
+        )
+    ),
     maxima={"vmcnt": 63, "lgkmcnt": 15, "expcnt": 7},
 )
 GFX11_COUNTERS = Counters(
-    counted={
-        "load": ("vmcnt",),
-        "store": ("vscnt",),
-        "direct load": ("vmcnt",),
-        "flat load": ("vmcnt", "lgkmcnt"),
-        "flat store": ("vscnt", "lgkmcnt"),
-        "shared": ("lgkmcnt",),
-        "scalar": ("lgkmcnt",),
-        "message": ("lgkmcnt",),
+    # Since gfx10, stores have a counter of their own.
+    counted=_GFX9_COUNTED
+    | {
+        OperationKind.STORE: ("vscnt",),
+        OperationKind.FLAT_STORE: ("vscnt", "lgkmcnt"),
     },
-    unordered=frozenset(("scalar", "message")),
+    unordered=frozenset((OperationKind.SCALAR, OperationKind.MESSAGE)),
     maxima={"vmcnt": 63, "vscnt": 63, "lgkmcnt": 63, "expcnt": 7},
 )
 
@@ -98,8 +121,7 @@ class Effect:
 
     touches: frozenset[int]  # registers that it reads or writes at once
     fills: frozenset[int]  # registers that are written when its operation completes
-    # Kind of the operation that it begins, a key of `Counters.counted`; "" for none.
-    kind: str
+    kind: OperationKind | None  # of the operation that it begins; None for none
     waits: Mapping[str, int]  # counter -> operations that may remain in flight
 
 
@@ -110,10 +132,10 @@ def effect_of(instruction: Instruction) -> Effect:
     if instruction.second is not None:
         operands = (*operands, *instruction.second.operands)
     late = operands[:1] if operation.has_result else ()
+    at_once = operands[len(late) :]
     # An atomic of a buffer returns its result in the register of its source.
-    at_once = operands[
-        0 if instruction.mnemonic.startswith("buffer_atomic") else len(late) :
-    ]
+    if instruction.mnemonic.startswith("buffer_atomic"):
+        at_once = operands
     return Effect(
         touches=numbers_of_operands(at_once) | _implied(instruction),
         fills=numbers_of_operands(late),
@@ -136,7 +158,7 @@ def waits_of(instruction: Instruction) -> dict[str, int]:
 class _Operation:
     """The operation that an instruction begins, and that completes later."""
 
-    kind: str  # a key of `Counters.counted`, or "" for none
+    kind: OperationKind | None  # None for none
     has_result: bool = False  # it fills the first operand
 
 
@@ -145,29 +167,32 @@ def _operation(instruction: Instruction) -> _Operation:
     if name.startswith("ds_"):
         access = kind_of_access(name)
         has_result = access.is_atomic and bool(_SHARED_RESULT.search(name))
-        return _Operation("shared", access.is_load or has_result)
+        return _Operation(OperationKind.SHARED, access.is_load or has_result)
     if name.startswith(_VECTOR):
         return _vector_operation(instruction)
     if _SCALAR.match(name):
-        return _Operation("scalar", not name.startswith("s_dcache_"))
+        return _Operation(OperationKind.SCALAR, not name.startswith("s_dcache_"))
     if name.startswith("s_sendmsg"):
-        return _Operation("message", "_rtn" in name)
-    return _Operation("")
+        return _Operation(OperationKind.MESSAGE, "_rtn" in name)
+    return _Operation(None)
 
 
 def _vector_operation(instruction: Instruction) -> _Operation:
     name = instruction.mnemonic
     if _UNCOUNTED.match(name):
-        return _Operation("")
+        return _Operation(None)
     if is_direct_load(instruction):
-        return _Operation("direct load")
+        return _Operation(OperationKind.DIRECT_LOAD)
     access = kind_of_access(name)
     returns = any(
         modifier in instruction.modifiers for modifier in _RETURNING_MODIFIERS
     )
     has_result = access.is_load or (access.is_atomic and "atomic" in name and returns)
-    kind = "load" if has_result else "store"
-    return _Operation(f"flat {kind}" if name.startswith("flat_") else kind, has_result)
+    if name.startswith("flat_"):
+        kind = OperationKind.FLAT_LOAD if has_result else OperationKind.FLAT_STORE
+    else:
+        kind = OperationKind.LOAD if has_result else OperationKind.STORE
+    return _Operation(kind, has_result)
 
 
 def is_direct_load(instruction: Instruction) -> bool:
@@ -181,11 +206,9 @@ def numbers_of_operands(operands: tuple[Operand, ...]) -> frozenset[int]:
     for operand in operands:
         if operand.file == "c":
             continue
-        start = (
-            operand.index
-            if operand.file == "s"
-            else FIRST_VECTOR + vector_index(operand)
-        )
+        start = operand.index
+        if operand.file != "s":
+            start = FIRST_VECTOR + vector_index(operand)
         found.update(range(start, start + operand.count))
     return frozenset(found)
 

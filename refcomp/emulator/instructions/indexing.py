@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from refcomp.emulator.code.assembly import NAMED, Instruction
+from refcomp.emulator.code.assembly import NAMED, Instruction, RegisterFile
 from refcomp.emulator.code.not_emulated import not_emulated
 from refcomp.emulator.machine.sources import OperandSource, scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
@@ -85,7 +85,8 @@ def bind_move(instruction: Instruction, bind: Bind) -> Run | None:
     if match is None:
         return None
     plain = replace(instruction, mnemonic=f"{match[1]}_mov_{match[3]}")
-    return _by_index(plain, _MOVES[match[2]], match[1], bind)
+    file: RegisterFile = "s" if match[1] == "s" else "v"
+    return _by_index(plain, _MOVES[match[2]], file, bind)
 
 
 def refuse_jump(instruction: Instruction) -> None:
@@ -106,7 +107,7 @@ def _check_index(waves: Waves, source: OperandSource, instruction: Instruction) 
 
 
 def _by_index(
-    instruction: Instruction, positions: frozenset[int], file: str, bind: Bind
+    instruction: Instruction, positions: frozenset[int], file: RegisterFile, bind: Bind
 ) -> Run:
     bound: dict[int, Run | None] = {}  # by index
     mask = _INDEX if file == "v" else np.uint32(0xFFFFFFFF)
@@ -133,7 +134,7 @@ def _by_index(
 def _moved(
     instruction: Instruction,
     positions: frozenset[int],
-    file: str,
+    file: RegisterFile,
     index: int,
     limit: int,
 ) -> Instruction:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from refcomp.emulator.code.assembly import Instruction
 from refcomp.emulator.machine.arrays import Array, Mask, Offsets
@@ -21,6 +21,10 @@ from refcomp.emulator.machine.arrays import Array, Mask, Offsets
 ObservedWaves: TypeAlias = Any
 
 _KIND = re.compile(r"_(?:(load|read)|(store|write))(?:2|2st64)?_")
+
+
+# Memory of the device, of a group, and of a lane.
+AddressSpace = Literal["global", "shared", "private"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Access:
     """
 
     instruction: Instruction
-    space: str  # "global", "shared" or "private"
+    space: AddressSpace
     is_store: bool
     is_atomic: bool  # neither load nor store
     size: int  # bytes that each lane accesses

@@ -40,11 +40,12 @@ from refcomp.foundation.errors import Unsupported
 APERTURES = {"src_shared_base": 1 << 48, "src_private_base": 2 << 48}
 _APERTURE_BYTES = 1 << 32
 _SCC_NAMES = ("scc", "src_scc")
-_FLOATS: dict[int, Any] = {
+# Width in bits -> the float type.
+_FLOATS: dict[int, Callable[[float], np.generic]] = {
     16: np.float16,
     32: np.float32,
     64: np.float64,
-}  # by width in bits
+}
 
 Read: TypeAlias = Callable[[File, Rows], Array]
 

@@ -13,7 +13,12 @@ from refcomp.emulator.code.assembly import IEEE_MODE, Assembly, Instruction
 from refcomp.emulator.code.findings import OUT_OF_BOUNDS, UNDEFINED, Finding, Findings
 from refcomp.emulator.machine.arrays import Array, Mask, Offsets, Words
 from refcomp.emulator.machine.memory import BASE, Arena, Bytes, may_reach
-from refcomp.emulator.machine.observation import Access, Observer, kind_of_access
+from refcomp.emulator.machine.observation import (
+    Access,
+    AddressSpace,
+    Observer,
+    kind_of_access,
+)
 from refcomp.emulator.machine.registers import Registers
 
 
@@ -136,7 +141,7 @@ class Waves(Registers):
         size: int,
         base: Array,
         limit: int,
-        space: str,
+        space: AddressSpace,
         ins: Instruction,
     ) -> CheckedOffsets:
         active = self.active()
@@ -152,7 +157,12 @@ class Waves(Registers):
         return CheckedOffsets(index, wrong)
 
     def _find_wrong(
-        self, picked: Offsets, size: int, limit: int, space: str, ins: Instruction
+        self,
+        picked: Offsets,
+        size: int,
+        limit: int,
+        space: AddressSpace,
+        ins: Instruction,
     ) -> Mask | None:
         """Return and report which offsets are out of bounds; None: no offset is."""
         wrong = (picked < 0) | (picked + size > limit)
@@ -170,7 +180,7 @@ class Waves(Registers):
     def _show_access(
         self,
         ins: Instruction,
-        space: str,
+        space: AddressSpace,
         size: int,
         index: Offsets,
         wrong: Mask | None,

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.ir import expr as ir
 from refcomp.oracle.interpreter.intrinsics import FLOAT_FUNCTIONS, apply_intrinsic
 from refcomp.oracle.interpreter.scalars import Scalar, make_scalar
 
-Array = np.ndarray[Any, np.dtype[Any]]  # or a numpy scalar, which numpy makes of rank 0
+Array = npt.NDArray[Any]  # or a numpy scalar, which numpy makes of rank 0
 _Operator = Callable[[Array, Array], Array]
 _OF_NUMBERS = (math.erf,)  # Python's own functions, which take no arrays
 
@@ -146,7 +147,7 @@ def call(
 
 
 def each(
-    function: Callable[..., Scalar], dtype: np.dtype[Any], *operands: Array
+    function: Callable[..., Scalar], dtype: np.dtype[np.generic], *operands: Array
 ) -> Array:
     """Return `function` of the elements of `operands`, one at a time, as an array of `dtype`."""
     spread = np.broadcast_arrays(*operands)

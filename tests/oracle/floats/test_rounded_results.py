@@ -23,6 +23,7 @@ def test_what_fits_is_not_rounded():
     assert approx.binary(ir.Add, _about(1.0), _about(2.0**-8), BF16).error > 0
 
 
+@np.errstate(all="ignore")
 def test_a_result_that_must_overflow_is_infinite():
     found = rounded(_about(-1e39), F32)
     assert (found.value, found.error, found.others) == (-math.inf, 0, 0)

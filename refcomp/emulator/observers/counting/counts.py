@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from refcomp.emulator.code.assembly import Assembly, Instruction
+from refcomp.emulator.machine.observation import AddressSpace
 from refcomp.emulator.observers.counting.mnemonics import (
     CLASSES,
     FMA,
@@ -28,7 +29,7 @@ from refcomp.emulator.observers.counting.mnemonics import (
 class MemoryTraffic:
     """The accesses of one instruction to one memory."""
 
-    space: str  # "global", "shared" or "private"
+    space: AddressSpace
     size: int  # bytes of a lane
     is_store: bool
     is_atomic: bool
@@ -143,7 +144,7 @@ class KernelCounts:
             found[one.instruction.source] += one.waves
         return dict(found)
 
-    def accesses(self, space: str) -> Iterator[InstructionCounts]:
+    def accesses(self, space: AddressSpace) -> Iterator[InstructionCounts]:
         """Yield the instructions that access a memory ("global", "shared" or "private").
 
         Scalar loads are left out, because they have caches of their own.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from refcomp.emulator.generations.wait_counters import OperationKind
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.observers.hazards.access_history import (
     AccessHistory,
@@ -23,7 +24,12 @@ from refcomp.emulator.observers.hazards.waits import Flight, Waits
 # The accesses are searched for completed ones after so many were added.
 _STEP = 32
 # Kinds of flights that stay in order in the cache that the waves of a group may share.
-_ORDERED_KINDS = ("load", "store", "flat load", "flat store")
+_ORDERED_KINDS = (
+    OperationKind.LOAD,
+    OperationKind.STORE,
+    OperationKind.FLAT_LOAD,
+    OperationKind.FLAT_STORE,
+)
 
 
 @dataclass(slots=True)
@@ -88,7 +94,7 @@ class OpenAccesses:
     def direct_loads(self) -> Iterator[OpenAccess]:
         """Yield the loads from global to shared memory, except the latest access."""
         for access in self._accesses:
-            is_direct = access.flight.effect.kind == "direct load"
+            is_direct = access.flight.effect.kind == OperationKind.DIRECT_LOAD
             is_latest = access.flight is self._waits.latest
             if is_direct and access.history.is_shared and not is_latest:
                 yield access

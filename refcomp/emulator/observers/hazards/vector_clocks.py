@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.observation import AddressSpace
 from refcomp.emulator.observers.hazards.waits import Flight, Waits
 
 
@@ -37,7 +38,7 @@ class PendingAcquire:
 class _Location(NamedTuple):
     """Memory that waves of one group synchronise on. A tuple: each update looks it up."""
 
-    space: str  # "global" or "shared"
+    space: AddressSpace
     group: int  # number of the group in the launch
     offset: int  # bytes from where the space begins
 
@@ -66,7 +67,13 @@ class GroupClocks:
         self._pending: dict[int, list[PendingAcquire]] = {}
 
     def synchronise(
-        self, space: str, waves: Array, rows: Array, offsets: Array, *, releases: bool
+        self,
+        space: AddressSpace,
+        waves: Array,
+        rows: Array,
+        offsets: Array,
+        *,
+        releases: bool,
     ) -> None:
         """Record one atomic access of each wave, in order.
 

@@ -104,12 +104,20 @@ class Waits(Observer):
             self._check(waves, instruction, effect)
         if effect.waits:
             self._wait(waves, effect)
-        if effect.kind:
-            self._begin(waves, instruction, effect)
+        if effect.kind is not None:
+            queues = self._counters.queues(effect.kind)
+            self._begin(waves, instruction, effect, queues)
 
-    def _begin(self, waves: Waves, instruction: Instruction, effect: Effect) -> None:
+    def _begin(
+        self,
+        waves: Waves,
+        instruction: Instruction,
+        effect: Effect,
+        queues: tuple[Queue, ...],
+    ) -> None:
+        """Count an operation in its queues, and keep it until its result is used."""
         positions = {}
-        for queue in self._counters.queues(effect.kind):
+        for queue in queues:
             begun = self.begun[queue]
             begun[waves.rows] += 1
             positions[queue] = np.zeros(waves.waves, np.int32)
@@ -158,9 +166,8 @@ class Waits(Observer):
 
     def _completes_after(self, effect: Effect, flight: Flight) -> bool:
         """Return True if what an instruction begins is sure to complete after `flight`."""
-        if not effect.kind:
+        if effect.kind is None:
             return False
         queues = self._counters.queues(effect.kind)
-        return queues == tuple(flight.positions) and all(
-            queue.is_ordered for queue in queues
-        )
+        are_ordered = all(queue.is_ordered for queue in queues)
+        return are_ordered and queues == tuple(flight.positions)
