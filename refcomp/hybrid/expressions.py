@@ -52,7 +52,7 @@ _OPERATORS: dict[type[ast.AST], _Binary] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
-# Of known values, and of expressions.
+# Comparison in the source -> the function of known values, and the node of expressions.
 _COMPARISONS: dict[type[ast.AST], tuple[_Binary, type[BinaryExpr]]] = {
     ast.Eq: (operator.eq, EQ),
     ast.NotEq: (operator.ne, NE),
@@ -208,6 +208,7 @@ class Evaluator:
             return tuple(self._outer(node, item) for item in value)
         if isinstance(value, bool | int | float | str | Expr):
             return value
+        # A scalar of numpy becomes a number of Python. An array would be constants without name.
         item: Callable[[], Value] | None = getattr(value, "item", None)
         if item is not None and getattr(value, "ndim", None) == 0:
             return item()
@@ -250,6 +251,7 @@ class Evaluator:
                     node, "`in` and `is` are not part of hybrid functions"
                 )
             plain, cls = _COMPARISONS[type(op)]
+            # A comparison of known values decides branches while compiling.
             if isinstance(a, Expr) or isinstance(b, Expr):
                 parts.append(binary(cls, a, b))
             else:
@@ -268,6 +270,7 @@ class Evaluator:
             if isinstance(value, BufferPointer) and value.view.shape:
                 return _extent(value.view.shape[0])
             return len(value)
+        # The functions of te take two values; Python's take any number.
         if name in ("min", "max") and len(args) > 2:
             result = args[-1]
             for arg in reversed(args[:-1]):

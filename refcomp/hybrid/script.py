@@ -92,7 +92,7 @@ class HybridFunction:
 
     def __init__(self, function: Callable[..., object]) -> None:
         functools.update_wrapper(self, function)
-        self._function = function
+        self._function = function  # the original, which run_in_python calls
         self.source: PythonSource = read_source(function)
         args = self.source.definition.args
         if (
@@ -137,6 +137,7 @@ class HybridFunction:
                 earlier=[declared_at(source.place(source.definition), source.name)],
             )
         writer = Writer(source)
+        # One view for each parameter: a tensor that is passed twice is read through two.
         inputs: dict[BufferView, Tensor] = {}
         for name, arg in zip(names, args, strict=True):
             value = self._checked(name, arg)

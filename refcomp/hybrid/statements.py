@@ -97,7 +97,9 @@ class Writer:
             names[name] = memory
         elif isinstance(held, Cell):
             self._set(target, held, self.evaluator.value(node))
-        elif self._assigned[name] > 1:
+        elif (
+            self._assigned[name] > 1
+        ):  # memory from here on, since the loop IR has no assignment
             number = self.evaluator.number(node)
             pointer = self.builder.allocate(number.dtype, 1, name=name, scope="local")
             pointer[0] = number
@@ -128,6 +130,7 @@ class Writer:
 
     def _set(self, target: ast.expr, cell: Cell, value: Value) -> None:
         name = ast.unparse(target)
+        # All these iterations would write one element: a data race.
         if cell.concurrent < self._concurrent:
             self.source.refuse(
                 target,
@@ -263,6 +266,7 @@ class Writer:
             )
         axis = thread_axis(self.evaluator.value(call.args[0]))
         extent = self.evaluator.value(call.args[1])
+        # The threads exist to the end of the block, as an attribute of the scope.
         with self._block(), self.builder.scope():
             self.builder.scope_attr(axis, "thread_extent", extent)
             self._concurrent += 1
@@ -271,7 +275,7 @@ class Writer:
 
     def _write_branch(self, node: ast.If) -> None:
         condition = self.evaluator.value(node.test)
-        if not isinstance(condition, Expr):
+        if not isinstance(condition, Expr):  # known: only one branch is compiled
             with self._block():
                 self.write(node.body if condition else node.orelse)
             return

@@ -20,6 +20,7 @@ def is_elementwise(op: object) -> bool:
     """Return True if each element depends only on the elements of the inputs at its own indices."""
     if not isinstance(op, ComputeOp) or op.reduction is not None:
         return False
+    # By identity, since `==` on expressions builds a comparison.
     own = [axis.var for axis in op.axis]
     for node in (node for body in op.body for node in walk(body)):
         if isinstance(node, TensorRead):

@@ -50,6 +50,7 @@ def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, E
     """
     extents = {root: root.extent for root in stage.roots}
     if region is not None:
+        # Not strict, here and below: a region has no reduction axes, which come last.
         extents |= zip(stage.roots, region.extent, strict=False)
     for relation in stage.loops.relations:
         if isinstance(relation, Split):
@@ -138,6 +139,7 @@ def _needed(guards: list[AxisGuard], facts: Facts) -> tuple[AxisGuard, ...]:
     """
     needed = []
     for guard in reversed(guards):
+        # A guard that stays is a fact for the later ones: they are checked only if it holds.
         if not prove(guard.condition, facts):
             needed.append(guard)
             facts = facts.assume(guard.condition)

@@ -13,7 +13,7 @@ rfactor moves a reduction to another stage, its axes belong to that stage, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate
+from typing import Any, Concatenate, TypeVar, cast, overload
 
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.names import UniqueNames
@@ -46,6 +46,8 @@ from refcomp.schedule.stage_schedule import P, R, StageGroup, StageSchedule
 from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
+
+T = TypeVar("T")
 
 _ALL: tuple[Callable[..., object], ...] = (
     split,
@@ -192,12 +194,18 @@ class Schedule:
                 f"cannot copy {tensor!r}: it is not a tensor",
                 remedy="pass a tensor that some stage reads",
             )
-        given = _listed(readers)
+        given: list[Tensor | Operation] = _listed(readers)
         reading = [self.stage_of(reader) for reader in given]
         stage = self.stage_of(tensor)
         return self.apply(stage, cache_read, tensor.value_index, scope, reading)
 
-    def cache_write(self, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
+    @overload
+    def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...
+    @overload
+    def cache_write(self, tensor: Sequence[Tensor], scope: str) -> list[Tensor]: ...
+    def cache_write(
+        self, tensor: Tensor | Sequence[Tensor], scope: str
+    ) -> Tensor | list[Tensor]:
         """Compute a stage into another memory, and copy the results from there.
 
         A stage of its own, `C.local` for C and scope local, computes what the stage did. The stage
@@ -239,8 +247,7 @@ class Schedule:
               }
             }
         """
-        several = isinstance(tensor, list | tuple)
-        given: Any = tensor if several else [tensor]
+        given = _listed(tensor)
         if not given:
             raise UserError(
                 "cache_write is given no tensor",
@@ -258,7 +265,7 @@ class Schedule:
                 remedy=f"pass [{names}]",
             )
         made = self.apply(stage, cache_write, scope)
-        return list(made) if several else made[0]
+        return list(made) if isinstance(tensor, list | tuple) else made[0]
 
     def normalize(self) -> Schedule:
         """Return a new schedule with the same steps.
@@ -268,7 +275,10 @@ class Schedule:
         return replay(self.outputs, self.steps)
 
     def create_group(
-        self, outputs: Any, inputs: Any, include_inputs: bool = False
+        self,
+        outputs: Tensor | Sequence[Tensor],
+        inputs: Tensor | Sequence[Tensor],
+        include_inputs: bool = False,
     ) -> StageGroup:
         """Return the group of all stages on the paths from `inputs` to `outputs`.
 
@@ -412,7 +422,10 @@ class Schedule:
 
 
 def stages_between(
-    schedule: Schedule, outputs: Any, inputs: Any, include_inputs: bool
+    schedule: Schedule,
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    include_inputs: bool,
 ) -> list[Stage]:
     """Return the stages that `outputs` need and that need `inputs`, producers first.
 
@@ -438,8 +451,9 @@ def stages_between(
     return found
 
 
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
+def _listed(given: T | Sequence[T]) -> list[T]:
+    """Return the items of a list, or anything else as the only item."""
+    return list(given) if isinstance(given, list | tuple) else [cast("T", given)]
 
 
 def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> Schedule:
@@ -475,7 +489,7 @@ def create_schedule(ops: Operation | Tensor | Sequence[Operation | Tensor]) -> S
     return Schedule(_checked_operations(ops))
 
 
-def _checked_operations(ops: Any) -> tuple[Operation, ...]:
+def _checked_operations(ops: object) -> tuple[Operation, ...]:
     given = tuple(ops) if isinstance(ops, list | tuple) else (ops,)
     wrong = [op for op in given if not isinstance(op, Operation | Tensor)]
     if wrong or not given:

@@ -42,6 +42,7 @@ def readers_of(stage: Stage) -> list[Stage]:
 def depends_on(stage: Stage, producer: Stage) -> bool:
     """Return True if `stage` reads `producer`, directly or through other stages."""
     needed = set(stage.op.inputs)
+    # Backwards, since producers come first: each stage is visited after all of its readers.
     for other in reversed(stage.siblings):
         if not needed.isdisjoint(other.op.outputs):
             if other is producer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.snippets import Snippet
@@ -44,8 +44,8 @@ class Step:
 
     stage: str  # the name of the stage
     primitive: str
-    args: tuple[Any, ...]  # with StageName and AxisName in place of stages and axes
-    options: tuple[tuple[str, Any], ...]  # the named arguments that were given
+    args: tuple[object, ...]  # with StageName and AxisName in place of stages and axes
+    options: tuple[tuple[str, object], ...]  # the named arguments that were given
     line: str  # the user's line, as `file:line`
 
     def __str__(self) -> str:
@@ -54,34 +54,36 @@ class Step:
         return f"s[{self.stage}].{self.primitive}({', '.join(given)})"
 
 
-def _to_text(arg: Any) -> str:
+def _to_text(arg: object) -> str:
     if isinstance(arg, tuple):
         return f"[{', '.join(map(_to_text, arg))}]"
-    if isinstance(arg, str) and "\n" in arg:
+    if isinstance(arg, str) and "\n" in arg:  # LLVM IR of a pragma
         return f"<a text of {len(arg.splitlines())} lines>"
     return arg.name if isinstance(arg, IterVar) else str(arg)
 
 
-def to_name(value: Any) -> Any:
+def to_name(value: object) -> object:
     """Return `value` with references in place of stages and axes."""
     if isinstance(value, list | tuple):
         return tuple(map(to_name, value))
     if isinstance(value, Stage):
         return StageName(value.name)
+    # A thread axis belongs to no stage, so that a replay uses the same object.
     if isinstance(value, IterVar) and value.kind != THREAD:
         return AxisName(value.name)
     return value
 
 
-def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[Any]]:
+def resolve(step: Step, stages: Iterable[Stage]) -> tuple[Stage, list[object]]:
     """Return the stage and the arguments that `step` refers to.
 
     Raises:
         UserError: a name belongs to none of `stages`, or to no axis of the stage.
     """
     known = {stage.name: stage for stage in stages}
+    # `owner` is the stage to which the names of axes belong, as in compute_at(s[C], C's axis).
     own = owner = _found(known, step.stage, step)
-    args: list[Any] = []
+    args: list[object] = []
     for arg in step.args:
         if isinstance(arg, StageName):
             owner = _found(known, arg.name, step)

@@ -38,7 +38,7 @@ def bind(stage: Stage, provenance: Provenance, axis: object, thread: object) -> 
 def _bind_virtual(
     stage: Stage, provenance: Provenance, loop: IterVar, thread: IterVar
 ) -> None:
-    """Bind a loop to virtual threads, which each real thread executes in turn."""
+    """Bind a loop to virtual threads. Each real thread executes all of them in turn."""
     if loop.kind == REDUCTION:
         stage.refuse(
             "bind",
@@ -47,6 +47,7 @@ def _bind_virtual(
             "bind an output axis, or unroll the reduction",
             earlier=[stage.declaration()],
         )
+    # The extent of an attached stage's loop is known only when the region is: lowering checks it.
     if stage.attach_point is None:
         check_extent(stage, loop, loop.extent, VTHREAD)
     _check_extent(stage, loop, thread)
@@ -77,6 +78,7 @@ def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             "must have a constant number of at least 1",
             "split it by a factor, and bind the inner loop",
         )
+    # The number of a thread is its iteration.
     if as_int(minimum) != 0:
         why = f"it is a reduction axis that begins at {minimum}, and threads are counted from 0"
         stage.refuse(
@@ -107,6 +109,7 @@ def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
             for relation in stage.loops.relations
         )
     )
+    # A thread axis of extent 0 takes the extent of the loop.
     given = as_int(simplify(loop.extent))
     wanted = as_int(simplify(thread.extent))
     if fixed and given is not None and wanted and given != wanted:

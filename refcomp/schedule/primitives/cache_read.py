@@ -47,6 +47,7 @@ def cache_read(
                 f"it is read by: {known}",
             )
         check_redirection(reader, tensor)
+    # All checks are done: from here on, the schedule changes.
     axes = [axis(f"ax{k}", 0, dim, DATA_PARALLEL) for k, dim in enumerate(tensor.shape)]
     value = tensor[tuple(axes)]
     op = make_operation(

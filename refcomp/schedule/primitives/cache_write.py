@@ -39,6 +39,7 @@ def cache_write(
     for attached in stage.attached:
         why = f"stage {attached.name} is computed at one of its loops"
         _refuse(stage, why, "call cache_write first")
+    # The computation moves, with fresh axes, and the stage reads its tensors at its own axes.
     axes = [axis(f"{a.name}.c", a.minimum, a.extent, DATA_PARALLEL) for a in op.axis]
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]

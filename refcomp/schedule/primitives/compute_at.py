@@ -57,6 +57,7 @@ def compute_at(
 
 
 def _check_readers(stage: Stage, consumer: Stage) -> None:
+    """Refuse unless `consumer` reads the stage, and needs all other readers of it."""
     if not depends_on(consumer, stage):
         names = ", ".join(reader.name for reader in readers_of(stage))
         _refuse(
@@ -77,6 +78,7 @@ def _check_readers(stage: Stage, consumer: Stage) -> None:
 
 
 def _check_inits(stage: Stage, consumer: Stage) -> None:
+    """Refuse a loop of a scan for what the scan's inits need: they run before the loop."""
     scan = consumer.op
     if not isinstance(scan, ScanOp):
         return

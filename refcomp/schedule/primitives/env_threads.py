@@ -44,6 +44,7 @@ def _checked_axis(stage: Stage, axis: object) -> IterVar:
     ):
         named = axis.name if isinstance(axis, IterVar) else repr(axis)
         _refuse(stage, f"{named} is not an axis of real threads")
+    # The launch begins outside of the loops, so that no loop can give the extent.
     if as_int(simplify(axis.extent)) is None:
         _refuse(
             stage,

@@ -18,6 +18,7 @@ def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
         )
     loops = [stage.replaceable_leaf(axis, "fuse") for axis in axes]
     _check(stage, loops)
+    # Pairs, from the outermost: each relation joins two loops.
     fused = loops[0]
     for inner in loops[1:]:
         outer = fused

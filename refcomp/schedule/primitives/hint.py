@@ -136,6 +136,7 @@ def storage_align(
     checked_factor = _checked_int(stage, named, "factor", factor, minimum=1)
     checked_offset = _checked_int(stage, named, "offset", offset, minimum=0)
     dim = next(k for k, known in enumerate(stage.op.axis) if known is axis)
+    # The stride of the innermost axis is 1: vectors load contiguous elements.
     if dim == len(stage.op.axis) - 1:
         stage.refuse(
             "storage_align",
@@ -143,6 +144,7 @@ def storage_align(
             "it is the innermost: its elements lie side by side",
             "use an axis further outside",
         )
+    # Only the offset modulo the factor matters.
     alignment = StrideAlignment(checked_factor, checked_offset % checked_factor)
     stage.memory.alignments[dim] = alignment
 

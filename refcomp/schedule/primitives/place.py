@@ -34,6 +34,7 @@ def compute_inline(stage: Stage, provenance: Provenance) -> None:
         if attached.attach_point is not None:
             earlier = [attached.attach_point.snippet(f"stage {attached.name}")]
     else:
+        # These read memory by statements of their own, which no expression can enter.
         for reader in readers_of(stage):
             if isinstance(reader.op, ExternOp | ScanOp):
                 why = f"stage {reader.name} is {reader.op.what}, which reads its memory"

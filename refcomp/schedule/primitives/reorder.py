@@ -14,6 +14,7 @@ def reorder(stage: Stage, provenance: Provenance, *axes: object) -> None:
                 "reorder", loop.name, "it is named twice", "name each loop once"
             )
     positions = sorted(stage.loops.position(loop) for loop in loops)
+    # Loops that are not named keep their positions.
     for position, loop in zip(positions, loops, strict=True):
         stage.loops.leaves[position] = loop
         stage.loops.provenance[loop] = stage.loops.provenance.get(loop, provenance)

@@ -109,19 +109,23 @@ class _Parts:
 
     def __init__(self, stage: Stage, loop: IterVar, position: int) -> None:
         assert isinstance(stage.op, ComputeOp) and stage.op.reduction is not None
-        self.stage = stage
-        self.loop = loop
+        self.stage = stage  # whose reduction is divided
+        self.loop = loop  # whose results are kept apart
         self.op = stage.op
         self.reduction = stage.op.reduction
+        # Axes of the new stage: first that of `loop`, then one for each axis of the output.
         self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
         self.outputs = [
             axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis
         ]
         self.axes = [*self.outputs[:position], self.factored, *self.outputs[position:]]
+        # The axes that `loop` was split from or fused with, directly or not. They are lost.
         self.touched = _connected(loop, stage.loops.relations)
+        # The other loops of the reduction, which move to the new stage.
         self.others = [
             a for a in stage.loops.leaves if a.kind == REDUCTION and a is not loop
         ]
+        # The new stage reduces over untouched axes, and over the loops that are left of the others.
         own = [a for a in self.reduction.axes if a not in self.touched]
         self.reduced = (*own, *(a for a in self.others if a in self.touched))
 
@@ -183,6 +187,7 @@ class _Parts:
                 Reduce(reducer, sources, self.reduced, condition, k)
                 for k in range(len(sources))
             )
+        # Nothing is left to reduce: each element is one source, or the identity.
         if as_int(condition):
             return sources
         pairs = zip(sources, reducer.identities, strict=True)
@@ -196,6 +201,8 @@ class _Parts:
         loops = [a for a in self.stage.loops.leaves if a in self.touched]
         relations = [r for r in self.stage.loops.relations if r.outer in self.touched]
         remaining = StageLoops([*untouched, *loops], relations)
+        # A stage with only these loops: `root_indices` finds the indices and guards that lowering
+        # would find.
         alone = Stage(self.op, self.op.name, is_output=False, loops=remaining)
         found = root_indices(alone, infer_extents(alone), _facts(loops))
         factored = simplify(self.factored.var + self.loop.minimum)
@@ -242,9 +249,8 @@ def _facts(loops: Sequence[IterVar]) -> Facts:
 def _connected(loop: IterVar, relations: Sequence[Relation]) -> set[IterVar]:
     """Return all axes that splits and fusions connect with `loop`."""
     touched = {loop}
-    for (
-        _
-    ) in relations:  # each round finds at least one more relation, or the set is closed
+    # Each round finds another relation, or the set is closed: as many rounds are enough.
+    for _ in relations:
         for relation in relations:
             third = relation.parent if isinstance(relation, Split) else relation.fused
             if not touched.isdisjoint({relation.outer, relation.inner, third}):

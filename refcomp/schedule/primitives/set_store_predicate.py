@@ -43,6 +43,7 @@ def set_store_predicate(
                 stage,
                 f"axis {bound[0].name} is bound to {tag}: each thread has other elements",
             )
+        # After a reduction across threads, thread 0 has the result.
         if number < 0 or (bound and number):
             _refuse(stage, f"thread {number} of {tag} does not have the result")
     stage.memory.store_predicate |= chosen

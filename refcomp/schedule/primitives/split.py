@@ -60,6 +60,7 @@ def tile(
         )
     _check_size(x_factor, "factor", stage, loop_x)
     _check_size(y_factor, "factor", stage, loop_y)
+    # Both are checked before the first changes the stage.
     x_outer, x_inner = split(stage, provenance, loop_x, x_factor)
     y_outer, y_inner = split(stage, provenance, loop_y, y_factor)
     position = stage.loops.position(x_outer)

@@ -55,6 +55,7 @@ def _check_outputs(
 ) -> None:
     mine = [str(t.dtype) for t in op.outputs]
     theirs = [str(t.dtype) for t in intrin.op.outputs]
+    # Only dtypes and the kind are compared here: lowering compares the expressions.
     if mine != theirs:
         why = f"the stage computes {', '.join(mine)}, and {intrin} {', '.join(theirs)}"
         stage.refuse(
@@ -134,7 +135,10 @@ def _check_size(
             stage.refuse("tensorize", wish.axis.name, why, remedy)
         sizes.append(size)
     op = wish.intrin.op
-    wanted = [_constant(axis.extent) for axis in (*op.axis, *op.reduce_axis)]
+    wanted = []
+    for axis in (*op.axis, *op.reduce_axis):
+        assert isinstance(axis.extent, IntImm)  # decl_tensor_intrin has checked it
+        wanted.append(axis.extent.value)
     if prod(sizes) != prod(wanted):
         why = (
             f"the loops from it inwards have {_product(sizes)} iterations, "
@@ -142,11 +146,6 @@ def _check_size(
         )
         remedy = "split the loops by the intrinsic's extents, and reorder: what is split off inside"
         stage.refuse("tensorize", wish.axis.name, why, remedy)
-
-
-def _constant(extent: Expr) -> int:
-    assert isinstance(extent, IntImm)  # as decl_tensor_intrin made sure
-    return extent.value
 
 
 def _product(sizes: Sequence[int]) -> str:
