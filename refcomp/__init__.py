@@ -30,6 +30,7 @@ The walkthrough scripts/walkthroughs/matmul.py follows one matrix product along 
 Public names are resolved on first use, so that `import refcomp` stays quick.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -114,7 +115,12 @@ def _load(name: str) -> Any:
         return import_module(f"refcomp.{name}")
     module, attribute = _RENAMED.get(name) or (_HOME.get(name), name)
     if module is None:
-        raise AttributeError(f"module 'refcomp' has no attribute {name!r}")
+        # Python suggests a near name of the module.
+        raise AttributeError(
+            f"module 'refcomp' has no attribute {name!r}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
     return getattr(import_module(module), attribute)
 
 

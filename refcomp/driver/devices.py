@@ -17,6 +17,7 @@ from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.target import Target, as_target
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip.driver import HipDriver
@@ -67,11 +68,11 @@ def context(name: str | Target, index: int = 0) -> Device:
     kind = by_target.get(kind, kind)
     if kind not in device_kinds():
         known = dict.fromkeys([*device_kinds(), *by_target])
-        raise UserError(
-            f"{name!r} means no device",
-            remedy=f"use one of: {', '.join(known)}; an emulated AMD GPU is "
-            "refcomp.rocm_emulator('gfx942')",
+        remedy = (
+            f"use one of: {', '.join(known)}; an emulated AMD GPU is "
+            "refcomp.rocm_emulator('gfx942')"
         )
+        raise UserError(f"{name!r} means no device", remedy=advise(kind, known, remedy))
     return device(kind, index)
 
 
@@ -230,7 +231,8 @@ def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
     known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
     if unknown := [word for word in words if word not in known]:
         what = f"an emulated GPU has no option {', '.join(unknown)}"
-        raise UserError(what, where=choice, remedy=f"use some of: {', '.join(known)}")
+        remedy = advise(unknown[0], known, f"use some of: {', '.join(known)}")
+        raise UserError(what, where=choice, remedy=remedy)
     hazards = [word for word in words if word != _UNCHECKED]
     return EmulatedHip(
         arch,

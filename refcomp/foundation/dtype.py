@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 
 Kind = Literal["int", "uint", "float", "bfloat", "bool", "handle", "string"]
 
@@ -144,10 +145,10 @@ def _parse(text: str) -> DType:
 
 
 def _unknown(text: str) -> UserError:
-    return UserError(
-        f"unknown dtype {text!r}",
-        remedy=f"use one of {' '.join(map(str, SCALAR_DTYPES))}, vectors as f32x8",
-    )
+    scalars = " ".join(map(str, SCALAR_DTYPES))
+    known = (f"{kind}{bits}" for kind in _KINDS for bits in _WIDTHS[_KINDS[kind]])
+    remedy = f"use one of {scalars}, vectors as f32x8"
+    return UserError(f"unknown dtype {text!r}", remedy=advise(text, known, remedy))
 
 
 def as_dtype(value: object) -> DType:

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def build_options(**changes: bool) -> Iterator[BuildOptions]:
         if name not in known:
             raise UserError(
                 f"unknown build option {name!r}",
-                remedy=f"options: {', '.join(known)}",
+                remedy=advise(name, known, f"options: {', '.join(known)}"),
             )
         if not isinstance(value, bool):
             raise UserError(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_callee, checked_name
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 
 RegisteredFunction = Callable[..., Any]
 _F = TypeVar("_F", bound=RegisteredFunction)
@@ -117,8 +117,9 @@ def get_global_func(
     if function is None and allow_missing is not True:
         raise UserError(
             f"no function {name!r} is registered",
-            where=did_you_mean(name, known),
-            remedy=f'register it: refcomp.register_func("{name}", f)',
+            remedy=advise(
+                name, known, f'register it: refcomp.register_func("{name}", f)'
+            ),
         )
     return function
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,10 @@ def as_target(value: Target | str) -> Target:
         known = "\n    ".join(f"{k.name}: {k.meaning}" for k in _KINDS.values())
         gpu = re.search(r"gfx\w+", value) if isinstance(value, str) else None
         hint = f"write rocm -mcpu={gpu[0]}; " if gpu else ""
+        remedy = f"{hint}use one of\n    {known}"
+        first = words[0] if words else ""
         raise UserError(
-            f"unknown target {value!r}", remedy=f"{hint}use one of\n    {known}"
+            f"unknown target {value!r}", remedy=advise(first, _KINDS, remedy)
         )
     if not all(word.isprintable() for word in words):
         raise UserError(
@@ -138,7 +141,7 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
         )
         raise UserError(
             f"target {kind.name} has no option {word!r}",
-            remedy=f"options: {known or 'none'}",
+            remedy=advise(name, kind.options, f"options: {known or 'none'}"),
         )
     return name, value
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.near_misses import did_you_mean
 from refcomp.graph.graph import Array
 
 # An object of onnx's own, which has no types.
@@ -44,7 +45,9 @@ def read_attributes(
     for attribute in node.attribute:
         kind = declared.get(attribute.name)
         if kind is None:
-            raise Unsupported(f"its attribute {attribute.name!r} is unknown to refcomp")
+            what = f"its attribute {attribute.name!r} is unknown to refcomp"
+            near = did_you_mean(attribute.name, declared)
+            raise Unsupported(f"{what}; {near}" if near else what)
         code, read = _FIELDS[kind]
         if attribute.type != code:
             raise UserError(f"attribute {attribute.name!r} is not of type {kind}")

@@ -19,6 +19,7 @@ Example::
     [[1. 0. 2. 0.]]
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,12 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # Python suggests a near name of the module.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
     return getattr(import_module(_ON_FIRST_USE[name]), name)
 
 

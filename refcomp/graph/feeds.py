@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from refcomp.foundation.artifacts import evaluate_dim, names_in_dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.symbol_sizes import Extent, Sizes
 from refcomp.graph.graph import Graph, Value, spell, spell_dim
 
@@ -47,7 +48,10 @@ def check_name(graph: Graph, name: str) -> Value:
         if value.name == name:
             return value
     raise UserError(
-        f"the graph has no input {name!r}", remedy=f"inputs: {_listed(graph)}"
+        f"the graph has no input {name!r}",
+        remedy=advise(
+            name, (value.name for value in graph.inputs), f"inputs: {_listed(graph)}"
+        ),
     )
 
 

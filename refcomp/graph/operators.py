@@ -14,6 +14,7 @@ from typing import Literal
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
+from refcomp.foundation.near_misses import advise
 from refcomp.graph.graph import Array, Attribute
 from refcomp.te.tensor import Tensor
 from refcomp.topi import broadcast, dense, elementwise, pool, transform
@@ -74,7 +75,9 @@ class Operator:
             if name not in specs:
                 raise UserError(
                     f"{self.name} has no attribute {name!r}",
-                    remedy=f"attributes: {', '.join(specs) or 'none'}",
+                    remedy=advise(
+                        name, specs, f"attributes: {', '.join(specs) or 'none'}"
+                    ),
                 )
             # The exact type: True is not a number here, and 1 is not a float.
             if type(value) is not specs[name].kind:
@@ -112,8 +115,10 @@ def register_operator(operator: Operator) -> None:
 def find_operator(name: str) -> Operator:
     """Return the operator called `name`, or raise UserError that lists all operators."""
     if checked_name(name, "an operator") not in _OPERATORS:
-        known = ", ".join(sorted(_OPERATORS))
-        raise UserError(f"unknown operator {name!r}", remedy=f"operators: {known}")
+        remedy = f"operators: {', '.join(sorted(_OPERATORS))}"
+        raise UserError(
+            f"unknown operator {name!r}", remedy=advise(name, _OPERATORS, remedy)
+        )
     return _OPERATORS[name]
 
 

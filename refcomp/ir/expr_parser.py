@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
-from refcomp.foundation.dtype import BOOL, I64, DType, as_dtype
+from refcomp.foundation.dtype import BOOL, I64, SCALAR_DTYPES, DType, as_dtype
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise, did_you_mean
 from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import (
     Broadcast,
@@ -271,9 +271,9 @@ class ExprParser:
         token = self.stream.expect_name("a dtype")
         dtype = word_to_dtype(token.text)
         if dtype is None:
-            self.stream.fail(
-                token, f"unknown dtype {token}", "one of f32 i64 u8 bool bf16 f32x8 ..."
-            )
+            listed = "one of f32 i64 u8 bool bf16 f32x8 ..."
+            remedy = advise(token.text, map(str, SCALAR_DTYPES), listed)
+            self.stream.fail(token, f"unknown dtype {token}", remedy)
         return dtype
 
     def _word(self, token: Token) -> Expr:

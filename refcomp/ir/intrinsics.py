@@ -11,6 +11,7 @@ from typing import Literal
 from refcomp.foundation.dtype import BOOL, I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
+from refcomp.foundation.near_misses import advise
 from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Call
 
@@ -80,7 +81,8 @@ def find_intrinsic(name: str, dtype: DType, count: int) -> Intrinsic:
     intrinsic = INTRINSICS.get(name) or SUBGROUP_INTRINSICS.get(name)
     if intrinsic is None:
         raise UserError(
-            f"unknown intrinsic {name!r}", remedy=f"known: {' '.join(INTRINSICS)}"
+            f"unknown intrinsic {name!r}",
+            remedy=advise(name, INTRINSICS, f"known: {' '.join(INTRINSICS)}"),
         )
     if count != intrinsic.arity:
         raise UserError(f"{name} takes {intrinsic.arity} operands, {count} given")

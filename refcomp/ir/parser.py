@@ -433,7 +433,11 @@ class _Parser:
     def _atomic(self, token: Token) -> Stmt:
         operator = self.stream.take()
         if operator.text not in ATOMIC_OPERATORS:
-            self.stream.fail(operator, f"expected one of {', '.join(ATOMIC_OPERATORS)}")
+            self.stream.fail(
+                operator,
+                f"expected one of {', '.join(ATOMIC_OPERATORS)}",
+                did_you_mean(operator.text, ATOMIC_OPERATORS),
+            )
         buffer = self.exprs.buffer(
             self.stream.expect_name("the buffer that is updated")
         )

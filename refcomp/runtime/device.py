@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 
 HostArray = npt.NDArray[
     Any
@@ -208,7 +209,9 @@ def device(kind: str, index: int = 0) -> Device:
     if driver is None:
         raise UserError(
             f"unknown kind of device {kind!r}",
-            remedy=f"use one of: {', '.join(device_kinds())}",
+            remedy=advise(
+                kind, device_kinds(), f"use one of: {', '.join(device_kinds())}"
+            ),
         )
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise UserError(

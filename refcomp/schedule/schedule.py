@@ -17,6 +17,7 @@ from typing import Any, Concatenate, TypeVar, cast, overload
 
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.names import UniqueNames
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.primitives.bind import bind
@@ -133,7 +134,16 @@ class Schedule:
         """
         stage = find_stage(self.stages, target)
         if stage is None:
-            known = ", ".join(stage.name for stage in self.stages)
+            names = [stage.name for stage in self.stages]
+            known = ", ".join(names)
+            if isinstance(target, str):
+                raise UserError(
+                    f"{target!r} is a text, and the schedule is indexed by tensors",
+                    where=f"the schedule has the stages {known}",
+                    remedy=advise(
+                        target, names, "pass the tensor itself, or its operation"
+                    ),
+                )
             raise UserError(
                 f"{getattr(target, 'name', target)} is not part of this schedule",
                 where=f"the schedule has the stages {known}",

@@ -8,6 +8,7 @@ from typing import Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import declared_at, done_at
 from refcomp.foundation.snippets import Snippet
 from refcomp.ir.expr import Expr
@@ -213,7 +214,13 @@ class Stage:
             UserError: it is not. The error lists the loops, and where this one was replaced.
         """
         if not isinstance(given, IterVar):
-            self.refuse(primitive, repr(given), "it is not an axis of this stage")
+            remedy = "pass the loop itself: an axis, or what a primitive returned"
+            self.refuse(
+                primitive,
+                repr(given),
+                "it is not an axis of this stage",
+                advise(given, [leaf.name for leaf in self.loops.leaves], remedy),
+            )
         if any(given is leaf for leaf in self.loops.leaves):
             self._refuse_opaque(given, primitive)
             return given

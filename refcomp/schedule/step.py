@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import THREAD, IterVar
@@ -106,6 +107,10 @@ def _found(known: Mapping[str, T], name: str, step: Step) -> T:
         raise UserError(
             f"the step {step} names {name}, which does not exist",
             earlier=[Snippet(step.line, "recorded here")],
-            remedy="replay steps on the computation they were recorded for, in their order",
+            remedy=advise(
+                name,
+                known,
+                "replay steps on the computation they were recorded for, in their order",
+            ),
         )
     return known[name]

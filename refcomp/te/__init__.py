@@ -22,6 +22,7 @@ Example::
     }
 """
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -142,7 +143,12 @@ __all__ = [
 def __getattr__(name: str) -> Callable[..., Any]:
     """Return names of TVM's te that belong to schedules here, importing that room on first use."""
     if name != "create_schedule":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # Python suggests a near name of the module.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
     maker: Callable[..., Any] = import_module(
         "refcomp.schedule.schedule"
     ).create_schedule

@@ -5,6 +5,7 @@ from __future__ import annotations
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
+from refcomp.foundation.near_misses import advise
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.type_rules import SCOPES
@@ -73,7 +74,7 @@ def decl_buffer(
     if scope not in SCOPES:
         raise UserError(
             f"buffer {name} cannot lie in {scope!r}",
-            remedy=f"use one of {', '.join(SCOPES)}",
+            remedy=advise(scope, SCOPES, f"use one of {', '.join(SCOPES)}"),
         )
     is_count = isinstance(data_alignment, int) and data_alignment > 0
     is_power_of_two = is_count and data_alignment & (data_alignment - 1) == 0

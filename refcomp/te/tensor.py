@@ -16,7 +16,7 @@ import numpy as np
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
 from refcomp.ir.node import node
@@ -111,11 +111,11 @@ def thread_axis(dom: object = None, tag: object = None, name: str = "") -> IterV
         tag = dom
         dom = None
     if not isinstance(tag, str) or tag not in _TAGS:
+        known = (*THREAD_TAGS, VTHREAD)
         raise UserError(
             f"{tag!r} is not a thread axis",
             why="a GPU has groups of threads and threads in a group, in up to three dimensions",
-            remedy=did_you_mean(str(tag), _TAGS)
-            or f"use one of {', '.join((*THREAD_TAGS, VTHREAD))}",
+            remedy=advise(tag, known, f"use one of {', '.join(known)}"),
         )
     extent = IntImm(0, I64) if dom is None else _thread_extent(dom, tag)
     label = checked_name(name, "a thread axis") if name else tag

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.resources import toolchains_dir
 from refcomp.toolchain.table import TomlTable, read_table
 
@@ -184,7 +185,9 @@ def load_description(name: str) -> Description:
         raise UserError(
             f"{name!r} is not a toolchain",
             where=str(toolchains_dir()),
-            remedy=f"use one of {', '.join(toolchain_names())}",
+            remedy=advise(
+                name, toolchain_names(), f"use one of {', '.join(toolchain_names())}"
+            ),
         )
     return read_description(path)
 

@@ -92,7 +92,7 @@ SCHEDULES = {
     ),
     "target": (
         lambda: rc.build(rc.create_schedule(B), [A, B], target="lvm"),
-        "unknown target 'lvm'\n  what to do: use one of\n    llvm: machine code",
+        "unknown target 'lvm'\n  what to do: did you mean llvm\\? use one of\n    llvm: machine",
     ),
 }
 TEXTS = {
@@ -100,7 +100,7 @@ TEXTS = {
     "name": (text("B[0] = b"), r"^unknown variable `b`\n  --> <stdin>:2:10\n"),
     "type": (
         text("B[0] = 1"),
-        r"^a value of dtype i64 is stored to B, where f32.*\n  --> <stdin>:2:3\n",
+        r"^a value of dtype i64 is stored to B, which holds f32\n  --> <stdin>:2:3\n",
     ),
     "negative lanes": (
         text("B@[ramp(0, 1, -8)] = 1.0f32"),

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Sequence
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.hip import api as hip_api
 from refcomp.runtime.arrays.scalars import typed_scalar
 from refcomp.runtime.device import DeviceMemory
@@ -87,7 +88,8 @@ class HipKernels:
         if kernel not in self._kernels:
             known = ", ".join(self._kernels)
             raise UserError(
-                f"the code object has no kernel {kernel}", remedy=f"use one of: {known}"
+                f"the code object has no kernel {kernel}",
+                remedy=advise(kernel, self._kernels, f"use one of: {known}"),
             )
         groups = ctypes.c_int32()
         self._owner.use(self._index).call(

@@ -6,6 +6,7 @@ None of them changes a result. A target ignores hints that it does not support.
 from __future__ import annotations
 
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.schedule.stage import (
     LoopPragma,
     Prefetched,
@@ -32,10 +33,9 @@ def pragma(
         )
         return
     if not isinstance(key, str) or key not in PRAGMAS:
-        known = ", ".join((*PRAGMAS, IMPORT_LLVM))
-        stage.refuse(
-            "pragma", loop.name, f"{key!r} is not a known pragma", f"use one of {known}"
-        )
+        known = (*PRAGMAS, IMPORT_LLVM)
+        remedy = advise(key, known, f"use one of {', '.join(known)}")
+        stage.refuse("pragma", loop.name, f"{key!r} is not a known pragma", remedy)
     legal = PRAGMAS[key]
     if not isinstance(value, int) or int(value) not in legal:
         remedy = f"use a number from 0 to {legal.stop - 1}"

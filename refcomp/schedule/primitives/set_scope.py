@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.ir.type_rules import SCOPES
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.extern import ExternOp
@@ -36,5 +37,5 @@ def checked_scope(scope: object, stage: Stage) -> str:
     raise UserError(
         f"{scope!r} is not a scope",
         where=f"stage {stage.name}",
-        remedy=f"use one of {', '.join(SCOPES)}",
+        remedy=advise(scope, SCOPES, f"use one of {', '.join(SCOPES)}"),
     )
