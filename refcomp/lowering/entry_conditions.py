@@ -174,27 +174,20 @@ def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
         if isinstance(stmt, BufferStore | AtomicUpdate):
             yield _Access(stmt, stmt, around)
         yield from _loads(stmt, around)
-        stack += reversed(_parts(stmt, around))
-
-
-def _parts(stmt: Stmt, box: Box) -> list[tuple[Stmt, Box]]:
-    """Return the parts of `stmt`, each with the box around it."""
-    match stmt:
-        case Block(stmts=stmts):
-            return [(part, box) for part in stmts]
-        case For(var=var, minimum=minimum, extent=extent, body=body):
-            return [(body, box.with_axis(var, minimum, extent))]
-        case LetStmt(var=var, value=value, body=body):
-            return [(body, box.with_let(var, value))]
-        case Allocate(body=body) | Pragma(body=body) | ParallelRegion(body=body):
-            return [(body, box)]
-        case IfThenElse(condition=condition, then_case=then_case, else_case=else_case):
-            parts = [(then_case, box.with_guard(condition))]
-            if else_case is not None:
-                fails = box.with_guard(condition, holds=False)
-                parts.append((else_case, fails))
-            return parts
-    return []
+        match stmt:
+            case Block(stmts=stmts):
+                stack += [(part, around) for part in reversed(stmts)]
+            case For(var=var, minimum=minimum, extent=extent, body=inner):
+                stack.append((inner, around.with_axis(var, minimum, extent)))
+            case LetStmt(var=var, value=value, body=inner):
+                stack.append((inner, around.with_let(var, value)))
+            case Allocate() | Pragma() | ParallelRegion():
+                stack.append((stmt.body, around))
+            case IfThenElse(condition=condition):
+                if stmt.else_case is not None:
+                    fails = around.with_guard(condition, holds=False)
+                    stack.append((stmt.else_case, fails))
+                stack.append((stmt.then_case, around.with_guard(condition)))
 
 
 def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:

@@ -42,24 +42,24 @@ def reads_of_extern(op: ExternOp) -> list[Expr]:
 def lower_extern(op: ExternOp, name: str, buffers: Mapping[Tensor, Buffer]) -> Stmt:
     """Return the statement of `op`, the operation of stage `name`, on `buffers`."""
     for node in walk(op.body):
-        if isinstance(node, AddressOf) and node.buffer in op.buffers:
-            tensor = op.buffers[node.buffer]
-            _check_length(tensor, buffers[tensor], name, op.line)
+        if not isinstance(node, AddressOf) or node.buffer not in op.buffers:
+            continue
+        # The callee sees the tensor's shape, and finds the elements by it.
+        tensor = op.buffers[node.buffer]
+        shape = buffers[tensor].shape
+        if not all(map(structurally_equal, shape, tensor.shape)):
+            raise UserError(
+                f"cannot call a function with the memory of {tensor.name}",
+                where=f"stage {name}",
+                why="the memory is longer than the tensor (by storage_align, or as local "
+                "memory of no elements), which the function cannot know",
+                remedy=f"keep {tensor.name} global and not aligned, "
+                f"or let {name} read a copy",
+                at=declared_at(op.line, f"stage {name}"),
+                earlier=[declared_at(tensor.op.line, tensor.name)],
+            )
     memory = {buffer: buffers[tensor] for buffer, tensor in op.buffers.items()}
     return with_origin(replace_buffers(op.body, memory), Origin(name, line=op.line))
-
-
-def _check_length(tensor: Tensor, buffer: Buffer, name: str, line: str) -> None:
-    if not all(map(structurally_equal, buffer.shape, tensor.shape)):
-        raise UserError(
-            f"cannot call a function with the memory of {tensor.name}",
-            where=f"stage {name}",
-            why="the memory is longer than the tensor (by storage_align, or as local "
-            "memory of no elements), which the function cannot know",
-            remedy=f"keep {tensor.name} global and not aligned, or let {name} read a copy",
-            at=declared_at(line, f"stage {name}"),
-            earlier=[declared_at(tensor.op.line, tensor.name)],
-        )
 
 
 def with_origin(stmt: Stmt, origin: Origin) -> Stmt:

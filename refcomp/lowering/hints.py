@@ -92,27 +92,22 @@ def prefetches_at(
 
     `regions` has the part of a tensor that its buffer holds, if that is not the whole.
     """
-    for hint in bounds.stage.loops.prefetches:
+    stage = bounds.stage
+    position = stage.loops.position
+    for hint in stage.loops.prefetches:
         tensor = hint.tensor
         if hint.axis is not axis or tensor not in buffers:
             continue
         # Nothing is there yet if the loop itself computes the tensor.
-        if _is_computed_inside(bounds.stage, hint):
+        producers = [s for s in stage.siblings if tensor in s.op.outputs]
+        around = [loop for loop in loops_around(producers[0]) if loop.stage is stage]
+        if any(position(loop.axis) >= position(axis) for loop in around):
             continue
         for indices in _first_reads(bounds, hint):
             if tensor in regions:
                 pairs = zip(indices, regions[tensor].origin, strict=True)
                 indices = tuple(simplify(index - origin) for index, origin in pairs)
             yield Prefetch(buffers[tensor], indices, origin_of(bounds, axis))
-
-
-def _is_computed_inside(stage: Stage, hint: Prefetched) -> bool:
-    position = stage.loops.position
-    producers = [s for s in stage.siblings if hint.tensor in s.op.outputs]
-    for loop in loops_around(producers[0]):
-        if loop.stage is stage and position(loop.axis) >= position(hint.axis):
-            return True
-    return False
 
 
 def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, ...]]:

@@ -95,7 +95,14 @@ def lower_stage(stage: Stage, context: LoweringContext) -> Stmt:
         return lower_extern(op, stage.name, context.buffers)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
-        body = _with_attached(context.attached.get(axis, ()), body, context)
+        attached = context.attached.get(axis, ())
+        if attached:
+            computed = [lower_stage(producer, context) for producer in attached]
+            body = block([*computed, body])
+        for producer in reversed(attached):
+            for tensor in reversed(producer.op.outputs):
+                if tensor not in context.scans.borrowed:
+                    body = allocated(producer, context.buffers[tensor], body)
         prefetches = prefetches_at(bounds, axis, context.buffers, context.regions)
         return block([*prefetches, body])
 
@@ -147,21 +154,6 @@ def attached_by_axis(stages: Iterable[Stage]) -> dict[IterVar, list[Stage]]:
         if stage.attach_point is not None:
             attached.setdefault(stage.attach_point.axis, []).append(stage)
     return attached
-
-
-def _with_attached(
-    attached: Sequence[Stage], body: Stmt, context: LoweringContext
-) -> Stmt:
-    """Return `body` after the attached stages, inside the allocations of their memory."""
-    if not attached:
-        return body
-    computed = [lower_stage(stage, context) for stage in attached]
-    body = block([*computed, body])
-    for stage in reversed(attached):
-        for tensor in reversed(stage.op.outputs):
-            if tensor not in context.scans.borrowed:
-                body = allocated(stage, context.buffers[tensor], body)
-    return body
 
 
 def _idle_thread_guards(bounds: StageBounds) -> list[AxisGuard]:

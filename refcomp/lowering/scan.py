@@ -94,17 +94,30 @@ def place_scans(
         op = stage.op
         if not isinstance(op, ScanOp):
             continue
-        _check_arguments(stage, op, arguments)
+        for state in op.state:
+            if state in arguments:
+                raise UserError(
+                    f"the state {state.name} of scan {stage.name} is an argument",
+                    why="a state is the scan's result while it is computed: "
+                    "nobody gives it",
+                    remedy="leave it out of the arguments",
+                )
         for k, result in enumerate(op.outputs):
-            init, update = op.init[k], op.update[k]
-            buffers[op.state[k]] = buffers[update] = buffers[result]
+            init = op.init[k]
+            update = op.update[k]
+            buffers[op.state[k]] = buffers[result]
+            buffers[update] = buffers[result]
+            # The result is whole, so the indices of its rows need no shift.
             regions.pop(update, None)
             borrowed.add(update)
-            maker = None
-            if init not in arguments:
-                maker = _sole_maker(init, stages, bodies)
+            if init in arguments:
+                continue
+            maker = _sole_maker(init, stages, bodies)
+            if maker is None:
+                continue
+            # A single row is guarded, if the result may have none. More rows are copied.
             fits = LE(init.shape[0], result.shape[0])
-            if maker is None or (as_int(fits.a) != 1 and not prove(fits, facts)):
+            if as_int(init.shape[0]) != 1 and not prove(fits, facts):
                 continue
             buffers[init] = buffers[result]
             borrowed.add(init)
@@ -114,18 +127,6 @@ def place_scans(
     return ScanMemory(frozenset(borrowed), conditions)
 
 
-def _check_arguments(
-    stage: Stage, op: ScanOp, arguments: Mapping[Tensor, Buffer]
-) -> None:
-    for state in op.state:
-        if state in arguments:
-            raise UserError(
-                f"the state {state.name} of scan {stage.name} is an argument",
-                why="a state is the scan's result while it is computed: nobody gives it",
-                remedy="leave it out of the arguments",
-            )
-
-
 def _sole_maker(init: Tensor, stages: Sequence[Stage], bodies: Bodies) -> Stage | None:
     """Return the stage of `init` if one scan alone reads it, and it is at the root."""
     uses = [read for s in stages for read in _reads(bodies[s]) if read.tensor is init]
@@ -133,15 +134,17 @@ def _sole_maker(init: Tensor, stages: Sequence[Stage], bodies: Bodies) -> Stage 
         return None
     for stage in stages:
         if stage.op.outputs == (init,) and isinstance(stage.op, ComputeOp):
+            is_root = stage.attach_point is None
             is_global = stage.memory.scope in (None, "global")
-            return stage if stage.attach_point is None and is_global else None
+            return stage if is_root and is_global else None
     return None
 
 
 def _reads(bodies: Sequence[Expr]) -> Iterator[TensorRead]:
-    for node in (node for body in bodies for node in walk(body)):
-        if isinstance(node, TensorRead):
-            yield node
+    for body in bodies:
+        for node in walk(body):
+            if isinstance(node, TensorRead):
+                yield node
 
 
 def _check_readers(
@@ -183,11 +186,12 @@ def copy_inits(
             on_device.update(maker.op.outputs)
     copies: list[Stmt] = []
     for init, update, result in zip(op.init, op.update, op.outputs, strict=True):
-        if init not in memory.borrowed:
-            copy = _copy_by_threads if update in on_device else _copy
-            rows = Min(init.shape[0], result.shape[0])
-            extents = (rows, *result.shape[1:])
-            copies.append(copy(buffers[init], buffers[result], extents, origin))
+        if init in memory.borrowed:
+            continue
+        copy = _copy_by_threads if update in on_device else _copy
+        rows = Min(init.shape[0], result.shape[0])
+        extents = (rows, *result.shape[1:])
+        copies.append(copy(buffers[init], buffers[result], extents, origin))
     return block(copies)
 
 
@@ -212,6 +216,7 @@ def _copy_by_threads(
     number: Expr = group * _THREADS + thread
     count = prod(extents[1:], start=extents[0])
     is_inside = LT(number, count)
+    # The last dimension first: neighbouring threads copy neighbouring elements.
     indices: list[Expr] = []
     for extent in reversed(extents[1:]):
         indices.append(FloorMod(number, extent))

@@ -47,7 +47,7 @@ from refcomp.ir.view import BufferView
 from refcomp.lowering.bounds.ranges import is_equal
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import with_origin
-from refcomp.lowering.match_intrin import MatchedBlock, is_covered, match_intrin
+from refcomp.lowering.match_intrin import is_covered, match_intrin
 from refcomp.schedule.axes import AxisGuard
 from refcomp.schedule.placement import place_text, placement_lines
 from refcomp.schedule.primitives.tensorize import check_block
@@ -92,7 +92,8 @@ def lower_intrin(
     """
     tensorized = bounds.stage.loops.tensorized
     assert tensorized is not None
-    axis, intrin = tensorized.axis, tensorized.intrin
+    axis = tensorized.axis
+    intrin = tensorized.intrin
     placement = _IntrinsicPlacement(bounds, tensorized, buffers, element)
     placement.check_loops()
     guards = [placement.outside(guard) for guard in guards]
@@ -158,14 +159,15 @@ class _Block:
 
     def is_whole(self, facts: Facts) -> bool:
         """Return True if the block is all of the buffer."""
-        shape, whole = self.view.shape, self.buffer.shape
+        shape = self.view.shape
+        whole = self.buffer.shape
         if len(shape) != len(whole):
             return False
+        for size, extent in zip(shape, whole, strict=True):
+            if not is_equal(size, extent, facts):
+                return False
         zero = IntImm(0, I64)
-        has_extents = all(
-            is_equal(a, b, facts) for a, b in zip(shape, whole, strict=True)
-        )
-        return has_extents and all(is_equal(zero, a, facts) for a in self.origin)
+        return all(is_equal(zero, index, facts) for index in self.origin)
 
 
 class _IntrinsicPlacement:
@@ -219,8 +221,9 @@ class _IntrinsicPlacement:
         if not set(first).intersection(variables_in(condition)):
             return guard
         moved = simplify(substitute(condition, first), self.facts)
-        is_kept = prove(condition, self.facts.assume(moved))
-        if not (is_kept and prove(Not(condition), self.facts.assume(Not(moved)))):
+        holds_for_all = prove(condition, self.facts.assume(moved))
+        fails_for_all = prove(Not(condition), self.facts.assume(Not(moved)))
+        if not (holds_for_all and fails_for_all):
             self.refuse(
                 f"the loops inside run only where {condition}, "
                 "and an intrinsic does all of its block",
@@ -233,18 +236,7 @@ class _IntrinsicPlacement:
 
     def blocks(self) -> dict[Buffer, _Block]:
         """Return the block that each of the intrinsic's buffers stands for."""
-        places = match_intrin(self.bounds, self.tensorized)
-        intrin = self.tensorized.intrin
-        blocks: dict[Buffer, _Block] = {}
-        for tensor, view in intrin.buffers.items():
-            block = self._block(view, places[tensor])
-            self._check_memory(block)
-            if tensor in intrin.inputs and not is_covered(intrin.op, tensor):
-                self._check_inside(block, tensor)
-            blocks[view.buffer] = block
-        return blocks
 
-    def _block(self, view: BufferView, place: MatchedBlock) -> _Block:
         def load(recurse: Rewrite, node: Node) -> Node:
             node = map_children(node, recurse)
             if isinstance(node, TensorRead):
@@ -254,13 +246,24 @@ class _IntrinsicPlacement:
 
         # An origin may be read from memory itself.
         loaded = rewriter(load)
-        origin = self.element(place.tensor, place.origin)
-        buffer = self.buffers[place.tensor]
-        return _Block(view, buffer, place.dims, tuple(map(loaded, origin)))
+        places = match_intrin(self.bounds, self.tensorized)
+        intrin = self.tensorized.intrin
+        blocks: dict[Buffer, _Block] = {}
+        for tensor, view in intrin.buffers.items():
+            place = places[tensor]
+            buffer = self.buffers[place.tensor]
+            origin = self.element(place.tensor, place.origin)
+            block = _Block(view, buffer, place.dims, tuple(map(loaded, origin)))
+            self._check_memory(block)
+            if tensor in intrin.inputs and not is_covered(intrin.op, tensor):
+                self._check_inside(block, tensor)
+            blocks[view.buffer] = block
+        return blocks
 
     def _check_memory(self, block: _Block) -> None:
         """Refuse a block whose scope, offset or alignment is not as declared."""
-        view, name = block.view, block.buffer.name
+        view = block.view
+        name = block.buffer.name
         if view.scope not in ("global", block.buffer.scope):
             self.refuse(
                 f"{view.name} is declared in {view.scope} memory, and {name} is "
@@ -278,7 +281,9 @@ class _IntrinsicPlacement:
         declared = view.data_alignment
         actual = block.buffer.alignment or view.dtype.bytes
         start = offset * view.dtype.bytes
-        if declared and (actual % declared or not self._is_multiple(start, declared)):
+        if declared == 0:
+            return
+        if actual % declared or not self._is_multiple(start, declared):
             self.refuse(
                 f"{view.name} is declared with data_alignment {declared}, and its block "
                 f"begins {offset} elements into {name}, "
@@ -315,9 +320,15 @@ class _IntrinsicPlacement:
         """Return a copy of `stmt` that works on the blocks."""
         values = self._values(blocks.values())
         self._check_addresses(stmt, blocks)
+        # The statements are declared once, and may be placed more than once.
         moved = self._moved(with_fresh_names(stmt, values), blocks)
-        axis, line = self.tensorized.axis.name, self.tensorized.line
-        return with_origin(moved, Origin(self.stage.name, axis, "tensorize", line))
+        origin = Origin(
+            self.stage.name,
+            axis=self.tensorized.axis.name,
+            primitive="tensorize",
+            line=self.tensorized.line,
+        )
+        return with_origin(moved, origin)
 
     def _values(self, blocks: Iterable[_Block]) -> dict[Var, Expr]:
         """Return the values of the variables that declare strides and offsets.
@@ -329,12 +340,13 @@ class _IntrinsicPlacement:
         for block in blocks:
             view = block.view
             if view.strides:
-                strides = zip(
-                    view.strides, block.view_strides(), view.shape, strict=True
-                )
+                actual_strides = block.view_strides()
+                strides = zip(view.strides, actual_strides, view.shape, strict=True)
                 for given, actual, size in strides:
                     if isinstance(given, Var):
                         values.setdefault(given, actual)
+                    # No second element lies that far from the first one of a dimension
+                    # of length 1.
                     if as_int(size) != 1:
                         declared.append((view, "stride", given, actual))
             given = view.elem_offset
@@ -381,6 +393,7 @@ class _IntrinsicPlacement:
         def visit(recurse: Rewrite, node: Node) -> Node:
             if isinstance(node, CallPacked):
                 return self._moved_packed(node, blocks, recurse)
+            # Indices may read memory themselves, so the children come first.
             node = map_children(node, recurse)
             if not isinstance(node, _ACCESSES) or node.buffer not in blocks:
                 return node

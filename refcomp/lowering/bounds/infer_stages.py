@@ -77,7 +77,17 @@ def infer_stages(
         extents = infer_extents(stage, region)
 
         inside = _bind(around, stage.loops.leaves, extents, variables)
-        _check_marks(stage, kernel, extents)
+        for leaf, mark in stage.loops.marks.items():
+            check_extent(stage, leaf, extents[leaf], mark)
+            # Threads of the host cannot run loops of a kernel.
+            if kernel is not None and mark == PARALLEL:
+                stage.refuse(
+                    "parallel",
+                    leaf.name,
+                    "the stage has loops in a kernel, "
+                    f"which begins at stage {kernel.stage.name}",
+                    "bind the loop to a thread axis",
+                )
         bounds[stage] = StageBounds(
             place,
             region,
@@ -135,21 +145,6 @@ def _bind(
     for leaf in leaves:
         facts = facts.bind(variables[leaf], leaf.minimum, extents[leaf])
     return facts
-
-
-def _check_marks(
-    stage: Stage, kernel: Kernel | None, extents: Mapping[IterVar, Expr]
-) -> None:
-    for leaf, mark in stage.loops.marks.items():
-        check_extent(stage, leaf, extents[leaf], mark)
-        if kernel is not None and mark == PARALLEL:
-            stage.refuse(
-                "parallel",
-                leaf.name,
-                "the stage has loops in a kernel, "
-                f"which begins at stage {kernel.stage.name}",
-                "bind the loop to a thread axis",
-            )
 
 
 def _check_threads(
