@@ -24,7 +24,7 @@ from refcomp.runtime.module import Module
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 
-# what a back end's record prefers -> the schedule of a node
+# `Backend.schedules` -> the function that schedules a node
 _SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu}
 
 

@@ -1,7 +1,10 @@
-"""The place of each buffer in one piece of memory, such that buffers use the same bytes in turn.
+"""Place buffers in one piece of memory, so that buffers with disjoint lifetimes share bytes.
 
-Buffers that live at the same time never overlap. Large buffers are placed first, each at the lowest
-offset that is free during its whole life (greedy by size).
+Buffers that live at the same time never overlap. The best placement is NP-hard to find. So large
+buffers are placed first, each at the lowest offset that is free during its whole lifetime.
+
+Reference: Y. Pisarchyk and J. Lee, "Efficient Memory Management for Deep Neural Net Inference",
+2020 (greedy by size).
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Bytes. No vector straddles two cache lines, and no two buffers share a line.
+# Bytes. No vector crosses a cache line, and no two buffers share one.
 ALIGNMENT = 64
 
 
@@ -32,7 +35,7 @@ class MemoryPlan:
 
 def plan_memory(requests: Sequence[Request]) -> MemoryPlan:
     """Return a plan in which all offsets are multiples of ALIGNMENT."""
-    placed: list[tuple[int, int, Request]] = []  # begin, end, whose
+    placed: list[tuple[int, int, Request]] = []  # (begin, end, request)
     offsets = [0] * len(requests)
     for index in sorted(range(len(requests)), key=lambda k: -requests[k].size):
         request = requests[index]

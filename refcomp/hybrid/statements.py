@@ -97,9 +97,8 @@ class Writer:
             names[name] = memory
         elif isinstance(held, Cell):
             self._set(target, held, self.evaluator.value(node))
-        elif (
-            self._assigned[name] > 1
-        ):  # memory from here on, since the loop IR has no assignment
+        elif self._assigned[name] > 1:
+            # It has memory from here on, since the loop IR has no assignment of names.
             number = self.evaluator.number(node)
             pointer = self.builder.allocate(number.dtype, 1, name=name, scope="local")
             pointer[0] = number

@@ -2,7 +2,8 @@
 
 Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
 and calls.py (functions of elements), reducer.py (`sum` and its kin), check_reads.py and
-check_reducer.py (refused computations), scan.py, extern.py, declare.py, intrin.py, tag.py.
+check_reducer.py (refused computations), scan.py, extern.py, declare.py, intrin.py, tag.py;
+maths_pages.py holds manual pages.
 
 Example::
 

@@ -72,9 +72,7 @@ class ComputeOp(Operation):
     axis: tuple[IterVar, ...]  # one for each dimension
     body: tuple[Expr, ...]  # the value of each output at the point `axis`
     tag: str = ""  # for schedules
-    waits_for_scan: bool = (
-        False  # True if the compute is legal only as the update of a scan
-    )
+    waits_for_scan: bool = False  # True: legal only as the update of a scan
     attrs: Mapping[str, object] = field(default_factory=dict)  # for schedules
     # Found once, since the body never changes and each primitive asks all operations.
     _inputs: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)

@@ -58,9 +58,7 @@ class Reduce(Derived):
     """
 
     reducer: CommReducer
-    sources: tuple[
-        Expr, ...
-    ]  # what an iteration contributes to each value of `reducer`
+    sources: tuple[Expr, ...]  # of one iteration, one for each value of `reducer`
     axes: tuple[IterVar, ...]
     condition: Expr  # bool; iterations where it is false do not count
     value_index: int  # which of the reduced values this expression is

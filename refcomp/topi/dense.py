@@ -41,9 +41,6 @@ def gemm(
 ) -> Tensor:
     """Return alpha * (a @ b) + beta * c.
 
-    Reference: BLAS GEMM (J. Dongarra et al., "A Set of Level 3 Basic Linear Algebra Subprograms",
-    ACM TOMS 16, 1990); ONNX Gemm.
-
     Args:
         a: [m, k], or [k, m] if it is transposed, of any numeric dtype.
         b: [k, n], or [n, k] if it is transposed, of the dtype of `a`.
@@ -59,6 +56,9 @@ def gemm(
 
     Raises:
         UserError: a rank, extent or dtype does not fit.
+
+    Reference: ONNX Gemm; J. Dongarra et al., "A Set of Level 3 Basic Linear Algebra Subprograms",
+    ACM TOMS 16, 1990.
 
     Example::
 
@@ -120,9 +120,7 @@ def gemm_numpy(
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Return the products of the matrices in the last two axes of a and b.
-
-    Reference: numpy.matmul and ONNX MatMul. Vectors are refused here.
+    """Return the products of the matrices in the last two axes of a and b. Vectors are refused.
 
     Args:
         a: [..., i, k], of any numeric dtype.
@@ -133,6 +131,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
     Raises:
         UserError: a rank, extent or dtype does not fit.
+
+    Reference: numpy.matmul; ONNX MatMul.
 
     Example::
 

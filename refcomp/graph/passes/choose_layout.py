@@ -5,7 +5,9 @@ After:   t = transpose(x); y = conv2d_nhwc(t, transpose(w)); z = relu(y);       
          p = max_pool2d(z, layout="NHWC"); out = transpose(p)
 
 Elementwise operators keep the layout of their inputs. All other operators read [n, c, h, w], by a
-transpose if needed. Requires: a convolution that is converted has constant weights and one group.
+transpose if needed.
+
+Requires: a convolution that is converted has constant weights and one group.
 Ensures: each value is transposed at most once each way. The weights are transposed by nodes, which
 fold_constants computes. A graph without such a convolution is returned as the same object.
 """

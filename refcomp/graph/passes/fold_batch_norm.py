@@ -3,7 +3,7 @@
 Before:  y = conv2d(x, w, b); z = batch_norm(y, gamma, beta, mean, variance)
 After:   z = conv2d(x, w * s, (b - mean) * s + beta)     with s = gamma / sqrt(variance + epsilon)
 
-Requires: weight, bias and the four statistics are constants, and nothing else reads y.
+Requires: weight, bias and the four parameters are constants, and nothing else reads y.
 Ensures: the fold is computed in f64 and rounded once. Results differ only by rounding.
 """
 

@@ -4,7 +4,7 @@ Before:  const w; t = transpose(w); y = conv2d_nhwc(x, t)
 After:   const t; y = conv2d_nhwc(x, t)
 
 Ensures: the time is proportional to the size of the results, which is bounded. Operators with loops
-of their own stay, so that a model cannot stall the compiler.
+of their own, such as convolutions, stay: otherwise a model could stall the compiler.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.operators import find_operator
 
-_MAX_ELEMENTS = 1 << 26  # of a result
+_MAX_ELEMENTS = 1 << 26  # of a result: 256 MiB of f32
 
 
 def fold_constants(graph: Graph) -> Graph:

@@ -9,6 +9,9 @@ the operator with loops of its own that reads their result.
 
 Ensures: a kernel has one output. Its expressions stay small: an input that is read twice is
 computed twice.
+
+Reference: T. Chen et al., "TVM: An Automated End-to-End Optimizing Compiler for Deep Learning",
+OSDI 2018, section 3.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Before:  a = identity(x); b = relu(a)
 After:   b = relu(x)
 
-Ensures: no `identity` is left, except where the graph returns an input or a constant, or where the
-result of an identity is an output.
+Ensures: an `identity` is left only if it reads an input or a constant, or makes an output. An
+output needs memory and a name of its own.
 """
 
 from __future__ import annotations
