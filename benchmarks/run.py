@@ -24,7 +24,7 @@ from rich.console import Console
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Missing, Row, as_json, is_kept, table_of, write_json
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 
 Workload = Callable[[bool], list[Row]]
 _LAST = Path(__file__).resolve().parent / "results" / "last.json"
@@ -94,8 +94,8 @@ def _parse(argv: Sequence[str], workloads: Mapping[str, Workload]) -> argparse.N
     asked = parser.parse_args(argv)
     for name in asked.workloads:
         if name not in workloads:
-            advice = f"{did_you_mean(name, workloads)} there are {', '.join(workloads)}"
-            parser.error(f"no workload {name}; {advice.lstrip()}")
+            advice = advise(name, workloads, f"there are {', '.join(workloads)}")
+            parser.error(f"no workload {name}; {advice}")
     return asked
 
 

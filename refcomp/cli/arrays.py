@@ -28,7 +28,7 @@ from refcomp.foundation.artifacts import (
 )
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.symbol_sizes import Extent, Sizes
 from refcomp.runtime.device import HostArray
 
@@ -146,12 +146,8 @@ def chosen_sizes(
     sizes = Sizes()
     for name, size in symbols.items():
         if name not in known:
-            remedy = (
-                f"{did_you_mean(name, known)} symbols: {', '.join(known) or 'none'}"
-            )
-            raise UserError(
-                f"unknown symbolic dimension {name!r}", remedy=remedy.lstrip()
-            )
+            remedy = advise(name, known, f"symbols: {', '.join(known) or 'none'}")
+            raise UserError(f"unknown symbolic dimension {name!r}", remedy=remedy)
         if size < 0:
             raise UserError(
                 f"symbolic dimension {name} cannot be {size}", why="sizes are >= 0"
@@ -224,7 +220,7 @@ def complete(
         raise UserError(
             f"unknown input {name!r}",
             where=source or None,
-            remedy=f"{did_you_mean(name, names)} inputs: {known}".lstrip(),
+            remedy=advise(name, names, f"inputs: {known}"),
         )
     views = {
         p.name: _as_dtype(p, given[p.name], source) for p in params if p.name in given

@@ -62,7 +62,7 @@ from refcomp.foundation.artifacts import (
     names_in_dim,
 )
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.private_folder import private_folder
 from refcomp.foundation.symbol_sizes import Sizes
 from refcomp.foundation.target import Target
@@ -319,11 +319,8 @@ def _not_a_scalar(
                 where=str(param),
                 remedy="give it in an .npz file: -i",
             )
-    near = did_you_mean(name, scalars)
-    return UserError(
-        f"unknown scalar argument {name!r}",
-        remedy=f"{near} scalars: {', '.join(scalars) or 'none'}".lstrip(),
-    )
+    remedy = advise(name, scalars, f"scalars: {', '.join(scalars) or 'none'}")
+    return UserError(f"unknown scalar argument {name!r}", remedy=remedy)
 
 
 def _check_chosen(signature: Signature, sizes: Sizes) -> None:

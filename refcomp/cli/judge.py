@@ -35,7 +35,7 @@ from refcomp.cli.streams import write_json
 from refcomp.cli.verdicts import ArrayReport, ElementReport, JudgeReport, write_report
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.private_folder import private_folder
 from refcomp.foundation.symbol_sizes import Sizes
 from refcomp.oracle.compare import (
@@ -263,7 +263,7 @@ def _named_results(reference: Reference, arrays: Arrays, source: str) -> GivenAr
                 f"{name!r} is not a result of the computation",
                 where=source,
                 why=f"{name} is an input" if name in inputs else None,
-                remedy=f"{did_you_mean(name, known)} {remedy}".lstrip(),
+                remedy=advise(name, known, remedy),
             )
     return GivenArrays([known[name] for name in arrays], arrays, source)
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from refcomp.cli.texts import read_funcs
 from refcomp.foundation.errors import RefcompError, UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
 from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
@@ -96,7 +96,7 @@ def run_script(path: str, name: str) -> list[LoweredFunction]:
             remedy = "define it, or name another: SCRIPT.py:NAME"
             raise UserError(
                 f"{path} defines no function {name!r}",
-                remedy=f"{did_you_mean(name, own)} {remedy}".lstrip(),
+                remedy=advise(name, own, remedy),
             )
         result = _guarded(path, function)
     if not isinstance(result, list):

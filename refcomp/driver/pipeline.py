@@ -5,7 +5,7 @@ from __future__ import annotations
 from refcomp.driver.backends import backend_of, backends
 from refcomp.driver.steps import Made, Pass, PipelineStep, Scope, run_pass, run_step
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
@@ -79,6 +79,6 @@ def find_pass(name: str) -> Pass:
             remedy="`refcomp pass --all --target opencl` runs it; `refcomp show` shows it",
         )
     if name not in passes:
-        remedy = f"{did_you_mean(name, passes)} passes: {', '.join(passes)}".lstrip()
+        remedy = advise(name, passes, f"passes: {', '.join(passes)}")
         raise UserError(f"{name!r} is not a pass", remedy=remedy)
     return passes[name]

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 
 BLOCKS, OLD_BF16 = "in blocks", "bf16 without _1k"
 _CDNA2 = {
@@ -137,7 +137,7 @@ def card_for(mcpu: str, name: str | None = None) -> Card | None:
     by_name = {_normalized(card.name): card for card in CARDS.values()}
     card = by_name.get(_normalized(name))
     if card is None:
-        remedy = f"{did_you_mean(name, CARDS)} use {', '.join(CARDS)}".lstrip()
+        remedy = advise(name, CARDS, f"use {', '.join(CARDS)}")
         raise UserError(f"no figures of the card {name!r}", remedy=remedy)
     if card.mcpu != mcpu:
         names = " or ".join(card.name for card in fitting)

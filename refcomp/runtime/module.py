@@ -13,7 +13,7 @@ from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.paths import checked_path
 from refcomp.foundation.target import option_in
 from refcomp.ir.func import PrimFunc, Program
@@ -240,10 +240,10 @@ class Module:
     def __getitem__(self, name: str) -> Function:
         function = self._functions.get(name)
         if function is None:
-            near = did_you_mean(name, self._functions)
+            remedy = f"it has: {', '.join(self._functions)}"
             raise UserError(
                 f"the module has no function {name!r}",
-                remedy=f"{near} it has: {', '.join(self._functions)}".lstrip(),
+                remedy=advise(name, self._functions, remedy),
             )
         return function
 

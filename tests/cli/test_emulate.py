@@ -149,6 +149,7 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE, "--arg", files / "several.npz"), 4, "holds several arrays"),
         ((files / "none.hsaco", *_SHAPE), 4, "none.hsaco cannot be read"),
         ((kernel, *_SHAPE, "--kernel", "other"), 4, "no kernel 'other'"),
+        ((kernel, *_SHAPE, "--kernel", "vector_ad"), 4, "did you mean vector_add?"),
         ((kernel, *_SHAPE, *given[:2]), 4, "takes 5 arguments"),
         ((files / "a.npy", *_SHAPE), 4, f"where: {files / 'a.npy'}\n"),
         ((kernel, "--grid", "0", "--block", "64"), 2, "not one to three positive numbers"),

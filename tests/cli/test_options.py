@@ -37,6 +37,27 @@ def test_an_unknown_target_is_refused_with_those_that_are_known(cli: Cli, script
     assert "llvm: machine code for this host" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("target", "near"),
+    [
+        ("lvm", "did you mean llvm?"),
+        ("opencl2", "did you mean opencl?"),
+        ("llvm -mpcu=znver4", "did you mean mcpu?"),
+    ],
+)
+def test_a_near_miss_of_a_target_is_named(cli: Cli, script: Path, target: str, near: str) -> None:
+    result = cli("show", script, "--target", target)
+    assert result.exit_code == 4
+    assert f"what to do: {near}" in result.stderr
+
+
+@pytest.mark.llvm
+def test_a_near_miss_of_an_architecture_is_named(cli: Cli, script: Path) -> None:
+    result = cli("show", script, "--target", "llvm -mcpu=znver44", "--stage", "asm")
+    assert result.exit_code == 4
+    assert "what to do: did you mean znver4" in result.stderr
+
+
 def test_an_error_in_another_option_is_told_in_json(cli: Cli, script: Path) -> None:
     result = cli("show", script, "--target", "lvm", "--json")
     assert json.loads(result.stderr)["error"]["what"] == "unknown target 'lvm'"

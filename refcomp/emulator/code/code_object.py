@@ -22,7 +22,7 @@ from refcomp.foundation.amd_metadata import (
 from refcomp.foundation.elf import ElfFile, Relocation, Segment
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, POINTER_BYTES
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.unlinked import refuse_unlinked
 
 _DESCRIPTOR_BYTES = 64
@@ -144,8 +144,7 @@ class CodeObject:
         found = self.kernels.get(name)
         if found is None:
             known = ", ".join(sorted(self.kernels)) or "none"
-            near = did_you_mean(name, self.kernels)
-            remedy = f"{near} name one of: {known}".lstrip()
+            remedy = advise(name, self.kernels, f"name one of: {known}")
             raise UserError(f"the code object has no kernel {name!r}", remedy=remedy)
         return found
 
