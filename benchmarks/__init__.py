@@ -1,1 +1,1 @@
-"""How fast refcomp is, each figure beside a peer's from the same run; start with run.py."""
+"""Benchmarks of refcomp: each time stands beside a peer's from the same run. Begin with run.py."""

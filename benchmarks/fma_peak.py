@@ -1,8 +1,8 @@
-"""How many floating-point operations a core does at most: fused multiply-adds on registers alone.
+"""The peak of a core: the most floating-point operations a second, measured on registers alone.
 
-The kernel is refcomp's own. It adds x[u] * y to `_SUMS` vectors of f32, `_STEPS` times: as many
-chains as two multiply-add units with a latency of four need, and more. Nothing of it can be moved
-out of the loop, as every step rounds.
+The kernel is refcomp's own. It adds x[u] * y to `_SUMS` vectors of f32, `_STEPS` times. Two units
+with a latency of four cycles need eight independent chains of multiply-adds; these are more. Each
+step rounds, so nothing can be moved out of the loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PEAK_GFLOP = 2e-9 * _SUMS * _LANES * _STEPS  # of one call
 
 
 def bind_peak() -> Callable[[], object]:
-    """A call that does `PEAK_GFLOP` on one thread, after its result was checked."""
+    """Return a call that does `PEAK_GFLOP` on one thread. Its result is checked first."""
     x = np.full((_SUMS, _LANES), 0.5, np.float32)
     y, sums = np.full(_LANES, 0.25, np.float32), np.zeros((_SUMS, _LANES), np.float32)
     call = _build().entry.bind(x, y, sums)

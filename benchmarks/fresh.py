@@ -26,9 +26,9 @@ def call_fresh(
     environment: Mapping[str, str] | None = None,
     **arguments: Any,
 ) -> Any:
-    """What `function(**arguments)` returns in a process of its own.
+    """Return `function(**arguments)`, called in a process of its own.
 
-    `threads` is how many every library there may use; RuntimeError when the process fails.
+    Each library uses at most `threads` threads there. Raises RuntimeError if the process fails.
     """
     limits = {} if threads is None else thread_limits(threads)
     name = [function.__module__, function.__name__, json.dumps(arguments)]
@@ -37,7 +37,7 @@ def call_fresh(
 
 
 def run_python(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """What a Python with these arguments prints; RuntimeError that tells how it failed."""
+    """Return the output of a Python with these arguments. Raises RuntimeError if it fails."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -53,14 +53,14 @@ def run_python(arguments: Sequence[str], environment: Mapping[str, str] | None =
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """The environment in which OpenMP, OpenBLAS and refcomp use so many threads."""
+    """Return the environment in which OpenMP, OpenBLAS and refcomp use `threads` threads."""
     return dict.fromkeys(
         ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
     )
 
 
 def main() -> None:
-    """The child: module, function and arguments come from the command line."""
+    """Run the child, which reads module, function and arguments from the command line."""
     module, name, arguments = sys.argv[1:]
     print(json.dumps(getattr(import_module(module), name)(**json.loads(arguments))))
 

@@ -1,4 +1,4 @@
-"""What the figures were measured on: processor, cores and versions; no names of hosts or paths."""
+"""A description of the machine: processor, cores and versions, without names of hosts or paths."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Times several contenders in turns, and tells medians, spreads and ratios.
+"""Times of several contenders, measured in turns, with medians, spreads and ratios.
 
-Needs calls that run to their end. Ensures that all contenders of one round run one after the other
-and that each round begins with another one, so that a machine that gets slower or faster in
-between changes both sides of a ratio.
+Requires calls that run to their end. In each round, all contenders run one after the other, and
+each round begins with another contender. So a machine that becomes slower or faster in between
+changes both sides of a ratio.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Figure:
 
 
 def figure_of(samples: Sequence[float]) -> Figure:
-    """The Figure of at least one sample."""
+    """Return the Figure of at least one sample."""
     low, median, high = np.quantile(np.asarray(samples, np.float64), (0.25, 0.5, 0.75))
     return Figure(float(median), float(low), float(high), len(samples))
 
 
 def ratio_of(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
-    """The Figure of ours / theirs, formed within each round."""
+    """Return the Figure of ours / theirs, formed within each round."""
     return figure_of([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
@@ -49,11 +49,11 @@ def interleave(
     least_s: float = 0.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds per call of each contender, one value a round.
+    """Return the seconds per call of each contender, one value a round.
 
-    Each is called once before, uncounted, and in each round as often as `least_s` seconds take.
-    `clock` may be `time.process_time` for what one thread computes without ever waiting: then what
-    other processes take of the machine does not count.
+    Each contender is called once before, which does not count. In each round, it is called for
+    about `least_s` seconds. For code of one thread that never waits, `clock` may be
+    `time.process_time`: then time that other processes take does not count.
     """
     numbers = {name: _calls_lasting(call, least_s) for name, call in contenders.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
@@ -71,7 +71,7 @@ def _rotated(names: list[str], turn: int) -> list[str]:
 
 
 def seconds_per_call(call: Call, number: int = 1, clock: Clock = time.perf_counter) -> float:
-    """The mean time of `number` calls."""
+    """Return the mean time of `number` calls."""
     start = clock()
     for _ in range(number):
         call()

@@ -28,7 +28,7 @@ def shape_asked_for(argument: str) -> tuple[int, int, int]:
     """n, m and k of an argument of a command line, 512 or 1000x1001x999; others end the program."""
     numbers = argument.split("x")
     if len(numbers) not in (1, 3) or not all(n.isascii() and n.isdecimal() for n in numbers):
-        sys.exit(f"{argument!r} is no size: give one number, or three as in 1000x1001x999")
+        sys.exit(f"{argument!r} is not a size: give one number, or three as in 1000x1001x999")
     n, m, k = (int(number) for number in (numbers * 3)[:3])
     if not n * m * k:
         sys.exit(f"there is nothing to multiply in {argument}: each number must be 1 at least")
@@ -43,8 +43,10 @@ def print_rates(rates: Mapping[str, float], notes: Mapping[str, str]) -> None:
 
 
 def save_chart(path: str, title: str, rates: Mapping[str, float]) -> None:
-    """Draws the rates as bars into a PNG file, if one is named; UserError where pillow is not
-    installed."""
+    """Draw the rates as bars into a PNG file, if a path is given.
+
+    Raises UserError if pillow is not installed.
+    """
     if not path:
         return
     try:

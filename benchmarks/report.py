@@ -1,7 +1,7 @@
-"""What a benchmark finds, as rows: one table to look at and one JSON to keep.
+"""The results of benchmarks as rows: one table to look at, and one JSON to keep.
 
-A row is a time of refcomp's, where it makes sense beside a peer's time from the same rounds, and
-the bar it is held against. Ratios are refcomp's time over the peer's: below 1 refcomp is faster.
+A row has a time of refcomp, a peer's time from the same rounds where this makes sense, and the bar
+that the row must meet. Ratios are refcomp's time over the peer's: below 1 refcomp is faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call does, for a rate: 2.0 and "Gflop" make Gflop/s."""
+    """The work of one call, for a rate: 2.0 and "Gflop" give Gflop/s."""
 
     amount: float
     unit: str
@@ -54,7 +54,7 @@ class Row:
 
     @property
     def is_met(self) -> bool:
-        """Whether the bar is kept; a row without one keeps it."""
+        """Return True if the row meets its bar, or has none."""
         if self.bar is None:
             return True
         held = self.ours if self.bar.of == "ours" else self.ratio
@@ -81,7 +81,7 @@ def row_beside(
     bar: Bar | None = None,
     note: str = "",
 ) -> Row:
-    """The row of samples that were taken in the same rounds."""
+    """Return the row of samples that were taken in the same rounds."""
     return Row(
         workload,
         case,
@@ -96,7 +96,7 @@ def row_beside(
 
 
 def table_of(rows: Sequence[Row | Missing]) -> Table:
-    """The one table; missed bars are marked."""
+    """Return the table of all rows. Missed bars are marked."""
     table = Table(caption="ratio: refcomp / peer; spread: the middle half of the rounds")
     for heading in ("workload", "case"):
         table.add_column(heading, overflow="fold")
@@ -149,7 +149,7 @@ def _quantity(value: float, unit: str) -> str:
 
 
 def as_json(rows: Sequence[Row | Missing], machine: dict[str, Any], is_quick: bool) -> str:
-    """The results as text: what was measured on what, seconds and ratios, one object a row."""
+    """Return the results as text: the machine, then seconds and ratios, one object a row."""
     measured = [asdict(row) | {"is_met": row.is_met} for row in rows if isinstance(row, Row)]
     lacking = [{"workload": r.workload, "why": r.why} for r in rows if isinstance(r, Missing)]
     results = {
@@ -169,5 +169,5 @@ def write_json(path: Path, text: str) -> None:
 
 
 def is_kept(rows: Sequence[Row | Missing]) -> bool:
-    """Whether every bar is met and every workload was measured."""
+    """Return True if every bar is met and every workload was measured."""
     return all(isinstance(row, Row) and row.is_met for row in rows)

@@ -42,7 +42,7 @@ _NAMES = (
 
 
 def _loaded(name: str) -> Workload:
-    """The workload of that name, whose module is imported when it runs."""
+    """Return the workload of that name, whose module is imported when it runs."""
     return lambda is_quick: import_module(f"benchmarks.{name}.workload").measure(is_quick)
 
 
@@ -55,7 +55,7 @@ def main(
     console: Console | None = None,
     machine: Callable[[], dict[str, Any]] = describe_machine,
 ) -> int:
-    """Runs what `argv` asks for; the exit code."""
+    """Run what `argv` requests, and return the exit code."""
     asked = _parse(argv, workloads)
     screen = console or Console(width=_least_width())
     found_on = machine()
@@ -100,7 +100,7 @@ def _parse(argv: Sequence[str], workloads: Mapping[str, Workload]) -> argparse.N
 
 
 def _run(name: str, workload: Workload, is_quick: bool) -> Sequence[Row | Missing]:
-    """The workload's rows; one that fails does not take the others with it."""
+    """Return the workload's rows. A workload that fails does not end the others."""
     try:
         return workload(is_quick)
     except Exception as error:

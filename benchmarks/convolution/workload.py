@@ -54,7 +54,7 @@ _LAYERS = (
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """A row for each kind of layer."""
+    """Return a row for each kind of layer."""
     rows = []
     for number, layer in enumerate(_LAYERS):
         times = call_fresh(time_layer, threads=1, number=number, is_quick=is_quick)
@@ -68,7 +68,10 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def time_layer(number: int, is_quick: bool) -> dict[str, list[float]]:
-    """Seconds per call of a layer, whose result was checked, and of the kernel at the peak."""
+    """Return the seconds per call of a layer, and of the kernel at the peak.
+
+    The result of the layer is checked first.
+    """
     layer = _LAYERS[number]
     random = np.random.default_rng(0)  # small integers, of which all sums are exact
     tensors = _tensors(layer)

@@ -18,12 +18,12 @@ _SCRIPT = ROOT / "scripts" / "walkthroughs" / "tiled_gemm_rocm.py"
 
 
 def add_times() -> list[float]:
-    """Seconds for a vector add, and for another one."""
+    """Return the seconds of two builds: of a vector add, and of another one."""
     return [seconds_per_call(partial(build_add, name, "rocm")) for name in ("add", "plus")]
 
 
 def product_times() -> list[float]:
-    """Seconds for a tiled product of matrices, and for another one."""
+    """Return the seconds of two builds: of a tiled product of matrices, and of another one."""
     compile_kernel = runpy.run_path(str(_SCRIPT))["compile_kernel"]
     return [
         seconds_per_call(partial(compile_kernel, "rocm -mcpu=gfx942", n=n)) for n in (1024, 2048)
@@ -31,7 +31,7 @@ def product_times() -> list[float]:
 
 
 def many_times() -> list[float]:
-    """Seconds for many kernels one by one, and for as many others by two threads."""
+    """Return the seconds of building many kernels one by one, and as many others by two threads."""
     build_add("first", "rocm")
     with ThreadPoolExecutor(2) as pool:
         return [

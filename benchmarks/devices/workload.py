@@ -28,12 +28,12 @@ _BEYOND = Bar(0.05)
 _ROCM = {"vector add": (add_times, Bar(0.25)), "tiled product": (product_times, Bar(0.6))}
 _TOGETHER = Bar(1 / 1.7, "ratio")  # two threads beside one
 _PLACES = ("fresh process", "same process")
-# Of the product: its size, a group's tile, how much of k at a time, threads along each side.
+# The product: its size, the tile of a group, the step along k, threads along each side.
 _N, _TILE, _STEP, _THREADS = 256, 64, 8, 8
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """Builds for OpenCL and for AMD GPUs, then the product beside the host's."""
+    """Measure builds for OpenCL and for AMD GPUs, then the product beside the host's."""
     count = 3 if is_quick else 15
     rounds = [_opencl_round() for _ in range(count)]
     rows: list[Row] = []
@@ -70,13 +70,13 @@ def _with_empty_caches(function: Callable[..., Any], **arguments: Any) -> Any:
 
 
 def _opencl_round() -> tuple[list[float], list[float]]:
-    """Seconds of refcomp's and of PoCL's own builds: the first in a process, then another."""
+    """Return the seconds of refcomp's and of PoCL's builds, each the first one and a later one."""
     ours = _with_empty_caches(opencl_build_times)
     return ours["seconds"], _with_empty_caches(pocl_build_times, texts=ours["texts"])
 
 
 def opencl_build_times() -> dict[str, Any]:
-    """Seconds for two builds, and the texts that they gave to PoCL."""
+    """Return the seconds of two builds, and the texts that they passed to PoCL."""
     refcomp.opencl().sync()
     modules: list[Module] = []
     seconds = [
@@ -87,7 +87,7 @@ def opencl_build_times() -> dict[str, Any]:
 
 
 def pocl_build_times(texts: list[str]) -> list[float]:
-    """Seconds that pyopencl takes to build each text and to make its kernel."""
+    """Return the seconds that pyopencl takes to build each text and to make its kernel."""
     import pyopencl  # noqa: PLC0415  (optional)
 
     device = pyopencl.get_platforms()[0].get_devices()[0]
@@ -119,7 +119,7 @@ def _product_row(is_quick: bool) -> Row:
 
 
 def _build_product() -> Module:
-    """Each thread adds up 8 x 8 elements of C from tiles that its group brings to shared memory."""
+    """Build a product in which each thread sums 8 x 8 elements of C from tiles in shared memory."""
     a, b = (refcomp.placeholder((_N, _N), name=letter) for letter in "AB")
     r = refcomp.reduce_axis((0, _N), name="r")
     c = refcomp.compute((_N, _N), lambda i, j: refcomp.sum(a[i, r] * b[r, j], axis=r), name="C")

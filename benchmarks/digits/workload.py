@@ -43,14 +43,14 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def _compile_round() -> list[float]:
-    """Seconds with an empty and with a filled cache, each in a fresh process."""
+    """Return the seconds with an empty and with a filled cache, each in a fresh process."""
     with tempfile.TemporaryDirectory(prefix="refcomp-bench-") as folder:
         environment = {"REFCOMP_CACHE_DIR": folder}
         return [call_fresh(compile_time, environment=environment) for _ in _COMPILES]
 
 
 def compile_time() -> float:
-    """Seconds from the model file to an executor that can run."""
+    """Return the seconds from the model file to an executor that can run."""
     return seconds_per_call(_load)
 
 
@@ -69,7 +69,7 @@ def _batch_row(batch: int, threads: int, is_quick: bool) -> Row:
 
 
 def time_batch(batch: int, intra_op_threads: int, is_quick: bool) -> dict[str, list[float]]:
-    """Seconds per image of both."""
+    """Return the seconds per image of refcomp and of ONNX Runtime, whose results are compared."""
     image = np.load(_FOLDER / "digits_test.npz")["image"][:batch]
     executor, theirs = _load(), _onnxruntime(image, intra_op_threads)
 

@@ -29,7 +29,7 @@ def _numpy_fused(x: Any, y: Any, z: Any) -> None:
     np.maximum(z, 0.0, out=z)
 
 
-# What refcomp computes, what numpy does for it, and how many of the three arrays it touches.
+# Case -> (refcomp's computation, numpy's, the number of arrays that it touches, of three).
 CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[..., object], int]] = {
     "a + b": (lambda a, b: a + b, lambda x, y, z: np.add(x, y, out=z), 3),
     "max(2 a + b, 0)": (lambda a, b: refcomp.maximum(a * 2.0 + b, 0.0), _numpy_fused, 3),
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[..., object], int]] =
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """A row for each case and size."""
+    """Return a row for each case and size."""
     rows = []
     for place, size in _SIZES.items():
         for case, (_, _, arrays) in CASES.items():
@@ -54,7 +54,7 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def time_case(case: str, size: int, is_quick: bool) -> dict[str, list[float]]:
-    """Seconds per call of both, after their results were held against each other."""
+    """Return the seconds per call of refcomp and of its peer, after comparing their results."""
     element, by_numpy, arrays = CASES[case]
     function = _build(element, arrays).entry
     rng = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def time_case(case: str, size: int, is_quick: bool) -> dict[str, list[float]]:
     call()
     by_numpy(x, y, theirs)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
-    # Both write the same memory from here on: where an array lies decides some 30 % in DRAM.
+    # Both write the same memory from here on: in DRAM, the address changes times by some 30 %.
     return interleave(
         {"refcomp": call, "numpy": lambda: by_numpy(x, y, ours)},
         rounds=3 if is_quick else 15,

@@ -39,18 +39,18 @@ class Ready:
 
     @property
     def lanes(self) -> int:
-        """Of a wave."""
+        """Return the number of lanes of a wave."""
         (kernel,) = self.loaded.code.kernels.values()
         return self.loaded.program(kernel).assembly.lanes
 
     def run(self) -> LaunchReport:
-        """Runs it once on the arrays, which are copied there and back."""
+        """Run the kernel once on the arrays, which are copied to the GPU and back."""
         (name,) = self.loaded.code.kernels
         return self.gpu.run(self.loaded, name, self.grid, self.block, self.arguments)
 
 
 def read_code(code: bytes) -> str:
-    """A code object's instructions."""
+    """Disassemble a code object."""
     return disassemble(Binary(code, "hsaco"))
 
 
@@ -65,7 +65,7 @@ def _ready(
 
 
 def code_of(module: Module) -> bytes:
-    """The code object of a module with kernels."""
+    """Return the code object of a module with kernels."""
     code: Any = module.imported_modules[0].code
     data: bytes = code.data
     return data
@@ -82,7 +82,7 @@ def product(n: int, each: int, arch: str, *, is_watched: bool, is_fused: bool = 
 
 
 def build_product(n: int, each: int, arch: str, is_fused: bool = False) -> Module:
-    """The module of `product`; multiply-adds are rounded twice, or once if they are fused."""
+    """Build the module of `product`. A multiply-add rounds once if `is_fused`, else twice."""
     a, b = (refcomp.placeholder((n, n), name=letter) for letter in "AB")
     k = refcomp.reduce_axis((0, n), name="k")
     c = refcomp.compute((n, n), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")

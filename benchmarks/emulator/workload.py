@@ -39,7 +39,7 @@ _FOLDER = ROOT / "scripts" / "data" / "digits"
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """All of it, after the results of each were held against numpy's."""
+    """Return all rows. The result of each kernel is compared with numpy's first."""
     rounds = 3 if is_quick else 15
     rows = [
         _rate_row(product(128, 1, _ARCH, is_watched=False), "unchecked", rounds, _UNCHECKED),
@@ -56,7 +56,7 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def _rate_row(ready: Ready, checks: str, rounds: int, least: float) -> Row:
-    """The product of 256 waves; `least` is how many lane instructions a second shall be."""
+    """Measure the product of 256 waves. The bar is `least` lane instructions a second."""
     lanes = lane_instructions(ready)
     ours, theirs = _beside_numpy(ready, lanes, rounds)
     work, bar = Work(1e-6 * lanes, "M lane instructions"), Bar(lanes / least)
@@ -74,7 +74,7 @@ def _product_row(kind: str, ready: Ready, rounds: int, bar: Bar | None = None) -
 
 
 def _narrow_row(rounds: int) -> Row:
-    """Seconds of a lane instruction in waves of 32 lanes, beside those of 64."""
+    """Measure the seconds of a lane instruction in waves of 32 lanes, beside those of 64."""
     both = {arch: product(128, 1, arch, is_watched=False) for arch in (_NARROW, _ARCH)}
     lanes = {arch: lane_instructions(ready) for arch, ready in both.items()}
     runs = {arch: ready.run for arch, ready in both.items()}
@@ -85,7 +85,7 @@ def _narrow_row(rounds: int) -> Row:
 
 
 def lane_instructions(ready: Ready) -> int:
-    """How many a run has, after its result was held against numpy's."""
+    """Count the lane instructions of a run, after comparing its result with numpy's."""
     report = ready.run()
     if report.findings:
         raise AssertionError(f"found: {report.findings[0]}")
@@ -102,7 +102,7 @@ def _beside_numpy(ready: Ready, elements: int, rounds: int) -> tuple[list[float]
 
 
 def multiplications_and_additions(elements: int) -> Callable[[], None]:
-    """One of each for about so many elements, in pieces as the emulator has them."""
+    """Return a call that multiplies and adds `elements` floats in arrays of the emulator's size."""
     a, b, c, result = np.random.default_rng(1).uniform(-1, 1, (4, *_TILE)).astype(np.float32)
 
     def compute() -> None:
@@ -137,7 +137,7 @@ def _digits_row(rounds: int) -> Row:
 
 
 def _decoding_row(rounds: int) -> Row:
-    """A code object to instructions, with the text in the cache, beside without."""
+    """Measure the decoding of a code object with its text in the cache, beside without."""
     binary = Binary(code_of(build_product(512, 4, _ARCH)), "hsaco")
     warm: list[float] = []
     cold: list[float] = []
@@ -150,5 +150,5 @@ def _decoding_row(rounds: int) -> Row:
 
 
 def decode(binary: Binary, cache: Cache) -> int:
-    """How many instructions it has."""
+    """Return the number of instructions of a code object."""
     return len(read_assembly(disassemble(binary, cache=cache)))

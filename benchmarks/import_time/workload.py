@@ -1,7 +1,7 @@
-"""How long `import refcomp` takes in a process that has imported numpy already.
+"""The time of `import refcomp` in a process that has imported numpy already.
 
-Fresh processes, numpy's own import beside it. The second case loads every public name, which an
-import leaves until its first use.
+Each process is a fresh one, and numpy's own import stands beside it. The second case loads every
+public name, which an import leaves until its first use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CASES = {
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """One row a case; the bar holds the import alone."""
+    """Return one row for each case. The bar is for the import alone."""
     rounds = 3 if is_quick else 15
     samples: dict[str, list[tuple[float, float]]] = {case: [] for case in _CASES}
     for _ in range(rounds):
@@ -40,7 +40,7 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def _import_seconds(then: str) -> tuple[float, float]:
-    """Seconds for (numpy, then refcomp) in a process of their own."""
+    """Return the seconds of importing numpy, and then refcomp, in a process of their own."""
     text = run_python(["-c", _CHILD.format(then=then)])
     numpy_s, refcomp_s = map(float, text.split())
     return numpy_s, refcomp_s

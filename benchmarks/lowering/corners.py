@@ -18,7 +18,7 @@ _ROWS, _LANES, _WEIGHT = 32, 16, 0.04
 
 
 def describe_corners(height: int, width: int) -> tuple[refcomp.Schedule, list[Tensor]]:
-    """The schedule and its arguments: an f32 image, and a response smaller by 4 each way."""
+    """Return the schedule and its arguments: an f32 image, and a response smaller by 4 each way."""
     image = refcomp.placeholder((height, width), name="image")
     gradients = _gradients(image)
     pairs = {"xx": (0, 0), "xy": (0, 1), "yy": (1, 1)}

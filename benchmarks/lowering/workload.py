@@ -1,10 +1,11 @@
-"""How the time of the compiler's own part grows: lowering, passes and printing, without tools.
+"""The growth of the compiler's own time: lowering, passes and printing, without tools.
 
-Two shapes of program, each of 10 to 10,000 statements: a chain of stages, each a loop of its own,
-and loops that are unrolled into straight code. The growth is the exponent e of time ~ statements^e
-over the two largest decades; 1 is linear, and a note tells the curve. And two programs that are
-worth their schedules: the product of `benchmarks.matmul` and the pipeline of `corners`. All times
-are the processor's.
+Programs of two shapes have 10 to 10,000 statements: a chain of stages with a loop each, and loops
+that are unrolled into straight code. The growth is the exponent e of time ~ statements^e over the
+two largest decades. It is 1 if the time is linear, and a note has the curve.
+
+Two more programs have real schedules: the product of `benchmarks.matmul` and the pipeline of
+`corners`. All times are processor times.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def _scheduled(rounds: int) -> list[Row]:
-    """The matrix product at the core's peak, and a pipeline with loops of all kinds."""
+    """Measure the matrix product at the core's peak, and a pipeline with loops of all kinds."""
     programs = {"product": lambda: matmul.describe(*_PRODUCT)}
     programs["pipeline of nine stages"] = lambda: describe_corners(*_IMAGE)
     sizes, bars = (_PRODUCT, _IMAGE), (_SOON, _PIPELINE)
@@ -81,26 +82,26 @@ def _curve(
 
 
 def curve_of(seconds: Mapping[int, float]) -> str:
-    """The curve in one line: what one statement takes in programs of so many."""
+    """Return the curve in one line: the time of one statement, by the size of the program."""
     points = [f"{1e3 * s / size:.2f} at {size:,}" for size, s in seconds.items()]
     return f"milliseconds a statement: {', '.join(points)}"
 
 
 def compile_described(describe: Callable[[int], Described], size: int) -> str:
-    """The LLVM IR of the program that `describe` makes, which stores at least `size` times."""
+    """Return the LLVM IR of the program that `describe` makes, with at least `size` stores."""
     text = compile_to_text(*describe(size))
     assert text.count("  store ") >= size
     return text
 
 
 def compile_to_text(schedule: refcomp.Schedule, args: list[Tensor]) -> str:
-    """All that refcomp does before the first tool: the LLVM IR."""
+    """Return the LLVM IR, which is all that refcomp makes before the first tool."""
     func = run_passes(refcomp.lower(schedule, args, "main"), "llvm")
     return print_llvm([func], triple="x86_64-pc-linux-gnu", layout=_LAYOUT, vector_bits=256).text
 
 
 def chain_of_stages(count: int) -> Described:
-    """`count` stages, each reading the one before, all outputs: as many loops and stores."""
+    """Return `count` stages, each an output with one loop and one store, which reads the last."""
     tensors = [refcomp.placeholder((_LENGTH,), name="A")]
     for k in range(count):
         read = tensors[-1]
@@ -113,7 +114,7 @@ def chain_of_stages(count: int) -> Described:
 
 
 def unrolled_bodies(count: int) -> Described:
-    """As many elements, in stages of up to 250 whose loops are unrolled: a store for each."""
+    """Return stages of up to 250 elements whose loops are unrolled, with `count` stores in all."""
     length = min(count, _COPIES)
     args, outputs = [], []
     for k in range(count // length):
@@ -128,7 +129,7 @@ def unrolled_bodies(count: int) -> Described:
 
 
 def _exponent(points: list[tuple[int, float]]) -> float:
-    """The slope of the least-squares line through the points, both axes logarithmic."""
+    """Return the slope of the least-squares line through the points, both axes logarithmic."""
     xs = [math.log(size) for size, _ in points]
     ys = [math.log(seconds) for _, seconds in points]
     x_mean, y_mean = sum(xs) / len(xs), sum(ys) / len(ys)

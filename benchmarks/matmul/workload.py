@@ -67,20 +67,22 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def _at_once(threads: int) -> Bar:
-    """Threads do 95 % of what so many cores could: two are 1.9 times as fast as one."""
+    """Return the bar for threads: 95 % of linear speed-up, which is 1.9 for two threads."""
     return Bar(1 / (0.95 * threads), of="ratio")
 
 
 def at_peak(times: Mapping[str, Sequence[float]], work: Work) -> list[float]:
-    """The seconds that `work` would take at the core's peak, as measured in each round."""
+    """Return the seconds that `work` would take at the core's peak, as measured in each round."""
     return [seconds * work.amount / PEAK_GFLOP for seconds in times["peak"]]
 
 
 def time_size(
     size: tuple[int, int, int], is_packed: bool, is_quick: bool
 ) -> dict[str, list[float]]:
-    """Seconds per product of both, after their results were held against each other, of ours on
-    one thread, and per call of the kernel that does nothing but multiply and add."""
+    """Return the seconds per product of refcomp and of its peer, after comparing their results.
+
+    The seconds of refcomp on one thread, and of a call of `bind_peak`, are measured beside them.
+    """
     n, m, k = size
     rng = np.random.default_rng(0)
     a = rng.standard_normal((n, k), dtype=np.float32)
@@ -117,7 +119,7 @@ def build(n: int, m: int, k: int, is_packed: bool) -> refcomp.runtime.Module:
 def describe(
     n: int, m: int, k: int, is_packed: bool = True
 ) -> tuple[refcomp.Schedule, list[Tensor]]:
-    """The schedule and its arguments."""
+    """Return the schedule and its arguments."""
     a = refcomp.placeholder((n, k), name="A")
     b = refcomp.placeholder((k, m), name="B")
     panels = _panels(b)
@@ -130,7 +132,7 @@ def describe(
 
 
 def _panels(b: Tensor) -> Tensor:
-    """`b` in panels of whole tiles, with zeros behind its last column."""
+    """Return `b` in panels of whole tiles, with zeros behind its last column."""
     k, m = b.shape
 
     def element(p: Expr, r: Expr, j: Expr) -> Expr:
@@ -143,7 +145,7 @@ def _panels(b: Tensor) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor, columns: int) -> Tensor:
-    """The product with `b`, a matrix or its panels."""
+    """Return the product with `b`, a matrix or its panels."""
     r = refcomp.reduce_axis((0, a.shape[1]), name="r")
 
     def term(i: Expr, j: Expr) -> Any:
@@ -165,7 +167,10 @@ def _schedule_panels(stage: Any, panels: Tensor) -> None:
 
 
 def _tile(schedule: refcomp.Schedule, c: Tensor) -> None:
-    """Panels outside, rows inside: a tile's sums are local and written out, and so registers."""
+    """Split the loops into panels outside and rows inside.
+
+    The sums of a tile are local and their loops unrolled, so that LLVM keeps them in registers.
+    """
     sums = schedule.cache_write(c, "local")
     outer_i, outer_j, i, j = schedule[c].tile(*c.op.axis, _ROWS, _COLUMNS)
     schedule[c].reorder(outer_j, outer_i, i, j)

@@ -30,11 +30,11 @@ FINE, FAILED, NO_CARD = 0, 1, 3
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs what `argv` asks for; the exit code."""
+    """Run what `argv` requests, and return the exit code."""
     asked = _parse(argv)
     report: dict[str, Any] = {}
     for report in _run(asked.quick, asked.gpus.split(","), asked.seed):
-        # After each part: a GPU that fails may take the whole machine with it.
+        # After each part, because a GPU that fails may halt the whole machine.
         asked.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     for part, why in report["failures"].items():
         print(f"FAILED {part}: {why.splitlines()[0]}")
@@ -50,10 +50,10 @@ def _outcome(report: dict[str, Any], looked: dict[str, Any]) -> str:
         count = len(report["failures"])
         return f"{count} part{'s' * (count > 1)} failed: please send it"
     if not looked["exists"]:
-        return f"all was built, but there is no AMD GPU: {looked['why']}"
+        return f"all was built, but no AMD GPU was found: {looked['why']}"
     name = looked["device"]["name"]
     if report["emulated"]:
-        return f"all is well on the {name}, which is no card: nothing to send"
+        return f"all is well on the {name}, which is not a card: nothing to send"
     return f"all is well on {name}: please send it, too"
 
 
@@ -69,7 +69,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(is_quick: bool, gpus: list[str], seed: int) -> Iterator[dict[str, Any]]:
-    """Every part's report or failure, with what it ran on; again after each part."""
+    """Yield the report after each part, with its results or failures and what it ran on."""
     report: dict[str, Any] = {
         "refcomp": __version__,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,7 +88,7 @@ def _run(is_quick: bool, gpus: list[str], seed: int) -> Iterator[dict[str, Any]]
 
 
 def _with_part(report: dict[str, Any], part: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """`report`, after the part ran in a process of its own, which a GPU may end."""
+    """Return `report` with the result of a part, which runs in a process that the GPU may end."""
     print(f"{part} ...", flush=True)
     start = time.perf_counter()
     try:

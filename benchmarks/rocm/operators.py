@@ -65,7 +65,7 @@ class OperatorCase:
         return [rng.uniform(0.1, 1, shape).astype(self.dtype) for shape in self.shapes]
 
     def build(self, target: str) -> Module:
-        """The operator as a module for `target`."""
+        """Build the operator as a module for `target`."""
         pairs = enumerate(self.shapes)
         tensors = [refcomp.placeholder(shape, self.dtype, f"I{k}") for k, shape in pairs]
         result = self.compute(*tensors)
@@ -75,7 +75,7 @@ class OperatorCase:
         return module
 
     def run(self, module: Module, device: Any) -> Any:
-        """The operator's result on `device`, as a numpy array."""
+        """Return the operator's result on `device` as a numpy array."""
         wanted = self.meaning(*self.inputs())
         arrays = [refcomp.array(array, device) for array in self.inputs()]
         output = refcomp.empty(wanted.shape, self.dtype, device)
@@ -83,14 +83,14 @@ class OperatorCase:
         return output.asnumpy()
 
     def worst(self, result: Any) -> float:
-        """How far `result` is off, over what it may be: above 1 is wrong."""
+        """Return the largest error of `result` over its bound. Above 1, the result is wrong."""
         wanted = np.asarray(self.meaning(*self.inputs()), np.float64)
         off = np.abs(result.astype(np.float64) - wanted) / (1 + np.abs(wanted))
         return float(off.max(initial=0.0)) / (self.tolerance or _EXACT)
 
 
 def bind_every_stage(schedule: Schedule) -> None:
-    """Each stage that computes something: all axes in one, in groups of 64 threads."""
+    """Fuse all axes of each computed stage, and bind them to groups of 64 threads."""
     for stage in [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]:
         bound, axes = schedule[stage.op], stage.op.axis
         whole = bound.fuse(*axes) if len(axes) > 1 else axes[0]

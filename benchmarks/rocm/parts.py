@@ -1,7 +1,7 @@
 """The parts of the check of an AMD GPU; each runs in a process of its own and returns JSON.
 
-A GPU that meets bad code may end the process, so no part trusts that the one before left anything.
-A part raises where something is wrong; what it raises is told.
+A GPU that meets bad code may end the process, so no part relies on an earlier one. A part raises if
+something is wrong, and the report has the error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COPIED = 256 << 20
 
 
 def attempt(part: str, arguments: Report) -> Report:
-    """The `report` of a part, or the words of its `failure`."""
+    """Return the `report` of a part, or the text of its `failure`."""
     try:
         return {"report": globals()[part](**arguments)}
     except Exception as error:  # whatever a part can raise is a finding
@@ -38,7 +38,7 @@ def attempt(part: str, arguments: Report) -> Report:
 
 
 def look(gpus: list[str]) -> Report:
-    """The driver's words, and the device if there is one."""
+    """Report the driver, and the device if there is one."""
     gpu, driver = _gpu()
     found: Report = {"exists": gpu.exist, "driver": driver.library_told()}
     if gpu.exist:
@@ -48,7 +48,7 @@ def look(gpus: list[str]) -> Report:
 
 
 def build(gpus: list[str]) -> Report:
-    """Every operator and the product, for each of `gpus`: how long, and what they take."""
+    """Build every operator and the product for each of `gpus`; report seconds and resources."""
     return {arch: _build_for(f"rocm -mcpu={arch}") for arch in gpus}
 
 
@@ -93,7 +93,7 @@ def _by_streams(driver: HipDriver, values: Any) -> Any:
 
 
 def operators() -> Report:
-    """Each operator against numpy: how far it is off, over what it may be."""
+    """Compare each operator with numpy; report its largest error over its bound."""
     gpu, driver = _gpu()
     target = f"rocm -mcpu={driver.arch(0)}"
     worst = {case.name: _worst(case, target, gpu) for case in CASES}
@@ -102,7 +102,10 @@ def operators() -> Report:
 
 
 def _worst(case: OperatorCase, target: str, gpu: Device) -> float | str:
-    """How far it is off, or why it could not run: the others shall run all the same."""
+    """Return the largest error over its bound, or why the operator could not run.
+
+    An operator that cannot run must not keep the others from running.
+    """
     try:
         return case.worst(case.run(case.build(target), gpu))
     except (RefcompError, MemoryError) as error:
@@ -121,7 +124,7 @@ def properties(seed: int, count: int) -> Report:
 
 
 def figures(sizes: list[int], rounds: int) -> Report:
-    """Copies, memory and products of matrices, by the GPU's own clock."""
+    """Measure copies, memory and products of matrices, by the GPU's own clock."""
     gpu, driver = _gpu()
     peak = peak_flops(driver.info(0))
     products = {str(n): _product(n, gpu, rounds, peak) for n in sizes}
@@ -177,7 +180,7 @@ def _beside_rocblas(arrays: Any, gpu: Device, rounds: int, work: float) -> Repor
 
 
 def emulated(arch: str) -> Report:
-    """The emulator beside the card: elements whose bits differ, by operator."""
+    """Compare the emulator with the card: report the elements whose bits differ, by operator."""
     gpu, _ = _gpu()
     try:
         other = refcomp.rocm_emulator(arch)
@@ -211,7 +214,7 @@ def _gpu() -> tuple[Device, HipDriver]:
 
 
 def plan(is_quick: bool, gpus: list[str], seed: int) -> Iterator[tuple[str, Report]]:
-    """The parts that need a card, in order, with what they are called with."""
+    """Yield the parts that need a card, in order, with their arguments."""
     count, sizes, rounds = (40, [1024], 3) if is_quick else (1000, [1024, 2048, 4096, 8192], 15)
     yield "move", {}
     yield "operators", {}

@@ -33,7 +33,7 @@ _NO_TRANSPOSE = 111
 
 
 def peak_flops(info: HipInfo) -> float | None:
-    """Operations a second on f32, by the card's clock; None for a card that is not listed."""
+    """Return the f32 operations a second at the card's clock; None if the card is not listed."""
     per_clock = _FLOPS_PER_CLOCK.get(info.arch)
     return None if per_clock is None else float(per_clock * info.multiprocessors * info.clock)
 

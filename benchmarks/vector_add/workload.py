@@ -27,11 +27,11 @@ _BUILDS = {
     "cached build, same process": _CACHED,
 }
 _LANES = 16
-_FEW = 16  # elements: next to nothing to add, so that a call is its overhead
+_FEW = 16  # elements, so few that the overhead of a call dominates
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """Builds by state of cache and process, then the cost of a call beside numpy's."""
+    """Measure builds by state of cache and process, then the cost of a call beside numpy's."""
     rounds = [_build_round() for _ in range(3 if is_quick else 15)]
     rows = [
         Row("vector_add", case, figure_of(times), bar=bar)
@@ -41,17 +41,20 @@ def measure(is_quick: bool) -> list[Row]:
 
 
 def _build_round() -> list[float]:
-    """Seconds for each case of _BUILDS."""
+    """Return the seconds of each case of _BUILDS."""
     with tempfile.TemporaryDirectory(prefix="refcomp-bench-") as folder:
         environment = {"REFCOMP_CACHE_DIR": folder}
         return [t for _ in range(2) for t in call_fresh(build_times, environment=environment)]
 
 
 def build_times() -> list[float]:
-    """Seconds for two builds, of which the first in this process also prepares what they share."""
+    """Return the seconds of two builds in one process.
+
+    The first build also prepares what all builds of a process share.
+    """
     times = []
     for name in ("add", "plus"):
-        gc.collect()  # else the build that crosses the collector's threshold pays for all before it
+        gc.collect()  # otherwise one build would pay for the garbage of all before it
         times.append(seconds_per_call(partial(_build, name)))
     return times
 

@@ -95,7 +95,7 @@ def walk(folder):
     judge("ONNX Runtime", model, "onnxruntime", model)
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        print("broken C: left out, as there is no C compiler (apt-get install gcc)")
+        print("broken C: left out, because no C compiler was found (apt-get install gcc)")
         return
     Path(source).write_text(BROKEN)
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source], check=True)

@@ -79,7 +79,7 @@ def test_a_size_is_one_number_or_three(argument: str, shape: tuple[int, ...]) ->
 
 @pytest.mark.parametrize("argument", ["", "x", "5x6", "1x2x3x4", "-5", "4.0", "big", "²"])
 def test_other_sizes_end_the_program_with_the_reason(argument: str) -> None:
-    with pytest.raises(SystemExit, match=r"is no size: give one number, or three as in"):
+    with pytest.raises(SystemExit, match=r"is not a size: give one number, or three as in"):
         shape_asked_for(argument)
 
 

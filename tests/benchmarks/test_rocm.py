@@ -44,7 +44,7 @@ def test_without_a_card_it_builds_and_tells_the_drivers_words(tmp_path):
         return
     code, told, report = run_check(tmp_path, "--gpus", "gfx942")
     assert code == check.NO_CARD
-    assert "all was built, but there is no AMD GPU: hipGetDeviceCount of libamdhip64.so" in told
+    assert "all was built, but no AMD GPU was found: hipGetDeviceCount of libamdhip64.so" in told
     assert report["failures"] == {} and {*report["parts"]} == {"build", "look"}
     built = report["parts"]["build"]["gfx942"]
     assert built["kernels"] >= len(CASES)
@@ -70,7 +70,8 @@ def test_what_is_told_at_the_end():
     assert check._outcome(report, there) == "all is well on MI: please send it, too"
     report["emulated"] = "emulator:gfx942"
     assert (
-        check._outcome(report, there) == "all is well on the MI, which is no card: nothing to send"
+        check._outcome(report, there)
+        == "all is well on the MI, which is not a card: nothing to send"
     )
 
 

@@ -158,7 +158,7 @@ def test_the_profile_of_the_product_tells_what_tiles_are_good_for(tmp_path: Path
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ("optimize_gemm.py 12by12", "'12by12' is no size: give one number, or three"),
+        ("optimize_gemm.py 12by12", "'12by12' is not a size: give one number, or three"),
         ("vector_add.py nowhere", "vector_add.py: unknown target 'nowhere'"),
         ("tiled_gemm_rocm.py nowhere", "tiled_gemm_rocm.py: unknown target 'nowhere'"),
         ("tuned_gemm_rocm.py gfx1", "tuned_gemm_rocm.py: mcpu 'gfx1' is unknown"),
