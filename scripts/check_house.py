@@ -40,7 +40,7 @@ TOP_LEVEL = re.compile(rf"\..*|{'|'.join(FOLDERS)}|{PAGES}|{BUILT}")
 
 
 def breaches(root: Path) -> Iterator[str]:
-    """Yields `path:line: what`, in the order of the paths."""
+    """Yield `path:line: what`, in the order of the paths."""
     for path in sorted(root.iterdir()):
         if not TOP_LEVEL.fullmatch(path.name):
             yield f"{path.name}:1: no such entry in the house; it belongs in one of {FOLDERS}"

@@ -27,14 +27,14 @@ SHADES, SHOWN, INTERPRETED = " ░▒▓█", 5, 2
 
 
 def draw(images: Any, titles: list[str]) -> str:
-    """Images of 8 x 8 pixels in [0, 1] side by side, each below its title."""
+    """Return images of 8 x 8 pixels in [0, 1] as text, side by side, each below its title."""
     shades = [[[SHADES[round(4 * pixel)] * 2 for pixel in row] for row in i[0]] for i in images]
     rows = ("  ".join("".join(image[k]) for image in shades) for k in range(8))
     return "\n".join(["  ".join(f"{title:16}" for title in titles), *rows, ""])
 
 
 def compile_network(graph: Any) -> GraphExecutor:
-    """The network as machine code; tells how long that took, and whether it was remembered."""
+    """Compile the network to machine code; print the seconds, and whether the cache had it."""
     before = set(default_cache().root.glob("entries/*/*"))
     start = time.perf_counter()
     executor = GraphExecutor(compile_graph(graph, "llvm"))
@@ -46,7 +46,7 @@ def compile_network(graph: Any) -> GraphExecutor:
 
 
 def judge(executor: GraphExecutor, graph: Any, images: Any, labels: Any) -> bool:
-    """Classifies `images` and tells how well; whether that is within the bounds."""
+    """Classify `images`, print how well, and return True if the result is within the bounds."""
     probability = executor.run(image=images)[0].numpy()
     found = probability.argmax(axis=1)
     titles = [f"{a}, truth {b}" for a, b in zip(found, labels, strict=True)]
@@ -59,7 +59,7 @@ def judge(executor: GraphExecutor, graph: Any, images: Any, labels: Any) -> bool
 
 
 def milliseconds(executor: GraphExecutor, images: Any, runs: int) -> float:
-    """The median of `runs` runs per image, after one that is not counted."""
+    """Return the median of `runs` runs per image. One more run before does not count."""
     times = [time.perf_counter()]
     for _ in range(runs + 1):
         executor.run(image=images)
@@ -68,7 +68,7 @@ def milliseconds(executor: GraphExecutor, images: Any, runs: int) -> float:
 
 
 def add_vectors() -> bool:
-    """What still runs without the package onnx: two vectors added by the interpreter."""
+    """Add two vectors by the interpreter, which needs no package onnx."""
     a, b = rc.placeholder((4,), name="a"), rc.placeholder((4,), name="b")
     c = rc.compute((4,), lambda i: a[i] + b[i], name="c")
     x, y, z = np.arange(4, dtype="f"), np.ones(4, "f"), np.zeros(4, "f")
@@ -78,7 +78,7 @@ def add_vectors() -> bool:
 
 
 def main(most: int | None = None) -> int:
-    """Classifies the test images, or the first `most` of them; the exit code."""
+    """Classify the test images, or the first `most` of them; return the exit code."""
     if find_spec("onnx") is None:
         return int(not add_vectors())
     graph = rc.from_onnx(DATA / "digits.onnx")

@@ -41,7 +41,7 @@ print("version", hip.HIP_VERSION)"""
 
 
 def read_header(folder: Path) -> dict[str, int]:
-    """All numbers of the header in `folder`, as clang understands it."""
+    """Return all numbers of the header in `folder`, as clang understands it."""
     text = "".join(p.read_text(errors="replace") for p in (folder / "hip").glob("*.h"))
     names = [
         *dict.fromkeys(ERROR.findall(text)),
@@ -62,7 +62,7 @@ def read_header(folder: Path) -> dict[str, int]:
 
 
 def read_wheel(folder: Path) -> dict[str, int]:
-    """All numbers of hip-python, unpacked in `folder`; its own Python's ABI must be ours."""
+    """Return all numbers of hip-python, unpacked in `folder`. It must be for this Python's ABI."""
     command = [sys.executable, "-c", PROBE, str(folder)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     numbers = {name: int(value) for name, value in map(str.split, printed.splitlines())}
@@ -75,7 +75,7 @@ def read(source: Path) -> dict[str, int]:
 
 
 def table(columns: list[dict[str, int]]) -> str:
-    """The text of the module, with a column for each version."""
+    """Return the text of the module, with a column for each version."""
     versions = [column.pop("version") for column in columns]
     names = sorted({name for column in columns for name in column})
     rows = [f'    "{name}": ({", ".join(str(c.get(name)) for c in columns)}),' for name in names]

@@ -45,13 +45,13 @@ def offered() -> set[str]:
 
 
 def numbers(names: tuple[str, ...], packages: set[str]) -> set[int]:
-    """The numbers N for which all NAME-N are among the packages."""
+    """Return the numbers N for which all NAME-N are among the packages."""
     found = [{int(m[1]) for p in packages if (m := re.fullmatch(rf"{n}-(\d+)", p))} for n in names]
     return set.intersection(*found)
 
 
 def choose_llvm(here: set[int], there: set[int]) -> int:
-    """What is installed and new enough, or 19, with which refcomp is tested, or the newest."""
+    """Return the LLVM to use: if possible 19 or newer, of these one that is here, else 19."""
     rank = {n: (n >= 19, n in here, n == 19, n) for n in here | there if n >= 15}
     return max(rank, key=rank.__getitem__, default=19)
 

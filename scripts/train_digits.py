@@ -40,7 +40,7 @@ def split_digits() -> list[np.ndarray]:
 
 
 def train(images: torch.Tensor, labels: torch.Tensor) -> nn.Sequential:
-    """A network in inference mode, trained by Adam with a one-cycle learning rate."""
+    """Return a network in inference mode, trained by Adam with a one-cycle learning rate."""
     net = network().train()
     adam = torch.optim.Adam(net.parameters(), weight_decay=1e-4)
     steps = EPOCHS * -(-len(images) // BATCH)
@@ -67,7 +67,7 @@ OPERATORS = {
 
 
 def export(net: nn.Sequential) -> onnx.ModelProto:
-    """The network with a softmax behind it, one ONNX node per torch layer, in order."""
+    """Return the network with a softmax behind it, one ONNX node per torch layer, in order."""
     nodes, weights, value = [], [], "image"
     for place, layer in enumerate(net):
         operator, attributes, names = OPERATORS[type(layer)]

@@ -29,7 +29,7 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 def load_executor(graph):
-    """The network, compiled for the GPU that there is."""
+    """Compile the network for the GPU of this machine."""
     if rc.rocm(0).exist:
         return GraphExecutor(compile_graph(graph, "rocm"), rc.rocm(0))
     gpu = rc.rocm_emulator(EMULATED)
@@ -37,7 +37,7 @@ def load_executor(graph):
 
 
 def main() -> int:
-    """Classifies images and tells how well; the exit code."""
+    """Classify images and print how well; return the exit code."""
     graph = rc.from_onnx(DATA / "digits.onnx")
     with np.load(DATA / "digits_test.npz") as data:
         images, labels = data["image"][:IMAGES], data["label"][:IMAGES]

@@ -17,12 +17,12 @@ Check = dict[str, bool]
 
 @rc.register_func("walkthrough.matmul")
 def matmul(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    """What the compiled program calls back: arrays on its own memory, inputs read-only."""
+    """Multiply arrays on the memory of the compiled program, which calls this function."""
     np.matmul(a, b, out=c)
 
 
 def by_numpy() -> bool:
-    """A product by numpy between two computes that are compiled."""
+    """Compute a product by numpy between two computes that are compiled."""
     a, b = rc.placeholder((N, M), name="A"), rc.placeholder((M, N), name="B")
     double = rc.compute((N, M), lambda i, j: a[i, j] * 2.0, name="double")
     c = rc.extern(
@@ -43,7 +43,7 @@ def by_numpy() -> bool:
 
 
 def by_c() -> bool:
-    """A copy by memcpy, and cube roots by libm. Another library: target 'llvm -libs=/a/b.so'."""
+    """Copy by memcpy, and take cube roots by libm. Another library: target 'llvm -libs=/a/b.so'."""
     a = rc.placeholder((N,), "float64", "A")
     copy = rc.extern(
         (N,),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Loops in Python's own words: compiled from their source, or run by Python as they stand.
+"""Loops in Python syntax, which are compiled from their source, or run by Python as they stand.
 
-For what is no element-by-element formula: here boxes that overlap a better one are dropped, as at
-the end of a detector. Needs LLVM's tools. Exit code: 1 when Python and machine code disagree.
+They express computations that are not an element-by-element formula. The example drops boxes that
+overlap a better one, the last step of an object detector. Needs LLVM's tools. Exit code: 1 when
+Python and machine code disagree.
 """
 
 # ruff: noqa: F821 (the words of hybrid functions)
@@ -18,7 +19,7 @@ THRESHOLD = 0.5
 
 @rc.hybrid.script
 def suppress(boxes):
-    """Which boxes (left, top, right, bottom; best first) overlap no better one that is kept."""
+    """Keep the boxes (left, top, right, bottom; best first) that overlap no better kept box."""
     keep = output_tensor((boxes.shape[0],), "int32")
     for i in range(boxes.shape[0]):
         keep[i] = 1
@@ -35,7 +36,7 @@ def suppress(boxes):
 
 
 def main() -> int:
-    """Compiles it between two computes, runs it, and compares with Python; the exit code."""
+    """Compile it between two computes, run it, and compare with Python; return the exit code."""
     n = rc.var("n")
     corners = rc.placeholder((n, 4), name="corners")
     scaled = rc.compute((n, 4), lambda i, k: corners[i, k] * 2.0, name="scaled")

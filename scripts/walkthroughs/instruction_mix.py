@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which vector instructions the main loop of an AMD GPU's kernel has: used by other walkthroughs.
+"""The vector instructions in the main loop of an AMD GPU's kernel: used by other walkthroughs.
 
 A vector unit issues one instruction at a time. So the share of multiply-adds among the vector
 instructions of the main loop bounds how much of the GPU's peak the kernel can reach, if it waits

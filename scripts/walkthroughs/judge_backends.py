@@ -33,7 +33,7 @@ void product(const float *x, const float *w, float *z) {
 
 
 def computation():
-    """What a backend should compute: a schedule, and x, w and y."""
+    """Return what a back end should compute: a schedule, and x, w and y."""
     x, w = rc.placeholder((ROWS, DEPTH), name="x"), rc.placeholder((DEPTH, COLUMNS), name="w")
     k, j = rc.reduce_axis((0, DEPTH), "k"), rc.reduce_axis((0, COLUMNS), "j")
     z = rc.compute((ROWS, COLUMNS), lambda i, c: rc.sum(x[i, k] * w[k, c], axis=k), name="z")
@@ -64,7 +64,7 @@ def by_onnxruntime(x, w, model):
 
 
 def write_model(path):
-    """The computation as an ONNX model."""
+    """Write the computation as an ONNX model."""
     from onnx import helper, save  # noqa: PLC0415 (optional)
 
     product = helper.make_node("MatMul", ["x", "w"], ["z"])
@@ -77,7 +77,7 @@ def write_model(path):
 
 
 def judge(title, what, *backend):
-    """Prints what `refcomp judge` says of this script as a backend."""
+    """Print the verdict of `refcomp judge` on this script as a back end."""
     command = [sys.executable, "-m", "refcomp.cli", "judge", what, "--json", "--"]
     command += [sys.executable, __file__]
     done = subprocess.run([*command, *backend, "{inputs}", "{results}"], capture_output=True)
@@ -88,7 +88,7 @@ def judge(title, what, *backend):
 
 
 def walk(folder):
-    """The three backends, one after the other."""
+    """Judge the three back ends one after the other."""
     model, source, library = (str(Path(folder, f"product.{end}")) for end in ("onnx", "c", "so"))
     judge("numpy in f32", __file__, "numpy", "")
     write_model(model)
@@ -103,7 +103,7 @@ def walk(folder):
 
 
 def run_backend(name, extra, given, results):
-    """What this script does as a backend."""
+    """Act as one of the back ends."""
     function = {"numpy": by_numpy, "onnxruntime": by_onnxruntime, "c": by_broken_c}[name]
     arrays = np.load(given)
     np.savez(results, **function(arrays["x"], arrays["w"], *([extra] if extra else [])))

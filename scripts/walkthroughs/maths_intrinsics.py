@@ -18,7 +18,7 @@ EXACT = {"exp": np.exp, "tanh": np.tanh, "sqrt": np.sqrt, "log1p": np.log1p, "fl
 
 
 def compiled(name: str, lanes: int) -> tuple[np.ndarray, str]:
-    """The intrinsic of 0, 1/8, 2/8, ... in f32, and the calls in its LLVM IR."""
+    """Return the intrinsic of 0, 1/8, 2/8, ... in f32, and the calls in its LLVM IR."""
     a = rc.placeholder((SIZE,), name="A")
     b = rc.compute((SIZE,), lambda i: rc.call_pure_intrin("float32", name, a[i]), name="B")
     s = rc.create_schedule(b)
@@ -32,14 +32,14 @@ def compiled(name: str, lanes: int) -> tuple[np.ndarray, str]:
 
 
 def errors_in_ulp(result: np.ndarray, name: str) -> float:
-    """The greatest distance from the exact value, in units in the last place of f32."""
+    """Return the greatest distance from the exact value, in units in the last place of f32."""
     exact = EXACT[name](np.arange(SIZE) / 8)
     unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
     return float(np.max(np.abs(result - exact) / unit))
 
 
 def named_functions() -> bool:
-    """Each within the bound that `refcomp.ir.intrinsics` states, in scalars and in vectors."""
+    """Compare each function with its bound in `refcomp.ir.intrinsics`, in scalars and vectors."""
     right = True
     for name in EXACT:
         for lanes in (1, 8):
@@ -51,7 +51,7 @@ def named_functions() -> bool:
 
 
 def functions_of_c() -> bool:
-    """What has no name here: a function of the C library, or of a library of one's own."""
+    """Call a function that has no name in refcomp, of the C library or of a library of your own."""
     a = rc.placeholder((SIZE,), "float64", "A")
     b = rc.compute((SIZE,), lambda i: rc.call_pure_extern("float64", "erfc", a[i]), name="B")
     x, result = np.linspace(-2, 2, SIZE), np.zeros(SIZE)

@@ -28,18 +28,18 @@ SHOWN = ("flatten_storage", "vectorize_loops", "unroll_loops", "outline_parallel
 
 
 def tell(stage: str, file: str, text: object) -> None:
-    """Prints one stage of the tour."""
+    """Print one stage of the tour."""
     print(f"\n== {stage} (refcomp/{file})\n{str(text).rstrip()}")
 
 
 def inner_loop(text: str) -> str:
-    """The basic block of LLVM IR or assembly that multiplies most."""
+    """Return the basic block of LLVM IR or assembly that multiplies most."""
     blocks = re.split(r"(?m)^(?=[\w.]+:|\S+ %bb)", text)
     return max(blocks, key=lambda block: len(re.findall(r"\bv?f?(?:mul|mla|madd)", block)))
 
 
 def describe() -> tuple[rc.Schedule, list[Tensor]]:
-    """Stages 1 and 2: what to compute, and how."""
+    """Walk through stages 1 and 2: what to compute, and how."""
     A, B = rc.placeholder((ROWS, DEPTH), name="A"), rc.placeholder((DEPTH, COLUMNS), name="B")
     k = rc.reduce_axis((0, DEPTH), name="k")
     C = rc.compute((ROWS, COLUMNS), lambda i, j: rc.sum(A[i, k] * B[k, j], axis=k), name="C")
@@ -56,7 +56,7 @@ def describe() -> tuple[rc.Schedule, list[Tensor]]:
 
 
 def lower_in_steps(schedule: rc.Schedule, args: Sequence[Tensor]) -> PrimFunc:
-    """Stages 3 to 6: the loop IR, what is known of it, and what the passes make of it."""
+    """Walk through stages 3 to 6: the loop IR, facts about it, and the results of the passes."""
     func = result = rc.lower(schedule, args, name="matmul")
     tell("3. lowering: one function of the loop IR", "lowering/lower.py", rc.print_func(func))
     again = structurally_equal(rc.parse_func(rc.print_func(func)), func)
@@ -74,7 +74,7 @@ def lower_in_steps(schedule: rc.Schedule, args: Sequence[Tensor]) -> PrimFunc:
 
 
 def main() -> int:
-    """Walks through all stages; the exit code."""
+    """Walk through all stages; return the exit code."""
     schedule, args = describe()
     func = lower_in_steps(schedule, args)
     source = compile_to_source([func], "llvm")

@@ -1,9 +1,9 @@
-"""How four waves compute a block of C = A B^T on AMD's matrix cores: used by tuned_matrix_cores.py.
+"""A block of C = A B^T by four waves on AMD's matrix cores: used by tuned_matrix_cores.py.
 
-A wave has 4 x 4 blocks of 16 x 16 on CDNA (MFMA, 64 lanes), 2 x 2 on RDNA 3 (WMMA, 32 lanes). All
-moves are of 16 bytes, for which a thread's elements of a factor lie side by side along k: that
-changes nothing as long as both factors do it. B comes first in the instruction: so a thread's
-elements of the result lie side by side in a row of C.
+A wave has 4 x 4 blocks of 16 x 16 on CDNA (MFMA, 64 lanes), 2 x 2 on RDNA 3 (WMMA, 32 lanes). Each
+move is of 16 bytes, so the elements of a thread lie side by side along k. This changes no sum, as
+both factors do the same. B is the first operand, so that a thread's results are neighbours in a row
+of C.
 """
 
 import itertools
@@ -33,28 +33,28 @@ class Block:
         self.origin = [n * cores.blocks * SIZE for n in (wave // WAVES, wave % WAVES)]
 
     def pair(self, dtype, shape, name, scope="local"):
-        """Memory for a part of both factors."""
+        """Allocate memory for a part of both factors."""
         return [self.ib.allocate(dtype, shape, f"{n}.{name}", scope=scope) for n in "AB"]
 
     def move(self, into, row, column, source, source_row, source_column):
-        """16 bytes."""
+        """Move 16 bytes."""
         with self.ib.for_range(0, LANES, "v", for_type="vectorize") as v:
             into[row, column + v] = source[source_row, source_column + v]
 
     def fetch(self, k):
-        """What the thread brings of the tiles from column k on: two parts of a row of each."""
+        """Load the thread's share of the tiles from column k on: two parts of a row of each."""
         for r in range(2):
             for into, source, row in zip(self.coming, self.factors, self.rows[1:], strict=True):
                 self.move(into, r, 0, source, row, k + (self.side + 2 * r) * LANES)
 
     def keep(self, tiles):
-        """Puts it into shared memory."""
+        """Store that share in shared memory."""
         for r in range(2):
             for into, source in zip(tiles, self.coming, strict=True):
                 self.move(into, self.rows[0], (self.side + 2 * r) * LANES, source, r, 0)
 
     def multiply(self, tiles):
-        """Adds the products of two tiles."""
+        """Add the products of two tiles."""
         cores = self.cores
         parts = 1 if cores.is_whole else cores.wave // SIZE
         for k in range(0, DEPTH, cores.run * parts):
@@ -64,13 +64,13 @@ class Block:
                     self.add(i, j, at)
 
     def hold(self, tiles, column):
-        """Reads what the thread multiplies."""
+        """Load the operands of the thread's products into registers."""
         for b, at in itertools.product(range(self.cores.blocks), range(0, self.cores.run, LANES)):
             for into, source, first in zip(self.held, tiles, self.origin, strict=True):
                 self.move(into, b, at, source, first + b * SIZE + self.column, column + at)
 
     def add(self, i, j, k):
-        """One instruction: each thread asks for its elements of the result."""
+        """Issue one instruction, from which each thread takes its elements of the result."""
         a, b = self.held
         factors, numbers = range(self.cores.factors), range(self.cores.sums)
         operands = [b[j, k + n] for n in factors] + [a[i, k + n] for n in factors]
@@ -82,12 +82,12 @@ class Block:
             self.sums[i, j, n] = self.more[n]
 
     def places(self, step=1):
-        """Blocks, and each step-th element of the thread's part of them."""
+        """Return the blocks, each with every `step`-th element of the thread's part."""
         blocks = range(self.cores.blocks)
         return itertools.product(blocks, blocks, range(0, self.cores.sums, step))
 
     def store(self, c):
-        """Writes four columns at a time."""
+        """Store the sums in C, four columns at a time."""
         for i, j, n in self.places(4):
             row = self.origin[0] + i * SIZE + self.column
             column = self.origin[1] + j * SIZE + self.part * self.cores.sums + n

@@ -1,10 +1,10 @@
-"""What AMD's matrix cores ask of a schedule: used by matrix_core_block.py.
+"""The needs of AMD's matrix cores, as a schedule must meet them: used by matrix_core_block.py.
 
-Lanes that move together must find different banks, for which rows of tiles are longer than their
-contents. CDNA reads by two times four lanes: 32 bytes more are right for that, and for eight lanes
-that write to four rows. RDNA reads by eight lanes from eight rows: it must be 16 bytes, and lanes
-write to every other row. Of WMMA a wave has fewer blocks: factors take four times the registers
-that they take of MFMA. What banks made lanes wait, `refcomp emulate --profile` tells.
+Lanes that move data together must use different banks of shared memory. So rows of tiles are
+padded. CDNA reads by two times four lanes, for which 32 bytes are right, as for eight lanes that
+write to four rows. RDNA reads by eight lanes from eight rows, for which 16 bytes are right, and
+lanes write to every other row. With WMMA, a wave has fewer blocks, because factors take four times
+the registers. `refcomp emulate --profile` shows the lanes that waited for banks.
 """
 
 import argparse
@@ -22,28 +22,29 @@ DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 
 @dataclass(frozen=True)
 class Cores:
-    """The instruction by dtype, a thread's elements of a factor and of the result, lanes of a wave,
-    a wave's blocks along both sides, elements that rows are longer, tiles a loop: how many at
-    most, and how many make 95 % of the loop's vector instructions multiply."""
+    """A kind of matrix cores, and the sizes that suit it."""
 
-    names: dict[str, str]
-    factors: int
-    sums: int
-    wave: int
-    blocks: int
-    padding: int
-    unroll: int
-    least: int
+    names: dict[str, str]  # dtype -> instruction
+    factors: int  # elements of a factor that a thread holds
+    sums: int  # elements of the result that a thread holds
+    wave: int  # lanes
+    blocks: int  # blocks of a wave along both sides
+    padding: int  # elements at the end of a row of a tile
+    unroll: int  # tiles an iteration, at most
+    least: int  # tiles an iteration with which 95 % of the vector instructions multiply
 
     @property
     def rows(self):
-        """Of C, for a group; as many columns."""
+        """The rows of C of a group; it has as many columns."""
         return WAVES * self.blocks * SIZE
 
     @property
     def is_whole(self):
-        """Whether each thread has all 16 elements of a row: the halves of a wave have the same, and
-        the lower half gets the even rows of the result."""
+        """True if each thread has all 16 elements of a row.
+
+        Then the halves of a wave have the same elements, and the lower half gets the even rows of
+        C.
+        """
         return self.factors == SIZE
 
     @property
@@ -52,8 +53,10 @@ class Cores:
         return max(self.factors, LANES)
 
     def tiles_a_loop(self, tiles):
-        """Of so many. They are even, as there are two places. LLVM 19 spills where it runs the loop
-        but twice, and where it writes out more than seven tiles behind it, as it does up to 13."""
+        """Return the best number of tiles an iteration, an even one because a tile has two places.
+
+        LLVM 19 spills in a loop of two iterations, and with 8 to 13 tiles left behind the loop.
+        """
         fitting = [n for n in range(2, self.unroll + 1, 2) if (tiles - 2) // n >= 3]
 
         def faults(n):
@@ -63,7 +66,7 @@ class Cores:
         return min(fitting, key=faults, default=2)
 
     def threads(self, ib):
-        """The wave, a row of those it brings, and which half: two lanes bring parts of a row."""
+        """Return the axes of the wave, of the row that it loads, and of the half of that row."""
         extents = (WAVES * WAVES, self.wave // 2, 2)
         tags = [f"threadIdx.{tag}" for tag in "zyx"]
         axes = [rc.thread_axis((0, n), tag) for n, tag in zip(extents, tags, strict=True)]
@@ -72,8 +75,10 @@ class Cores:
         return axes
 
     def rows_to_bring(self, wave, down):
-        """A thread's row of tiles, and from which rows of A and of B. These of B are in an order
-        by which the even rows of the result are eight columns of C side by side."""
+        """Return the thread's row in the tiles, and the rows of A and of B that it loads from.
+
+        The rows of B are permuted so that the even rows of the result are 8 adjacent columns of C.
+        """
         first = wave * (self.wave // 2)
         if not self.is_whole:
             return [first + down] * 3
@@ -89,7 +94,7 @@ CORES = {"gfx942": _CDNA, "gfx90a": _CDNA, "gfx1100": _RDNA}
 
 
 def asked(argv):
-    """The GPU and the dtype that a command line names."""
+    """Return the GPU and the dtype of a command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("gpu", nargs="?", choices=CORES, default="gfx942")
     parser.add_argument("dtype", nargs="?", choices=DTYPES, default="float16")

@@ -37,7 +37,7 @@ def depth_of(one, thread, number):
 
 
 def row_of(one, thread, number):
-    """In which row a thread's element of the result lies."""
+    """Return the row of a thread's element of the result."""
     part = thread // one.size
     if one.wave == 32:
         return number * 2 + part if one.factors == one.step else part * one.sums + number
@@ -53,7 +53,7 @@ def product(rows, columns, depth, dtype):
 
 
 def write_block(one, depth, x, y, z, ib):
-    """Statements for a block of C, z, from whole rows of A, x, and columns of B, y."""
+    """Return statements for a block of C, z, from whole rows of A, x, and columns of B, y."""
     t, numbers = rc.thread_axis((0, one.wave), "threadIdx.x"), range(one.sums)
     ib.scope_attr(t, "thread_extent", one.wave)
     sums, more = (ib.allocate("float32", (one.sums,), n, scope="local") for n in ("sums", "more"))
@@ -74,7 +74,7 @@ def write_block(one, depth, x, y, z, ib):
 
 
 def schedule_product(one, n=64, depth=64):
-    """Each group computes a block of C by one wave."""
+    """Return a schedule in which each group computes a block of C by one wave."""
     *inputs, block = product(one.size, one.size, depth, one.dtype)
     views = {}
     for tensor in (*inputs, block):

@@ -33,7 +33,7 @@ STEPS = {
 
 
 def describe(n: int, m: int, k: int, width: int) -> tuple[Tensor, ...]:
-    """A, B, C and B in panels of `width` columns, the last one filled up with zeros."""
+    """Return A, B, C and B in panels of `width` columns. Zeros fill up the last panel."""
     a, b = rc.placeholder((n, k), name="A"), rc.placeholder((k, m), name="B")
     r = rc.reduce_axis((0, k), name="r")
 
@@ -46,7 +46,7 @@ def describe(n: int, m: int, k: int, width: int) -> tuple[Tensor, ...]:
 
 
 def schedule(size: tuple[int, ...], done: list[str]) -> tuple[rc.Schedule, list[Tensor]]:
-    """The product when the steps `done` are done, and its arguments."""
+    """Return the product with the steps in `done`, and its arguments."""
     rows, columns = 6 if "unrolled" in done else 32, 64
     *args, c, panels = describe(*size, columns)
     sums, s = c, rc.create_schedule(c)

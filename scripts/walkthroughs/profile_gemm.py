@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reads the profile of a product of matrices for a card that is not there: a naive and a tiled one.
+"""Profiles of a naive and a tiled product of matrices, for a card that this machine does not have.
 
     profile_gemm.py [PAGE.html]
 
 Each runs on an emulated GPU, which counts what every instruction does. The counts are exact; what
-they mean on a card is an estimate. Read them from top to bottom: does the kernel multiply and add,
-or do other things? does memory move what was asked for? do lanes wait for banks of shared memory?
-which part of the card is the limit, and how far is it from the peak? PAGE.html shows it line by
+they mean on a card is an estimate. Read them from top to bottom. Does the kernel multiply and add,
+or do other things? Does memory move what was requested? Do lanes wait for banks of shared memory?
+Which part of the card is the limit, and how far is it from the peak? PAGE.html shows it line by
 line. Needs LLVM and its lld, but no GPU. Exit code: 1 when a result is wrong.
 """
 
@@ -23,7 +23,7 @@ TAGS = ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x")
 
 
 def schedule_naive(A, B, C):
-    """A thread for each element of C, which reads all that it needs from global memory."""
+    """Let a thread compute each element of C from global memory alone."""
     s = rc.create_schedule(C)
     for axis, tag in zip(s[C].tile(*C.op.axis, 4, 64), TAGS, strict=True):
         s[C].bind(axis, rc.thread_axis(tag))
@@ -31,7 +31,7 @@ def schedule_naive(A, B, C):
 
 
 def profile(make_schedule, name):
-    """What one call of the product does, told; and whether its result is right."""
+    """Return the report on one call of the product, and whether its result is right."""
     A, B, C = describe(N)
     schedule = make_schedule(A, B, C)
     with rc.build_options(contract=True):
@@ -47,7 +47,7 @@ def profile(make_schedule, name):
 
 
 def tell(name, report):
-    """The numbers to look at first."""
+    """Print the numbers to look at first."""
     counts, bound = report.counts, report.bound
     by_class = dict(report.classes())
     vectors = by_class["VALU FMA"] + by_class["other VALU"]
@@ -69,12 +69,12 @@ def tell(name, report):
 
 
 def unit_time(bound, limit):
-    """Microseconds that one compute unit alone would take: this N is too small for all of them."""
+    """Return the microseconds of one compute unit alone: this N is too small for all of them."""
     return 1e6 * bound.seconds[limit] * bound.units
 
 
 def main() -> int:
-    """Profiles both; the exit code."""
+    """Profile both; return the exit code."""
     reports = []
     for name, make_schedule in (("naive", schedule_naive), ("tiled", schedule_tiles)):
         report, is_right = profile(make_schedule, name)

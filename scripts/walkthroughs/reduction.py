@@ -21,7 +21,7 @@ def sums_of_rows():
 
 
 def row_sums() -> bool:
-    """A loop that begins with 0, and one that adds."""
+    """Sum rows: one loop begins with 0, and one adds."""
     s, a, b, k = sums_of_rows()
     print("by default:", rc.print_func(rc.lower(s, [a, b], name="row_sums")), sep="\n")
     rows, row = s[b].split(b.op.axis[0], factor=8)
@@ -36,7 +36,7 @@ def row_sums() -> bool:
 
 
 def several_axes() -> bool:
-    """A convolution sums over two axes of a window; a tiled loop keeps its tails right."""
+    """Sum over the two axes of a convolution's window. A tiled loop keeps its tails right."""
     size, window, out = 13, 3, 11
     a, w = (rc.placeholder((k, k), "int32", name) for k, name in ((size, "A"), (window, "W")))
     p, q = (rc.reduce_axis((0, window), name) for name in "pq")
@@ -52,7 +52,7 @@ def several_axes() -> bool:
 
 
 def factored() -> bool:
-    """One long sum has no output axis to vectorize: rfactor makes eight sums, then adds these."""
+    """Sum a long vector, which has no output axis to vectorize: rfactor makes eight sums of it."""
     a, k = rc.placeholder((COLUMNS,), "int64", "A"), rc.reduce_axis((0, COLUMNS), "k")
     b = rc.compute((1,), lambda i: rc.sum(a[k], axis=k), name="B")
     s = rc.create_schedule(b)
@@ -84,7 +84,7 @@ def across_threads() -> bool:
 
 
 def reducers_of_ones_own() -> bool:
-    """The product of the positive elements: a combiner, its identity, and a condition."""
+    """Multiply the positive elements: a combiner, its identity, and a condition."""
     product = rc.comm_reducer(lambda x, y: x * y, lambda t: rc.const(1, t), name="product")
     a, k = rc.placeholder((ROWS, COLUMNS), "int64", "A"), rc.reduce_axis((0, COLUMNS), "k")
     b = rc.compute((ROWS,), lambda i: product(a[i, k], axis=k, where=a[i, k] > 0), name="B")

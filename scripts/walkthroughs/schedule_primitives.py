@@ -20,7 +20,7 @@ ROW, COLUMN = C.op.axis
 
 
 def split(s: rc.Schedule) -> None:
-    """A loop becomes two; iterations beyond the end are guarded."""
+    """Split a loop in two; iterations beyond the end are guarded."""
     s[C].split(COLUMN, factor=4)
 
 
@@ -35,47 +35,47 @@ def fuse(s: rc.Schedule) -> None:
 
 
 def reorder(s: rc.Schedule) -> None:
-    """Loops change places."""
+    """Let loops change places."""
     s[C].reorder(COLUMN, ROW)
 
 
 def vectorize(s: rc.Schedule) -> None:
-    """The inner loop becomes vectors; its tail is masked."""
+    """Make vectors of the inner loop; its tail is masked."""
     s[C].vectorize(s[C].split(COLUMN, factor=8)[1])
 
 
 def compute_at(s: rc.Schedule) -> None:
-    """B is computed row by row, where C needs it."""
+    """Compute B row by row, where C needs it."""
     s[B].compute_at(s[C], ROW)
 
 
 def compute_inline(s: rc.Schedule) -> None:
-    """B gets no memory: its expression stands where it was read."""
+    """Give B no memory: its expression stands where it was read."""
     s[B].compute_inline()
 
 
 def cache_read(s: rc.Schedule) -> None:
-    """C reads a copy of A's row."""
+    """Let C read a copy of A's row."""
     copy = s.cache_read(A, "global", [C])
     s[copy].compute_at(s[C], ROW)
 
 
 def cache_write(s: rc.Schedule) -> None:
-    """C is computed into memory of its own first, a tile at a time, and then written."""
+    """Compute C into memory of its own first, a tile at a time, and then write it."""
     local = s.cache_write(C, "local")
     _, _, inner, _ = s[C].tile(ROW, COLUMN, 2, 4)
     s[local].compute_at(s[C], inner)
 
 
 def bind(s: rc.Schedule) -> None:
-    """Loops become the threads of a GPU; the interpreter runs them as such."""
+    """Make the threads of a GPU of loops; the interpreter runs them as such."""
     for tensor in (B, C):
         s[tensor].bind(tensor.op.axis[0], rc.thread_axis("blockIdx.x"))
         s[tensor].bind(tensor.op.axis[1], rc.thread_axis("threadIdx.x"))
 
 
 def is_kept(primitive: Callable[[rc.Schedule], None]) -> bool:
-    """Shows the loops that the primitive makes, and runs them."""
+    """Print the loops that the primitive makes, and run them."""
     s = rc.create_schedule(C)
     primitive(s)
     func = rc.lower(s, [A, C], name=primitive.__name__)

@@ -25,7 +25,7 @@ def product(rows: object, columns: object, depth: object) -> tuple[Tensor, Tenso
 
 
 def block_product() -> object:
-    """The intrinsic: what (a product of three eights), and how (loops that vectorize well)."""
+    """Return the intrinsic: a product of three eights, by loops that vectorize well."""
     a, b, c = product(BLOCK, BLOCK, BLOCK)
     views = {}
     for t in (a, b, c):
@@ -53,7 +53,7 @@ def block_product() -> object:
 
 
 def in_blocks() -> bool:
-    """The loops over a block give way to the intrinsic's statements; the result is the same."""
+    """Replace the loops over a block by the intrinsic's statements; the result is the same."""
     a, b, c = product(ROWS, COLUMNS, DEPTH)
     s = rc.create_schedule(c)
     i, j, ii, jj = s[c].tile(*c.op.axis, BLOCK, BLOCK)
@@ -71,7 +71,7 @@ def in_blocks() -> bool:
 
 
 def refused() -> bool:
-    """A block of something else is told from the product, with the first difference."""
+    """Show that another computation is refused, with its first difference from the product."""
     a, b = rc.placeholder((BLOCK, BLOCK), name="A"), rc.placeholder((BLOCK, BLOCK), name="B")
     k = rc.reduce_axis((0, BLOCK), "k")
     c = rc.compute((BLOCK, BLOCK), lambda i, j: rc.sum(a[i, k] + b[k, j], axis=k), name="C")

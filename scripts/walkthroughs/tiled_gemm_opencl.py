@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A product of matrices on a GPU: tiles in shared memory, a few elements of C for each thread.
 
-Each group of 8 x 8 threads computes 32 x 32 elements of C. It brings a tile of A and one of B to
-shared memory, every thread a part of it, waits at a barrier until all of it is there, and adds the
-products up in registers, 4 x 4 a thread. Needs OpenCL (PoCL will do). Exit code: 1 when the result
-is not numpy's.
+Each group of 8 x 8 threads computes 32 x 32 elements of C. It loads a tile of A and a tile of B
+into shared memory, to which each thread contributes a part. It waits at a barrier until the tiles
+are complete, and sums the products in registers, 4 x 4 a thread. Needs OpenCL (PoCL will do). Exit
+code: 1 when the result is not numpy's.
 """
 
 import sys
@@ -18,7 +18,7 @@ TILE, STEP, THREADS = 32, 8, 8  # elements of C a group, of k at a time; threads
 
 
 def describe():
-    """What to compute: C = A B."""
+    """Describe C = A B."""
     A, B = rc.placeholder((N, N), name="A"), rc.placeholder((N, N), name="B")
     k = rc.reduce_axis((0, N), name="k")
     C = rc.compute((N, N), lambda i, j: rc.sum(A[i, k] * B[k, j], axis=k), name="C")
@@ -26,7 +26,7 @@ def describe():
 
 
 def schedule_tiles(A, B, C):
-    """How: groups and threads, registers for the sums, shared memory for what is read."""
+    """Schedule it: groups and threads, registers for the sums, shared memory for what is read."""
     s = rc.create_schedule(C)
     sums = s.cache_write(C, "local")
     tile_a, tile_b = s.cache_read(A, "shared", [sums]), s.cache_read(B, "shared", [sums])
@@ -58,7 +58,7 @@ def schedule_tiles(A, B, C):
 
 
 def main() -> int:
-    """Builds, runs, compares and times; the exit code."""
+    """Build, run, compare and time; return the exit code."""
     A, B, C = describe()
     s = schedule_tiles(A, B, C)
     print(rc.print_func(rc.lower(s, [A, B, C], name="gemm")))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A product of matrices for AMD GPUs, as fast code is written, and what it takes.
+"""A product of matrices for AMD GPUs, as fast code is written, and the resources that it takes.
 
-Each group of 16 x 16 threads computes 128 x 128 elements of C. It brings 8 rows of A and of B at a
-time to shared memory, 16 bytes an access, and each thread adds up four tiles of 4 x 4 elements in
-registers. The tiles of a thread lie 64 elements apart (virtual threads), so that threads side by
-side read and write 16 bytes side by side: no two of them wait for the same bank of shared memory.
-A is given with its columns as rows, which makes all this the same for A and B.
+Each group of 16 x 16 threads computes 128 x 128 elements of C. It loads 8 rows of A and of B at a
+time into shared memory, 16 bytes an access. Each thread sums four tiles of 4 x 4 elements in
+registers. The tiles of a thread are 64 elements apart (virtual threads), so that neighbouring
+threads access neighbouring 16 bytes. So no two of them wait for the same bank of shared memory. A
+is given with its columns as rows, which makes all this the same for A and B.
 
-Needs LLVM and its lld, but no GPU. Prints what the kernel takes of one, and which instructions it
-has most of. Exit code: 1 when it does not stay in registers.
+Needs LLVM and its lld, but no GPU. Prints the resources of the kernel and its most frequent
+instructions. Exit code: 1 when it does not stay in registers.
 """
 
 import re
@@ -23,7 +23,7 @@ TILE, STEP, THREADS, LANES = 128, 8, 16, 4  # of a group; of k at a time; along 
 
 
 def describe(n=N):
-    """What to compute: C = A^T B."""
+    """Describe C = A^T B."""
     A, B = rc.placeholder((n, n), name="A"), rc.placeholder((n, n), name="B")
     k = rc.reduce_axis((0, n), name="k")
     C = rc.compute((n, n), lambda i, j: rc.sum(A[k, i] * B[k, j], axis=k), name="C")
@@ -31,7 +31,7 @@ def describe(n=N):
 
 
 def schedule_tiles(A, B, C):
-    """How: groups, virtual threads and threads; registers for sums and operands; 16 bytes each."""
+    """Schedule groups, virtual threads and threads; registers for operands; 16-byte moves."""
     s = rc.create_schedule(C)
     sums = s.cache_write(C, "local")
     shared = [s.cache_read(tensor, "shared", [sums]) for tensor in (A, B)]
@@ -66,7 +66,7 @@ def schedule_tiles(A, B, C):
 
 
 def finish(stage, ty, tx, unrolled, vectorized):
-    """What all that threads share ends with."""
+    """Bind the loops of threads, unroll one loop and vectorize another."""
     stage.bind(ty, rc.thread_axis("threadIdx.y"))
     stage.bind(tx, rc.thread_axis("threadIdx.x"))
     stage.unroll(unrolled)
@@ -74,7 +74,7 @@ def finish(stage, ty, tx, unrolled, vectorized):
 
 
 def compile_kernel(target, n=N):
-    """The kernel's module: products and sums are rounded once, as one instruction does it."""
+    """Compile the kernel with contraction: a product and a sum round once, as one instruction."""
     A, B, C = describe(n)
     with rc.build_options(contract=True):
         module = rc.build(schedule_tiles(A, B, C), [A, B, C], target, name="gemm")
@@ -82,7 +82,7 @@ def compile_kernel(target, n=N):
 
 
 def main(target="rocm -mcpu=gfx942") -> int:
-    """Compiles, and tells what came out; the exit code."""
+    """Compile, and print the outcome; return the exit code."""
     kernel = compile_kernel(target)
     (taken,) = resources_of(kernel.code)
     print(f"{target}: {taken.vgprs} vector registers of a lane, {taken.waves} waves of a SIMD")

@@ -3,14 +3,13 @@
 
     tuned_gemm_rocm.py [gfx942|gfx90a|gfx1100] [FILE.png]
 
-On gfx942, one vector instruction in fifteen of the tiled one moves registers or computes addresses:
-- for the fourth of four elements of A that come together, LLVM copies a register before it
-  multiplies two elements of B by it: a thread gets 8 x 16 elements of C instead of 8 x 8, so that
-  each copy is for eight multiplications instead of four;
-- a thread brings all that it brings of a tile out of one row: one address is enough, as the others
-  are near enough to stand in the instruction. For that a tile has as many rows as threads go down;
-- there are two of each tile (`double_buffer`): the next ones come while these are multiplied, and
-  one barrier a tile is enough; with twice as many rows, two tiles are worth their addresses.
+On gfx942, one of 15 vector instructions of the tiled product moves registers or computes addresses:
+- Four elements of A come together. For the fourth one, LLVM copies a register before it multiplies
+  two elements of B by it. With 8 x 16 elements of C a thread, a copy serves twice as many products.
+- A thread loads its share of a tile from one row. So one address is enough, and the others are
+  offsets in the instructions. For this, a tile has as many rows as there are threads down.
+- There are two places for each tile (`double_buffer`). The next tile comes while this one is
+  multiplied, and one barrier a tile is enough. With more rows, this is worth the addresses.
 Prints the registers it takes, and the instructions of its loop beside those of the tiled one; draws
 both shares of multiply-adds. Needs LLVM and its lld, but no GPU. Exit code: 1 when it spills.
 """
@@ -28,7 +27,7 @@ ROWS, COLUMNS, THREADS, LANES = 128, 256, 16, 4  # of a group; along a side; of 
 
 
 def schedule_tuned(A, B, C):
-    """Tiles with as many rows as there are threads down, in two places each."""
+    """Use tiles with as many rows as there are threads down, in two places each."""
     s = rc.create_schedule(C)
     sums = s.cache_write(C, "local")
     shared = [s.cache_read(tensor, "shared", [sums]) for tensor in (A, B)]
@@ -65,7 +64,7 @@ def schedule_tuned(A, B, C):
 
 
 def compile_kernel(target, n=1024):
-    """The kernel's module: products and sums are rounded once, as one instruction does it."""
+    """Compile the kernel with contraction: a product and a sum round once, as one instruction."""
     A, B, C = describe(n)
     with rc.build_options(contract=True):
         module = rc.build(schedule_tuned(A, B, C), [A, B, C], target, name="gemm")

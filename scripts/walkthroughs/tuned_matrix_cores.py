@@ -32,7 +32,7 @@ def product(rows, columns, depth, dtype):
 
 
 def write_block(ib, cores, dtype, depth, a, b, c):
-    """Statements for a block of C; tiles of A and B alternate between two places."""
+    """Return statements for a block of C; tiles of A and B alternate between two places."""
     block, tiles = Block(ib, cores, dtype, (a, b)), depth // DEPTH
 
     def multiply_tiles(first, count):
@@ -58,7 +58,7 @@ def write_block(ib, cores, dtype, depth, a, b, c):
 
 
 def schedule_product(gpu, dtype, n=1024, depth=2048):
-    """A group for each block of C. The depth is that of at least two tiles."""
+    """Use a group for each block of C. The depth is that of at least two tiles."""
     cores = CORES[gpu]
     *inputs, block = product(cores.rows, cores.rows, depth, dtype)
     views = {}
@@ -81,7 +81,7 @@ def schedule_product(gpu, dtype, n=1024, depth=2048):
 
 
 def main(gpu, dtype) -> int:
-    """Runs it; the exit code."""
+    """Compile, run and compare it; return the exit code."""
     n, depth = CORES[gpu].rows, 4 * CORES[gpu].unroll * DEPTH
     module = rc.build(*schedule_product(gpu, dtype, n, depth), f"rocm -mcpu={gpu}", name="product")
     code = module.imported_modules[0].get_source("asm")

@@ -14,7 +14,7 @@ N, M = rc.var("n"), rc.var("m")
 
 
 def several_outputs() -> bool:
-    """One loop nest computes both tensors."""
+    """Compute both tensors by one loop nest."""
     a, b = rc.placeholder((N, M), name="A"), rc.placeholder((N, M), name="B")
     total, product = rc.compute(
         (N, M), lambda i, j: (a[i, j] + b[i, j], a[i, j] * b[i, j]), name="T"
@@ -30,8 +30,10 @@ def several_outputs() -> bool:
 
 
 def argmax() -> bool:
-    """A reduction of pairs (index, value): of two pairs the one with the greater value, of equal
-    values the one that comes first. Both parts are computed together."""
+    """Reduce pairs (index, value) to the first pair with the greatest value.
+
+    Both parts are computed together.
+    """
 
     def combine(x: tuple, y: tuple) -> tuple:
         first = rc.any(x[1] > y[1], rc.all(x[1] == y[1], x[0] < y[0]))
@@ -58,7 +60,7 @@ def argmax() -> bool:
 
 
 def tuples_to_further_stages() -> bool:
-    """The outputs of one operation are tensors like any other; both are inlined here."""
+    """Pass the outputs of one operation to other stages like any tensors; both are inlined here."""
     a = rc.placeholder((N,), name="A")
     low, high = rc.compute((N,), lambda i: (a[i] - 1.0, a[i] + 1.0), name="B")
     c = rc.compute((N,), lambda i: low[i] * high[i], name="C")

@@ -14,7 +14,7 @@ import refcomp as tvm
 
 
 def describe(tgt: str):
-    """What to compute, for any length n, and how: on a GPU, 64 elements a group."""
+    """Describe the sum for any length n, and schedule it: on a GPU, 64 elements a group."""
     n = tvm.var("n")
     A = tvm.placeholder((n,), name="A")
     B = tvm.placeholder((n,), name="B")
@@ -28,7 +28,7 @@ def describe(tgt: str):
 
 
 def run(fadd, ctx, A, B, C) -> None:
-    """Adds 1,024 and then 1,000 numbers on the device `ctx`."""
+    """Add 1,024 and then 1,000 numbers on the device `ctx`."""
     for n in (1024, 1000):
         a = tvm.nd.array(np.random.uniform(size=n).astype(A.dtype), ctx)
         b = tvm.nd.array(np.random.uniform(size=n).astype(B.dtype), ctx)
@@ -39,12 +39,12 @@ def run(fadd, ctx, A, B, C) -> None:
 
 
 def show(title: str, text: str) -> None:
-    """Prints a source under a title."""
+    """Print a source under a title."""
     print(f"\n----- {title} -----\n{text.rstrip()}")
 
 
 def add_on(tgt: str) -> None:
-    """Builds the function for the target, runs it where there is a device, prints its sources."""
+    """Build the function for the target, run it if there is a device, print its sources."""
     s, A, B, C = describe(tgt)
     fadd = tvm.build(s, [A, B, C], tgt, target_host="llvm", name="myadd")
     ctx = tvm.context(tgt, 0)
@@ -61,7 +61,7 @@ def add_on(tgt: str) -> None:
 
 
 def main(targets: list[str]) -> None:
-    """Adds on each of the targets."""
+    """Add on each of the targets."""
     for tgt in targets or ["llvm", "opencl", "rocm"]:
         print(f"\n===== {tgt} =====")
         add_on(tgt)
