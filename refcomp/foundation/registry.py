@@ -14,11 +14,16 @@ from typing import Any, TypeVar, overload
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_callee, checked_name
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.provenance import caller_line
+from refcomp.foundation.snippets import Snippet
 
 RegisteredFunction = Callable[..., Any]
 _F = TypeVar("_F", bound=RegisteredFunction)
 
 _FUNCTIONS: dict[str, RegisteredFunction] = {}
+_LINES: dict[
+    str, str
+] = {}  # name -> the user's line that registered it, as `file:line`
 _LOCK = threading.Lock()
 
 
@@ -81,8 +86,10 @@ def _register(name: str, function: _F, override: bool) -> _F:
                 f"a function {name!r} is registered already",
                 where=f"it is {_FUNCTIONS[name]!r}",
                 remedy="choose another name, or pass override=True to replace it",
+                earlier=[Snippet(_LINES[name], "registered here")],
             )
         _FUNCTIONS[name] = function
+        _LINES[name] = caller_line()
     return function
 
 

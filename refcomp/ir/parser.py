@@ -254,7 +254,10 @@ class _Parser:
             name = self.exprs.fresh_name("the name of a parameter")
             self.stream.expect(":", "and a dtype after the name of a parameter")
             if name.text in params:
-                self.stream.fail(name, f"two parameters are named {name}")
+                first = self.stream.earlier(name, "declared here")
+                self.stream.fail(
+                    name, f"two parameters are named {name}", earlier=first
+                )
             param = self._param(name)
             params[name.text] = param
             if isinstance(param, Buffer) and self.stream.take_if("out"):
@@ -264,7 +267,11 @@ class _Parser:
     def _param(self, name: Token) -> Var | Buffer:
         if self.stream.peek(1).text == "[":
             if name.text in self.exprs.names:
-                self.stream.fail(name, f"{name} is a variable already, used in a shape")
+                self.stream.fail(
+                    name,
+                    f"{name} is a variable already, used in a shape",
+                    earlier=self.stream.earlier(name, "used here"),
+                )
             buffer = self._buffer(name)
             self.exprs.bind(name, buffer)
             return buffer

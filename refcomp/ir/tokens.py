@@ -8,6 +8,7 @@ and the correct syntax.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -117,12 +118,34 @@ class TokenStream:
         line = self._text.count("\n", 0, token.start) + 1
         return f"{self._filename}:{line}"
 
-    def fail(self, token: Token, what: str, remedy: str | None = None) -> NoReturn:
+    def earlier(self, token: Token, label: str) -> list[Snippet]:
+        """Return the place where the name in `token` was first used since the last `func`."""
+        found = None
+        for other in self._tokens:
+            if other is token:
+                break
+            if other.kind == "name" and other.text == "func":
+                found = None
+            elif other.text == token.text and found is None:
+                found = other
+        return [] if found is None else [self._snippet(found, label)]
+
+    def fail(
+        self,
+        token: Token,
+        what: str,
+        remedy: str | None = None,
+        *,
+        earlier: Sequence[Snippet] = (),
+    ) -> NoReturn:
         """Raise a UserError that shows the line and column of `token`."""
+        raise UserError(what, remedy=remedy, at=self._snippet(token), earlier=earlier)
+
+    def _snippet(self, token: Token, label: str = "") -> Snippet:
         begin = self._text.rfind("\n", 0, token.start) + 1
         column = token.start - begin
         end = self._text.find("\n", begin)
         shown = self._text[begin : len(self._text) if end < 0 else end]
         place = f"{self.line_of(token)}:{column + 1}"
         columns = column, column + max(1, len(token.text))
-        raise UserError(what, remedy=remedy, at=Snippet(place, "", shown, columns))
+        return Snippet(place, label, shown, columns)

@@ -132,4 +132,5 @@ def _refuse(
         where=f"{tensor.name}[{', '.join(map(str, read.indices))}]",
         why=f"that dimension has the elements 0 .. {simplify(extent - 1)}",
         remedy=f"compute a smaller tensor, or {NEST_CONDITIONS if is_operand else guard}",
+        earlier=[tensor.declaration()],
     )

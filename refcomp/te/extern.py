@@ -253,6 +253,7 @@ def _misfit(view: BufferView, tensor: Tensor, name: str, why: str) -> UserError:
         f"buffer {view.name} of extern {name} does not fit tensor {tensor.name}",
         why=why,
         remedy="declare the tensor's own shape and dtype; its memory is row-major, from offset 0",
+        earlier=[tensor.declaration()],
     )
 
 

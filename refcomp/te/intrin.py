@@ -164,8 +164,8 @@ def _check_view(view: object, tensor: Tensor, name: str) -> None:
             return
     raise UserError(
         f"{view!r} does not fit {tensor.name} of tensor intrinsic {name}",
-        where=f"{tensor.name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]",
         remedy="declare a buffer of the tensor's own shape and dtype",
+        earlier=[tensor.declaration()],
     )
 
 

@@ -216,6 +216,7 @@ def _check_state(init: Tensor, update: Tensor, state: Tensor, name: str) -> None
             f"the state {state.name} of scan {name} is {state.op.what}",
             why="the state stands for the result, which is not there before",
             remedy="make a placeholder of the result's shape",
+            earlier=[state.declaration()],
         )
     if state.ndim < 1:
         raise UserError(
@@ -233,6 +234,7 @@ def _check_state(init: Tensor, update: Tensor, state: Tensor, name: str) -> None
                 f"{tensor.name} does not fit the state {state.name} of scan {name}",
                 where=f"{_form(tensor)}, where {_form(state)} belongs",
                 remedy="give init, update and state one dtype, and rows of one shape",
+                earlier=[tensor.declaration(), state.declaration()],
             )
 
 
@@ -250,6 +252,7 @@ def _check_rows(inits: Sequence[Tensor], states: Sequence[Tensor], name: str) ->
                     f"{tensor.shape[0]}",
                     why="all states are computed row by row together",
                     remedy="give all of them as many rows",
+                    earlier=[tensors[0].declaration(), tensor.declaration()],
                 )
 
 

@@ -17,6 +17,8 @@ from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.provenance import declared_at
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
 from refcomp.ir.node import node
@@ -223,6 +225,11 @@ class Tensor(TensorOperators):
         """Return the number of dimensions."""
         return len(self.shape)
 
+    def declaration(self) -> Snippet:
+        """Return the line that declared the tensor, with its dtype and shape, for messages."""
+        form = f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+        return declared_at(self.op.line, form)
+
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> TensorRead:
         given = indices if isinstance(indices, tuple) else (indices,)
         if any(isinstance(index, slice | EllipsisType) for index in given):
@@ -235,6 +242,7 @@ class Tensor(TensorOperators):
             raise UserError(
                 f"{self.name} has {self.ndim} dimensions and is read with {len(given)} indices",
                 remedy="give one index per dimension, all at once: A[i, j], not A[i][j]",
+                earlier=[self.declaration()],
             )
         return TensorRead(self, tuple(as_dim(index) for index in given))
 
@@ -245,15 +253,16 @@ class Tensor(TensorOperators):
     def __len__(self) -> NoReturn:
         raise UserError(
             f"tensor {self.name} has no len()",
-            where=f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]",
             why="an extent may be symbolic, and len() is a number",
             remedy=f"use {self.name}.shape[0], or {self.name}.ndim for the number of dimensions",
+            earlier=[self.declaration()],
         )
 
     def __iter__(self) -> NoReturn:
         raise UserError(
             f"tensor {self.name} cannot be iterated over",
             remedy="compute over its indices",
+            earlier=[self.declaration()],
         )
 
     def __call__(self, *indices: ExprLike) -> TensorRead:
@@ -265,6 +274,7 @@ class Tensor(TensorOperators):
             raise UserError(
                 f"tensor {self.name} is used as a number",
                 remedy=f"read an element: {self.name}[{', '.join('ijklmnop'[: self.ndim])}]",
+                earlier=[self.declaration()],
             )
         return self[()]
 

@@ -76,7 +76,13 @@ def batch_norm(
     parameters = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
     for name, parameter in parameters.items():
         require_rank(parameter, 1, "batch_norm", name)
-        require_extent(extents(parameter)[0], channels, "batch_norm", name)
+        require_extent(
+            extents(parameter)[0],
+            channels,
+            "batch_norm",
+            name,
+            tensors=(data, parameter),
+        )
 
     def element(*index: Expr) -> Expr:
         c = index[place]

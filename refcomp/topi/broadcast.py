@@ -54,8 +54,9 @@ def combine_elements(
             f"{name} cannot combine {a.dtype} with {b.dtype}",
             why="topi converts no operand by itself",
             remedy="convert one by a compute: x[i, j].astype(dtype)",
+            earlier=[a.declaration(), b.declaration()],
         )
-    shape = broadcast_extents(extents(a), extents(b), name)
+    shape = broadcast_extents(extents(a), extents(b), name, tensors=(a, b))
 
     def element(*index: Expr) -> Expr:
         left = read_broadcast(a, index)

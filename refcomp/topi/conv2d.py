@@ -134,7 +134,13 @@ def conv2d(
             f"conv2d cannot divide {out} output channels into {groups} groups",
             remedy="let groups divide the first extent of the weight",
         )
-    require_extent(channels, depth * groups, "conv2d", "the data's channel extent")
+    require_extent(
+        channels,
+        depth * groups,
+        "conv2d",
+        "the data's channel extent",
+        tensors=(data, weight),
+    )
     window = _window(size, kernel, strides, padding, dilation)
     padded = pad_spatial(data, padding, const(0, data.dtype), 2)
     rc = reduce_axis(depth, "rc")
@@ -162,7 +168,9 @@ def _constant_extents(weight: Tensor) -> list[int]:
 def _with_bias(data: Tensor, bias: Tensor, axis: int) -> Tensor:
     """Return `data` plus the element of `bias` [o] of each channel along `axis`."""
     channels = extents(data)[axis]
-    require_extent(extents(bias)[0], channels, "conv2d", "the bias' extent")
+    require_extent(
+        extents(bias)[0], channels, "conv2d", "the bias' extent", tensors=(data, bias)
+    )
     # A compute of its own: a reduction must be the whole body of a compute.
     return compute(
         data.shape, lambda *at: data[at] + bias[at[axis]], name="bias", tag=INJECTIVE
@@ -242,7 +250,9 @@ def conv2d_nhwc(
     _check_operands(data, weight, bias)
     batch, *size, channels = extents(data)
     *kernel, depth, out = _constant_extents(weight)
-    require_extent(channels, depth, "conv2d", "the data's channel extent")
+    require_extent(
+        channels, depth, "conv2d", "the data's channel extent", tensors=(data, weight)
+    )
     window = _window(size, kernel, strides, padding, dilation)
     padded = pad_spatial(data, padding, const(0, data.dtype), 1)
     ry = reduce_axis(kernel[0], "ry")

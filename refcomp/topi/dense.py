@@ -77,7 +77,7 @@ def gemm(
     _check_dtypes("gemm", a, b, c)
     rows, depth = reversed(extents(a)) if trans_a else extents(a)
     depth_b, columns = reversed(extents(b)) if trans_b else extents(b)
-    require_extent(depth_b, depth, "gemm", "the reduced extent of b")
+    require_extent(depth_b, depth, "gemm", "the reduced extent of b", tensors=(a, b))
     k = reduce_axis(depth, "k")
 
     def element(i: Expr, j: Expr) -> Expr:
@@ -91,7 +91,9 @@ def gemm(
     if c is None or beta == 0:
         return product
     # c may be smaller than the product, but must not make it larger.
-    shape = broadcast_extents(extents(product), extents(c), "gemm")
+    shape = broadcast_extents(
+        extents(product), extents(c), "gemm", tensors=(product, c)
+    )
     if len(shape) != 2 or not all(map(is_same, shape, (rows, columns))):
         raise UserError(
             "gemm cannot broadcast c to the shape of the product",
@@ -153,8 +155,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     _check_dtypes("matmul", a, b)
     *batch_a, rows, depth = extents(a)
     *batch_b, depth_b, columns = extents(b)
-    require_extent(depth_b, depth, "matmul", "the reduced extent of b")
-    batch = broadcast_extents(batch_a, batch_b, "matmul")
+    require_extent(depth_b, depth, "matmul", "the reduced extent of b", tensors=(a, b))
+    batch = broadcast_extents(batch_a, batch_b, "matmul", tensors=(a, b))
     k = reduce_axis(depth, "k")
 
     def element(*index: Expr) -> Expr:

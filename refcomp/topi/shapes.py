@@ -40,6 +40,7 @@ def require_float(data: Tensor, operator: str) -> None:
         raise UserError(
             f"{operator} takes float tensors, not {data.dtype}",
             remedy='convert it by a compute: x[i, j].astype("float32")',
+            earlier=[data.declaration()],
         )
 
 
@@ -51,6 +52,7 @@ def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> N
                 f"{operator} cannot combine {first.dtype} with {other.dtype}",
                 why="topi converts no operand by itself",
                 remedy="convert one by a compute: x[i, j].astype(dtype)",
+                earlier=[first.declaration(), other.declaration()],
             )
 
 
@@ -95,16 +97,28 @@ def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
         raise UserError(
             f"{operator}: {what} has {tensor.ndim} dimensions instead of {rank}",
             remedy="reshape or expand it first",
+            earlier=[tensor.declaration()],
         )
 
 
-def require_extent(actual: Extent, expected: Extent, operator: str, what: str) -> None:
-    """Raise UserError if two extents are not known to be equal."""
+def require_extent(
+    actual: Extent,
+    expected: Extent,
+    operator: str,
+    what: str,
+    *,
+    tensors: Sequence[Tensor] = (),
+) -> None:
+    """Raise UserError if two extents are not known to be equal.
+
+    The message quotes the declarations of `tensors`, to which the extents belong.
+    """
     if not is_same(actual, expected):
         shown = f"{_text(actual)} instead of {_text(expected)}"
         raise UserError(
             f"{operator}: {what} is {shown}",
             remedy="give tensors whose shapes agree",
+            earlier=[tensor.declaration() for tensor in tensors],
         )
 
 
@@ -166,9 +180,15 @@ def window_extent(
 
 
 def broadcast_extents(
-    a: Sequence[Extent], b: Sequence[Extent], operator: str
+    a: Sequence[Extent],
+    b: Sequence[Extent],
+    operator: str,
+    *,
+    tensors: Sequence[Tensor] = (),
 ) -> tuple[Extent, ...]:
     """Return the shape of an elementwise operation on shapes a and b, by numpy's rules.
+
+    A message quotes the declarations of `tensors`, to which the shapes belong.
 
     Raises:
         UserError: two extents are not known to be equal, and neither is the constant 1.
@@ -183,7 +203,8 @@ def broadcast_extents(
             continue
         # A symbolic extent may be 1 at run time; it is not repeated then.
         if not is_same(y, 1):
-            require_extent(y, x, operator, "an extent of the second operand")
+            what = "an extent of the second operand"
+            require_extent(y, x, operator, what, tensors=tensors)
         shape.append(x)
     return tuple(shape)
 

@@ -120,7 +120,9 @@ def test_a_tensor_has_no_len():
         len(tensor)
     assert str(caught.value) == (
         "tensor A has no len()\n"
-        "  where: A: f32[n, 4]\n"
+        f"  --> {tensor.op.line}\n"
+        '   |     tensor = refcomp.placeholder((n, 4), name="A")\n'
+        "   |     ---------------------------------------------- A: f32[n, 4] is declared here\n"
         "  why: an extent may be symbolic, and len() is a number\n"
         "  what to do: use A.shape[0], or A.ndim for the number of dimensions"
     )
