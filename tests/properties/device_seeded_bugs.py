@@ -17,7 +17,7 @@ DEVICE = (
     # Barriers.
     SeededBug(
         *("barriers between statements dropped", _BARRIERS, "_BarrierPlacement._separated"),
-        *("self._any_conflict(before, part.reach.entering, together)", "False"),
+        *("self._any_conflict(before, reach.entering, together)", "False"),
     ),
     SeededBug(
         *("barriers around loops dropped", _BARRIERS, "_BarrierPlacement._around_back_edge"),
@@ -29,18 +29,18 @@ DEVICE = (
             _BARRIERS,
             "_BarrierPlacement._separated",
         ),
-        *("(before if part.reach.is_open else ()) + part.reach.leaving", "part.reach.leaving"),
+        *("before += reach.leaving", "before = reach.leaving"),
     ),
     SeededBug(
-        *("shared memory not watched", _BARRIERS, "_written_in"),
-        *('buffer.scope != "local"', 'buffer.scope == "global"'),
+        *("shared memory not watched", _BARRIERS, "_visit_kernel"),
+        *('item.buffer.scope != "local"', 'item.buffer.scope == "global"'),
     ),
     SeededBug(
         *("a read taken to meet no write", _CONFLICTS, "ThreadConflicts.between"),
-        *("(p.effect == q.effect and p.effect != WRITE)", "p.effect != q.effect"),
+        *("p.effect == q.effect and p.effect != WRITE", "p.effect != q.effect"),
     ),
     SeededBug(
-        *("threads told apart in x alone", _CONFLICTS, "ThreadConflicts._may_meet"),
+        *("threads told apart in x alone", _CONFLICTS, "ThreadConflicts.between"),
         *("in self._threads]", "in self._threads[-1:]]"),
     ),
     SeededBug(
@@ -54,13 +54,13 @@ DEVICE = (
     # Kernels and their launches.
     SeededBug(
         *("group and grid mixed up in the launch", _SPLIT, "_Splitting._launch"),
-        *("nest.grid, nest.block", "nest.block, nest.grid"),
+        *("grid=nest.grid,\n        block=nest.block", "grid=nest.block,\n        block=nest.grid"),
     ),
     SeededBug(
         *("kernel's parameters in another order than the launch's", _SPLIT, "_Splitting._launch"),
         *(
-            '_kernel{len(self.kernels)}", arguments, loop',
-            '_kernel{len(self.kernels)}", tuple(sorted(arguments, key=lambda a: a.name)), loop',
+            "_kernel(name, arguments, loop)",
+            "_kernel(name, tuple(sorted(arguments, key=lambda a: a.name)), loop)",
         ),
     ),
     SeededBug(
@@ -68,8 +68,8 @@ DEVICE = (
         *("Loops._kernel", "bounds.extents[first.axis]", "next(iter(bounds.extents.values()))"),
     ),
     SeededBug(
-        *("thread variables mixed up", "refcomp.lowering.bounds.infer_stages", "_variables"),
-        *("kernel.variables[marks[leaf]]", "kernel.variables[kernel.tags[-1]]"),
+        *("thread variables mixed up", "refcomp.lowering.bounds.infer_stages", "infer_stages"),
+        *("kernel.variables[stage.loops.marks[leaf]]", "kernel.variables[kernel.tags[-1]]"),
     ),
     SeededBug(
         *("guards of kernels dropped", "refcomp.lowering.loops", "Loops.guarded"),
@@ -123,17 +123,17 @@ DEVICE = (
     ),
     SeededBug(
         *("share of a thread never begun", "refcomp.lowering.nest", "_lower_across_threads"),
-        *("_initialisation(nest, cross.reset(), axes, []),", "block([]),"),
+        *("block([init, update, finish])", "block([update, finish])"),
         kinds=_REDUCTIONS,
     ),
     # Double buffers and virtual threads.
     SeededBug(
         *("double buffer filled where it is in use", _DOUBLE, "_Doubling.apply"),
-        *("_slot(ahead, loop)", "_slot(loop.var, loop)"),
+        *("ahead, self._slot(ahead)", "ahead, self._slot(loop.var)"),
     ),
     SeededBug(
         *("stale half of a double buffer used", _DOUBLE, "_Doubling.apply"),
-        *("FloorMod(now, ", "FloorMod(ahead, "),
+        *("doubled, self._slot(loop.var)", "doubled, self._slot(ahead)"),
     ),
     SeededBug(
         *("double buffer never filled first", _DOUBLE, "_double"),

@@ -99,10 +99,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("inlined at the consumer's index", f"{_LOWER}.inline", "inline_reads"),
-        *(
-            "substitute(recurse(op.body[node.tensor.value_index]), at)",
-            "recurse(op.body[node.tensor.value_index])",
-        ),
+        *("substitute(value, at)", "value"),
     ),
     SeededBug(
         *("halo of a region lost", "refcomp.lowering.bounds.ranges", "union"),
@@ -153,14 +150,11 @@ INTERPRETED = (
     ),
     SeededBug(
         *("wrong stride", f"{_PASSES}.flatten_storage", "_offset"),
-        *(
-            "zip(buffer.shape[1:], indices[1:], strict=True)",
-            "zip(buffer.shape[:-1], indices[1:], strict=True)",
-        ),
+        *("inner_extents = buffer.shape[1:]", "inner_extents = buffer.shape[:-1]"),
     ),
     SeededBug(
-        *("off by one in unroll", f"{_PASSES}.unroll_loops", "_unroll"),
-        *("for k in range(copies))", "for k in range(copies - 1))"),
+        *("off by one in unroll", f"{_PASSES}.unroll_loops", "_visit"),
+        *("for step in range(copies):", "for step in range(copies - 1):"),
     ),
     SeededBug(
         *("mask of a vector store lost", f"{_PASSES}.vectorize_loops", "_Widening._store"),
@@ -191,7 +185,7 @@ INTERPRETED = (
         *("low.plus(count).shift(-1)", "low.plus(count).shift(-2)"),
     ),
     SeededBug(
-        *("whole tiles one too many", "refcomp.arith.solve", "_range"),
+        *("whole tiles one too many", "refcomp.arith.solve", "_nonnegative_range"),
         *("rest.plus(step), step", "rest.plus(step, 2), step"),
     ),
     SeededBug(
@@ -206,8 +200,11 @@ INTERPRETED = (
         *("has_behind = bool(highs) and", "has_behind = False and"),
     ),
     SeededBug(
-        *("condition hoisted out of its own loop", f"{_PASSES}.hoist_conditions", "_is_invariant"),
-        *("not buffers_in(condition) and all(", "not buffers_in(condition) or all("),
+        *("condition hoisted out of its own loop", f"{_PASSES}.hoist_conditions", "_visit"),
+        *(
+            "buffers_in(part) or loop.var in variables_in(part)",
+            "buffers_in(part) and loop.var in variables_in(part)",
+        ),
     ),
     SeededBug(
         *("memory shared one statement too early", f"{_PASSES}.reuse_storage", "_put"),
@@ -216,7 +213,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("all guards of an attached stage lost", f"{_LOWER}.needed_guards", "needed_guards"),
-        *("if _all_hold(ranges, bounds.facts, rest):", "if True:"),
+        *("if all(one.holds(facts) for one in ranges):", "if True:"),
     ),
 )
 
