@@ -31,7 +31,7 @@ from refcomp.schedule.scan_body import scan_attach_point
 from refcomp.schedule.stage import Provenance, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
 from refcomp.te.operation import ComputeOp
-from refcomp.te.reducer import Reduce
+from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
 
 T = TypeVar("T")
@@ -115,39 +115,34 @@ class _Parts:
         self.reduction = stage.op.reduction
         # Axes of the new stage: first that of `loop`, then one for each axis of the output.
         self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
-        self.outputs = [
-            axis(f"{a.name}.rf", 0, a.extent, DATA_PARALLEL) for a in self.op.axis
-        ]
+        self.outputs = []
+        for own in self.op.axis:
+            self.outputs.append(axis(f"{own.name}.rf", 0, own.extent, DATA_PARALLEL))
         self.axes = [*self.outputs[:position], self.factored, *self.outputs[position:]]
         # The axes that `loop` was split from or fused with, directly or not. They are lost.
         self.touched = _connected(loop, stage.loops.relations)
         # The other loops of the reduction, which move to the new stage.
-        self.others = [
-            a for a in stage.loops.leaves if a.kind == REDUCTION and a is not loop
-        ]
+        reductions = [leaf for leaf in stage.loops.leaves if leaf.kind == REDUCTION]
+        self.others = [leaf for leaf in reductions if leaf is not loop]
         # The new stage reduces over untouched axes, and over the loops that are left of the others.
-        own = [a for a in self.reduction.axes if a not in self.touched]
-        self.reduced = (*own, *(a for a in self.others if a in self.touched))
+        untouched = [a for a in self.reduction.axes if a not in self.touched]
+        left = [a for a in self.others if a in self.touched]
+        self.reduced = (*untouched, *left)
 
     def make_stage(self, provenance: Provenance) -> tuple[Tensor, ...]:
         """Insert the new stage, move the reduction loops to it, and return its tensors."""
-        op = ComputeOp(
-            f"{self.op.name}.rf", provenance.line, tuple(self.axes), self._bodies()
-        )
+        name = f"{self.op.name}.rf"
+        op = ComputeOp(name, provenance.line, tuple(self.axes), self._bodies())
         shape = tuple(a.extent for a in self.axes)
-        op.outputs = tuple(
-            Tensor(op, k, shape, t.dtype) for k, t in enumerate(self.op.outputs)
-        )
+        dtypes = enumerate(tensor.dtype for tensor in self.op.outputs)
+        op.outputs = tuple(Tensor(op, k, shape, dtype) for k, dtype in dtypes)
         stage = add_stage(op, op.name, self.stage, after=False, provenance=provenance)
         stage.placement = scan_attach_point(self.stage) or "root"
         old = self.stage.loops
         fresh = stage.loops
         fresh.leaves = [*self.axes, *self.others]
-        fresh.relations = [
-            r
-            for r in old.relations
-            if _is_of_reduction(r) and r.outer not in self.touched
-        ]
+        kept = [r for r in old.relations if r.outer not in self.touched]
+        fresh.relations = [relation for relation in kept if _is_of_reduction(relation)]
         _move(old.marks, fresh.marks)
         _move(self.stage.threads.bound, stage.threads.bound)
         _move(old.provenance, fresh.provenance)
@@ -157,15 +152,15 @@ class _Parts:
 
     def _move_hints(self, old: StageLoops, fresh: StageLoops) -> None:
         """Move the hints of the reduction loops with the loops."""
-        gone = {self.loop: self.factored} | {a: a for a in self.others}
-        fresh.pragmas = [
-            replace(p, axis=gone[p.axis]) for p in old.pragmas if p.axis in gone
-        ]
-        old.pragmas = [hint for hint in old.pragmas if hint.axis not in gone]
-        fresh.prefetches = [
-            replace(h, axis=gone[h.axis]) for h in old.prefetches if h.axis in gone
-        ]
-        old.prefetches = [hint for hint in old.prefetches if hint.axis not in gone]
+        moved = {self.loop: self.factored} | {a: a for a in self.others}
+        for pragma in old.pragmas:
+            if pragma.axis in moved:
+                fresh.pragmas.append(replace(pragma, axis=moved[pragma.axis]))
+        for prefetch in old.prefetches:
+            if prefetch.axis in moved:
+                fresh.prefetches.append(replace(prefetch, axis=moved[prefetch.axis]))
+        old.pragmas = [hint for hint in old.pragmas if hint.axis not in moved]
+        old.prefetches = [hint for hint in old.prefetches if hint.axis not in moved]
 
     def _bodies(self) -> tuple[Expr, ...]:
         """Return the value of each output in terms of the new stage's axes."""
@@ -174,26 +169,20 @@ class _Parts:
         # Where the guards fail, the condition must not be evaluated: it may read memory.
         if guards:
             is_inside = fold(And, guards)
-            is_plain = bool(as_int(condition))
-            condition = (
-                is_inside if is_plain else IfThenElseExpr(is_inside, condition, _NEVER)
-            )
-        sources = tuple(
-            substitute(source, indices) for source in self.reduction.sources
-        )
+            if as_int(condition):
+                condition = is_inside
+            else:
+                condition = IfThenElseExpr(is_inside, condition, _NEVER)
+        given = self.reduction.sources
+        sources = tuple(substitute(source, indices) for source in given)
         reducer = self.reduction.reducer
         if self.reduced:
-            return tuple(
-                Reduce(reducer, sources, self.reduced, condition, k)
-                for k in range(len(sources))
-            )
+            return _reductions(reducer, sources, self.reduced, condition)
         # Nothing is left to reduce: each element is one source, or the identity.
         if as_int(condition):
             return sources
         pairs = zip(sources, reducer.identities, strict=True)
-        return tuple(
-            IfThenElseExpr(condition, source, identity) for source, identity in pairs
-        )
+        return tuple(IfThenElseExpr(condition, *pair) for pair in pairs)
 
     def _indices(self) -> tuple[dict[Var, Expr], list[Expr]]:
         """Return the operation's axes in terms of the new stage's axes, and the guards."""
@@ -205,18 +194,28 @@ class _Parts:
         # would find.
         alone = Stage(self.op, self.op.name, is_output=False, loops=remaining)
         found = root_indices(alone, infer_extents(alone), _facts(loops))
+        # The factored axis counts from 0, the loop from its minimum.
         factored = simplify(self.factored.var + self.loop.minimum)
         fresh: dict[Var, Expr] = {self.loop.var: factored}
         fresh |= {a.var: b.var for a, b in zip(self.op.axis, self.outputs, strict=True)}
-        touched = {
-            a.var: found.values[a] for a in self.stage.roots if a in self.touched
-        }
-        touched = {
-            var: simplify(substitute(value, fresh)) for var, value in touched.items()
-        }
-        return fresh | touched, [
-            substitute(guard.condition, fresh) for guard in found.guards
-        ]
+        indices = dict(fresh)
+        for root in self.stage.roots:
+            if root in self.touched:
+                value = substitute(found.values[root], fresh)
+                indices[root.var] = simplify(value)
+        guards = [substitute(guard.condition, fresh) for guard in found.guards]
+        return indices, guards
+
+
+def _reductions(
+    reducer: CommReducer,
+    sources: tuple[Expr, ...],
+    axes: tuple[IterVar, ...],
+    condition: Expr,
+) -> tuple[Expr, ...]:
+    """Return each value of the reduction as an expression."""
+    count = len(sources)
+    return tuple(Reduce(reducer, sources, axes, condition, k) for k in range(count))
 
 
 def _length(loop: IterVar) -> Expr:
@@ -230,10 +229,9 @@ def _length(loop: IterVar) -> Expr:
 
 def _shape_facts(loops: Sequence[IterVar]) -> Facts:
     """Return the fact that the shape variables in the extents are not negative."""
+    symbols = [var for loop in loops for var in variables_in(loop.extent)]
     facts = Facts()
-    for symbol in dict.fromkeys(
-        var for loop in loops for var in variables_in(loop.extent)
-    ):
+    for symbol in dict.fromkeys(symbols):
         facts = facts.nonnegative(symbol)
     return facts
 
@@ -282,10 +280,7 @@ def _reduce_the_rest(
     at = [*op.axis[:position], rest, *op.axis[position:]]
     sources = tuple(tensor[tuple(at)] for tensor in tensors)
     reducer = op.reduction.reducer
-    bodies = [
-        Reduce(reducer, sources, (rest,), _ALWAYS, k) for k in range(len(tensors))
-    ]
-    replace_body(stage, bodies)
+    replace_body(stage, _reductions(reducer, sources, (rest,), _ALWAYS))
     loops = stage.loops
     loops.relations = [r for r in loops.relations if not _is_of_reduction(r)]
     leaves = [rest if leaf is loop else leaf for leaf in loops.leaves]
