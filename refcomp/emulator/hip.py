@@ -77,10 +77,6 @@ def _number(name: str) -> int:
     return hip_api.number(f"hipError{name}")
 
 
-def _attribute(name: str) -> int:
-    return hip_api.number(f"hipDeviceAttribute{name}")
-
-
 _INVALID_VALUE = _number("InvalidValue")
 _INVALID_HANDLE = _number("InvalidHandle")
 _NAMES = {
@@ -151,7 +147,11 @@ class EmulatedHip:
         self._disassemble = disassemble
         self._limits = limits
         attributes = _ATTRIBUTES | {"WarpSize": GENERATIONS[arch].usual_lanes}
-        self._values = {_attribute(name): value for name, value in attributes.items()}
+        # Number of an attribute -> its value.
+        self._values = {
+            hip_api.number(f"hipDeviceAttribute{name}"): value
+            for name, value in attributes.items()
+        }
         self.observers = (*hazard_observers(hazards), *observers)
         self._arena = Arena(size, is_watched=is_watched)
         self._lock = RLock()

@@ -17,7 +17,20 @@ _MIN_LLVM_WITH_BF16 = 19
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
     intrinsic = GPU_INTRINSICS[call.name]
-    _check_gpu(out, intrinsic)
+    gpu = out.module.gpu
+    size = out.module.wavefront_size
+    if not gpu.startswith(intrinsic.gpus):
+        raise Unsupported(
+            f"{gpu} has no instruction {intrinsic.name}",
+            why=f"the names of GPUs that have it begin with {', '.join(intrinsic.gpus)}",
+            remedy="build for one of them by -mcpu=, or schedule without it",
+        )
+    if intrinsic.wave not in (1, size):
+        raise Unsupported(
+            f"{intrinsic.name} is an instruction of waves of {intrinsic.wave} lanes",
+            why=f"those of {gpu} have {size} here",
+            remedy=f"build with -wavefront={intrinsic.wave}",
+        )
     operands = [out.value(arg) for arg in call.args]
     count = intrinsic.factors
     a = _factor(out, intrinsic, operands[:count])
@@ -122,23 +135,6 @@ def _vector(out: LlvmFunction, elements: list[str], dtype: DType) -> str:
         type=out.type_of(dtype),
         elements=elements,
     )
-
-
-def _check_gpu(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> None:
-    gpu = out.module.gpu
-    size = out.module.wavefront_size
-    if not gpu.startswith(intrinsic.gpus):
-        raise Unsupported(
-            f"{gpu} has no instruction {intrinsic.name}",
-            why=f"the names of GPUs that have it begin with {', '.join(intrinsic.gpus)}",
-            remedy="build for one of them by -mcpu=, or schedule without it",
-        )
-    if intrinsic.wave not in (1, size):
-        raise Unsupported(
-            f"{intrinsic.name} is an instruction of waves of {intrinsic.wave} lanes",
-            why=f"those of {gpu} have {size} here",
-            remedy=f"build with -wavefront={intrinsic.wave}",
-        )
 
 
 INSTRUCTIONS: ExpressionPrinters = {ir.PureExtern: _pure_extern}

@@ -212,7 +212,11 @@ def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> st
         return print_scalar_param(out, param)
     access = "read"
     if param.name in kernel.outputs:
-        access = "update" if _is_read(kernel, param) else "write"
+        is_read = any(
+            isinstance(node, Load | AtomicUpdate) and node.buffer is param
+            for node in walk(kernel.body)
+        )
+        access = "update" if is_read else "write"
     return out.say.buffer_param(
         name=out.name(param),
         space=out.module.space_of(param),
@@ -222,20 +226,17 @@ def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> st
     )
 
 
-def _is_read(kernel: PrimFunc, buffer: Buffer) -> bool:
-    return any(
-        isinstance(node, Load | AtomicUpdate) and node.buffer is buffer
-        for node in walk(kernel.body)
-    )
-
-
 def _print_thread_index(out: LlvmFunction, loop: For) -> None:
     function = out.tables["thread_index"][loop.kind]
     dtype = loop.var.dtype
     out.declare(function, out.say.declare_thread_index, function=function)
     name = out.name(loop.var)
     result = name if dtype.bits == _ID.bits else f"{name}.id"
-    limit = _index_limit(loop)
+    # The index is always less than this.
+    limit = _MAX_GROUPS if loop.kind in BLOCK_TAGS else MAX_THREADS
+    extent = as_constant(loop.extent)
+    if extent is not None:
+        limit = max(1, min(limit, int(extent)))
     out.emit(out.say.thread_index(result=result, function=function, limit=limit))
     if dtype.bits != _ID.bits:
         key = "uint_widen" if dtype.bits > _ID.bits else "int_narrow"
@@ -247,13 +248,6 @@ def _print_thread_index(out: LlvmFunction, loop: For) -> None:
             target=out.type_of(dtype),
         )
         out.emit(text)
-
-
-def _index_limit(loop: For) -> int:
-    """Return a number that the index of a thread or group is always less than."""
-    limit = _MAX_GROUPS if loop.kind in BLOCK_TAGS else MAX_THREADS
-    extent = as_constant(loop.extent)
-    return limit if extent is None else max(1, min(limit, int(extent)))
 
 
 # Note [Dot products of wrong bytes]

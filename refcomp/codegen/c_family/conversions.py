@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.codegen.c_family.half import half_from_bits, half_to_bits, is_held_in_f32
+from refcomp.codegen.half_conversions import is_between_half_and_integer
 from refcomp.foundation.dtype import F32, I32, DType
 from refcomp.ir import expr as ir
 
@@ -26,7 +27,7 @@ def converted(
     """Return `value` of dtype `source` as a value of dtype `target`."""
     if source == target:
         return value
-    if _crosses_half(source, target):
+    if is_between_half_and_integer(source, target):
         # Exact: an integer that f32 must round lies beyond f16's range.
         through = F32.with_lanes(source.lanes)
         return converted(out, converted(out, value, source, through), through, target)
@@ -45,13 +46,6 @@ def converted(
     if target.lanes == 1:
         return out.cast(value, target)
     return _by_function(out, value, target)
-
-
-def _crosses_half(source: DType, target: DType) -> bool:
-    """Return True between f16 and an integer, in either direction."""
-    half, other = (source, target) if source.is_float else (target, source)
-    is_half = half.is_float and half.bits == 16
-    return is_half and not other.is_float and not target.is_bool
 
 
 def _by_function(out: CFunction, value: CExpr, target: DType) -> CExpr:

@@ -48,7 +48,11 @@ def print_wrapping(out: CFunction, expr: Expr) -> CExpr:
     if isinstance(expr, _MODULAR):
         operand = _modular_binary(out, expr)
     elif isinstance(expr, ir.ShiftLeft) and _is_within(expr):
-        operand = _modular_shift(out, expr)
+        a = _to_wrapping(out, print_wrapping(out, expr.a), expr.dtype)
+        b = out.value(expr.b)
+        if expr.dtype.lanes > 1:
+            b = _to_wrapping(out, b, expr.dtype)
+        operand = out.infix("ShiftLeft", a, b, is_wrapping=True)
     elif isinstance(expr, ir.Ramp):
         operand = _modular_ramp(out, expr)
     else:
@@ -82,14 +86,6 @@ def _unsigned_constant(out: CFunction, expr: Expr) -> CExpr | None:
     if dtype.lanes == 1:
         return replace(out.literal(value, dtype), is_wrapping=True)
     return replace(out.splat(value, dtype), is_wrapping=True)
-
-
-def _modular_shift(out: CFunction, expr: ir.ShiftLeft) -> CExpr:
-    a = _to_wrapping(out, print_wrapping(out, expr.a), expr.dtype)
-    b = out.value(expr.b)
-    if expr.dtype.lanes > 1:
-        b = _to_wrapping(out, b, expr.dtype)
-    return out.infix("ShiftLeft", a, b, is_wrapping=True)
 
 
 def _modular_ramp(out: CFunction, ramp: ir.Ramp) -> CExpr:

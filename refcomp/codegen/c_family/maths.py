@@ -30,7 +30,13 @@ def _call(out: CFunction, call: Call) -> CExpr:
     dtype = call.args[0].dtype
     args = [out.value(arg) for arg in call.args]
     if call.name in out.tables["reinterpreted"]:
-        return _reinterpret(out, args[0], dtype, call.dtype)
+        value = args[0]
+        if is_held_in_f32(out.module, dtype):
+            return half_to_bits(out, value, out.module.value_dtype(dtype))
+        if is_held_in_f32(out.module, call.dtype):
+            return half_from_bits(out, value, call.dtype.lanes)
+        type_ = out.type_of(call.dtype)
+        return out.compound(out.say.reinterpret, type=type_, value=value)
     entry = out.tables["maths"].get(dtype.kind, {}).get(call.name)
     is_half = dtype.is_float and dtype.bits == 16
     if entry is None or (is_half and call.name not in _KEPT_IN_HALF):
@@ -65,20 +71,6 @@ def _apply(
         return out.cast(result, dtype)
     type_ = out.type_of(dtype)
     return replace(result, text=out.say.reinterpret(type=type_, value=result))
-
-
-def _reinterpret(
-    out: CFunction,
-    value: CExpr,
-    source: DType,
-    target: DType,
-) -> CExpr:
-    if is_held_in_f32(out.module, source):
-        return half_to_bits(out, value, out.module.value_dtype(source))
-    if is_held_in_f32(out.module, target):
-        return half_from_bits(out, value, target.lanes)
-    type_ = out.type_of(target)
-    return out.compound(out.say.reinterpret, type=type_, value=value)
 
 
 CALLS: ExpressionPrinters = {Call: _call}

@@ -7,6 +7,7 @@ and returns the operand with its value. Constants are operands themselves and em
 from __future__ import annotations
 
 from refcomp.codegen.accumulator import BODY
+from refcomp.codegen.half_conversions import is_between_half_and_integer
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
 from refcomp.foundation.dtype import BOOL, F32, DType
 from refcomp.ir import expr as ir
@@ -188,7 +189,7 @@ def _cast(out: LlvmFunction, expr: ir.Cast) -> str:
     target = expr.dtype
     if source == target:
         return out.value(expr.value)
-    if _crosses_half(source, target):
+    if is_between_half_and_integer(source, target):
         # Exact: an integer that f32 must round lies beyond f16's range.
         through = F32.with_lanes(source.lanes)
         return _cast(out, ir.Cast(target, ir.Cast(through, expr.value)))
@@ -201,13 +202,6 @@ def _cast(out: LlvmFunction, expr: ir.Cast) -> str:
     if not name:
         return value
     return out.convert(out.tables["cast"][name], value, source, target)
-
-
-def _crosses_half(source: DType, target: DType) -> bool:
-    """Return True between f16 and an integer, in either direction."""
-    half, other = (source, target) if source.is_float else (target, source)
-    is_half = half.is_float and half.bits == 16
-    return is_half and not other.is_float and not target.is_bool
 
 
 def _cast_name(source: DType, target: DType) -> str:

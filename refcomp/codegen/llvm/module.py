@@ -33,7 +33,6 @@ from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 
@@ -117,7 +116,11 @@ def _print_function(module: LlvmModule, func: PrimFunc) -> None:
     params: list[str] = []
 
     def print_body() -> None:
-        params.extend(_print_param(out, param) for param in func.params)
+        for param in func.params:
+            if isinstance(param, Var):
+                params.append(print_scalar_param(out, param))
+            else:
+                params.append(out.say.buffer_param(name=out.name(param)))
         params.extend(_print_symbol(out, symbol) for symbol in func.symbols)
         out.statement(func.body)
 
@@ -128,12 +131,6 @@ def _print_function(module: LlvmModule, func: PrimFunc) -> None:
     text = macro(name=symbol, params=params, allocas=BODY, body=BODY)
     out.emit_around(text, out.entry_block(), body)
     module.functions.extend(out.chunks)
-
-
-def _print_param(out: LlvmFunction, param: Var | Buffer) -> str:
-    if isinstance(param, Var):
-        return print_scalar_param(out, param)
-    return out.say.buffer_param(name=out.name(param))
 
 
 def print_scalar_param(out: LlvmFunction, param: Var) -> str:

@@ -378,19 +378,19 @@ def _packet(kernel: KernelEntry, request: LaunchRequest, base: int) -> bytes:
 
 def _kernarg_segment(kernel: KernelEntry, request: LaunchRequest) -> bytes:
     """Return the given arguments followed by hidden ones."""
+    # Other hidden arguments, such as offsets of the grid, are 0.
+    hidden = {
+        "hidden_grid_dims": 3,
+        "hidden_dynamic_lds_size": request.shared_bytes,
+    }
+    for axis, name in enumerate("xyz"):
+        hidden[f"hidden_block_count_{name}"] = request.grid[axis]
+        hidden[f"hidden_group_size_{name}"] = request.block[axis]
     size = max(kernel.descriptor.kernarg_bytes, len(request.arguments), 1)
     segment = bytearray(request.arguments.ljust(size, b"\0"))
     for argument in kernel.arguments:
         if argument.kind.startswith("hidden_"):
-            value = _hidden(argument.kind, request)
+            value = hidden.get(argument.kind, 0)
             end = argument.offset + argument.size
             segment[argument.offset : end] = value.to_bytes(argument.size, "little")
     return bytes(segment)
-
-
-def _hidden(kind: str, request: LaunchRequest) -> int:
-    values = {"hidden_grid_dims": 3, "hidden_dynamic_lds_size": request.shared_bytes}
-    for axis, name in enumerate("xyz"):
-        values[f"hidden_block_count_{name}"] = request.grid[axis]
-        values[f"hidden_group_size_{name}"] = request.block[axis]
-    return values.get(kind, 0)

@@ -60,9 +60,11 @@ def _sources(
     operands = list(instruction.operands[results:])
     kinds = list(row.sources)
     if instruction.mnemonic.startswith(_WITH_16_BITS):
-        operands[-1] = _sixteen_bits(
-            operands[-1], is_signed=not kinds[-1].startswith("u")
-        )
+        is_signed = not kinds[-1].startswith("u")
+        number = int(operands[-1].text, 0) & 0xFFFF
+        if is_signed and number & 0x8000:
+            number -= 0x10000
+        operands[-1] = Operand(str(number), "c")
     for name in row.implicit:
         operands.append(_SCC if name == "scc" else instruction.operands[0])
         kinds.append("scc" if name == "scc" else row.results[0])
@@ -75,13 +77,6 @@ def _sources(
         scalar_source(operand, kind)
         for operand, kind in zip(operands, kinds, strict=True)
     ]
-
-
-def _sixteen_bits(operand: Operand, *, is_signed: bool) -> Operand:
-    number = int(operand.text, 0) & 0xFFFF
-    if is_signed and number & 0x8000:
-        number -= 0x10000
-    return Operand(str(number), "c")
 
 
 def write_scalar(

@@ -8,6 +8,7 @@ Refuses, by Unsupported, operands whose meaning is not known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -275,11 +276,9 @@ def _unknown_operand(text: str) -> Unsupported:
 def _exact_inline(text: str) -> float:
     """Return the float; 1/(2 pi), which is printed with a few digits, exactly."""
     value = float(text)
-    return (
-        value
-        if abs(abs(value) - 0.15915494) > 1e-6
-        else np.copysign(0.5 / np.pi, value)
-    )
+    if abs(abs(value) - 0.15915494) > 1e-6:
+        return value
+    return math.copysign(0.5 / math.pi, value)
 
 
 def _change(operand: Operand, kind: str) -> Callable[[Array], Array] | None:

@@ -90,15 +90,12 @@ def evaluate_expr(expr: Expr, bindings: Mapping[Var, Value] | None = None) -> Va
     """
     frame = Frame()
     for var, value in (bindings or {}).items():
-        frame.values[var] = _make_value(value, var.dtype)
+        if isinstance(value, tuple):
+            frame.values[var] = tuple(make_scalar(lane, var.dtype) for lane in value)
+        else:
+            frame.values[var] = make_scalar(value, var.dtype)
     with np.errstate(all="ignore"):
         return frame.evaluate(expr)
-
-
-def _make_value(value: Value, dtype: DType) -> Value:
-    if isinstance(value, tuple):
-        return tuple(make_scalar(lane, dtype) for lane in value)
-    return make_scalar(value, dtype)
 
 
 def bind_arguments(

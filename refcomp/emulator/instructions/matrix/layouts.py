@@ -127,13 +127,10 @@ def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
         count = _WAVE * held // _BYTES[what] // (int(rows) * int(depth))
     keeps = has_denormals or what not in ("f16", "bf16")
     found = Product(total, int(rows), int(depth), count, types, keeps)
-    return found if _is_whole(found) else None
-
-
-def _is_whole(product: Product) -> bool:
-    """Return whether each lane holds one or two registers of each factor, and all lanes sums."""
-    held = product.rows * product.depth * product.blocks * _BYTES[product.elements.a]
-    return held in (4 * _WAVE, 8 * _WAVE) and product.depth % product.each == 0
+    # Each lane holds one or two registers of each factor, and all lanes hold sums.
+    held = found.rows * found.depth * found.blocks * _BYTES[found.elements.a]
+    is_whole = held in (4 * _WAVE, 8 * _WAVE) and found.depth % found.each == 0
+    return found if is_whole else None
 
 
 def broadcast_blocks(blocks: int, size: int, chosen: int) -> Array:

@@ -121,7 +121,10 @@ def _count(
     index: Array, active: Array | None, size: int, is_paired: bool, is_atomic: bool
 ) -> BankClocks:
     order = phases(size, index.shape[1], is_paired)
-    dwords = _dwords(index, size)[:, order]  # [wave, phase, lane, dword]
+    count = max(1, -(-size // BANK_BYTES))  # dwords of each lane
+    # int [wave, lane, dword], then [wave, phase, lane, dword]: the numbers of the dwords.
+    dwords: Array = (index // BANK_BYTES)[..., None] + np.arange(count)
+    dwords = dwords[:, order]
     if active is not None:
         dwords = np.where(active[:, order][..., None], dwords, _NONE)
     asked = dwords.reshape(-1, order.shape[1] * dwords.shape[-1])
@@ -134,10 +137,3 @@ def _count(
     place = rows[chosen] * BANKS + asked[chosen] % BANKS
     by_bank = np.bincount(place, minlength=len(asked) * BANKS).reshape(-1, BANKS)
     return BankClocks(int(by_bank.max(axis=1).sum()), int(chosen.any(axis=1).sum()))
-
-
-def _dwords(index: Array, size: int) -> Array:
-    """Return the numbers of the dwords that each lane accesses, int [wave, lane, dword]."""
-    count = max(1, -(-size // BANK_BYTES))
-    found: Array = (index // BANK_BYTES)[..., None] + np.arange(count)
-    return found

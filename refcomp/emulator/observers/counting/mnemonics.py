@@ -107,12 +107,10 @@ def class_of(mnemonic: str, space: str = "") -> str:
         return SCRATCH if space == "private" else GLOBAL
     if mnemonic.startswith(_SCALAR_MEMORY):
         return SCALAR_MEMORY
-    return _class_of_arithmetic(mnemonic)
-
-
-def _class_of_arithmetic(mnemonic: str) -> str:
+    if mnemonic.startswith("s_"):
+        return SALU
     if not mnemonic.startswith("v_"):
-        return SALU if mnemonic.startswith("s_") else UNKNOWN
+        return UNKNOWN
     if _MATRIX.match(mnemonic):
         return MFMA
     return FMA if _FMA.match(mnemonic) or _DOT.match(mnemonic) else VALU
@@ -120,16 +118,14 @@ def _class_of_arithmetic(mnemonic: str) -> str:
 
 def fmas_of_lane(instruction: Instruction) -> int:
     """Return how many multiply-adds of floats, or products of a dot product, a lane does."""
-    return sum(_of_lane(part.split(" ")[0]) for part in instruction.text.split(_DUAL))
-
-
-def _of_lane(name: str) -> int:
-    if dot := _DOT.match(name):
-        return int(dot[1])
-    match = _FMA.match(name)
-    if match is None:
-        return 0
-    return 2 if match[1] == "pk_" else 1
+    total = 0
+    for half in instruction.text.split(_DUAL):
+        name = half.split(" ")[0]
+        if dot := _DOT.match(name):
+            total += int(dot[1])
+        elif match := _FMA.match(name):
+            total += 2 if match[1] == "pk_" else 1
+    return total
 
 
 def fmas_of_wave(instruction: Instruction) -> int:
