@@ -1,14 +1,14 @@
 """The least and the greatest value that an index attains over a box of axes.
 
-The ends of an index are computed only if both are attained: for sums and differences of independent
-axes, products with a value that does not depend on axes, floor quotients, minima and maxima. Other
-expressions over few constant points are enumerated. So an end outside of a dimension means an
-access that happens and is out of bounds. A condition that `Box.judge` states is therefore
-*necessary*: a call that breaks it accesses an element that does not exist. Conditions are stated
-over symbols: the sizes and scalar arguments that a caller chooses.
+The ends of an index are computed only if both are attained. This is so for sums and differences of
+independent axes, products with a value that does not depend on axes, floor quotients, minima and
+maxima. Other expressions over few constant points are enumerated. So an end outside of a dimension
+means that an access happens there and is out of bounds. A condition that `Box.judge` states is
+therefore *necessary*: a call that breaks it accesses an element that does not exist. Conditions are
+stated over symbols, which are the sizes and scalar arguments that a caller chooses.
 
 Arithmetic in a type narrower than i64 wraps around. On symbols alone it is kept in its type. With
-axes it is followed in i64, and a condition allows each call in which it wraps.
+axes it is followed in i64, and a condition permits each call in which it wraps.
 """
 
 from __future__ import annotations
@@ -57,34 +57,34 @@ class Judgement(NamedTuple):
     """The judgement on one dimension of an access. It is empty if the index is in range."""
 
     beyond: Bound | None = None  # an index out of range that occurs in every call
-    conditions: tuple[
-        Expr, ...
-    ] = ()  # a call that breaks one accesses an index out of range
+    # A call that breaks one of these accesses an index out of range.
+    conditions: tuple[Expr, ...] = ()
 
 
 class Box:
     """The axes around an access. Each runs over its whole range, independently of any data.
 
-    Conditions name only `symbols`, or any variable that is not an axis if `symbols` is None.
-    `facts` are about symbols. They hold even if an axis is empty.
+    Args:
+        facts: facts about symbols. They hold even if an axis is empty.
+        symbols: the variables that conditions may name; None permits any that is not an axis.
     """
 
     def __init__(self, facts: Facts, symbols: frozenset[Var] | None = None) -> None:
-        self.facts, self.symbols = facts, symbols
-        # False: an axis has no values, or nobody knows which, so that nothing can be said.
+        self.facts = facts
+        self.symbols = symbols
+        # False if an axis has no values or unknown ones. Nothing is judged then.
         self.is_known = True
-        self._ranges: dict[Var, Attained] = {}
+        self._ranges: dict[Var, Attained] = {}  # of axes, and of lets that are followed
         self._constant: dict[Var, range] = {}  # the axes of constant ranges
         self._lets: dict[Var, Expr] = {}
         self._points = Enumeration(self._constant, self._lets)
-        self._extents: tuple[Expr, ...] = ()  # those that might be empty
+        self._extents: tuple[Expr, ...] = ()  # extents that are not proved positive
         self._inside: Facts | None = None
-        self._is_guarded = (
-            False  # whether the accesses are perhaps not made at any size
-        )
+        # True below a guard: the accesses are perhaps not made for any sizes.
+        self._is_guarded = False
 
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
-        """This box with one more axis, whose extent must be the same in each iteration."""
+        """Return this box with one more axis, of the same extent in each iteration."""
         first = self.attained(minimum)
         count = self.attained(extent)
         if first is None or count is None or count.axes or first.wraps:
@@ -108,7 +108,7 @@ class Box:
         return box
 
     def with_let(self, var: Var, value: Expr) -> Box:
-        """This box where `var` has a value, which is followed if it can be."""
+        """Return this box where `var` has a value, which is followed if possible."""
         box = self._copy()
         box._lets[var] = value
         found = self.attained(value)
@@ -117,9 +117,10 @@ class Box:
         return box
 
     def with_guard(self, condition: Expr, holds: bool = True) -> Box:
-        """This box where `condition` holds, or where it does not.
+        """Return this box where `condition` holds, or where it does not.
 
-        Each comparison must be of symbols, or linear in one axis that no other one depends on.
+        Each comparison must be of symbols, or linear in one axis on which no other axis depends.
+        Otherwise the box is unknown.
         """
         parts = comparisons(condition, holds)
         if parts is None:
@@ -127,46 +128,54 @@ class Box:
         box = self._copy()
         box._is_guarded = True
         for part in parts:
-            box = box._narrowed(part)
+            box = box._where(part)
         return box
 
-    def _narrowed(self, part: AtMost) -> Box:
-        """This box where `part` holds."""
+    def _where(self, part: AtMost) -> Box:
+        """Return this box where `part` holds."""
         small = self.attained(part.small)
         large = self.attained(part.large)
         named = {*variables_in(part.small), *variables_in(part.large)}
         axes = [var for var in named if var in self._ranges and self._ranges[var].axes]
-        if not (axes or small is None or large is None):
-            return self._where(in_i64(large).low - in_i64(small).low + (1 - part.gap))
+        if not axes and small is not None and large is not None:
+            difference = in_i64(large).low - in_i64(small).low
+            return self._where_positive(difference + (1 - part.gap))
         if len(axes) != 1 or not self._is_independent(axes[0]):
             return self.unknown()
         below = linear(part.small, axes[0])
         above = linear(part.large, axes[0])
-        rest = below and above and self.attained(above.rest - below.rest - part.gap)
-        if below is None or above is None or rest is None or rest.axes:
+        if below is None or above is None:
             return self.unknown()
-        return self._cut(axes[0], above.factor - below.factor, rest.low)
+        rest = self.attained(above.rest - below.rest - part.gap)
+        if rest is None or rest.axes:
+            return self.unknown()
+        return self._where_nonnegative(axes[0], above.factor - below.factor, rest.low)
 
     def _is_independent(self, axis: Var) -> bool:
         """Return True if the range of `axis` does not depend on other axes, nor they on it."""
-        others = (found for var, found in self._ranges.items() if var is not axis)
-        is_alone = self._ranges[axis].axes == {axis}
-        return is_alone and not any(axis in found.axes for found in others)
+        if self._ranges[axis].axes != {axis}:
+            return False
+        return not any(
+            axis in found.axes for var, found in self._ranges.items() if var is not axis
+        )
 
-    def _cut(self, axis: Var, factor: int, rest: Bound) -> Box:
-        """This box where `factor * axis + rest` is at least 0."""
+    def _where_nonnegative(self, axis: Var, factor: int, rest: Bound) -> Box:
+        """Return this box where `factor * axis + rest` is at least 0."""
         if factor == 0:
-            return self._where(rest + 1)
-        box, low, high = self, self._ranges[axis].low, self._ranges[axis].high
+            return self._where_positive(rest + 1)
+        # The axis must keep a value. So each operand of an end that is a minimum or a maximum must
+        # leave one.
+        box = self
+        low, high = self._ranges[axis].low, self._ranges[axis].high
         if factor > 0:
             least = 0 - rest // factor
             for end in _operands(high, Min):
-                box = box._where(end - least + 1)
+                box = box._where_positive(end - least + 1)
             low = greater(low, least)
         else:
             most = rest // -factor
             for end in _operands(low, Max):
-                box = box._where(most - end + 1)
+                box = box._where_positive(most - end + 1)
             high = smaller(high, most)
         if not box.is_known:
             return box
@@ -176,8 +185,8 @@ class Box:
             box._constant[axis] = range(low, high + 1)
         return box
 
-    def _where(self, extent: Bound) -> Box:
-        """This box where `extent` is positive."""
+    def _where_positive(self, extent: Bound) -> Box:
+        """Return this box where `extent` is positive."""
         size = self._size(extent)
         box = self._copy()
         if not isinstance(size, int):
@@ -196,16 +205,17 @@ class Box:
 
     def _copy(self) -> Box:
         box = Box(self.facts, self.symbols)
-        box.is_known, box._extents = self.is_known, self._extents
-        box._is_guarded = self._is_guarded
+        box.is_known = self.is_known
         box._ranges.update(self._ranges)
         box._constant.update(self._constant)
         box._lets.update(self._lets)
+        box._extents = self._extents
+        box._is_guarded = self._is_guarded
         return box
 
     @property
     def inside(self) -> Facts:
-        """Return the facts that hold inside all axes, where none of them is empty."""
+        """The facts that hold inside all axes, where none of them is empty."""
         if self._inside is None:
             facts = self.facts
             for extent in self._extents:
@@ -216,7 +226,8 @@ class Box:
 
     def judge(self, index: Expr, dim: Expr) -> Judgement:
         """Judge an access at `index` in a dimension of `dim` elements."""
-        self._points = Enumeration(self._constant, self._lets)  # forgets the last index
+        # A fresh memo, so that it does not keep the arrays of every index.
+        self._points = Enumeration(self._constant, self._lets)
         values = self.attained(index)
         count = self.attained(dim)
         if not self.is_known or values is None or count is None or count.axes:
@@ -226,6 +237,7 @@ class Box:
         for bound, limit in ((low, None), (high, end)):
             verdict = self._compare(bound, limit)
             if verdict is False and (values.wraps or self._is_guarded):
+                # Out of range, but not in every call.
                 verdict = self._condition(bound, limit)
             if verdict is False:
                 return Judgement(beyond=self._simplified(bound))
@@ -236,9 +248,9 @@ class Box:
         return Judgement(conditions=tuple(conditions))
 
     def _compare(self, bound: Bound, limit: Bound | None) -> bool | Expr:
-        """Compare `bound` with the limit after the last index, or with 0 if that is None.
+        """Return True if bound < limit is proved, False if the opposite is, else the condition.
 
-        Return True or False if that is proved, else the condition.
+        Without a limit the condition is bound >= 0.
         """
         if isinstance(bound, int) and (limit is None or isinstance(limit, int)):
             return bound >= 0 if limit is None else bound < limit
@@ -258,9 +270,9 @@ class Box:
         return bound if isinstance(bound, int) else simplify(bound, self.inside)
 
     def _unless_wrapped(self, condition: Expr, wraps: Iterable[Expr]) -> Expr | None:
-        """Return "one of `wraps` holds, or `condition`", without those that imply it.
+        """Return "one of `wraps` holds, or `condition`"; None if that always holds.
 
-        Return None if that always holds.
+        Those of `wraps` that imply `condition` are left out.
         """
         for wrap in wraps:
             if prove(condition, self.inside.assume(Not(wrap))):
@@ -274,19 +286,20 @@ class Box:
 
         An extent is left out if the condition holds anyway when it is empty.
         """
-        for extent in reversed(_distinct(self._extents, self.facts)):
+        intern = self.facts.table.intern
+        distinct = {id(intern(extent)): extent for extent in self._extents}
+        for extent in reversed(distinct.values()):
             is_empty = LE(simplify(extent, self.facts), IntImm(0, extent.dtype))
             if not prove(condition, self.facts.assume(is_empty)):
                 condition = Or(is_empty, condition)
         return condition
 
     def attained(self, expr: Expr) -> Attained | None:
-        """Return the ends of `expr`, or None if they may not be attained."""
+        """Return the ends of `expr`; None if they may not be attained."""
         found = self._attained_by_rules(expr)
-        return self._enumerated(expr) if found is None else found
-
-    def _enumerated(self, expr: Expr) -> Attained | None:
-        values = self._points.values(expr) if expr.dtype.is_int else None
+        if found is not None or not expr.dtype.is_int:
+            return found
+        values = self._points.values(expr)
         if values is None:
             return None
         return Attained(int(values.array.min()), int(values.array.max()), values.axes)
@@ -295,31 +308,38 @@ class Box:
         match expr:
             case IntImm(value=value):
                 return Attained(value, value)
-            case Var():
-                return self._attained_by_variable(expr)
-            case Cast(value=Add() | Sub() | Mul() as value) if _is_signed(expr):
+            case Var() if expr in self._ranges:
+                return self._ranges[expr]
+            case Var() if self.symbols is None or expr in self.symbols:
+                return Attained(expr, expr)
+            case Cast(dtype=dtype, value=Add() | Sub() | Mul() as value) if (
+                dtype == I64 and value.dtype == U64
+            ):
+                # The same bits, so that the sum is the same if its operands are converted first.
                 return self.attained(type(value)(_signed(value.a), _signed(value.b)))
             case Cast(dtype=dtype, value=value):
                 return self._converted(self.attained(value), value.dtype, dtype)
-            case BinaryExpr(a=a, b=b) if type(expr) in RULES:
-                left = self.attained(a)
-                right = self.attained(b)
-                if left is None or right is None or left.axes & right.axes:
-                    return None
-                if not (left.axes or right.axes or is_constant(left, right)):
-                    ends = {
-                        "a": typed(left.low, a.dtype),
-                        "b": typed(right.low, b.dtype),
-                    }
-                    value = with_changes(expr, **ends)
-                    return Attained(value, value)
-                found = RULES[type(expr)](
-                    self.is_nonnegative, in_i64(left), in_i64(right)
-                )
-                if found is not None:
-                    found = replace(found, wraps=_merged(left.wraps, right.wraps))
-                return self._fitted(found, expr.dtype)
+            case BinaryExpr() if type(expr) in RULES:
+                return self._attained_by_operands(expr)
         return None
+
+    def _attained_by_operands(self, expr: BinaryExpr) -> Attained | None:
+        left = self.attained(expr.a)
+        right = self.attained(expr.b)
+        # On an axis in common, both operands need not attain their ends at one point.
+        if left is None or right is None or left.axes & right.axes:
+            return None
+        if not (left.axes or right.axes or is_constant(left, right)):
+            a = typed(left.low, expr.a.dtype)
+            b = typed(right.low, expr.b.dtype)
+            value = with_changes(expr, a=a, b=b)
+            return Attained(value, value)
+        rule = RULES[type(expr)]
+        found = rule(self.is_nonnegative, in_i64(left), in_i64(right))
+        if found is not None:
+            wraps = dict.fromkeys((*left.wraps, *right.wraps))
+            found = replace(found, wraps=tuple(wraps))
+        return self._fitted(found, expr.dtype)
 
     def _converted(
         self, values: Attained | None, source: DType, dtype: DType
@@ -338,13 +358,10 @@ class Box:
         """
         if values is None or not dtype.is_int:
             return None
-        low = values.low
-        high = values.high
-        wraps = list(values.wraps)
+        low, high = values.low, values.high
         if isinstance(low, int) and isinstance(high, int):
-            return (
-                values if dtype.min_value <= low and high <= dtype.max_value else None
-            )
+            fits = dtype.min_value <= low and high <= dtype.max_value
+            return values if fits else None
         if dtype == I64:
             return values
         if dtype == U64:
@@ -353,25 +370,17 @@ class Box:
         fits_above = self._compare(high, dtype.max_value + 1)
         if fits_below is False or fits_above is False:
             return None
+        wraps = list(values.wraps)
         if fits_below is not True:
-            wraps.append(
-                LT(as_expr(self._simplified(low)), IntImm(dtype.min_value, I64))
-            )
+            least = IntImm(dtype.min_value, I64)
+            wraps.append(LT(as_expr(self._simplified(low)), least))
         if fits_above is not True:
-            wraps.append(
-                LT(IntImm(dtype.max_value, I64), as_expr(self._simplified(high)))
-            )
+            most = IntImm(dtype.max_value, I64)
+            wraps.append(LT(most, as_expr(self._simplified(high))))
         return replace(values, wraps=tuple(wraps))
 
-    def _attained_by_variable(self, var: Var) -> Attained | None:
-        if var in self._ranges:
-            return self._ranges[var]
-        if self.symbols is None or var in self.symbols:
-            return Attained(var, var)
-        return None
-
     def is_nonnegative(self, bound: Bound) -> bool:
-        """Return True if `bound` is proved to be at least 0, where something is run."""
+        """Return True if `bound` is proved to be at least 0 inside all axes."""
         if isinstance(bound, int):
             return bound >= 0
         return prove(LE(IntImm(0, bound.dtype), bound), self.inside)
@@ -385,21 +394,12 @@ def is_size(var: Var) -> bool:
 def _positive_parts(extent: Expr) -> list[Expr]:
     """Return expressions that are positive if `extent` is, such as m - 2 for max(m - 2, 0)."""
     parts = [extent]
-    while (
-        isinstance(extent, Max) and isinstance(extent.b, IntImm) and extent.b.value <= 0
-    ):
+    while isinstance(extent, Max) and isinstance(extent.b, IntImm):
+        if extent.b.value > 0:
+            break
         extent = extent.a
         parts.append(extent)
     return parts
-
-
-def _merged(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return tuple(dict.fromkeys((*left, *right)))
-
-
-def _is_signed(expr: Cast) -> bool:
-    """Return True if u64 is converted to i64: the same bits, so that sums are the same, too."""
-    return expr.dtype == I64 and expr.value.dtype == U64
 
 
 def _signed(expr: Expr) -> Expr:
@@ -414,7 +414,3 @@ def _operands(bound: Bound, kind: type[Min] | type[Max]) -> list[Bound]:
     if isinstance(bound, kind):
         return [*_operands(bound.a, kind), *_operands(bound.b, kind)]
     return [bound]
-
-
-def _distinct(exprs: Iterable[Expr], facts: Facts) -> list[Expr]:
-    return list({id(facts.table.intern(expr)): expr for expr in exprs}.values())

@@ -1,4 +1,4 @@
-"""Simplification of expressions: rules as data, what they mean, and the engine that applies them.
+"""Simplification of expressions: rules as data, and the engine that applies them.
 
-Reading order: rules, pattern, matching, comparisons, engine.
+Reading order: rules, pattern, matching, comparisons, products, engine.
 """

@@ -1,14 +1,12 @@
-"""Comparisons of integers: decided where facts allow it, else brought to one readable form.
+"""Comparisons of integers: decided if the facts permit that, else brought to one normal form.
 
-Both sides are subtracted, shared terms cancel, the difference is divided by what its coefficients
-share, and is written with positive terms only: `i * 4 + j < n`, `1 <= i + j`. Upper bounds are
-strict and lower bounds are not, so that equal conditions read equally. This needs exact sides;
-where a side may wrap, only == and != cancel shared terms.
+One side is subtracted from the other, so that shared terms cancel. The difference is divided by the
+common divisor of its coefficients, and is written with positive terms only: `i * 4 + j < n`,
+`1 <= i + j`. Upper bounds are strict and lower bounds are not, so that equal conditions read
+equally. This needs exact sides. If a side may wrap, only == and != cancel shared terms.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from refcomp.arith.linear import Sum, number, wrapped
 from refcomp.arith.simplify.matching import Application, Rewriter
@@ -18,67 +16,66 @@ from refcomp.foundation.dtype import DType
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, Expr, Ramp
 
-Sides = tuple[type[Any], Expr, Expr]
-_Answer = bool | tuple[type[Any], Sum, Sum]
+Sides = tuple[
+    type[Expr], Expr, Expr
+]  # a comparison: its class, its left and right side
+_SumSides = tuple[type[Expr], Sum, Sum]
 
 
-def normal_form(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides | bool:
-    """The truth of `cls(a, b)` for scalar integers, or the comparison it is the same as."""
-    if cls in (GT, GE):
-        cls, a, b = (LT if cls is GT else LE), b, a
+def normal_form(engine: Rewriter, cls: type[Expr], a: Expr, b: Expr) -> Sides | bool:
+    """Return the truth of `cls(a, b)` for scalar integers, or else its normal form."""
+    if cls is GT or cls is GE:
+        cls = LT if cls is GT else LE
+        a, b = b, a
+    dtype = a.dtype
     x = engine.bounds.exact_sum(a)
     y = engine.bounds.exact_sum(b)
-    is_exact, dtype = engine.bounds.is_exact, a.dtype
     if x is None or y is None:
         return _of_congruence(engine, cls, a, b)
-    answer = _decide(engine, cls, x.plus(y, -1), dtype)
+    difference = x.plus(y, -1)
+    if cls is LT or cls is LE:
+        # Over the integers x <= y is x < y + 1.
+        less = difference if cls is LT else difference.shift(-1)
+        answer = _inequality(engine, less, dtype)
+    else:
+        answer = _equality(engine, cls, difference)
     if isinstance(answer, bool):
         return answer
-    cls_of_answer, left, right = answer
+    normal_cls, left, right = answer
+    is_exact = engine.bounds.is_exact
     if not (is_exact(left, dtype) and is_exact(right, dtype)):
         return cls, a, b
-    return (
-        cls_of_answer,
-        engine.table.build(left, dtype),
-        engine.table.build(right, dtype),
-    )
+    build = engine.table.build
+    return normal_cls, build(left, dtype), build(right, dtype)
 
 
-def _decide(engine: Rewriter, cls: type[Any], difference: Sum, dtype: DType) -> _Answer:
-    if cls in (LT, LE):
-        return _inequality(engine, difference.shift(0 if cls is LT else -1), dtype)
-    answer = _equality(engine, difference, dtype)
-    if isinstance(answer, bool):
-        return answer == (cls is EQ)
-    return cls, *answer
+def _of_congruence(engine: Rewriter, cls: type[Expr], a: Expr, b: Expr) -> Sides | bool:
+    """Return the normal form of a comparison whose sides may wrap.
 
-
-def _of_congruence(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> Sides | bool:
-    """Sides that may wrap: equal where their difference is 0 modulo 2^bits."""
+    Such sides are equal if and only if their difference is 0 modulo 2^bits.
+    """
     if cls not in (EQ, NE):
         return cls, a, b
+    dtype = a.dtype
     x = engine.table.sum_of(a)
     y = engine.table.sum_of(b)
-    difference = wrapped(x.plus(y, -1), a.dtype)
-    residue = engine.bounds.modular_of_sum(difference).wrapped(a.dtype.bits)
-    if difference.is_const or not residue.contains(0):
-        return (
-            difference.const % (1 << a.dtype.bits) == 0 and residue.contains(0)
-        ) == (cls is EQ)
-    if _length(difference) == _length(x) + _length(y):
+    difference = wrapped(x.plus(y, -1), dtype)
+    residue = engine.bounds.modular_of_sum(difference).wrapped(dtype.bits)
+    if not residue.contains(0):
+        return cls is NE
+    if difference.is_const:
+        is_equal = difference.const % (1 << dtype.bits) == 0
+        return is_equal == (cls is EQ)
+    # Without this test the recursion would not end: it goes on only while terms cancel.
+    if difference.length == x.length + y.length:
         return cls, a, b
-    left, right = (
-        engine.table.build(side, a.dtype) for side in _equal_sides(difference)
-    )
-    return normal_form(engine, cls, left, right)
+    left, right = _equal_sides(difference)
+    build = engine.table.build
+    return normal_form(engine, cls, build(left, dtype), build(right, dtype))
 
 
-def _length(total: Sum) -> int:
-    return len(total.terms) + bool(total.const)
-
-
-def _inequality(engine: Rewriter, total: Sum, dtype: DType) -> _Answer:
-    """total < 0, decided or as two sides."""
+def _inequality(engine: Rewriter, total: Sum, dtype: DType) -> _SumSides | bool:
+    """Return the truth of total < 0, or else its normal form."""
     if engine.is_nonnegative(total.scale(-1).shift(-1)):
         return True
     if engine.is_nonnegative(total):
@@ -86,41 +83,7 @@ def _inequality(engine: Rewriter, total: Sum, dtype: DType) -> _Answer:
     rule = compile_rule(SIGNS[0])
     while (smaller := Application(engine, rule, dtype).rewrite_sum(total)) is not None:
         total = smaller
-    return _strict_sides(total)
-
-
-def _equality(engine: Rewriter, total: Sum, dtype: DType) -> bool | tuple[Sum, Sum]:
-    """total == 0, decided or as two sides."""
-    interval = engine.bounds.interval_of_sum(total)
-    if interval.is_point:
-        return interval.low == 0
-    if not interval.contains(0) or not engine.bounds.modular_of_sum(total).contains(0):
-        return False
-    if engine.is_nonnegative(total.shift(-1)):
-        return False
-    if engine.is_nonnegative(total.scale(-1).shift(-1)):
-        return False
-    if total.const % total.divisor:
-        return False
-    return _equal_sides(_divided(total, total.divisor))
-
-
-def _divided(total: Sum, divisor: int) -> Sum:
-    return Sum(
-        {m: k // divisor for m, k in total.terms.items()}, total.const // divisor
-    )
-
-
-def _parts(total: Sum) -> tuple[Sum, Sum]:
-    """(left, right) without constants, all coefficients positive, total == left - right + const."""
-    left = {monomial: k for monomial, k in total.terms.items() if k > 0}
-    right = {monomial: -k for monomial, k in total.terms.items() if k < 0}
-    return Sum(left), Sum(right)
-
-
-def _strict_sides(total: Sum) -> tuple[type[Any], Sum, Sum]:
-    """total < 0 as left < right, or left <= right where that drops a constant."""
-    left, right = _parts(total)
+    left, right = _positive_parts(total)
     if left.is_const:
         return LE, number(total.const + 1), right
     if right.is_const:
@@ -132,8 +95,37 @@ def _strict_sides(total: Sum) -> tuple[type[Any], Sum, Sum]:
     return LT, left.shift(total.const), right
 
 
+def _equality(engine: Rewriter, cls: type[Expr], total: Sum) -> _SumSides | bool:
+    """Return the truth of total == 0 (or != 0, as `cls` says), or else its normal form."""
+    interval = engine.bounds.interval_of_sum(total)
+    if interval.is_point:
+        return (interval.low == 0) == (cls is EQ)
+    if (
+        not interval.contains(0)
+        or not engine.bounds.modular_of_sum(total).contains(0)
+        or engine.is_nonnegative(total.shift(-1))
+        or engine.is_nonnegative(total.scale(-1).shift(-1))
+    ):
+        return cls is NE
+    divisor = total.divisor
+    # A multiple of the divisor plus a constant that is not a multiple is never 0.
+    if total.const % divisor:
+        return cls is NE
+    terms = {monomial: k // divisor for monomial, k in total.terms.items()}
+    left, right = _equal_sides(Sum(terms, total.const // divisor))
+    return cls, left, right
+
+
+def _positive_parts(total: Sum) -> tuple[Sum, Sum]:
+    """Return (left, right) with total == left - right + const, all coefficients positive."""
+    left = {monomial: k for monomial, k in total.terms.items() if k > 0}
+    right = {monomial: -k for monomial, k in total.terms.items() if k < 0}
+    return Sum(left), Sum(right)
+
+
 def _equal_sides(total: Sum) -> tuple[Sum, Sum]:
-    left, right = _parts(total)
+    """Return (left, right) without negative terms, equal if and only if total == 0."""
+    left, right = _positive_parts(total)
     if left.is_const:
         return right, number(total.const)
     if right.is_const or total.const < 0:
@@ -141,20 +133,25 @@ def _equal_sides(total: Sum) -> tuple[Sum, Sum]:
     return left.shift(total.const), right
 
 
-def decide_vectors(engine: Rewriter, cls: type[Any], a: Expr, b: Expr) -> bool | None:
-    """The truth of a comparison in all lanes, where it is the same at both ends of two ramps."""
+def decide_vectors(engine: Rewriter, cls: type[Expr], a: Expr, b: Expr) -> bool | None:
+    """Return the truth of an inequality in all lanes; None if it is unknown or not the same.
+
+    The difference of two ramps is linear in the lane, so that the first and the last lane decide.
+    """
     ends_of_a = _ends(engine, a)
     ends_of_b = _ends(engine, b)
     if ends_of_a is None or ends_of_b is None or cls in (EQ, NE):
         return None
     ends = zip(ends_of_a, ends_of_b, strict=True)
     answers = {as_int(engine.make(cls, x, y)) for x, y in ends}
-    answer_of_all = answers.pop() if len(answers) == 1 else None
-    return None if answer_of_all is None else bool(answer_of_all)
+    if len(answers) != 1:
+        return None
+    answer = answers.pop()
+    return None if answer is None else bool(answer)
 
 
 def _ends(engine: Rewriter, vector: Expr) -> tuple[Expr, Expr] | None:
-    """The first and the last lane; between them lanes change evenly, as nothing wraps."""
+    """Return the first and the last lane of a vector in which no lane wraps."""
     if isinstance(vector, Broadcast):
         return vector.value, vector.value
     if not isinstance(vector, Ramp):
@@ -162,8 +159,7 @@ def _ends(engine: Rewriter, vector: Expr) -> tuple[Expr, Expr] | None:
     dtype = vector.base.dtype
     first = engine.table.sum_of(vector.base)
     last = first.plus(engine.table.sum_of(vector.stride), vector.lanes - 1)
-    if not (
-        engine.bounds.is_exact(first, dtype) and engine.bounds.is_exact(last, dtype)
-    ):
+    is_exact = engine.bounds.is_exact
+    if not (is_exact(first, dtype) and is_exact(last, dtype)):
         return None
     return vector.base, engine.table.build(last, dtype)

@@ -31,7 +31,12 @@ from refcomp.arith.sign import Known, SignSearch
 from refcomp.arith.simplify.comparisons import decide_vectors, normal_form
 from refcomp.arith.simplify.matching import Application
 from refcomp.arith.simplify.pattern import rules_by_class
-from refcomp.arith.simplify.products import factors_of, recombined, without_nested_sums
+from refcomp.arith.simplify.products import (
+    Factor,
+    factors_of,
+    recombined,
+    without_nested_sums,
+)
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING
 from refcomp.foundation.dtype import BOOL, DType
 from refcomp.ir.buffer import Buffer, Load
@@ -328,7 +333,7 @@ class Simplifier:
         return self.table.make(cls, a, b)
 
     def _product(self, a: Expr, b: Expr, x: Sum, y: Sum) -> Expr:
-        product = multiply_sums(*factors_of(self, (a, x), (b, y)))
+        product = multiply_sums(*factors_of(self, Factor(a, x), Factor(b, y)))
         if product is None:
             return self.table.make(Mul, a, b)
         return self.finish_sum(without_nested_sums(self, product), a.dtype)

@@ -1,16 +1,14 @@
-"""The texts of rules as patterns: small trees over node classes, names and numbers.
+"""Patterns of rules: small trees over node classes, names and numbers, read from text.
 
-`compile_rule` reads a rule; a text outside of the small language of rules.py raises CompilerBug.
+`compile_rule` reads a rule. A text outside of the small language of rules.py raises CompilerBug.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, reduce
 
 from refcomp.arith.simplify import rules
 from refcomp.arith.simplify.rules import Rule
@@ -20,15 +18,15 @@ from refcomp.ir import expr as ir
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Any expression; an integer constant where `is_const`, a number of lanes for `lanes`."""
+    """A name, which stands for any expression, for a constant, or for a number of lanes."""
 
     name: str
-    is_const: bool
+    is_const: bool  # True: an integer constant only
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """This integer, float or bool; a bool only matches bools."""
+    """An integer, float or bool, which stands for itself; a bool matches bools only."""
 
     value: int | float | bool
 
@@ -37,30 +35,32 @@ class Number:
 class Op:
     """A node of a class with these operands."""
 
-    cls: type[Any]
+    cls: type[ir.Expr]
     args: tuple[Pattern, ...]
 
 
 Pattern = Name | Number | Op
+Classes = tuple[type[ir.Expr], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A rule, read: the pattern it applies to, the result, and the conditions, all of them."""
+    """A rule whose texts are read."""
 
     rule: Rule
     before: Op
     after: Pattern
-    where: tuple[Op, ...]
-    heads: tuple[tuple[int, tuple[type[Any], ...]], ...]
+    where: tuple[Op, ...]  # conditions, all of which must hold
+    # Position of an operand of `before`, and the classes of the nodes that may match it. Operands
+    # that nodes of any class match are left out.
+    heads: tuple[tuple[int, Classes], ...]
 
-    def may_match(self, args: tuple[Any, ...]) -> bool:
-        """Whether the operands' classes are among the ones that their patterns match (`heads`):
-        most rules are about others, and are told apart by this alone."""
+    def may_match(self, args: tuple[object, ...]) -> bool:
+        """Return False if the classes of the operands exclude a match, as for most rules."""
         return all(type(args[k]) in classes for k, classes in self.heads)
 
 
-_BINARY: dict[type[ast.AST], type[Any]] = {
+_BINARY: dict[type[ast.AST], type[ir.Expr]] = {
     ast.Add: ir.Add,
     ast.Sub: ir.Sub,
     ast.Mult: ir.Mul,
@@ -79,7 +79,7 @@ _BINARY: dict[type[ast.AST], type[Any]] = {
     ast.And: ir.And,
     ast.Or: ir.Or,
 }
-_CALLS: dict[str, type[Any]] = {
+_CALLS: dict[str, type[ir.Expr]] = {
     "min": ir.Min,
     "max": ir.Max,
     "truncdiv": ir.Div,
@@ -93,48 +93,54 @@ _CALLS: dict[str, type[Any]] = {
 
 @cache
 def compile_rule(rule: Rule) -> Compiled:
-    """`rule` as patterns."""
+    """Return `rule` as patterns."""
     before = parse(rule.before)
     if not isinstance(before, Op):
         raise CompilerBug(f"the rule {rule} applies to everything")
-    where = _conjuncts(parse(rule.where)) if rule.where else ()
-    heads = [(k, _classes_of(arg)) for k, arg in enumerate(before.args)]
-    told_apart = tuple((k, classes) for k, classes in heads if classes)
-    return Compiled(rule, before, parse(rule.after), tuple(where), told_apart)
+    where = _conjuncts(parse(rule.where)) if rule.where else []
+    heads: list[tuple[int, Classes]] = []
+    for k, arg in enumerate(before.args):
+        classes = _classes_of(arg)
+        if classes:
+            heads.append((k, classes))
+    return Compiled(
+        rule=rule,
+        before=before,
+        after=parse(rule.after),
+        where=tuple(where),
+        heads=tuple(heads),
+    )
 
 
-def _classes_of(pattern: Pattern) -> tuple[type[Any], ...]:
-    """The classes of the nodes that match; none where any may, as a sum may be any node."""
+def _classes_of(pattern: Pattern) -> Classes:
+    """Return the classes of the nodes that may match; none if any node may."""
     if isinstance(pattern, Name):
         return (ir.IntImm, ir.Broadcast) if pattern.is_const else ()
     if isinstance(pattern, Number):
         return (ir.IntImm, ir.FloatImm, ir.Broadcast)
+    # Patterns of sums match any node: x is x * 1 + 0.
     return () if pattern.cls in (ir.Add, ir.Mul) else (pattern.cls,)
 
 
 @cache
-def rules_by_class() -> dict[type[Any], tuple[Compiled, ...]]:
-    """All rules by the class of the node that they apply to, in their order."""
-    return _by_class(rules.RULES)
-
-
-def _by_class(texts: Iterable[Rule]) -> dict[type[Any], tuple[Compiled, ...]]:
-    found: dict[type[Any], list[Compiled]] = defaultdict(list)
-    for rule in texts:
+def rules_by_class() -> dict[type[ir.Expr], tuple[Compiled, ...]]:
+    """Return all rules by the class of the node to which they apply, in their order."""
+    found: dict[type[ir.Expr], list[Compiled]] = defaultdict(list)
+    for rule in rules.RULES:
         compiled = compile_rule(rule)
         found[compiled.before.cls].append(compiled)
     return {cls: tuple(items) for cls, items in found.items()}
 
 
 def parse(text: str) -> Pattern:
-    """The pattern that an expression of rules.py stands for."""
+    """Return the pattern for an expression of rules.py."""
     return _read(ast.parse(text.strip(), mode="eval").body)
 
 
 def _read(item: ast.AST) -> Pattern:
     match item:
         case ast.Name(id=name):
-            return Name(name, name.startswith("c"))
+            return Name(name, is_const=name.startswith("c"))
         case ast.Constant(value=bool() | int() | float() as value):
             return Number(value)
         case ast.UnaryOp(
@@ -148,22 +154,16 @@ def _read(item: ast.AST) -> Pattern:
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             return Op(_BINARY[type(operator)], (_read(left), _read(right)))
         case ast.BoolOp(op=operator, values=values):
-            return _chain(_BINARY[type(operator)], [_read(value) for value in values])
+            cls = _BINARY[type(operator)]
+            return reduce(lambda a, b: Op(cls, (a, b)), map(_read, values))
         case ast.Call(func=ast.Name(id=name), args=args) if name in _CALLS:
             return Op(_CALLS[name], tuple(_read(arg) for arg in args))
     raise CompilerBug(f"no rule can hold {ast.unparse(item)}")
 
 
-def _chain(cls: type[Any], parts: list[Pattern]) -> Pattern:
-    result = parts[0]
-    for part in parts[1:]:
-        result = Op(cls, (result, part))
-    return result
-
-
 def _conjuncts(pattern: Pattern) -> list[Op]:
     if not isinstance(pattern, Op):
-        raise CompilerBug(f"the condition {pattern} is no comparison")
+        raise CompilerBug(f"the condition {pattern} is not a comparison")
     if pattern.cls is not ir.And:
         return [pattern]
     return [part for arg in pattern.args for part in _conjuncts(arg)]

@@ -1,48 +1,52 @@
-"""Rewrite rules, as data: `before` becomes `after` where the side condition holds.
+"""Rewrite rules, as data: `before` becomes `after` if the side condition `where` holds.
 
-Names that start with `c` stand for integer constants, `lanes` for a number of vector lanes, and
-all others for any expression; a name that occurs twice stands for the same one. `//` and `%` are
-FloorDiv and FloorMod, by zero 0. A theory says for which values a rule holds:
+A name stands for an expression, and the same name for the same expression. Names that begin with
+`c` stand for integer constants only. `lanes` is a number of vector lanes. `//` and `%` are FloorDiv
+and FloorMod, which are 0 by zero.
 
-`INTEGER`   the unbounded integers. Applied to an integer type only where every operand of a
-            division, comparison, min or max, before and after, is exact (see facts.py).
-`WRAPPING`  every integer type, modulo 2^bits.
-`LOGIC`     bools, and values of any type that are only chosen, never computed with.
-`ORDER`     integers of any type that are only compared.
-`FLOAT`     every float type, with infinities, NaN and both zeros.
-`VECTOR`    lanes of integers, modulo 2^bits.
-
-In INTEGER patterns `x * m + y` matches a sum in every way in which it is one, for an `m` already
-bound: `y` gets the terms that are no multiples of `m`. In side conditions constants are computed
-with, and everything else is proved. The tests prove each rule in its theory.
+In INTEGER patterns `x * m + y` matches a sum in every way in which it has that form. `m` is bound
+already or a constant, and `y` gets the terms that are not multiples of `m`. In side conditions
+constants are computed with, and everything else is proved. Tests prove each rule in its theory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-INTEGER, WRAPPING, LOGIC, ORDER, FLOAT, VECTOR = (
-    *("integer", "wrapping", "logic", "order"),
-    *("float", "vector"),
+# The values for which a rule holds.
+Theory = Literal["integer", "wrapping", "logic", "order", "float", "vector"]
+# The unbounded integers. Such a rule is applied to an integer type only if every operand of a
+# division, comparison, min or max, before and after, is exact (see facts.py).
+INTEGER: Theory = "integer"
+WRAPPING: Theory = "wrapping"  # every integer type, modulo 2^bits
+LOGIC: Theory = (
+    "logic"  # bools, and values of any type that are chosen, not computed with
 )
+ORDER: Theory = "order"  # integers of any type that are only compared
+FLOAT: Theory = "float"  # every float type, with infinities, NaN and both zeros
+VECTOR: Theory = "vector"  # lanes of integers, modulo 2^bits
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`before` -> `after` where `where`, in `theory`; texts as Python expressions."""
+    """A rewrite of `before` to `after`. The three texts are Python expressions."""
 
     before: str
     after: str
-    where: str
-    theory: str
+    where: str  # condition; empty: always
+    theory: Theory
 
     def __str__(self) -> str:
         condition = f" where {self.where}" if self.where else ""
         return f"{self.theory}: {self.before} -> {self.after}{condition}"
 
 
-def _rules(theory: str, *texts: tuple[str, ...]) -> tuple[Rule, ...]:
-    return tuple(Rule(t[0], t[1], t[2] if len(t) > 2 else "", theory) for t in texts)
+def _rules(theory: Theory, *texts: tuple[str, ...]) -> tuple[Rule, ...]:
+    rules: list[Rule] = []
+    for before, after, *where in texts:
+        rules.append(Rule(before, after, where[0] if where else "", theory))
+    return tuple(rules)
 
 
 DIVISION = (
@@ -94,8 +98,8 @@ DIVISION = (
     ),
 )
 
-# The parts of x // m * m + x % m == x, which holds modulo 2^bits where m is not 0: quotient and
-# remainder. Sums are searched for the left side with either part solved for.
+# Quotient and remainder in x // m * m + x % m == x, which holds modulo 2^bits if m is not 0.
+# `products.recombined` searches sums for either part of the left side.
 RECOMBINATION = (("x // m", "x % m"), ("truncdiv(x, m)", "truncmod(x, m)"))
 
 EXTREMES = (
@@ -127,7 +131,7 @@ EXTREMES = (
     ),
 )
 
-# Applied to the difference of the two sides of a comparison, where both sides are exact.
+# Applied to the difference of the two sides of a comparison, if both sides are exact.
 SIGNS = _rules(
     INTEGER,
     ("x * c + y < 0", "x < 0", "1 < c and 0 <= y and y < c"),
@@ -240,6 +244,7 @@ BITS = _rules(
     ("0 >> x", "0"),
 )
 
+# x + 0.0 and 0.0 * x are missing: the first is not x for x = -0.0, the second is not 0.0 for NaN.
 FLOATS = _rules(
     FLOAT,
     ("x * 1.0", "x"),
@@ -250,7 +255,7 @@ FLOATS = _rules(
     ("-0.0 + x", "x"),
 )
 
-# Of vectors only: scalar integers have sums, which do this by themselves.
+# Used for vectors only. For scalar integers, `Sum` implies these rules.
 LANES = _rules(
     WRAPPING,
     ("x + 0", "x"),
@@ -276,7 +281,4 @@ VECTORS = _rules(
     ("broadcast(z, lanes) * ramp(x, y, lanes)", "ramp(x * z, y * z, lanes)"),
 )
 
-RULES = (
-    *(*DIVISION, *EXTREMES, *COMPARISONS, *CHOICES),
-    *(*BITS, *FLOATS, *LANES, *VECTORS),
-)
+RULES = (*DIVISION, *EXTREMES, *COMPARISONS, *CHOICES, *BITS, *FLOATS, *LANES, *VECTORS)

@@ -55,7 +55,7 @@ def test_other_texts_are_refused(text):
 def test_conditions_are_lists_of_comparisons():
     compiled = compile_rule(Rule("x and y", "x", "0 <= x and x < y and y < 3", LOGIC))
     assert [condition.cls for condition in compiled.where] == [LE, LT, LT]
-    with pytest.raises(CompilerBug, match="is no comparison"):
+    with pytest.raises(CompilerBug, match="is not a comparison"):
         compile_rule(Rule("x and y", "x", "x", LOGIC))
 
 
