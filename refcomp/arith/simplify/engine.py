@@ -3,21 +3,20 @@
 Before:  (i * 4 + j) // 4 < n      with j in [0, 4), i in [0, n)
 After:   True
 
-A visit is a generator that asks for simplified parts, possibly under more facts; one loop runs
-them on a stack of its own, so that deep expressions do not exhaust Python's. Results are kept by
-the identity of representatives, per set of facts.
+A visit is a generator that requests simplified parts, possibly under more facts. One loop runs all
+visits on a stack of its own, so that deep expressions do not exhaust Python's. Results are stored
+by the identity of representatives, for each set of facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from functools import partial, reduce
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from refcomp.arith.bounds import Bounds
+from refcomp.arith.bounds import Bounds, range_of_dtype
 from refcomp.arith.constants import fold_cast, fold_floats, fold_integers, is_copied
 from refcomp.arith.intern import free_of
-from refcomp.arith.interval import Interval
 from refcomp.arith.linear import (
     Sum,
     SumTable,
@@ -37,7 +36,7 @@ from refcomp.arith.simplify.products import (
     recombined,
     without_nested_sums,
 )
-from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING
+from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING, Theory
 from refcomp.foundation.dtype import BOOL, DType
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.constants import as_constant
@@ -64,17 +63,23 @@ from refcomp.ir.expr import (
 )
 from refcomp.ir.rewrite import children
 
+# Yields a simplifier and the expression that it shall simplify, is sent the result, and returns the
+# simplified form of the expression that is visited.
 _Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
 _CONSTANTS = (IntImm, FloatImm)
-_BUDGETS = (24, 6, 0, 0)  # steps of a proof, of one inside of it, and so on
-_MOST_CHOICES = 32  # so many inner ones are simplified under their conditions
-_MOST_CONJUNCTS = (
-    8  # of a chain of `and` are simplified under one another, the first ones
+# Steps of a proof, by the number of proofs around it. Proofs build nodes, which are simplified by
+# proofs in turn. Without decreasing effort, time would be exponential in that nesting.
+_BUDGETS = (24, 6, 0, 0)
+# Choices with more choices inside are simplified without their conditions: each condition makes a
+# set of facts of its own, under which everything inside is simplified again.
+_MAX_CHOICES = 32
+_MAX_CONJUNCTS = (
+    8  # operands of a chain of `and` or `or` that are simplified under the others
 )
 
 
 class Context(Known, Protocol):
-    """What the engine reads of `Facts`, and how it extends them."""
+    """The attributes of `Facts` that the engine reads, and the methods that extend facts."""
 
     @property
     def truths(self) -> dict[int, bool]: ...
@@ -88,16 +93,17 @@ class Context(Known, Protocol):
 
 
 class Simplifier:
-    """Simplifies under one set of facts."""
+    """A simplifier of expressions under one set of facts."""
 
     def __init__(self, facts: Context) -> None:
         self._facts = facts
-        self._done: dict[int, Expr] = {}
-        self._nesting = (
-            0  # proofs build nodes, which asks for proofs, which are given less effort
-        )
-        self._made: dict[tuple[int, type[Any], int, int], Expr] = {}
-        self._signs: dict[tuple[int, Any, int], bool] = {}
+        self._nesting = 0  # number of proofs in progress
+        self._done: dict[
+            int, Expr
+        ] = {}  # id of a representative -> its simplified form
+        # The nesting is part of the keys below, since results depend on the budget of proofs.
+        self._made: dict[tuple[int, type[Expr], int, int], Expr] = {}
+        self._signs: dict[tuple[int, object, int], bool] = {}
 
     @property
     def table(self) -> SumTable:
@@ -106,20 +112,20 @@ class Simplifier:
 
     @property
     def bounds(self) -> Bounds:
-        """Intervals and remainders under the facts."""
+        """The intervals and congruences of expressions under the facts."""
         return self._facts.bounds
 
     def simplify(self, expr: Expr) -> Expr:
-        """A simpler expression with the same value; the same object when there is none."""
+        """Return a simpler expression of the same value; the same object if there is none."""
         result = self.representative(expr)
         return expr if result is self.table.intern(expr) else result
 
     def representative(self, expr: Expr) -> Expr:
-        """The representative of what `expr` is simplified to."""
+        """Return the representative of the simplified form of `expr`."""
         return self._run(self.table.intern(expr))
 
     def is_nonnegative(self, total: Sum) -> bool:
-        """Whether `total`, over the integers, is proved >= 0."""
+        """Return True if `total`, over the unbounded integers, is proved to be >= 0."""
         key = (self._nesting, tuple(total.terms.items()), total.const)
         if key not in self._signs:
             search = SignSearch(self._facts, self.make, _BUDGETS[self._nesting])
@@ -133,12 +139,14 @@ class Simplifier:
     # Visiting
 
     def _run(self, root: Expr) -> Expr:
+        """Return the simplified form of a representative."""
         stack: list[tuple[Simplifier, Expr, _Visit]] = []
         owner, expr = self, root
         result: Any
         while True:
             result = expr if isinstance(expr, _CONSTANTS) else owner._done.get(id(expr))
             if result is None:
+                # A generator that has not begun accepts no value but this None.
                 stack.append((owner, expr, owner._visit(expr)))
             while stack:
                 owner, expr, visit = stack[-1]
@@ -150,8 +158,7 @@ class Simplifier:
                 else:
                     break
             if not stack:
-                found: Expr = result
-                return found
+                return self._done.get(id(root), root)
 
     def _visit(self, expr: Expr) -> _Visit:
         if isinstance(expr, Var):
@@ -185,12 +192,10 @@ class Simplifier:
     def _visit_lazy_choice(self, expr: IfThenElseExpr) -> _Visit:
         condition = yield self, expr.condition
         if isinstance(condition, IntImm):
-            return (
-                yield self, expr.true_value if condition.value else expr.false_value
-            )
-        if self.table.choices(expr) > _MOST_CHOICES:
-            holds, fails = self, self
-        else:
+            chosen = expr.true_value if condition.value else expr.false_value
+            return (yield self, chosen)
+        holds, fails = self, self
+        if self.table.choices(expr) <= _MAX_CHOICES:
             holds = self._facts.assume(condition).simplifier
             fails = self._facts.assume(self.make(Not, condition)).simplifier
         true_value = yield holds, expr.true_value
@@ -198,80 +203,86 @@ class Simplifier:
         return self.make(IfThenElseExpr, condition, true_value, false_value)
 
     def _visit_chain(self, expr: And | Or) -> _Visit:
-        """Each operand is simplified under the truth (for `or`, the falsehood) of those before it,
-        then of those behind it. All operands are always evaluated, so that no index of a load may
-        be simplified by the truth of another."""
+        """Simplify each operand of `and` under the truth of the others; of `or`, their falsehood.
+
+        First each operand is simplified under those before it, then under those behind it. All
+        operands are always evaluated. So the index of a load must not be simplified by the truth of
+        another operand: it would leave the buffer where that operand is false.
+        """
         parts = _operands(expr)
-        plain = [part for part in parts if not self.table.reads_memory(part)][
-            :_MOST_CONJUNCTS
-        ]
+        plain = [part for part in parts if not self.table.reads_memory(part)]
+        plain = plain[:_MAX_CONJUNCTS]
         used = {id(part) for part in plain}
         simple: dict[int, Expr] = {}
         known = self
         for part in parts:
-            simple[id(part)] = yield known if id(part) in used else self, part
             if id(part) in used:
+                simple[id(part)] = yield known, part
                 known = known._given(expr, simple[id(part)])
+            else:
+                simple[id(part)] = yield self, part
         known = self
         for part in reversed(plain):
             if known is not self:
                 simple[id(part)] = yield known, simple[id(part)]
             known = known._given(expr, simple[id(part)])
-        return reduce(
-            partial(self.make, type(expr)), [simple[id(part)] for part in parts]
-        )
+        operands = [simple[id(part)] for part in parts]
+        return reduce(partial(self.make, type(expr)), operands)
 
     def _given(self, expr: And | Or, operand: Expr) -> Simplifier:
+        """Return the simplifier of places where `operand` does not decide the chain `expr`."""
         if isinstance(operand, IntImm):
             return self
-        is_and = isinstance(expr, And)
-        return self._facts.assume(
-            operand if is_and else self.make(Not, operand)
-        ).simplifier
+        condition = operand if isinstance(expr, And) else self.make(Not, operand)
+        return self._facts.assume(condition).simplifier
 
     def _visit_let(self, expr: Let) -> _Visit:
         value = yield self, expr.value
         if is_copied(value):
             return (yield self._facts.define(expr.var, value).simplifier, expr.body)
         body = yield self._facts.let(expr.var, value).simplifier, expr.body
-        return (
-            body
-            if free_of(body, expr.var)
-            else self.table.make(Let, expr.var, value, body)
-        )
+        if free_of(body, expr.var):
+            return body
+        return self.table.make(Let, expr.var, value, body)
 
     def _visit_other(self, expr: Expr) -> _Visit:
         simple: dict[int, Expr] = {}
         for part in children(expr):
             known = self._done.get(id(part))
             simple[id(part)] = (yield self, part) if known is None else known
-        fields = (getattr(expr, name) for name in type(expr).__match_args__)
-        return self.make(type(expr), *[_with_parts(field, simple) for field in fields])
+        fields: list[object] = []
+        for name in type(expr).__match_args__:
+            field = getattr(expr, name)
+            if isinstance(field, tuple):
+                fields.append(tuple([simple.get(id(item), item) for item in field]))
+            else:
+                fields.append(simple.get(id(field), field))
+        return self.make(type(expr), *fields)
 
     # Building
 
-    def make(self, cls: type[Any], *args: Any) -> Expr:
-        """The simplified node of class `cls` with simplified operands."""
+    def make(self, cls: type[Expr], *args: Any) -> Expr:
+        """Return the simplified node of class `cls` with simplified operands."""
         if issubclass(cls, BinaryExpr):
-            key = (self._nesting, cls, id(args[0]), id(args[1]))
+            a, b = args
+            key = (self._nesting, cls, id(a), id(b))
             if key not in self._made:
-                self._made[key] = self._decided(self._binary(cls, *args))
+                self._made[key] = self._decided(self._binary(cls, a, b))
             return self._made[key]
         if cls is Not:
-            return self._decided(self._negation(args[0]))
+            return self._decided(self._negation(*args))
         if cls is Cast:
             return self._decided(self._cast(*args))
         if cls is Load:
             return self._decided(self._load(*args))
-        ruled = self._by_rules(cls, args)
-        return self._decided(self.table.make(cls, *args) if ruled is None else ruled)
+        return self._decided(self._ruled(cls, *args))
 
     def finish_sum(self, total: Sum, dtype: DType) -> Expr:
-        """The expression of a Sum, quotients and remainders put together."""
+        """Return the expression of a Sum, with quotients and remainders recombined."""
         return self._decided(self.table.build(recombined(self, total, dtype), dtype))
 
     def _decided(self, expr: Expr) -> Expr:
-        """A constant where the facts leave one value, else the expression."""
+        """Return a constant if the facts leave one value only, else the expression."""
         if isinstance(expr, IntImm | FloatImm):
             return expr
         if expr.dtype.is_bool and id(expr) in self._facts.truths:
@@ -279,11 +290,11 @@ class Simplifier:
         if not is_summable(expr.dtype):
             return expr
         interval = self.bounds.interval(expr)
-        if interval.is_point:
-            return self.table.constant(cast(int, interval.low), expr.dtype)
+        if interval.low is not None and interval.low == interval.high:
+            return self.table.constant(interval.low, expr.dtype)
         return expr
 
-    def _binary(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+    def _binary(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
         folded = self._folded(cls, a, b)
         if folded is not None:
             return folded
@@ -291,10 +302,9 @@ class Simplifier:
             return self._vector(cls, a, b)
         if is_summable(a.dtype):
             return self._integer(cls, a, b)
-        ruled = self._by_rules(cls, (a, b))
-        return self.table.make(cls, a, b) if ruled is None else ruled
+        return self._ruled(cls, a, b)
 
-    def _folded(self, cls: type[Any], a: Expr, b: Expr) -> Expr | None:
+    def _folded(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr | None:
         result = BOOL if issubclass(cls, Comparison) else a.dtype
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             value = fold_integers(cls, a.value, b.value, a.dtype)
@@ -310,20 +320,26 @@ class Simplifier:
             return self.table.intern(FloatImm(value, dtype))
         return self.table.constant(int(value), dtype)
 
-    def _integer(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+    def _integer(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
         x = self.table.sum_of(a)
         y = self.table.sum_of(b)
         if cls is Add or cls is Sub:
             return self.finish_sum(x.plus(y, 1 if cls is Add else -1), a.dtype)
         if cls is Mul:
-            return self._product(a, b, x, y)
+            product = multiply_sums(*factors_of(self, Factor(a, x), Factor(b, y)))
+            if product is None:
+                return self.table.make(Mul, a, b)
+            return self.finish_sum(without_nested_sums(self, product), a.dtype)
         if issubclass(cls, Comparison):
-            return self._comparison(cls, a, b)
+            sides = normal_form(self, cls, a, b)
+            if isinstance(sides, bool):
+                return self.table.constant(sides, BOOL)
+            return self._ruled(*sides)
         if cls is Min or cls is Max:
-            chosen = self._extreme(cls, a, b, x.plus(y, -1))
+            chosen = self._extreme(cls, a, b, difference=x.plus(y, -1))
             if chosen is not None:
                 return chosen
-        ruled = self._by_rules(cls, (a, b))
+        ruled = self._by_rules(cls, a, b)
         if ruled is not None:
             return ruled
         if cls is FloorMod and isinstance(b, IntImm):
@@ -332,24 +348,10 @@ class Simplifier:
                 return self.table.constant(residue.base, a.dtype)
         return self.table.make(cls, a, b)
 
-    def _product(self, a: Expr, b: Expr, x: Sum, y: Sum) -> Expr:
-        product = multiply_sums(*factors_of(self, Factor(a, x), Factor(b, y)))
-        if product is None:
-            return self.table.make(Mul, a, b)
-        return self.finish_sum(without_nested_sums(self, product), a.dtype)
-
-    def _comparison(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
-        sides = normal_form(self, cls, a, b)
-        if isinstance(sides, bool):
-            return self.table.constant(sides, BOOL)
-        cls, a, b = sides
-        ruled = self._by_rules(cls, (a, b))
-        return self.table.make(cls, a, b) if ruled is None else ruled
-
     def _extreme(
-        self, cls: type[Any], a: Expr, b: Expr, difference: Sum
+        self, cls: type[BinaryExpr], a: Expr, b: Expr, *, difference: Sum
     ) -> Expr | None:
-        """The operand of min or max that is known to be the result."""
+        """Return the operand of min or max that is proved to be the result."""
         if self.bounds.exact_sum(a) is None or self.bounds.exact_sum(b) is None:
             return None
         if self.is_nonnegative(difference):
@@ -358,10 +360,10 @@ class Simplifier:
             return a if cls is Min else b
         return None
 
-    def _vector(self, cls: type[Any], a: Expr, b: Expr) -> Expr:
+    def _vector(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
         if isinstance(a, Broadcast) and isinstance(b, Broadcast):
             return self.table.make(Broadcast, self.make(cls, a.value, b.value), a.lanes)
-        ruled = self._by_rules(cls, (a, b))
+        ruled = self._by_rules(cls, a, b)
         if ruled is not None:
             return ruled
         if issubclass(cls, Comparison) and a.dtype.is_int:
@@ -375,8 +377,7 @@ class Simplifier:
             return self.table.constant(not a.value, BOOL)
         if isinstance(a, Broadcast):
             return self.table.make(Broadcast, self.make(Not, a.value), a.lanes)
-        ruled = self._by_rules(Not, (a,))
-        return self.table.make(Not, a) if ruled is None else ruled
+        return self._ruled(Not, a)
 
     def _cast(self, dtype: DType, value: Expr) -> Expr:
         if value.dtype == dtype:
@@ -387,8 +388,11 @@ class Simplifier:
         if isinstance(value, IntImm | FloatImm):
             folded = self._constant(fold_cast(value.value, value.dtype, dtype), dtype)
             return self.table.make(Cast, dtype, value) if folded is None else folded
-        if isinstance(value, Cast) and self._keeps_value(value):
-            return self.make(Cast, dtype, value.value)
+        if isinstance(value, Cast) and value.dtype.is_int and value.value.dtype.is_int:
+            # The inner one of two conversions can go if it changes no value.
+            full = range_of_dtype(value.dtype)
+            if self.bounds.interval(value.value).lies_in(full):
+                return self.make(Cast, dtype, value.value)
         return self.table.make(Cast, dtype, value)
 
     def _load(self, buffer: Buffer, index: Expr, predicate: Expr | None) -> Expr:
@@ -397,33 +401,30 @@ class Simplifier:
             return self.table.make(Load, buffer, index, predicate)
         if holds:
             return self.table.make(Load, buffer, index, None)
+        # A lane whose predicate is false reads as 0.
         zero = self._constant(0, buffer.dtype)
         assert zero is not None
         lanes = index.dtype.lanes
         return zero if lanes == 1 else self.table.make(Broadcast, zero, lanes)
 
-    def _keeps_value(self, cast_: Cast) -> bool:
-        """Whether an integer conversion changes no value, so that a further one sees the first."""
-        source = cast_.value.dtype
-        if not (source.is_int and cast_.dtype.is_int):
-            return False
-        limits = Interval(cast_.dtype.min_value, cast_.dtype.max_value)
-        return self.bounds.interval(cast_.value).lies_in(limits)
+    def _ruled(self, cls: type[Expr], *args: Any) -> Expr:
+        """Return the result of the first rule that applies, or else the node itself."""
+        result = self._by_rules(cls, *args)
+        return self.table.make(cls, *args) if result is None else result
 
-    def _by_rules(self, cls: type[Any], args: tuple[Any, ...]) -> Expr | None:
+    def _by_rules(self, cls: type[Expr], *args: Any) -> Expr | None:
         for compiled in rules_by_class().get(cls, ()):
-            if not (
-                compiled.may_match(args) and _applies(compiled.rule.theory, args[0])
-            ):
+            if not compiled.may_match(args):
                 continue
-            result = Application(self, compiled, args[0].dtype).rewrite(args)
-            if result is not None:
-                return result
+            if _applies(compiled.rule.theory, args[0]):
+                result = Application(self, compiled, args[0].dtype).rewrite(args)
+                if result is not None:
+                    return result
         return None
 
 
 def _operands(chain: And | Or) -> list[Expr]:
-    """What `a and b and c` is made of, in order: each once, as it is the same a second time."""
+    """Return the operands of `a and b and c`, in order, without repetitions."""
     parts: list[Expr] = []
     part: Expr = chain
     while isinstance(part, type(chain)):
@@ -432,15 +433,8 @@ def _operands(chain: And | Or) -> list[Expr]:
     return list({id(item): item for item in (part, *reversed(parts))}.values())
 
 
-def _with_parts(field: Any, parts: Mapping[int, Expr]) -> Any:
-    """A field of a node with its children replaced."""
-    if isinstance(field, tuple):
-        return tuple([parts.get(id(item), item) for item in field])
-    return parts.get(id(field), field)
-
-
-def _applies(theory: str, operand: Expr) -> bool:
-    """Whether a rule of `theory` is about nodes with such a first operand."""
+def _applies(theory: Theory, operand: Expr) -> bool:
+    """Return True if rules of `theory` are about nodes with this first operand."""
     if theory == INTEGER:
         return is_summable(operand.dtype)
     if theory == FLOAT:
