@@ -136,7 +136,8 @@ class Box:
         small = self.attained(part.small)
         large = self.attained(part.large)
         named = {*variables_in(part.small), *variables_in(part.large)}
-        axes = [var for var in named if var in self._ranges and self._ranges[var].axes]
+        ranges = self._ranges
+        axes = [var for var in named if var in ranges and ranges[var].axes]
         if not axes and small is not None and large is not None:
             difference = in_i64(large).low - in_i64(small).low
             return self._where_positive(difference + (1 - part.gap))
@@ -149,15 +150,17 @@ class Box:
         rest = self.attained(above.rest - below.rest - part.gap)
         if rest is None or rest.axes:
             return self.unknown()
-        return self._where_nonnegative(axes[0], above.factor - below.factor, rest.low)
+        factor = above.factor - below.factor
+        return self._where_nonnegative(axes[0], factor, rest.low)
 
     def _is_independent(self, axis: Var) -> bool:
         """Return True if the range of `axis` does not depend on other axes, nor they on it."""
         if self._ranges[axis].axes != {axis}:
             return False
-        return not any(
-            axis in found.axes for var, found in self._ranges.items() if var is not axis
-        )
+        for var, found in self._ranges.items():
+            if var is not axis and axis in found.axes:
+                return False
+        return True
 
     def _where_nonnegative(self, axis: Var, factor: int, rest: Bound) -> Box:
         """Return this box where `factor * axis + rest` is at least 0."""
@@ -252,10 +255,14 @@ class Box:
 
         Without a limit the condition is bound >= 0.
         """
-        if isinstance(bound, int) and (limit is None or isinstance(limit, int)):
-            return bound >= 0 if limit is None else bound < limit
+        if isinstance(bound, int):
+            if limit is None:
+                return bound >= 0
+            if isinstance(limit, int):
+                return bound < limit
         holds = self._condition(bound, limit)
-        fails = LT(holds.b, holds.a) if isinstance(holds, LE) else LE(holds.b, holds.a)
+        opposite = LT if isinstance(holds, LE) else LE
+        fails = opposite(holds.b, holds.a)
         if prove(fails, self.inside):
             return False
         return True if prove(holds, self.inside) else holds
@@ -289,7 +296,8 @@ class Box:
         intern = self.facts.table.intern
         distinct = {id(intern(extent)): extent for extent in self._extents}
         for extent in reversed(distinct.values()):
-            is_empty = LE(simplify(extent, self.facts), IntImm(0, extent.dtype))
+            zero = IntImm(0, extent.dtype)
+            is_empty = LE(simplify(extent, self.facts), zero)
             if not prove(condition, self.facts.assume(is_empty)):
                 condition = Or(is_empty, condition)
         return condition
@@ -302,7 +310,9 @@ class Box:
         values = self._points.values(expr)
         if values is None:
             return None
-        return Attained(int(values.array.min()), int(values.array.max()), values.axes)
+        low = int(values.array.min())
+        high = int(values.array.max())
+        return Attained(low, high, values.axes)
 
     def _attained_by_rules(self, expr: Expr) -> Attained | None:
         match expr:
@@ -316,7 +326,9 @@ class Box:
                 dtype == I64 and value.dtype == U64
             ):
                 # The same bits, so that the sum is the same if its operands are converted first.
-                return self.attained(type(value)(_signed(value.a), _signed(value.b)))
+                a = _signed(value.a)
+                b = _signed(value.b)
+                return self.attained(type(value)(a, b))
             case Cast(dtype=dtype, value=value):
                 return self._converted(self.attained(value), value.dtype, dtype)
             case BinaryExpr() if type(expr) in RULES:
@@ -347,7 +359,9 @@ class Box:
         if values is None or not dtype.is_int:
             return None
         if values.axes or isinstance(values.low, int):
-            return None if source == U64 != dtype else self._fitted(values, dtype)
+            if source == U64 and dtype != U64:
+                return None
+            return self._fitted(values, dtype)
         value = values.low if source == dtype else Cast(dtype, values.low)
         return Attained(value, value)
 
@@ -411,6 +425,6 @@ def _signed(expr: Expr) -> Expr:
 
 def _operands(bound: Bound, kind: type[Min] | type[Max]) -> list[Bound]:
     """Return the operands of the minimum or maximum `bound`."""
-    if isinstance(bound, kind):
-        return [*_operands(bound.a, kind), *_operands(bound.b, kind)]
-    return [bound]
+    if not isinstance(bound, kind):
+        return [bound]
+    return _operands(bound.a, kind) + _operands(bound.b, kind)

@@ -19,6 +19,7 @@ from refcomp.foundation.dtype import I64, DType
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     Add,
+    BinaryExpr,
     BitAnd,
     Broadcast,
     Call,
@@ -100,7 +101,9 @@ class Bounds:
         high: int | None = 0
         for monomial, k in total.terms.items():
             part = self._interval_of_product(monomial)
-            least, most = (part.low, part.high) if k > 0 else (part.high, part.low)
+            least, most = part.low, part.high
+            if k < 0:
+                least, most = most, least
             low = None if low is None or least is None else low + k * least
             high = None if high is None or most is None else high + k * most
         result = Interval(low, high)
@@ -191,8 +194,9 @@ class Bounds:
         if isinstance(expr, Var):
             return id(expr) in self.indices
         if isinstance(expr, Cast):
-            full = range_of_dtype(expr.dtype)
-            return self.is_index(expr.value) and self.interval(expr.value).lies_in(full)
+            if not self.is_index(expr.value):
+                return False
+            return self.interval(expr.value).lies_in(range_of_dtype(expr.dtype))
         if isinstance(expr, Select | IfThenElseExpr):
             if self.is_too_deep(expr):
                 return False
@@ -218,8 +222,7 @@ class Bounds:
             found = self.interval_of_sum(total)
             return found if self._is_exact_in(found, total, expr.dtype) else full
         else:
-            evaluate = _INTERVALS.get(type(expr))
-            found = full if evaluate is None else evaluate(self, expr)
+            found = self._interval_over_integers(expr)
             if not found.lies_in(full):
                 # The operation may wrap, unless the rule on overflow excludes that.
                 may_be_open = expr.dtype == I64 and found.lies_in_or_open(full)
@@ -227,8 +230,23 @@ class Bounds:
                     found = full
         if not self.known:
             return found
-        known = self.known.get((((self.table.serial(expr),), 1),))
+        known = self.known.get(self._key(expr))
         return found if known is None else found.intersect(known)
+
+    def _key(self, expr: Expr) -> Key:
+        """Return the direction of the Sum that is `expr` alone."""
+        monomial = (self.table.serial(expr),)
+        return ((monomial, 1),)
+
+    def _interval_over_integers(self, expr: Expr) -> Interval:
+        combine = _COMBINATIONS.get(type(expr))
+        if combine is not None:
+            assert isinstance(expr, BinaryExpr)
+            return combine(self.interval(expr.a), self.interval(expr.b))
+        evaluate = _INTERVALS.get(type(expr))
+        if evaluate is None:
+            return range_of_dtype(expr.dtype)
+        return evaluate(self, expr)
 
     def _interval_of_product(self, monomial: Monomial) -> Interval:
         result = self.interval(self.table.expr(monomial[0]))
@@ -251,7 +269,7 @@ class Bounds:
                 return found
             return found.wrapped(expr.dtype.bits)
         if self.residues:
-            known = self.residues.get((((self.table.serial(expr),), 1),))
+            known = self.residues.get(self._key(expr))
             if known is not None:
                 return known
         evaluate = _MODULI.get(type(expr))
@@ -297,11 +315,17 @@ def _interval_of_and(bounds: Bounds, expr: BitAnd) -> Interval:
 
 def _interval_of_shift(bounds: Bounds, expr: ShiftRight) -> Interval:
     amount = bounds.interval(expr.b)
-    if not (amount.is_at_least(0) and amount.is_at_most(expr.dtype.bits - 1)):
+    if not amount.lies_in(Interval(0, expr.dtype.bits - 1)):
         return range_of_dtype(expr.dtype)
     assert amount.low is not None and amount.high is not None
     # An arithmetic shift rounds down, as floor division by the power of two does.
-    return bounds.interval(expr.a).floordiv(Interval(1 << amount.low, 1 << amount.high))
+    divisors = Interval(1 << amount.low, 1 << amount.high)
+    return bounds.interval(expr.a).floordiv(divisors)
+
+
+def _interval_of_ramp(bounds: Bounds, expr: Ramp) -> Interval:
+    steps = bounds.interval(expr.stride) * Interval(0, expr.lanes - 1)
+    return bounds.interval(expr.base) + steps
 
 
 def _interval_of_call(_bounds: Bounds, expr: Call) -> Interval:
@@ -310,25 +334,25 @@ def _interval_of_call(_bounds: Bounds, expr: Call) -> Interval:
     return range_of_dtype(expr.dtype)
 
 
+_COMBINATIONS: dict[type[Expr], Callable[[Interval, Interval], Interval]] = {
+    Add: Interval.__add__,
+    Sub: Interval.__sub__,
+    Mul: Interval.__mul__,
+    FloorDiv: Interval.floordiv,
+    FloorMod: Interval.floormod,
+    Min: Interval.minimum,
+    Max: Interval.maximum,
+}
 _INTERVALS: dict[type[Expr], Callable[[Bounds, Any], Interval]] = {
-    Add: lambda bounds, e: bounds.interval(e.a) + bounds.interval(e.b),
-    Sub: lambda bounds, e: bounds.interval(e.a) + bounds.interval(e.b).scale(-1),
-    Mul: lambda bounds, e: bounds.interval(e.a) * bounds.interval(e.b),
-    FloorDiv: lambda bounds, e: bounds.interval(e.a).floordiv(bounds.interval(e.b)),
-    FloorMod: lambda bounds, e: bounds.interval(e.a).floormod(bounds.interval(e.b)),
     Div: _interval_of_truncated,
     Mod: _interval_of_truncated,
-    Min: lambda bounds, e: bounds.interval(e.a).minimum(bounds.interval(e.b)),
-    Max: lambda bounds, e: bounds.interval(e.a).maximum(bounds.interval(e.b)),
     BitAnd: _interval_of_and,
     ShiftRight: _interval_of_shift,
     Cast: _interval_of_cast,
     Select: _interval_of_choice,
     IfThenElseExpr: _interval_of_choice,
     Broadcast: lambda bounds, e: bounds.interval(e.value),
-    Ramp: lambda bounds, e: (
-        bounds.interval(e.base) + bounds.interval(e.stride) * Interval(0, e.lanes - 1)
-    ),
+    Ramp: _interval_of_ramp,
     Let: lambda bounds, e: bounds.interval(e.body),
     Call: _interval_of_call,
 }

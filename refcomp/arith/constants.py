@@ -56,7 +56,8 @@ def fold_floats(
     if cls not in _FLOATS:
         return None
     with np.errstate(all="ignore"):
-        value = float(_FLOATS[cls](np.float64(a), np.float64(b)))
+        result = _FLOATS[cls](np.float64(a), np.float64(b))
+    value = float(result)
     if math.isnan(value):
         return None
     # The machine computes bf16 in f32 first. A result below the normal numbers has fewer digits

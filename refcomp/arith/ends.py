@@ -70,25 +70,34 @@ def is_constant(*values: Attained) -> bool:
 
 
 def _sum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
-    return Attained(a.low + b.low, a.high + b.high, a.axes | b.axes)
+    low = a.low + b.low
+    high = a.high + b.high
+    return Attained(low, high, a.axes | b.axes)
 
 
 def _difference(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
-    return Attained(a.low - b.high, a.high - b.low, a.axes | b.axes)
+    low = a.low - b.high
+    high = a.high - b.low
+    return Attained(low, high, a.axes | b.axes)
 
 
 def _product(is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained | None:
     # Two operands with axes have four corners, of which the signs decide. They are enumerated.
     if a.axes and b.axes:
         return None
-    values, factor = (a, b.low) if a.axes else (b, a.low)
-    low = values.low * factor
-    high = values.high * factor
+    if not a.axes:
+        a, b = b, a
+    factor = b.low
+    low = a.low * factor
+    high = a.high * factor
     if is_nonnegative(factor):
-        return Attained(low, high, values.axes)
+        return Attained(low, high, a.axes)
     if isinstance(factor, int):
-        return Attained(high, low, values.axes)
-    return Attained(smaller(low, high), greater(low, high), values.axes)
+        return Attained(high, low, a.axes)
+    # The sign of the factor is not known, so that either end may be the greater one.
+    least = smaller(low, high)
+    most = greater(low, high)
+    return Attained(least, most, a.axes)
 
 
 def _quotient(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained | None:
@@ -111,11 +120,15 @@ def _remainder(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained 
 
 
 def _minimum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
-    return Attained(smaller(a.low, b.low), smaller(a.high, b.high), a.axes | b.axes)
+    low = smaller(a.low, b.low)
+    high = smaller(a.high, b.high)
+    return Attained(low, high, a.axes | b.axes)
 
 
 def _maximum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:
-    return Attained(greater(a.low, b.low), greater(a.high, b.high), a.axes | b.axes)
+    low = greater(a.low, b.low)
+    high = greater(a.high, b.high)
+    return Attained(low, high, a.axes | b.axes)
 
 
 def smaller(a: Bound, b: Bound) -> Bound:

@@ -110,8 +110,8 @@ class Enumeration:
         # Broadcasting over the other axes keeps an array as small as what it depends on.
         shape = [1] * len(self._axes)
         shape[list(self._axes).index(var)] = -1
-        values = np.array(self._axes[var], to_numpy(var.dtype)).reshape(shape)
-        return Values(values, frozenset((var,)))
+        values = np.array(self._axes[var], to_numpy(var.dtype))
+        return Values(values.reshape(shape), frozenset((var,)))
 
     def _applied(self, operator: Callable[..., Array], *exprs: Expr) -> Values | None:
         operands: list[Values] = []

@@ -106,12 +106,14 @@ class Facts:
         if not is_summable(var.dtype):
             return self
         is_index = self.bounds.is_index(value)
-        return self._in_range(var, value, self.table.constant(1, var.dtype), is_index)
+        one = self.table.constant(1, var.dtype)
+        return self._in_range(var, value, one, is_index)
 
     def define(self, var: Var, value: Expr) -> Facts:
         """Return facts where `value` replaces `var`; it must not read memory that may change."""
         facts = self._copy()
-        facts.values[id(self.table.intern(var))] = self.simplifier.representative(value)
+        key = id(self.table.intern(var))
+        facts.values[key] = self.simplifier.representative(value)
         return facts
 
     def assume(self, condition: Expr) -> Facts:
@@ -119,9 +121,8 @@ class Facts:
 
         Conjuncts that are vectors or read memory are ignored.
         """
-        return self._extended_once(
-            Facts._assume, self.simplifier.representative(condition)
-        )
+        known = self.simplifier.representative(condition)
+        return self._extended_once(Facts._assume, known)
 
     def _assume(self, condition: Expr) -> Facts:
         facts = self
@@ -182,7 +183,8 @@ class Facts:
         if isinstance(condition, LE):
             return self._at_least(difference, 0)
         if isinstance(condition, EQ):
-            facts = self._at_least(difference, 0)._at_least(difference.scale(-1), 0)
+            facts = self._at_least(difference, 0)
+            facts = facts._at_least(difference.scale(-1), 0)
             return facts._with_residue(condition.a, condition.b)
         # An interval has no holes, so `!=` is of use only at one of its ends.
         interval = self.bounds.interval_of_sum(difference)
@@ -222,7 +224,8 @@ class Facts:
             bound = Interval(-(total.const // factor), None)
         else:
             bound = Interval(None, total.const // -factor)
-        facts._known[key] = self._known.get(key, Interval()).intersect(bound)
+        known = self._known.get(key, Interval())
+        facts._known[key] = known.intersect(bound)
         if len(total.terms) > 1:
             facts.assumed = (total, *self.assumed)[:_MAX_ASSUMED]
             return facts
@@ -237,10 +240,12 @@ class Facts:
         if k <= 0 or total.const >= 0 or len(monomial) < 2:
             return self
         factors = [self.table.expr(atom) for atom in monomial]
+        for factor in factors:
+            if not self.bounds.interval(factor).is_at_least(0):
+                return self
         facts = self
-        if all(self.bounds.interval(factor).is_at_least(0) for factor in factors):
-            for factor in factors:
-                facts = facts._at_least(self._symbolic(factor), 1)
+        for factor in factors:
+            facts = facts._at_least(self._symbolic(factor), 1)
         return facts
 
     def _symbolic(self, expr: Expr) -> Sum | None:
@@ -250,13 +255,15 @@ class Facts:
         return self.bounds.exact_sum(expr)
 
     def _in_range(self, var: Var, minimum: Expr, extent: Expr, is_index: bool) -> Facts:
-        lengths = self.bounds.interval(extent).shift(-1).maximum(Interval.point(0))
+        # The maximum keeps the range from being empty. Without an iteration any range is right.
+        offsets = self.bounds.interval(extent).shift(-1).maximum(Interval.point(0))
         first = self.bounds.interval(minimum)
-        values = Interval(first.low, (first + lengths).high)
+        values = Interval(first.low, (first + offsets).high)
         low = self._symbolic(minimum)
         count = self._symbolic(extent)
-        last = None if low is None or count is None else low.plus(count).shift(-1)
-        if last is not None:
+        last: Sum | None = None
+        if low is not None and count is not None:
+            last = low.plus(count).shift(-1)
             exact_high = self.bounds.interval_of_sum(last).high
             values = values.intersect(Interval(None, exact_high))
         if is_index and var.dtype == I64:
@@ -274,7 +281,8 @@ class Facts:
     def _with_range(self, var: Var, values: Interval, is_index: bool) -> Facts:
         key = id(self.table.intern(var))
         facts = self._copy()
-        facts._ranges[key] = self._ranges.get(key, Interval()).intersect(values)
+        known = self._ranges.get(key, Interval())
+        facts._ranges[key] = known.intersect(values)
         if is_index:
             facts._indices = self._indices | {key}
         return facts

@@ -66,10 +66,12 @@ def _comparison(
     if kind in (GT, GE):
         kind = _MIRRORED[kind]
         a, b = b, a
-    if kind is LT:
-        return (AtMost(a, b, 1),) if holds else (AtMost(b, a, 0),)
-    if kind is LE:
-        return (AtMost(a, b, 0),) if holds else (AtMost(b, a, 1),)
+    if kind in (LT, LE):
+        if not holds:
+            # The opposite of a < b is b <= a.
+            kind = LE if kind is LT else LT
+            a, b = b, a
+        return (AtMost(a, b, 1 if kind is LT else 0),)
     if kind is (EQ if holds else NE):
         return AtMost(a, b, 0), AtMost(b, a, 0)
     return None

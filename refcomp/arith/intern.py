@@ -163,14 +163,17 @@ class ExprTable:
 
     def _compute_span(self, expr: Expr) -> tuple[Rank, Rank]:
         if isinstance(expr, Var):
-            rank = self._declared.get(id(expr), (FREE_RANK, self._serials[id(expr)]))
+            rank = self._declared.get(id(expr))
+            if rank is None:
+                rank = (FREE_RANK, self._serials[id(expr)])
             return rank, rank
         inner = [self._spans[id(child)] for child in children(expr)]
         if not inner:
             return _SPAN_OF_CONSTANTS
         # The innermost loop comes last. Symbols and free variables lie outside of all loops.
-        last = max(inner, key=lambda span: (span[1][0] == LOOP_RANK, span[1]))
-        return min(low for low, _ in inner), last[1]
+        first = min(low for low, _ in inner)
+        last = max((high for _, high in inner), key=lambda r: (r[0] == LOOP_RANK, r))
+        return first, last
 
 
 def _key(cls: type[Expr], fields: Iterable[object]) -> Hashable:
@@ -178,15 +181,17 @@ def _key(cls: type[Expr], fields: Iterable[object]) -> Hashable:
 
     Children are representatives, and so stand for their structures by identity.
     """
-    return (cls, *[id(f) if isinstance(f, Node) else _hashable(f) for f in fields])
+    return (cls, *map(_hashable, fields))
 
 
 def _hashable(value: object) -> Hashable:
+    if isinstance(value, Node):
+        return id(value)
     # Bits, since 0.0 == -0.0 although they differ, and NaN does not equal itself.
     if isinstance(value, float):
         return struct.pack("d", value)
     if isinstance(value, tuple):
-        return tuple(id(item) if isinstance(item, Node) else item for item in value)
+        return tuple(map(_hashable, value))
     return value
 
 

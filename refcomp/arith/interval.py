@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, sub
 
 _INFINITY = float("inf")
 _End = int | float  # an integer or an infinity, while results are computed
@@ -68,7 +68,8 @@ class Interval:
     def union(self, other: Interval) -> Interval:
         """Return the smallest interval that holds both."""
         low = _if_bounded(min, self.low, other.low)
-        return Interval(low, _if_bounded(max, self.high, other.high))
+        high = _if_bounded(max, self.high, other.high)
+        return Interval(low, high)
 
     def intersect(self, other: Interval) -> Interval:
         """Return the values that both hold, or this interval if there are none."""
@@ -81,14 +82,21 @@ class Interval:
 
     def __add__(self, other: Interval) -> Interval:
         low = _if_bounded(add, self.low, other.low)
-        return Interval(low, _if_bounded(add, self.high, other.high))
+        high = _if_bounded(add, self.high, other.high)
+        return Interval(low, high)
+
+    def __sub__(self, other: Interval) -> Interval:
+        low = _if_bounded(sub, self.low, other.high)
+        high = _if_bounded(sub, self.high, other.low)
+        return Interval(low, high)
 
     def shift(self, offset: int) -> Interval:
         """Return the interval of x + `offset`."""
         if offset == 0:
             return self
         low = None if self.low is None else self.low + offset
-        return Interval(low, None if self.high is None else self.high + offset)
+        high = None if self.high is None else self.high + offset
+        return Interval(low, high)
 
     def scale(self, factor: int) -> Interval:
         """Return the interval of x * `factor`."""
@@ -104,12 +112,14 @@ class Interval:
     def minimum(self, other: Interval) -> Interval:
         """Return the interval of min(a, b)."""
         low = _if_bounded(min, self.low, other.low)
-        return Interval(low, _tighter(min, self.high, other.high))
+        high = _tighter(min, self.high, other.high)
+        return Interval(low, high)
 
     def maximum(self, other: Interval) -> Interval:
         """Return the interval of max(a, b)."""
         low = _tighter(max, self.low, other.low)
-        return Interval(low, _if_bounded(max, self.high, other.high))
+        high = _if_bounded(max, self.high, other.high)
+        return Interval(low, high)
 
     def floordiv(self, divisor: Interval) -> Interval:
         """Return the interval of a // b."""
@@ -166,13 +176,15 @@ def _over_corners(
     low = min(values)
     high = max(values)
     return Interval(
-        low if isinstance(low, int) else None, high if isinstance(high, int) else None
+        low=low if isinstance(low, int) else None,
+        high=high if isinstance(high, int) else None,
     )
 
 
 def _ends(interval: Interval) -> tuple[_End, _End]:
     low = -_INFINITY if interval.low is None else interval.low
-    return low, _INFINITY if interval.high is None else interval.high
+    high = _INFINITY if interval.high is None else interval.high
+    return low, high
 
 
 def _product(a: _End, b: _End) -> _End:

@@ -77,8 +77,10 @@ class Sum:
     def times(self, other: Sum) -> Sum:
         """Return self * other, multiplied out."""
         result = Sum()
-        for monomial, k in [*self.terms.items(), ((), self.const)]:
-            result = result.plus(other.times_monomial(monomial), k) if k else result
+        for monomial, k in self.terms.items():
+            result = result.plus(other.times_monomial(monomial), k)
+        if self.const:
+            result = result.plus(other, self.const)
         return result
 
     def times_monomial(self, monomial: Monomial) -> Sum:
@@ -103,7 +105,8 @@ class Sum:
             else:
                 quotient[monomial] = k // divisor
         const = self.const % abs(divisor)
-        return Sum(quotient, (self.const - const) // divisor), Sum(rest, const)
+        multiple = (self.const - const) // divisor
+        return Sum(quotient, multiple), Sum(rest, const)
 
     def split_factor(self, atom: int) -> tuple[Sum, Sum]:
         """Return (x, y) with self == atom * x + y, where y holds the monomials without the atom."""
@@ -250,8 +253,12 @@ def wrapped(total: Sum, dtype: DType) -> Sum:
     numbers = (total.const, *total.terms.values())
     if all(-limit <= k <= limit for k in numbers):
         return total
-    terms = {monomial: _reduced(k, dtype) for monomial, k in total.terms.items()}
-    return Sum({m: k for m, k in terms.items() if k}, _reduced(total.const, dtype))
+    terms: Terms = {}
+    for monomial, k in total.terms.items():
+        reduced = _reduced(k, dtype)
+        if reduced:
+            terms[monomial] = reduced
+    return Sum(terms, _reduced(total.const, dtype))
 
 
 def _reduced(value: int, dtype: DType) -> int:
@@ -315,28 +322,32 @@ class SumTable(ExprTable):
             total.terms.items(),
             key=lambda item: (sorted(map(self._atom_order, item[0])), item[0]),
         )
-        first = next((i for i, (_, k) in enumerate(items) if k > 0), None)
+        first = next((item for item in items if item[1] > 0), None)
         if first is None:
             # Without a positive term the constant comes first: `4 - i`.
             result = self.constant(total.const, dtype)
             const = 0
         else:
-            items.insert(0, items.pop(first))
-            result = self._term(*items[0], dtype)
+            items.remove(first)
+            monomial, k = first
+            result = self._term(monomial, k, dtype)
             const = total.const
-        for monomial, k in items if first is None else items[1:]:
+        for monomial, k in items:
             term = self._term(monomial, abs(k), dtype)
             result = self.make(Add if k > 0 else Sub, result, term)
         if const:
             offset = self.constant(abs(const), dtype)
             result = self.make(Add if const > 0 else Sub, result, offset)
         # If each term is a leaf times a constant, `sum_of` would read the same Sum: keep it.
-        if first is not None and all(self._is_leaf(monomial) for monomial, _ in items):
-            self._sums.setdefault(id(result), Sum(dict(items), total.const))
+        if first is not None and all(map(self._is_leaf, total.terms)):
+            terms = dict([first, *items])
+            self._sums.setdefault(id(result), Sum(terms, total.const))
         return result
 
     def _is_leaf(self, monomial: Monomial) -> bool:
-        return len(monomial) == 1 and not isinstance(self.expr(monomial[0]), _ADDITIVE)
+        if len(monomial) > 1:
+            return False
+        return not isinstance(self.expr(monomial[0]), _ADDITIVE)
 
     def _atom_order(self, atom: int) -> tuple[Rank, int]:
         return self.span(self.expr(atom))[0], atom
@@ -346,4 +357,6 @@ class SumTable(ExprTable):
         result = self.expr(atoms[0])
         for atom in atoms[1:]:
             result = self.make(Mul, result, self.expr(atom))
-        return result if k == 1 else self.make(Mul, result, self.constant(k, dtype))
+        if k == 1:
+            return result
+        return self.make(Mul, result, self.constant(k, dtype))

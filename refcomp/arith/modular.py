@@ -36,7 +36,8 @@ class Modular:
         return value % self.coefficient == self.base
 
     def __add__(self, other: Modular) -> Modular:
-        return Modular(gcd(self.coefficient, other.coefficient), self.base + other.base)
+        coefficient = gcd(self.coefficient, other.coefficient)
+        return Modular(coefficient, self.base + other.base)
 
     def shift(self, offset: int) -> Modular:
         """Return the class of x + `offset`."""

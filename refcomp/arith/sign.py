@@ -125,8 +125,10 @@ class SignSearch:
         """
         expr = self._table.expr(atom)
         kind, order = self._table.span(expr)[1]
-        is_loop = kind == LOOP_RANK
-        return is_loop, order if is_loop else 0, atom not in self._known.lower, atom
+        is_compound = atom not in self._known.lower
+        if kind == LOOP_RANK:
+            return True, order, is_compound, atom
+        return False, 0, is_compound, atom
 
     def _by_cases(
         self,
@@ -148,19 +150,22 @@ class SignSearch:
         else:
             sides = (expr.true_value, expr.false_value)
             needs_both = True
-        sums = (self._bounds.exact_sum(side) for side in sides)
-        cases = [rest.plus(factor.times(total)) for total in sums if total is not None]
+        cases: list[Sum] = []
+        for side in sides:
+            total = self._bounds.exact_sum(side)
+            if total is not None:
+                cases.append(rest.plus(factor.times(total)))
         if not needs_both:
             return any(self.is_nonnegative(case, depth) for case in cases)
-        return len(cases) == 2 and all(
-            self.is_nonnegative(case, depth) for case in cases
-        )
+        if len(cases) < 2:
+            return False
+        return all(self.is_nonnegative(case, depth) for case in cases)
 
     def _bounds_of(self, atom: int, is_low: bool) -> list[Sum]:
         """Return symbolic bounds of an atom from below or above, the strongest first."""
-        found = (self._known.lower if is_low else self._known.upper).get(atom)
-        if found is not None:
-            return [found]
+        known = self._known.lower if is_low else self._known.upper
+        if atom in known:
+            return [known[atom]]
         expr = self._table.expr(atom)
         if isinstance(expr, FloorMod):
             return self._bounds_of_remainder(expr, is_low)
@@ -191,7 +196,8 @@ class SignSearch:
             return []
         if not self._bounds.is_exact(bound, expr.dtype):
             return []
-        quotient = self._make(FloorDiv, self._table.build(bound, expr.dtype), expr.b)
+        dividend = self._table.build(bound, expr.dtype)
+        quotient = self._make(FloorDiv, dividend, expr.b)
         return [self._table.sum_of(quotient)]
 
     def _extreme(self, total: Sum, is_low: bool) -> Sum | None:

@@ -69,13 +69,15 @@ def _difference(condition: Expr, facts: Facts) -> Sum | None:
     b = facts.bounds.exact_sum(known.b)
     if a is None or b is None:
         return None
-    return b.plus(a, -1).shift(-1 if isinstance(known, LT) else 0)
+    difference = b.plus(a, -1)
+    return difference.shift(-1) if isinstance(known, LT) else difference
 
 
 def _least(total: Sum, hidden: Sequence[Var], facts: Facts) -> Sum | None:
     """Return a lower bound of `total` without hidden variables, `total` itself if it has none."""
+    table = facts.table
     for var in hidden:
-        factor, rest = total.split_factor(facts.table.serial(facts.table.intern(var)))
+        factor, rest = total.split_factor(table.serial(table.intern(var)))
         end = _end(var, factor, facts)
         if end is not None:
             total = rest.plus(end.times(factor))
@@ -92,11 +94,12 @@ def _least(total: Sum, hidden: Sequence[Var], facts: Facts) -> Sum | None:
 
 def _end(var: Var, factor: Sum, facts: Facts) -> Sum | None:
     """Return the end of the range of `var` at which factor * var is least."""
-    if factor.is_const and factor.const == 0:
+    if not factor.length:
         return None
     sign = facts.bounds.interval_of_sum(factor)
-    serial = facts.table.serial(facts.table.intern(var))
-    values = facts.bounds.interval(facts.table.expr(serial))
+    variable = facts.table.intern(var)
+    serial = facts.table.serial(variable)
+    values = facts.bounds.interval(variable)
     if sign.is_at_least(0):
         symbolic = facts.lower.get(serial)
         constant = values.low
@@ -136,4 +139,5 @@ def _quotient(total: Sum, divisor: Sum, facts: Facts) -> Expr | None:
     """Return the floor of the quotient; None if the dividend may wrap."""
     if not facts.bounds.is_exact(total, I64):
         return None
-    return FloorDiv(facts.table.build(total, I64), facts.table.build(divisor, I64))
+    build = facts.table.build
+    return FloorDiv(build(total, I64), build(divisor, I64))

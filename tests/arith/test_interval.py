@@ -20,6 +20,7 @@ def _floormod(a, b):
 
 OPERATIONS = [
     (Interval.__add__, operator.add, True),
+    (Interval.__sub__, operator.sub, True),
     (Interval.__mul__, operator.mul, True),
     (Interval.minimum, min, True),
     (Interval.maximum, max, True),

@@ -8,7 +8,7 @@ equally. This needs exact sides. If a side may wrap, only == and != cancel share
 
 from __future__ import annotations
 
-from refcomp.arith.linear import Sum, number, wrapped
+from refcomp.arith.linear import Sum, Terms, number, wrapped
 from refcomp.arith.simplify.matching import Application, Rewriter
 from refcomp.arith.simplify.pattern import compile_rule
 from refcomp.arith.simplify.rules import SIGNS
@@ -80,8 +80,8 @@ def _inequality(engine: Rewriter, total: Sum, dtype: DType) -> _SumSides | bool:
         return True
     if engine.is_nonnegative(total):
         return False
-    rule = compile_rule(SIGNS[0])
-    while (smaller := Application(engine, rule, dtype).rewrite_sum(total)) is not None:
+    application = Application(engine, compile_rule(SIGNS[0]), dtype)
+    while (smaller := application.rewrite_sum(total)) is not None:
         total = smaller
     left, right = _positive_parts(total)
     if left.is_const:
@@ -118,8 +118,13 @@ def _equality(engine: Rewriter, cls: type[Expr], total: Sum) -> _SumSides | bool
 
 def _positive_parts(total: Sum) -> tuple[Sum, Sum]:
     """Return (left, right) with total == left - right + const, all coefficients positive."""
-    left = {monomial: k for monomial, k in total.terms.items() if k > 0}
-    right = {monomial: -k for monomial, k in total.terms.items() if k < 0}
+    left: Terms = {}
+    right: Terms = {}
+    for monomial, k in total.terms.items():
+        if k > 0:
+            left[monomial] = k
+        else:
+            right[monomial] = -k
     return Sum(left), Sum(right)
 
 
@@ -142,12 +147,12 @@ def decide_vectors(engine: Rewriter, cls: type[Expr], a: Expr, b: Expr) -> bool 
     ends_of_b = _ends(engine, b)
     if ends_of_a is None or ends_of_b is None or cls in (EQ, NE):
         return None
-    ends = zip(ends_of_a, ends_of_b, strict=True)
-    answers = {as_int(engine.make(cls, x, y)) for x, y in ends}
-    if len(answers) != 1:
+    firsts, lasts = zip(ends_of_a, ends_of_b, strict=True)
+    first = as_int(engine.make(cls, *firsts))
+    last = as_int(engine.make(cls, *lasts))
+    if first is None or first != last:
         return None
-    answer = answers.pop()
-    return None if answer is None else bool(answer)
+    return bool(first)
 
 
 def _ends(engine: Rewriter, vector: Expr) -> tuple[Expr, Expr] | None:
@@ -158,7 +163,8 @@ def _ends(engine: Rewriter, vector: Expr) -> tuple[Expr, Expr] | None:
         return None
     dtype = vector.base.dtype
     first = engine.table.sum_of(vector.base)
-    last = first.plus(engine.table.sum_of(vector.stride), vector.lanes - 1)
+    stride = engine.table.sum_of(vector.stride)
+    last = first.plus(stride, vector.lanes - 1)
     is_exact = engine.bounds.is_exact
     if not (is_exact(first, dtype) and is_exact(last, dtype)):
         return None

@@ -239,8 +239,10 @@ class Simplifier:
     def _visit_let(self, expr: Let) -> _Visit:
         value = yield self, expr.value
         if is_copied(value):
-            return (yield self._facts.define(expr.var, value).simplifier, expr.body)
-        body = yield self._facts.let(expr.var, value).simplifier, expr.body
+            replaced = self._facts.define(expr.var, value)
+            return (yield replaced.simplifier, expr.body)
+        known = self._facts.let(expr.var, value)
+        body = yield known.simplifier, expr.body
         if free_of(body, expr.var):
             return body
         return self.table.make(Let, expr.var, value, body)
@@ -279,7 +281,8 @@ class Simplifier:
 
     def finish_sum(self, total: Sum, dtype: DType) -> Expr:
         """Return the expression of a Sum, with quotients and remainders recombined."""
-        return self._decided(self.table.build(recombined(self, total, dtype), dtype))
+        total = recombined(self, total, dtype)
+        return self._decided(self.table.build(total, dtype))
 
     def _decided(self, expr: Expr) -> Expr:
         """Return a constant if the facts leave one value only, else the expression."""
@@ -310,12 +313,11 @@ class Simplifier:
             value = fold_integers(cls, a.value, b.value, a.dtype)
             return None if value is None else self.table.constant(value, result)
         if isinstance(a, FloatImm) and isinstance(b, FloatImm):
-            return self._constant(fold_floats(cls, a.value, b.value, a.dtype), result)
+            folded = fold_floats(cls, a.value, b.value, a.dtype)
+            return None if folded is None else self._constant(folded, result)
         return None
 
-    def _constant(self, value: int | float | None, dtype: DType) -> Expr | None:
-        if value is None:
-            return None
+    def _constant(self, value: int | float, dtype: DType) -> Expr:
         if dtype.is_float:
             return self.table.intern(FloatImm(value, dtype))
         return self.table.constant(int(value), dtype)
@@ -323,10 +325,13 @@ class Simplifier:
     def _integer(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
         x = self.table.sum_of(a)
         y = self.table.sum_of(b)
-        if cls is Add or cls is Sub:
-            return self.finish_sum(x.plus(y, 1 if cls is Add else -1), a.dtype)
+        if cls is Add:
+            return self.finish_sum(x.plus(y), a.dtype)
+        if cls is Sub:
+            return self.finish_sum(x.plus(y, -1), a.dtype)
         if cls is Mul:
-            product = multiply_sums(*factors_of(self, Factor(a, x), Factor(b, y)))
+            x, y = factors_of(self, Factor(a, x), Factor(b, y))
+            product = multiply_sums(x, y)
             if product is None:
                 return self.table.make(Mul, a, b)
             return self.finish_sum(without_nested_sums(self, product), a.dtype)
@@ -336,7 +341,8 @@ class Simplifier:
                 return self.table.constant(sides, BOOL)
             return self._ruled(*sides)
         if cls is Min or cls is Max:
-            chosen = self._extreme(cls, a, b, difference=x.plus(y, -1))
+            difference = x.plus(y, -1)
+            chosen = self._extreme(cls, a, b, difference)
             if chosen is not None:
                 return chosen
         ruled = self._by_rules(cls, a, b)
@@ -349,10 +355,11 @@ class Simplifier:
         return self.table.make(cls, a, b)
 
     def _extreme(
-        self, cls: type[BinaryExpr], a: Expr, b: Expr, *, difference: Sum
+        self, cls: type[BinaryExpr], a: Expr, b: Expr, difference: Sum
     ) -> Expr | None:
         """Return the operand of min or max that is proved to be the result."""
-        if self.bounds.exact_sum(a) is None or self.bounds.exact_sum(b) is None:
+        exact_sum = self.bounds.exact_sum
+        if exact_sum(a) is None or exact_sum(b) is None:
             return None
         if self.is_nonnegative(difference):
             return b if cls is Min else a
@@ -362,7 +369,8 @@ class Simplifier:
 
     def _vector(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
         if isinstance(a, Broadcast) and isinstance(b, Broadcast):
-            return self.table.make(Broadcast, self.make(cls, a.value, b.value), a.lanes)
+            scalar = self.make(cls, a.value, b.value)
+            return self.table.make(Broadcast, scalar, a.lanes)
         ruled = self._by_rules(cls, a, b)
         if ruled is not None:
             return ruled
@@ -376,7 +384,8 @@ class Simplifier:
         if isinstance(a, IntImm):
             return self.table.constant(not a.value, BOOL)
         if isinstance(a, Broadcast):
-            return self.table.make(Broadcast, self.make(Not, a.value), a.lanes)
+            scalar = self.make(Not, a.value)
+            return self.table.make(Broadcast, scalar, a.lanes)
         return self._ruled(Not, a)
 
     def _cast(self, dtype: DType, value: Expr) -> Expr:
@@ -386,8 +395,9 @@ class Simplifier:
             inner = self.make(Cast, dtype.element, value.value)
             return self.table.make(Broadcast, inner, value.lanes)
         if isinstance(value, IntImm | FloatImm):
-            folded = self._constant(fold_cast(value.value, value.dtype, dtype), dtype)
-            return self.table.make(Cast, dtype, value) if folded is None else folded
+            number = fold_cast(value.value, value.dtype, dtype)
+            if number is not None:
+                return self._constant(number, dtype)
         if isinstance(value, Cast) and value.dtype.is_int and value.value.dtype.is_int:
             # The inner one of two conversions can go if it changes no value.
             full = range_of_dtype(value.dtype)
@@ -403,9 +413,9 @@ class Simplifier:
             return self.table.make(Load, buffer, index, None)
         # A lane whose predicate is false reads as 0.
         zero = self._constant(0, buffer.dtype)
-        assert zero is not None
-        lanes = index.dtype.lanes
-        return zero if lanes == 1 else self.table.make(Broadcast, zero, lanes)
+        if index.dtype.lanes == 1:
+            return zero
+        return self.table.make(Broadcast, zero, index.dtype.lanes)
 
     def _ruled(self, cls: type[Expr], *args: Any) -> Expr:
         """Return the result of the first rule that applies, or else the node itself."""
@@ -430,7 +440,9 @@ def _operands(chain: And | Or) -> list[Expr]:
     while isinstance(part, type(chain)):
         parts.append(part.b)
         part = part.a
-    return list({id(item): item for item in (part, *reversed(parts))}.values())
+    parts.append(part)
+    distinct = {id(item): item for item in reversed(parts)}
+    return list(distinct.values())
 
 
 def _applies(theory: Theory, operand: Expr) -> bool:

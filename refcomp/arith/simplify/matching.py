@@ -90,7 +90,8 @@ class Application:
         """
         after = self._compiled.after
         assert isinstance(after, Op)
-        for binding in self._match(self._compiled.before.args[0], total, {}):
+        before = self._compiled.before.args[0]
+        for binding in self._match(before, total, {}):
             try:
                 if self._all_hold(binding):
                     return self._sum(self._evaluate(after.args[0], binding))
@@ -121,8 +122,8 @@ class Application:
         elif pattern.cls is Add and self._has_sum(value):
             yield from self._match_sum(pattern, self._exact_sum(value), binding)
         elif pattern.cls is Mul and self._has_sum(value):
-            total = self._exact_sum(value)
-            yield from self._match_sum(Op(Add, (pattern, Number(0))), total, binding)
+            padded = Op(Add, (pattern, Number(0)))
+            yield from self._match_sum(padded, self._exact_sum(value), binding)
         else:
             if isinstance(value, Sum):
                 atom = value.sole_atom()
@@ -171,7 +172,8 @@ class Application:
         for monomial, k in total.terms.items():
             if len(monomial) == 1:
                 others = {m: f for m, f in total.terms.items() if m != monomial}
-                yield self._table.expr(monomial[0]), k, Sum(others, total.const)
+                atom = self._table.expr(monomial[0])
+                yield atom, k, Sum(others, total.const)
 
     def _splits(
         self, total: Sum, multiplier: Pattern, binding: Binding
@@ -321,14 +323,14 @@ class Application:
             folded = fold_integers(cls, left, right, I64)
             assert folded is not None
             return folded
-        if cls in (Add, Sub, Mul) and all(map(self._is_part_of_sum, args)):
+        is_sum = all(isinstance(arg, int) or self._has_sum(arg) for arg in args)
+        if is_sum and cls in (Add, Sub, Mul):
             x = self._sum(args[0])
             y = self._sum(args[1])
-            return x.times(y) if cls is Mul else x.plus(y, 1 if cls is Add else -1)
+            if cls is Mul:
+                return x.times(y)
+            return x.plus(y) if cls is Add else x.plus(y, -1)
         return self._engine.make(cls, *map(self._operand, args))
-
-    def _is_part_of_sum(self, value: Value) -> bool:
-        return isinstance(value, int) or self._has_sum(value)
 
     def _operand(self, value: Value) -> Expr:
         """Return the value as an operand of a node that is not a sum.

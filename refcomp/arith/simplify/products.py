@@ -58,8 +58,9 @@ def _as_atom(engine: Rewriter, factor: Factor) -> Sum:
     if shared <= 1:
         return engine.table.atom(expr)
     terms = {monomial: k // shared for monomial, k in total.terms.items()}
-    primitive = engine.table.build(Sum(terms, total.const // shared), expr.dtype)
-    return engine.table.atom(primitive).scale(shared)
+    primitive = Sum(terms, total.const // shared)
+    atom = engine.table.build(primitive, expr.dtype)
+    return engine.table.atom(atom).scale(shared)
 
 
 def _stays_whole(engine: Rewriter, own: Factor, other: Factor) -> bool:
@@ -123,7 +124,8 @@ def recombined(engine: Rewriter, total: Sum, dtype: DType) -> Sum:
 
 def _rounded_down(engine: Rewriter, quotient: BinaryExpr) -> Sum:
     """Return x // m * m as x - x % m, of the quotient x // m."""
-    remainder = engine.make(_REMAINDERS[type(quotient)], quotient.a, quotient.b)
+    cls = _REMAINDERS[type(quotient)]
+    remainder = engine.make(cls, quotient.a, quotient.b)
     sum_of = engine.table.sum_of
     return sum_of(quotient.a).plus(sum_of(remainder), -1)
 

@@ -45,7 +45,8 @@ class Rule:
 def _rules(theory: Theory, *texts: tuple[str, ...]) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for before, after, *where in texts:
-        rules.append(Rule(before, after, where[0] if where else "", theory))
+        condition = where[0] if where else ""
+        rules.append(Rule(before, after, condition, theory))
     return tuple(rules)
 
 
