@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from refcomp.arith.intern import bottom_up
 from refcomp.arith.interval import Interval
-from refcomp.arith.linear import Key, Monomial, Sum, SumTable, direction, is_summable
+from refcomp.arith.linear import Key, Sum, SumTable, direction, is_summable
 from refcomp.arith.modular import Modular
 from refcomp.foundation.dtype import I64, DType
 from refcomp.ir.constants import as_int
@@ -100,8 +100,14 @@ class Bounds:
         low: int | None = 0
         high: int | None = 0
         for monomial, k in total.terms.items():
-            part = self._interval_of_product(monomial)
-            least, most = part.low, part.high
+            product = self.interval(self.table.expr(monomial[0]))
+            if len(monomial) > 1:
+                for atom in monomial[1:]:
+                    product = product * self.interval(self.table.expr(atom))
+                known = self.known.get(((monomial, 1),))
+                if known is not None:
+                    product = product.intersect(known)
+            least, most = product.low, product.high
             if k < 0:
                 least, most = most, least
             low = None if low is None or least is None else low + k * least
@@ -247,15 +253,6 @@ class Bounds:
         if evaluate is None:
             return range_of_dtype(expr.dtype)
         return evaluate(self, expr)
-
-    def _interval_of_product(self, monomial: Monomial) -> Interval:
-        result = self.interval(self.table.expr(monomial[0]))
-        for atom in monomial[1:]:
-            result = result * self.interval(self.table.expr(atom))
-        if len(monomial) > 1 and self.known:
-            known = self.known.get(((monomial, 1),))
-            result = result if known is None else result.intersect(known)
-        return result
 
     def _modular(self, expr: Expr) -> Modular:
         if isinstance(expr, IntImm):

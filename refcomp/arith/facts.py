@@ -126,8 +126,17 @@ class Facts:
 
     def _assume(self, condition: Expr) -> Facts:
         facts = self
-        for conjunct, truth in self._conjuncts(condition):
-            facts = facts._assume_one(conjunct, truth)
+        count = 0
+        stack = [(condition, True)]
+        while stack and count < _MAX_CONJUNCTS:
+            item, truth = stack.pop()
+            if isinstance(item, Not):
+                stack.append((item.a, not truth))
+            elif isinstance(item, And if truth else Or):
+                stack += [(item.b, truth), (item.a, truth)]
+            elif item.dtype.lanes == 1 and not self.table.reads_memory(item):
+                facts = facts._assume_one(item, truth)
+                count += 1
         return facts
 
     def _extended_once(self, extend: Callable[..., Facts], *args: Expr) -> Facts:
@@ -140,20 +149,6 @@ class Facts:
         if key not in self._extended:
             self._extended[key] = extend(self, *args)
         return self._extended[key]
-
-    def _conjuncts(self, condition: Expr) -> list[tuple[Expr, bool]]:
-        """Return conditions and truths that hold together if and only if `condition` holds."""
-        found: list[tuple[Expr, bool]] = []
-        stack = [(condition, True)]
-        while stack and len(found) < _MAX_CONJUNCTS:
-            item, truth = stack.pop()
-            if isinstance(item, Not):
-                stack.append((item.a, not truth))
-            elif isinstance(item, And if truth else Or):
-                stack += [(item.b, truth), (item.a, truth)]
-            elif item.dtype.lanes == 1 and not self.table.reads_memory(item):
-                found.append((item, truth))
-        return found
 
     def _assume_one(self, condition: Expr, truth: bool) -> Facts:
         if isinstance(condition, IntImm):

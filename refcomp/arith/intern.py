@@ -90,9 +90,28 @@ class ExprTable:
 
     def span(self, expr: Expr) -> tuple[Rank, Rank]:
         """Return the ranks of the outermost and the innermost variable of a representative."""
-        if id(expr) not in self._spans:
-            bottom_up(expr, children, self._spans, self._compute_span)
-        return self._spans[id(expr)]
+        memo = self._spans
+        if id(expr) in memo:
+            return memo[id(expr)]
+
+        def compute(expr: Expr) -> tuple[Rank, Rank]:
+            if isinstance(expr, Var):
+                rank = self._declared.get(id(expr))
+                if rank is None:
+                    rank = (FREE_RANK, self._serials[id(expr)])
+                return rank, rank
+            inner = [memo[id(child)] for child in children(expr)]
+            if not inner:
+                return _SPAN_OF_CONSTANTS
+            first = min(low for low, _ in inner)
+            # Symbols and free variables lie outside of all loops.
+            last = max(
+                (high for _, high in inner), key=lambda r: (r[0] == LOOP_RANK, r)
+            )
+            return first, last
+
+        bottom_up(expr, children, memo, compute)
+        return memo[id(expr)]
 
     def reads_memory(self, expr: Expr) -> bool:
         """Return True if a representative holds a load, so that its value may change."""
@@ -160,20 +179,6 @@ class ExprTable:
             self._all.append(expr)
             self._known[id(expr)] = (expr, expr)
         return found
-
-    def _compute_span(self, expr: Expr) -> tuple[Rank, Rank]:
-        if isinstance(expr, Var):
-            rank = self._declared.get(id(expr))
-            if rank is None:
-                rank = (FREE_RANK, self._serials[id(expr)])
-            return rank, rank
-        inner = [self._spans[id(child)] for child in children(expr)]
-        if not inner:
-            return _SPAN_OF_CONSTANTS
-        # The innermost loop comes last. Symbols and free variables lie outside of all loops.
-        first = min(low for low, _ in inner)
-        last = max((high for _, high in inner), key=lambda r: (r[0] == LOOP_RANK, r))
-        return first, last
 
 
 def _key(cls: type[Expr], fields: Iterable[object]) -> Hashable:

@@ -339,15 +339,14 @@ class SumTable(ExprTable):
             offset = self.constant(abs(const), dtype)
             result = self.make(Add if const > 0 else Sub, result, offset)
         # If each term is a leaf times a constant, `sum_of` would read the same Sum: keep it.
-        if first is not None and all(map(self._is_leaf, total.terms)):
-            terms = dict([first, *items])
-            self._sums.setdefault(id(result), Sum(terms, total.const))
+        if first is None:
+            return result
+        for monomial in total.terms:
+            if len(monomial) > 1 or isinstance(self.expr(monomial[0]), _ADDITIVE):
+                return result
+        terms = dict([first, *items])
+        self._sums.setdefault(id(result), Sum(terms, total.const))
         return result
-
-    def _is_leaf(self, monomial: Monomial) -> bool:
-        if len(monomial) > 1:
-            return False
-        return not isinstance(self.expr(monomial[0]), _ADDITIVE)
 
     def _atom_order(self, atom: int) -> tuple[Rank, int]:
         return self.span(self.expr(atom))[0], atom

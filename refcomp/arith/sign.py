@@ -167,13 +167,10 @@ class SignSearch:
         if atom in known:
             return [known[atom]]
         expr = self._table.expr(atom)
-        if isinstance(expr, FloorMod):
-            return self._bounds_of_remainder(expr, is_low)
         if isinstance(expr, FloorDiv):
             return self._bounds_of_quotient(expr, is_low)
-        return []
-
-    def _bounds_of_remainder(self, expr: FloorMod, is_low: bool) -> list[Sum]:
+        if not isinstance(expr, FloorMod):
+            return []
         divisor = self._bounds.exact_sum(expr.b)
         if divisor is None or not self.is_nonnegative(divisor.shift(-1)):
             return []

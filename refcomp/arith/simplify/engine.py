@@ -31,7 +31,7 @@ from refcomp.arith.simplify.comparisons import decide_vectors, normal_form
 from refcomp.arith.simplify.matching import Application
 from refcomp.arith.simplify.pattern import rules_by_class
 from refcomp.arith.simplify.products import (
-    Factor,
+    Multiplicand,
     factors_of,
     recombined,
     without_nested_sums,
@@ -298,24 +298,20 @@ class Simplifier:
         return expr
 
     def _binary(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
-        folded = self._folded(cls, a, b)
-        if folded is not None:
-            return folded
+        result = BOOL if issubclass(cls, Comparison) else a.dtype
+        if isinstance(a, IntImm) and isinstance(b, IntImm):
+            value = fold_integers(cls, a.value, b.value, a.dtype)
+            if value is not None:
+                return self.table.constant(value, result)
+        if isinstance(a, FloatImm) and isinstance(b, FloatImm):
+            number = fold_floats(cls, a.value, b.value, a.dtype)
+            if number is not None:
+                return self._constant(number, result)
         if a.dtype.lanes > 1:
             return self._vector(cls, a, b)
         if is_summable(a.dtype):
             return self._integer(cls, a, b)
         return self._ruled(cls, a, b)
-
-    def _folded(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr | None:
-        result = BOOL if issubclass(cls, Comparison) else a.dtype
-        if isinstance(a, IntImm) and isinstance(b, IntImm):
-            value = fold_integers(cls, a.value, b.value, a.dtype)
-            return None if value is None else self.table.constant(value, result)
-        if isinstance(a, FloatImm) and isinstance(b, FloatImm):
-            folded = fold_floats(cls, a.value, b.value, a.dtype)
-            return None if folded is None else self._constant(folded, result)
-        return None
 
     def _constant(self, value: int | float, dtype: DType) -> Expr:
         if dtype.is_float:
@@ -330,7 +326,7 @@ class Simplifier:
         if cls is Sub:
             return self.finish_sum(x.plus(y, -1), a.dtype)
         if cls is Mul:
-            x, y = factors_of(self, Factor(a, x), Factor(b, y))
+            x, y = factors_of(self, Multiplicand(a, x), Multiplicand(b, y))
             product = multiply_sums(x, y)
             if product is None:
                 return self.table.make(Mul, a, b)

@@ -32,14 +32,14 @@ _REMAINDERS = {
 _DIVISIONS = {*_REMAINDERS, *_REMAINDERS.values()}
 
 
-class Factor(NamedTuple):
+class Multiplicand(NamedTuple):
     """A factor of a product."""
 
     expr: Expr  # a representative
     total: Sum  # the Sum of `expr`
 
 
-def factors_of(engine: Rewriter, a: Factor, b: Factor) -> tuple[Sum, Sum]:
+def factors_of(engine: Rewriter, a: Multiplicand, b: Multiplicand) -> tuple[Sum, Sum]:
     """Return the factors of a product as Sums to multiply: as they are, or as one atom each.
 
     Index arithmetic is multiplied out, so that terms can cancel. An extent such as `n + 1` stays
@@ -51,7 +51,7 @@ def factors_of(engine: Rewriter, a: Factor, b: Factor) -> tuple[Sum, Sum]:
     return x, y
 
 
-def _as_atom(engine: Rewriter, factor: Factor) -> Sum:
+def _as_atom(engine: Rewriter, factor: Multiplicand) -> Sum:
     """Return a sum as an atom, times the common divisor of its coefficients."""
     expr, total = factor
     shared = gcd(total.divisor, total.const)
@@ -63,7 +63,7 @@ def _as_atom(engine: Rewriter, factor: Factor) -> Sum:
     return engine.table.atom(atom).scale(shared)
 
 
-def _stays_whole(engine: Rewriter, own: Factor, other: Factor) -> bool:
+def _stays_whole(engine: Rewriter, own: Multiplicand, other: Multiplicand) -> bool:
     if other.total.is_const or own.total.length <= 1:
         return False
     # In x // d * d the divisor must stay, so that the quotient can be recombined.
@@ -104,6 +104,7 @@ def recombined(engine: Rewriter, total: Sum, dtype: DType) -> Sum:
     """Return `total` with quotients and remainders of one division recombined."""
     if len(total.terms) > _MAX_TERMS:
         return total
+    sum_of = engine.table.sum_of
     for monomial, k in total.terms.items():
         for atom in monomial:
             quotient = engine.table.expr(atom)
@@ -115,19 +116,15 @@ def recombined(engine: Rewriter, total: Sum, dtype: DType) -> Sum:
             scale = _quotient(engine, others, k, quotient.b)
             if scale is None:
                 continue
-            simpler = total.plus(Sum({monomial: k}), -1)
-            simpler = simpler.plus(_rounded_down(engine, quotient).times(scale))
+            # x // m * m is x - x % m.
+            cls = _REMAINDERS[type(quotient)]
+            remainder = engine.make(cls, quotient.a, quotient.b)
+            rounded = sum_of(quotient.a).plus(sum_of(remainder), -1)
+            rest = total.plus(Sum({monomial: k}), -1)
+            simpler = rest.plus(rounded.times(scale))
             if _cost(engine, simpler) < _cost(engine, total):
                 return recombined(engine, simpler, dtype)
     return total
-
-
-def _rounded_down(engine: Rewriter, quotient: BinaryExpr) -> Sum:
-    """Return x // m * m as x - x % m, of the quotient x // m."""
-    cls = _REMAINDERS[type(quotient)]
-    remainder = engine.make(cls, quotient.a, quotient.b)
-    sum_of = engine.table.sum_of
-    return sum_of(quotient.a).plus(sum_of(remainder), -1)
 
 
 def _quotient(
