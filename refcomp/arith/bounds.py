@@ -131,7 +131,9 @@ class Bounds:
             key, factor = direction(total)
             if key in self.residues:
                 known = self.residues[key].scale(factor).shift(total.const)
-                result = known if known.coefficient > result.coefficient > 0 else result
+                # The greater modulus says more, except that 0 stands for a single value.
+                if known.coefficient > result.coefficient > 0:
+                    result = known
         return result
 
     def exact_sum(self, expr: Expr) -> Sum | None:

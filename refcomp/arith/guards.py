@@ -38,9 +38,6 @@ class AtMost(NamedTuple):
     gap: int
 
 
-_MIRRORED: dict[type[Expr], type[LT] | type[LE]] = {GT: LT, GE: LE}
-
-
 def comparisons(condition: Expr, holds: bool = True) -> tuple[AtMost, ...] | None:
     """Return the comparisons whose conjunction is `condition`, or its negation if not `holds`.
 
@@ -64,14 +61,15 @@ def _comparison(
 ) -> tuple[AtMost, ...] | None:
     kind = type(condition)
     if kind in (GT, GE):
-        kind = _MIRRORED[kind]
+        kind = LT if kind is GT else LE
         a, b = b, a
     if kind in (LT, LE):
         if not holds:
             # The opposite of a < b is b <= a.
             kind = LE if kind is LT else LT
             a, b = b, a
-        return (AtMost(a, b, 1 if kind is LT else 0),)
+        gap = 1 if kind is LT else 0
+        return (AtMost(a, b, gap),)
     if kind is (EQ if holds else NE):
         return AtMost(a, b, 0), AtMost(b, a, 0)
     return None

@@ -4,9 +4,10 @@ A name stands for an expression, and the same name for the same expression. Name
 `c` stand for integer constants only. `lanes` is a number of vector lanes. `//` and `%` are FloorDiv
 and FloorMod, which are 0 by zero.
 
-In INTEGER patterns `x * m + y` matches a sum in every way in which it has that form. `m` is bound
-already or a constant, and `y` gets the terms that are not multiples of `m`. In side conditions
-constants are computed with, and everything else is proved. Tests prove each rule in its theory.
+In INTEGER patterns `x * m + y` matches a sum in every way in which it has that form. The multiplier
+`m` is bound already or a constant, and `y` gets the terms that are not multiples of it. In side
+conditions constants are computed with, and everything else is proved. Tests prove each rule in its
+theory.
 """
 
 from __future__ import annotations
