@@ -6,7 +6,7 @@ TVM (`float32`, `int8`, `bfloat16`, `float32x8`) are understood too.
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -130,17 +130,19 @@ SCALAR_DTYPES: tuple[DType, ...] = (
 )
 
 
-@cache
-def _parse(text: str) -> DType:
+# Bounded, because parsers of programs ask for each name that a user chose.
+@lru_cache(maxsize=4096)
+def find_dtype(text: str) -> DType | None:
+    """Return the DType that `text` names; None if it names none."""
     if match := _BOOL_PATTERN.match(text):
         return DType("bool", 1, int(match[1] or 1))
     match = _PATTERN.match(text)
     if match is None:
-        raise _unknown(text)
+        return None
     kind = _KINDS[match[1]]
     bits = int(match[2])
     if bits not in _WIDTHS[kind]:
-        raise _unknown(text)
+        return None
     return DType(kind, bits, lanes=int(match[3] or 1))
 
 
@@ -174,7 +176,10 @@ def as_dtype(value: object) -> DType:
     if isinstance(value, DType):
         return value
     if isinstance(value, str):
-        return _parse(value)
+        found = find_dtype(value)
+        if found is None:
+            raise _unknown(value)
+        return found
     if value is None:
         raise UserError(
             "None is given as a dtype", remedy='pass one, such as "float32"'
@@ -194,7 +199,7 @@ def as_dtype(value: object) -> DType:
 # Cached, because numpy makes the name anew each time, which would dominate a small call.
 @cache
 def _from_numpy(dtype: np.dtype[np.generic]) -> DType:
-    return _parse(dtype.name)
+    return as_dtype(dtype.name)
 
 
 @cache

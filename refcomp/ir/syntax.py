@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from refcomp.foundation.dtype import I64, DType, as_dtype
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.dtype import I64, DType, find_dtype
 from refcomp.ir.expr import (
     EQ,
     GE,
@@ -87,10 +86,7 @@ FLOAT_WORD: Final = re.compile(r"(f16|f32|f64|bf16)\.(inf|nan)")
 
 def word_to_dtype(word: str) -> DType | None:
     """Return the dtype that a word of the text names; None if it names none."""
-    try:
-        return as_dtype(word)
-    except UserError:
-        return None
+    return find_dtype(word)
 
 
 def is_reserved(name: str) -> bool:

@@ -14,6 +14,7 @@ from refcomp.foundation.dtype import (
     STRING,
     DType,
     as_dtype,
+    find_dtype,
     to_numpy,
 )
 from refcomp.foundation.errors import UserError
@@ -86,6 +87,12 @@ def test_what_is_no_type_is_refused_with_those_there_are(value: object) -> None:
     with pytest.raises(UserError, match="unknown dtype") as caught:
         as_dtype(value)
     assert "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 bf16" in str(caught.value)
+
+
+def test_a_name_that_is_not_a_dtype_costs_no_search_for_near_ones(monkeypatch) -> None:
+    monkeypatch.setattr("refcomp.foundation.dtype.advise", None)
+    assert find_dtype("threadIdx") is None and find_dtype("f33") is None
+    assert find_dtype("f32x4") == as_dtype("float32x4")
 
 
 @pytest.mark.parametrize("dtype", SCALAR_DTYPES, ids=str)
