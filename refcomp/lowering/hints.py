@@ -41,35 +41,30 @@ def imported_texts(stages: Sequence[Stage]) -> tuple[str, ...]:
 def aligned_shape(stage: Stage, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Return `shape` with inner dimensions padded until the strides are as requested."""
     dims = list(shape)
+    # Inner dimensions first: the strides of outer ones depend on their padding.
     for dim in sorted(stage.memory.alignments, reverse=True):
-        dims[dim + 1] = _padded(stage, dim, dims[dim + 1 :])
+        alignment = stage.memory.alignments[dim]
+        factor = alignment.factor
+        offset = alignment.offset
+        sizes = as_ints(dims[dim + 1 :])
+        if sizes is None:
+            why = "the dimensions inside it have no constant extents"
+            _refuse(stage, dim, why=why, remedy="split them first")
+        rest = prod(sizes[1:])
+        # Remainders repeat after `factor` steps: no longer extent can succeed.
+        extents = range(sizes[0], sizes[0] + factor)
+        fitting = (extent for extent in extents if extent * rest % factor == offset)
+        padded = next(fitting, None)
+        if padded is None:
+            _refuse(
+                stage,
+                dim,
+                why=f"no multiple of {rest} leaves {offset} "
+                f"when it is divided by {factor}",
+                remedy="use a factor and an offset that have no common divisor",
+            )
+        dims[dim + 1] = IntImm(padded, I64)
     return tuple(dims)
-
-
-def _padded(stage: Stage, dim: int, inner: list[Expr]) -> Expr:
-    """Return an extent for `inner[0]` such that dimension `dim` has its stride."""
-    alignment = stage.memory.alignments[dim]
-    factor = alignment.factor
-    offset = alignment.offset
-    sizes = as_ints(inner)
-    if sizes is None:
-        _refuse(
-            stage,
-            dim,
-            why="the dimensions inside it have no constant extents",
-            remedy="split them first",
-        )
-    rest = prod(sizes[1:])
-    # Remainders repeat after `factor` steps: no longer extent can succeed.
-    for extent in range(sizes[0], sizes[0] + factor):
-        if extent * rest % factor == offset:
-            return IntImm(extent, I64)
-    _refuse(
-        stage,
-        dim,
-        why=f"no multiple of {rest} leaves {offset} when it is divided by {factor}",
-        remedy="use a factor and an offset that have no common divisor",
-    )
 
 
 def _refuse(stage: Stage, dim: int, *, why: str, remedy: str) -> NoReturn:

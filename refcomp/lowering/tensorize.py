@@ -318,10 +318,25 @@ class _IntrinsicPlacement:
 
     def placed(self, stmt: Stmt, blocks: Mapping[Buffer, _Block]) -> Stmt:
         """Return a copy of `stmt` that works on the blocks."""
+
+        def visit(recurse: Rewrite, node: Node) -> Node:
+            if isinstance(node, CallPacked):
+                return self._moved_packed(node, blocks, recurse)
+            # Indices may read memory themselves, so the children come first.
+            node = map_children(node, recurse)
+            if not isinstance(node, _ACCESSES) or node.buffer not in blocks:
+                return node
+            block = blocks[node.buffer]
+            is_base_address = isinstance(node, AddressOf) and not node.indices
+            if is_base_address and block.is_whole(self.facts):
+                return with_fields(node, buffer=block.buffer, indices=())
+            indices = block.at(node.indices, self.facts)
+            return with_fields(node, buffer=block.buffer, indices=indices)
+
         values = self._values(blocks.values())
         self._check_addresses(stmt, blocks)
         # The statements are declared once, and may be placed more than once.
-        moved = self._moved(with_fresh_names(stmt, values), blocks)
+        moved = rewriter(visit)(with_fresh_names(stmt, values))
         origin = Origin(
             self.stage.name,
             axis=self.tensorized.axis.name,
@@ -386,25 +401,6 @@ class _IntrinsicPlacement:
                         "or copy the block first: cache_read, cache_write",
                     )
                 compact = simplify(compact * size)
-
-    def _moved(self, stmt: Stmt, blocks: Mapping[Buffer, _Block]) -> Stmt:
-        """Return `stmt` with its accesses moved to the blocks."""
-
-        def visit(recurse: Rewrite, node: Node) -> Node:
-            if isinstance(node, CallPacked):
-                return self._moved_packed(node, blocks, recurse)
-            # Indices may read memory themselves, so the children come first.
-            node = map_children(node, recurse)
-            if not isinstance(node, _ACCESSES) or node.buffer not in blocks:
-                return node
-            block = blocks[node.buffer]
-            is_base_address = isinstance(node, AddressOf) and not node.indices
-            if is_base_address and block.is_whole(self.facts):
-                return with_fields(node, buffer=block.buffer, indices=())
-            indices = block.at(node.indices, self.facts)
-            return with_fields(node, buffer=block.buffer, indices=indices)
-
-        return rewriter(visit)(stmt)
 
     def _moved_packed(
         self, call: CallPacked, blocks: Mapping[Buffer, _Block], recurse: Rewrite
