@@ -102,7 +102,7 @@ class _Clearing:
         for expr in _own_exprs(cleared):
             self._used.update(variables_in(expr))
         if isinstance(cleared, LaunchKernel):
-            # Arguments are a declaration of what the kernel uses, and so no children.
+            # The arguments of a launch are not its children.
             scalars = (item for item in cleared.arguments if isinstance(item, Var))
             self._used.update(scalars)
         return cleared
