@@ -30,8 +30,21 @@ MARKS = {
     "Profile": (pytest.mark.rocm,),
     "profile": (pytest.mark.rocm,),
 }
-# Beginnings of names whose pages are still to be written.
-UNWRITTEN = ("te.", "graph.", "oracle.", "runtime.", "profile.")
+# Members of modules whose pages are still to be written: all of a module, or single ones.
+UNWRITTEN_MODULES = {"te", "runtime", "profile"}
+UNWRITTEN = {
+    *("oracle.Report", "oracle.Bounded", "oracle.Licence"),
+    *("oracle.EvaluateError", "oracle.InterpretError"),
+    *("graph.Graph", "graph.GraphNode", "graph.Value", "graph.GraphModule"),
+    *("graph.Operator", "graph.AttributeSpec"),
+}
+
+
+def is_unwritten(name: str) -> bool:
+    module, _, member = name.partition(".")
+    return bool(member) and (
+        module in UNWRITTEN_MODULES or f"{module}.{member.split('.')[0]}" in UNWRITTEN
+    )
 
 
 def pages() -> Iterator[tuple[str, object]]:
@@ -70,7 +83,7 @@ def methods_of(owner: type) -> Iterator[tuple[str, object]]:
             yield name, function
 
 
-PAGES = {name: value for name, value in pages() if not name.startswith(UNWRITTEN)}
+PAGES = {name: value for name, value in pages() if not is_unwritten(name)}
 
 
 def page_of(name: str) -> str:
@@ -92,7 +105,7 @@ def with_marks() -> list[object]:
 
 def test_only_existing_pages_are_listed_as_unwritten_or_marked() -> None:
     assert set(PAGES) >= set(MARKS)
-    assert all(any(name.startswith(prefix) for name, _ in pages()) for prefix in UNWRITTEN)
+    assert {name for name, _ in pages()} >= UNWRITTEN
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -25,7 +25,27 @@ from refcomp.te.tensor import DTypeLike
 
 
 class GraphBuilder:
-    """A graph under construction. The values that it returns belong to it alone."""
+    """A graph under construction. The values that it returns belong to it alone.
+
+    Args:
+        name: the name of the graph.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> w = builder.constant("w", np.ones((2, 3), "float32"))
+        >>> y = builder.node("matmul", [x, w], name="y")
+        >>> sizes = {"axis": 1, "sizes": (1, 2)}
+        >>> first, rest = builder.nodes("split", [y], sizes, ["first", "rest"])
+        >>> print(builder.finish([builder.node("relu", [rest])]))
+        graph net(x: f32[N, 2]) -> (relu) {
+          const w: f32[2, 3]
+          y: f32[N, 3] = matmul(x, w)
+          first: f32[N, 1], rest: f32[N, 2] = split(y) {axis=1, sizes=[1, 2]}
+          relu: f32[N, 2] = relu(rest)
+        }
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name  # of the graph
@@ -35,12 +55,15 @@ class GraphBuilder:
         self._names = UniqueNames(separator=".")
 
     def input(self, name: str, dtype: DTypeLike, shape: Sequence[Dim]) -> Value:
-        """Add an input.
+        """Add an input, and return its value.
 
         Args:
-            name: raises UserError if another input has it.
+            name: the name of the input.
             dtype: a DType or its name.
             shape: ints, names of symbols, or trees of operators (`refcomp.graph.dims`).
+
+        Raises:
+            UserError: another input has the name.
         """
         if name in self._names:
             raise UserError(
@@ -51,7 +74,12 @@ class GraphBuilder:
         return value
 
     def constant(self, name: str, array: Array) -> Value:
-        """Add a constant that holds a read-only copy of `array`."""
+        """Add a constant, and return its value. The constant holds a read-only copy of the array.
+
+        Args:
+            name: the name of the value, if no other value has it.
+            array: a numpy array.
+        """
         dtype = as_dtype(array.dtype)
         kept = np.array(array, to_numpy(dtype), order="C")
         kept.flags.writeable = False  # graphs share constants, passes included
@@ -103,12 +131,26 @@ class GraphBuilder:
         attributes: Mapping[str, Attribute] | None = None,
         name: str = "",
     ) -> Value:
-        """Add a node with one output, and return that output. See `nodes`."""
+        """Add a node with one output, and return that output.
+
+        Args:
+            operator: name of a registered operator.
+            inputs: values of this builder; None for an optional input that is left out.
+            attributes: by name; attributes with their default value may be left out.
+            name: the name of the output, if no other value has it.
+
+        Raises:
+            UserError: the operator is unknown, or does not take these inputs or attributes.
+        """
         (output,) = self.nodes(operator, inputs, attributes, [name] if name else [])
         return output
 
     def finish(self, outputs: Sequence[Value]) -> Graph:
-        """Return the graph that computes `outputs`. Nodes that no output needs are left out."""
+        """Return the graph that computes `outputs`. Nodes that no output needs are left out.
+
+        Args:
+            outputs: values of this builder.
+        """
         needed = set(outputs)
         kept: list[GraphNode] = []
         for node in reversed(self._nodes):

@@ -16,7 +16,7 @@ from refcomp.graph.verify import verify_graph
 
 
 def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
-    """Return the outputs of the graph.
+    """Return the outputs of a graph, computed by the numpy meaning of each operator.
 
     Args:
         graph: any graph; it is verified first.
@@ -24,6 +24,14 @@ def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
 
     Raises:
         UserError: the arrays do not fit the graph's inputs.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N",))
+        >>> net = builder.finish([builder.node("relu", [x])])
+        >>> print(*rc.graph.evaluate_graph(net, {"x": np.array([1, -1], "float32")}))
+        [1. 0.]
     """
     verify_graph(graph)
     is_mapping = isinstance(feeds, Mapping)

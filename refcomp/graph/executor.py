@@ -145,7 +145,11 @@ class GraphExecutor:
             return list(self._results)
 
     def plan_for(self, symbols: Mapping[str, int]) -> Plan:
-        """Return the plan for these values of the symbols; the first call for them makes it."""
+        """Return the plan of a run: its memory and its launches. The last 8 plans are kept.
+
+        Args:
+            symbols: the value of each symbol of the graph, by name.
+        """
         key = tuple(symbols.values())
         # Removed and inserted again, so that the least recently used plan is the first.
         plan = self._plans.pop(key, None)

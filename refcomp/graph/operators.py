@@ -99,7 +99,21 @@ _OPERATORS: dict[str, Operator] = {}
 
 
 def register_operator(operator: Operator) -> None:
-    """Make `operator` known by its name, or raise UserError if the name is taken."""
+    """Make an operator known by its name, so that graphs may use it.
+
+    Args:
+        operator: the record of its inputs, its attributes, its compute and its numpy meaning.
+
+    Raises:
+        UserError: the name is taken.
+
+    Example::
+
+        >>> rc.graph.register_operator(rc.graph.find_operator("relu"))
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: ...relu...
+    """
     if not isinstance(operator, Operator):
         raise UserError(
             f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator"
@@ -113,7 +127,19 @@ def register_operator(operator: Operator) -> None:
 
 
 def find_operator(name: str) -> Operator:
-    """Return the operator called `name`, or raise UserError that lists all operators."""
+    """Return an operator of graphs by its name.
+
+    Args:
+        name: the name, such as `"relu"`.
+
+    Raises:
+        UserError: the name is unknown. The remedy lists all operators.
+
+    Example::
+
+        >>> rc.graph.find_operator("softmax").compute is rc.topi.softmax
+        True
+    """
     if checked_name(name, "an operator") not in _OPERATORS:
         remedy = f"operators: {', '.join(sorted(_OPERATORS))}"
         raise UserError(
@@ -123,7 +149,13 @@ def find_operator(name: str) -> Operator:
 
 
 def operator_names() -> tuple[str, ...]:
-    """Return the names of all operators, in the order of their registration."""
+    """Return the names of all operators, in the order of their registration.
+
+    Example::
+
+        >>> {"relu", "conv2d", "softmax"} <= set(rc.graph.operator_names())
+        True
+    """
     return tuple(_OPERATORS)
 
 

@@ -43,9 +43,26 @@ STEPS = (
 # Folding constants may overflow or divide by zero. It must not warn, as a run does not.
 @np.errstate(all="ignore")
 def optimize(graph: Graph) -> Graph:
-    """Return `graph` after all passes.
+    """Return a graph with the same outputs after all passes: operators are fused, constants folded.
 
     The graph is verified before the first pass, and after each pass that changed it.
+
+    Args:
+        graph: any graph.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N",))
+        >>> net = builder.finish([builder.node("relu", [builder.node("tanh", [x])])])
+        >>> print(rc.graph.optimize(net))
+        graph net(x: f32[N]) -> (relu) {
+          relu: f32[N] = fused(x)
+            graph tanh_relu(x: f32[N]) -> (relu) {
+              tanh: f32[N] = tanh(x)
+              relu: f32[N] = relu(tanh)
+            }
+        }
     """
     verify_graph(graph)
     for step in STEPS:

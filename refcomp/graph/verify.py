@@ -15,10 +15,20 @@ from refcomp.graph.infer import FUSED, infer_types
 
 
 def verify_graph(graph: Graph) -> None:
-    """Raise CompilerBug, with the graph's text, for the first rule that is broken.
+    """Check the rules of graphs, and raise an error for the first rule that is broken.
+
+    Args:
+        graph: the graph.
 
     Raises:
+        CompilerBug: a rule is broken. The error has the graph's text.
         UserError: `graph` is not a graph.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", (2,))
+        >>> rc.graph.verify_graph(builder.finish([builder.node("relu", [x])]))
     """
     if not isinstance(graph, Graph):
         raise UserError(

@@ -113,6 +113,14 @@ def compare(actual: ArrayLike, expected: ArrayLike, bound: ArrayLike = 0.0) -> R
 
     Raises:
         UserError: the shapes or the dtypes do not fit, or `bound` is not a bound.
+
+    Example::
+
+        >>> report = rc.oracle.compare([1.0, 2.0, 3.5], [1.0, 2.1, 3.0], bound=0.2)
+        >>> report.agrees
+        False
+        >>> print(report)
+        3 elements: 1 exact, 1 within bound, 1 wrong; worst at (2,): 3.5 for 3.0, allowed 0.2
     """
     found = np.asarray(actual)
     wanted = np.asarray(expected)
@@ -132,8 +140,23 @@ def compare(actual: ArrayLike, expected: ArrayLike, bound: ArrayLike = 0.0) -> R
 def judge_bounded(actual: ArrayLike, bounded: Bounded) -> Report:
     """Return the Report on `actual`, whose elements should be legal values of `bounded`.
 
-    An element is exact if it equals the reference, or the reference rounded once. Raises UserError
-    if shapes or dtypes do not fit.
+    An element is exact if it equals the reference, or the reference rounded once.
+
+    Args:
+        actual: the values to judge.
+        bounded: what `bound_errors` returned for the tensor.
+
+    Raises:
+        UserError: the shapes or the dtypes do not fit.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), name="A")
+        >>> B = rc.compute((3,), lambda i: A[i] * 0.1, name="B")
+        >>> a = np.array([1, 2, 3], "float32")
+        >>> (bounded,) = rc.oracle.bound_errors([B], {A: a})
+        >>> print(rc.oracle.judge_bounded(a / np.float32(10), bounded))
+        3 elements: 3 exact, 0 within bound, 0 wrong
     """
     if not isinstance(bounded, Bounded):
         raise UserError(

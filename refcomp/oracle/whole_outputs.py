@@ -34,11 +34,28 @@ def interpret_whole(
     libraries: Sequence[str] = (),
     in_step: int | None = MIN_THREADS,
 ) -> None:
-    """Run `func` as `interpret` does, but treat its outputs as memory that was never written.
+    r"""Run `func` as `interpret` does, but treat its outputs as memory that was never written.
 
-    Raises InterpretError also if an element of an output is read before it is written, or is never
-    written. In the second case the function runs once more, and the error cites the write that
-    comes nearest.
+    Args:
+        func: the function, at any level.
+        args: an array or a number for each parameter.
+        num_tasks: the number of tasks of a parallel region.
+        libraries: shared objects with the C functions that it calls.
+        in_step: the least number of threads or iterations that run in lockstep; None for no
+            lockstep.
+
+    Raises:
+        UserError: an argument is missing or does not fit.
+        InterpretError: as for `interpret`; or an element of an output is read before it is written,
+            or is never written. Then the error cites the write that comes nearest.
+
+    Example::
+
+        >>> text = "func f(B: f32[4] out) {\n  for i in range(3) {\n    B[i] = 0.0f32\n  }\n}\n"
+        >>> rc.oracle.interpret_whole(rc.parse_func(text), [np.ones(4, "float32")])
+        Traceback (most recent call last):
+            ...
+        refcomp.oracle.interpreter.failure.InterpretError: ...
     """
     frame = Frame(num_tasks=num_tasks)
     frame.libraries = libraries

@@ -111,7 +111,7 @@ def bound_errors(
     scalars: Mapping[Var, Scalar] | None = None,
     licence: Licence = Licence(),
 ) -> list[Bounded]:
-    """Return the legal values of each of `outputs`.
+    """Return the legal values of each of `outputs`: a reference with a bound of its rounding error.
 
     Args:
         outputs: the tensors to bound.
@@ -121,8 +121,21 @@ def bound_errors(
         licence: what an evaluation may do.
 
     Raises:
-        UserError, EvaluateError: as `evaluate`.
+        UserError: as for `evaluate`.
+        EvaluateError: as for `evaluate`.
         Unsupported: no bound is known for a node.
+
+    Example::
+
+        >>> A = rc.placeholder((1000,), name="A")
+        >>> k = rc.reduce_axis((0, 1000), name="k")
+        >>> B = rc.compute((1,), lambda i: rc.sum(A[k], axis=k), name="B")
+        >>> a = np.full(1000, 0.1, "float32")
+        >>> (bounded,) = rc.oracle.bound_errors([B], {A: a})
+        >>> rc.oracle.judge_bounded(a.sum(keepdims=True), bounded).agrees
+        True
+        >>> rc.oracle.judge_bounded(np.array([100.2], "float32"), bounded).agrees
+        False
     """
     check_request(outputs, feeds, scalars)
     needed = {tensor.op for tensor in outputs}

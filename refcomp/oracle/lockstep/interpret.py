@@ -28,10 +28,34 @@ def interpret(
     symbols: Mapping[Var, int] | None = None,
     in_step: int | None = MIN_THREADS,
 ) -> None:
-    """Run `func` on `args` as `refcomp.oracle.interpreter.interpret` defines it, but sooner.
+    """Run a function of the loop IR by the interpreter, which defines its meaning.
 
-    Kernels with at least `in_step` threads, and loops with as many iterations, run in lockstep.
-    With None, none do.
+    Outputs are written in place. Loops and kernels run in lockstep by numpy where this finds that
+    all is well; otherwise they run statement by statement, as `refcomp.oracle.interpreter` defines.
+
+    Args:
+        func: the function, at any level.
+        args: an array or a number for each parameter.
+        num_tasks: the number of tasks of a parallel region.
+        libraries: shared objects with the C functions that it calls.
+        symbols: values of symbols; those that are missing follow from the shapes of the arrays.
+        in_step: the least number of threads or iterations that run in lockstep; None for no
+            lockstep.
+
+    Raises:
+        UserError: an argument is missing or does not fit.
+        InterpretError: the function breaks a rule: an access out of range, a data race, a divergent
+            barrier, a read of memory that was never written.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), name="A")
+        >>> B = rc.compute((3,), lambda i: A[i] + 1.0, name="B")
+        >>> func = rc.lower(rc.create_schedule(B), [A, B])
+        >>> b = np.zeros(3, "float32")
+        >>> rc.oracle.interpret(func, [np.arange(3, dtype="float32"), b])
+        >>> print(b)
+        [1. 2. 3.]
     """
     definition.interpret(
         func,

@@ -52,7 +52,7 @@ def evaluate(
     feeds: Mapping[Tensor, Array],
     scalars: Mapping[Var, Scalar] | None = None,
 ) -> list[Array]:
-    """Return the values of `outputs` as fresh arrays.
+    """Return the values of `outputs` as fresh arrays, computed by numpy from their definition.
 
     Args:
         outputs: the tensors to compute.
@@ -63,6 +63,14 @@ def evaluate(
     Raises:
         UserError: a feed is missing or does not fit, or a symbol has no size.
         EvaluateError: a read out of range.
+
+    Example::
+
+        >>> n = rc.var("n")
+        >>> A = rc.placeholder((n,), name="A")
+        >>> B = rc.compute((n,), lambda i: A[n - 1 - i], name="B")
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([1, 2, 3], "float32")}))
+        [3. 2. 1.]
     """
     check_request(outputs, feeds, scalars)
     operations = reachable_operations(tensor.op for tensor in outputs)
