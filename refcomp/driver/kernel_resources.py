@@ -21,7 +21,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import LOCAL, SHARED, Buffer, Load
 from refcomp.ir.constants import as_ints, element_count
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
@@ -135,7 +135,7 @@ def _own_shared_bytes(stmt: Stmt, threads: int, unit: int) -> int:
     if not isinstance(stmt, Allocate) or count is None:
         return 0
     size = max(1, count) * stmt.buffer.dtype.bytes
-    if stmt.buffer.scope != "shared":
+    if stmt.buffer.scope != SHARED:
         return -(-size * threads // unit) * unit
     return (-(-size // unit) + min(max(1, count), _MOST_PARTS) - 1) * unit
 
@@ -196,7 +196,7 @@ def _loops_indexing_local_memory(kernel: PrimFunc) -> Iterator[For]:
         if not isinstance(loop, For) or loop.kind in THREAD_TAGS:
             continue
         accesses = (node for node in walk(loop.body) if isinstance(node, Load | Store))
-        local = (node for node in accesses if node.buffer.scope == "local")
+        local = (node for node in accesses if node.buffer.scope == LOCAL)
         if any(_depends(node.index, loop.var, lets) for node in local):
             yield loop
 
@@ -225,7 +225,7 @@ def _smaller(kernel: PrimFunc) -> str:
     local = [
         node.buffer
         for node in walk(kernel.body)
-        if isinstance(node, Allocate) and node.buffer.scope == "local"
+        if isinstance(node, Allocate) and node.buffer.scope == LOCAL
     ]
     if not local:
         return "unroll less, or use narrower vectors"

@@ -20,14 +20,14 @@ class Choice(StrEnum):
     __repr__ = str.__repr__
 
     @classmethod
-    def parse(cls, value: object, what: str) -> Self:
+    def parse(cls, value: object, what: str, where: str | None = None) -> Self:
         """Return the member that equals `value`, which messages call `what`.
 
-        Raises UserError, with a suggestion, if there is none.
+        Raises UserError at `where`, with a suggestion, if there is none.
         """
         for member in cls:
             if member == value:
                 return member
-        known = list(map(str, cls))
-        remedy = did_you_mean(str(value), known) or f"use one of {', '.join(known)}"
-        raise UserError(f"{value!r} is not a {what}", remedy=remedy)
+        remedy = did_you_mean(value, cls) if isinstance(value, str) else ""
+        remedy = remedy or f"use one of {', '.join(cls)}"
+        raise UserError(f"{value!r} is not a {what}", where=where, remedy=remedy)

@@ -17,7 +17,7 @@ from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.hybrid.expressions import Cell, Evaluator, Value
 from refcomp.hybrid.plain import LOOP_WORDS
 from refcomp.hybrid.source import PythonSource
-from refcomp.ir.buffer import READ
+from refcomp.ir.buffer import GLOBAL, LOCAL, READ
 from refcomp.ir.builder import BufferPointer, IRBuilder
 from refcomp.ir.expr import Expr, FloorDiv, IntImm
 from refcomp.ir.promotion import as_expr, cast
@@ -100,7 +100,7 @@ class Writer:
         elif self._assigned[name] > 1:
             # It has memory from here on, since the loop IR has no assignment of names.
             number = self.evaluator.number(node)
-            pointer = self.builder.allocate(number.dtype, 1, name=name, scope="local")
+            pointer = self.builder.allocate(number.dtype, 1, name=name, scope=LOCAL)
             pointer[0] = number
             names[name] = Cell(pointer, self._concurrent)
         else:
@@ -155,7 +155,7 @@ class Writer:
         word = node.func.id
         if word not in ("output_tensor", "allocate"):
             return None
-        given: dict[str, Value] = {"dtype": "float32", "scope": "global"}
+        given: dict[str, Value] = {"dtype": "float32", "scope": GLOBAL}
         for key, arg in zip(("shape", "dtype", "scope"), node.args, strict=False):
             given[key] = self.evaluator.value(arg)
         for keyword in node.keywords:

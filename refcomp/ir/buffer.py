@@ -2,10 +2,12 @@
 
 Grammar (ASDL, continuing `refcomp.ir.expr`)::
 
-    buffer = Buffer(str name, dtype dtype, expr* shape, str scope, int alignment)
+    buffer = Buffer(str name, dtype dtype, expr* shape, scope scope, int alignment)
+    scope = global | local | shared
     expr = BufferLoad(buffer buffer, expr* indices)
          | Load(buffer buffer, expr index, expr? predicate)
-         | AddressOf(buffer buffer, expr* indices, str access, dtype element)
+         | AddressOf(buffer buffer, expr* indices, access access, dtype element)
+    access = read | write | update
 
 `BufferLoad` belongs to the nested level, where a buffer has one index for each dimension. `Load`
 belongs to the flat level, where the index counts elements from the buffer's start. `AddressOf` is
@@ -14,29 +16,45 @@ an argument of a call that has effects (`refcomp.ir.stmt`), and stands nowhere e
 
 from __future__ import annotations
 
+from refcomp.foundation.choices import Choice
 from refcomp.foundation.dtype import HANDLE, DType
 from refcomp.ir.expr import Derived, Expr
 from refcomp.ir.node import Bindable, node
 
-READ, WRITE, UPDATE = "read", "write", "update"
-ACCESSES = (READ, WRITE, UPDATE)
+
+class StorageScope(Choice):
+    """The memory of a buffer."""
+
+    GLOBAL = "global"  # on the heap, or an argument
+    LOCAL = "local"  # an array of constant shape on the stack, one for each thread
+    SHARED = "shared"  # one for each group of a kernel's threads
+
+
+class BufferAccess(Choice):
+    """What a callee does with the memory at an address."""
+
+    READ = "read"
+    WRITE = "write"  # the old contents are undefined
+    UPDATE = "update"  # reads and writes
+
+
+# Python 3.11 looks up members by a slow property, so passes compare with these names.
+GLOBAL = StorageScope.GLOBAL
+LOCAL = StorageScope.LOCAL
+SHARED = StorageScope.SHARED
+READ = BufferAccess.READ
+WRITE = BufferAccess.WRITE
+UPDATE = BufferAccess.UPDATE
 
 
 @node
 class Buffer(Bindable):
-    """Memory for elements of `dtype`, in row-major order. It is bound like a variable.
-
-    The scopes are:
-
-    - `global`: on the heap, or an argument.
-    - `local`: an array of constant shape on the stack, one for each thread.
-    - `shared`: one for each group of a kernel's threads.
-    """
+    """Memory for elements of `dtype`, in row-major order. It is bound like a variable."""
 
     name: str
     dtype: DType
     shape: tuple[Expr, ...]  # i64
-    scope: str = "global"
+    scope: StorageScope = GLOBAL
     alignment: int = 0  # in bytes; 0: aligned to one element, as all arguments are
 
 
@@ -70,17 +88,13 @@ class Load(Derived):
 
 @node
 class AddressOf(Derived):
-    """The address of an element of `buffer`, as an argument of a call.
-
-    `access` says what the callee does from this address on: `read`, `write` or `update` (both). For
-    `write`, the old contents are undefined.
-    """
+    """The address of an element of `buffer`, as an argument of a call."""
 
     buffer: Buffer
     indices: tuple[
         Expr, ...
     ]  # none: the first element; from the flat level on, one offset
-    access: str
+    access: BufferAccess  # what the callee does from this address on
     element: DType  # the dtype that the callee sees, as wide as that of the buffer
 
     def _derive_dtype(self) -> DType:

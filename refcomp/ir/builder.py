@@ -36,7 +36,7 @@ from refcomp.foundation.dtype import BOOL, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.near_misses import did_you_mean
-from refcomp.ir.buffer import READ, AddressOf, Buffer
+from refcomp.ir.buffer import GLOBAL, READ, AddressOf, Buffer, StorageScope
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.func import PrimFunc
@@ -186,9 +186,8 @@ class IRBuilder:
 
     def __init__(self) -> None:
         self._scopes = [_Scope()]
-        self.origin: Origin | None = (
-            None  # of the statements that are emitted from now on
-        )
+        # Of the statements that are emitted from now on.
+        self.origin: Origin | None = None
 
     def emit(self, stmt: Stmt) -> None:
         """Add a statement.
@@ -391,7 +390,7 @@ class IRBuilder:
         scope.last_if = -1
 
     def allocate(
-        self, dtype: object, shape: object, name: str = "buf", scope: str = "global"
+        self, dtype: object, shape: object, name: str = "buf", scope: str = GLOBAL
     ) -> BufferPointer:
         """Allocate memory for the rest of the scope, and return its `BufferPointer`.
 
@@ -422,7 +421,7 @@ class IRBuilder:
             name=checked_name(name, "a buffer"),
             dtype=as_dtype(dtype),
             shape=tuple(cast(I64, dim) for dim in dims),
-            scope=scope or "global",
+            scope=StorageScope.parse(scope or GLOBAL, "scope"),
         )
         self._around_the_rest(lambda body: Allocate(buffer, body))
         return BufferPointer(self, BufferView(buffer))

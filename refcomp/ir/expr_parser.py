@@ -17,7 +17,7 @@ from typing import NoReturn, TypeVar
 from refcomp.foundation.dtype import BOOL, I64, SCALAR_DTYPES, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise, did_you_mean
-from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
+from refcomp.ir.buffer import AddressOf, Buffer, BufferAccess, BufferLoad, Load
 from refcomp.ir.expr import (
     Broadcast,
     Call,
@@ -55,7 +55,7 @@ _MAX_DIGITS = 9  # of a number of lanes, and of an alignment
 _N = TypeVar("_N", bound=Node)
 _NUMBER = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)(.*)")
 _FUNCTIONS = (
-    *("select", "if_then_else", "ramp", "broadcast", *ACCESSES),
+    *("select", "if_then_else", "ramp", "broadcast", *BufferAccess),
     *BINARY_FUNCTIONS,
     *INTRINSICS,
     *SUBGROUP_INTRINSICS,
@@ -78,7 +78,7 @@ class ExprParser:
             "if_then_else": lambda name: self._choice(name, IfThenElseExpr),
             "ramp": self._ramp,
             "broadcast": self._broadcast,
-            **dict.fromkeys(ACCESSES, self._address_of),
+            **dict.fromkeys(BufferAccess, self._address_of),
         }
 
     # Names and errors.
@@ -355,7 +355,9 @@ class ExprParser:
         indices = self.indices("[", "]") if self.stream.is_next("[") else ()
         element = self.dtype() if self.stream.take_if("as") else buffer.dtype
         self.stream.expect(")", "after the buffer")
-        return self.check(token, AddressOf(buffer, indices, access.text, element))
+        return self.check(
+            token, AddressOf(buffer, indices, BufferAccess(access.text), element)
+        )
 
     def extern_call(self) -> tuple[str, tuple[Expr, ...], DType]:
         """Parse `f32 name(args)` after `extern`. Return name, arguments and result dtype."""

@@ -59,14 +59,14 @@ class PrimFunc(Node):
     name: str
     params: tuple[Var | Buffer, ...]
     body: Stmt
-    outputs: tuple[str, ...] = ()  # names of the buffers that are written
-    imports: tuple[
-        str, ...
-    ] = ()  # LLVM IR that defines C functions which the body calls
-    requires: tuple[Requirement, ...] = ()  # checked before the body runs
-    checks: tuple[
-        str, ...
-    ] = ()  # each the text of a foundation.artifacts.CheckedAccess
+    # Names of the buffers that are written.
+    outputs: tuple[str, ...] = ()
+    # LLVM IR that defines C functions which the body calls.
+    imports: tuple[str, ...] = ()
+    # Conditions that are checked before the body runs.
+    requires: tuple[Requirement, ...] = ()
+    # Accesses that the body checks, each as the text of a foundation.artifacts.CheckedAccess.
+    checks: tuple[str, ...] = ()
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

@@ -27,9 +27,8 @@ class Intrinsic:
     # follows from the accuracy of C libraries and of their vector versions. 0: correctly rounded.
     ulp: float
     result_bool: bool = False  # the result is a bool, not of the operands' dtype
-    result_kind: Literal["", "uint", "float"] = (
-        ""  # kind of the result; "": the operands'
-    )
+    # Kind of the result; "": the operands'.
+    result_kind: Literal["", "uint", "float"] = ""
 
     def result_dtype(self, operand: DType) -> DType:
         """Return the dtype of the result for operands of dtype `operand`."""

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from refcomp.ir.buffer import BufferLoad, Load
+from refcomp.ir.buffer import GLOBAL, LOCAL, SHARED, BufferLoad, Load
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Let, Var
 from refcomp.ir.gpu_intrinsics import is_of_a_wave
@@ -102,7 +102,7 @@ def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
     for stmt in _statements(root, frozenset(map(id, starts))):
         if isinstance(stmt, Barrier):
             return "a Barrier lies outside a kernel", stmt
-        if isinstance(stmt, Allocate) and stmt.buffer.scope == "shared":
+        if isinstance(stmt, Allocate) and stmt.buffer.scope == SHARED:
             return f"{stmt.buffer.name} is shared, but allocated outside a kernel", stmt
     for start in starts:
         nest = kernel_nest(start)
@@ -147,7 +147,7 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
         stmt, is_uniform = stack.pop()
         if is_bound(stmt):
             return "a bound loop lies deeper in a kernel, not at its top", stmt
-        if isinstance(stmt, Allocate) and stmt.buffer.scope == "global":
+        if isinstance(stmt, Allocate) and stmt.buffer.scope == GLOBAL:
             return f"{stmt.buffer.name} is global, but allocated within a kernel", stmt
         if isinstance(stmt, CALLS):
             return f"the host's function {stmt.name} is called within a kernel", stmt
@@ -218,6 +218,6 @@ def _may_differ(expr: Expr, varying: set[Var]) -> bool:
         if isinstance(item, Var) and item in varying:
             return True
         # Each thread has its own local memory. Other memory holds one value for all of them.
-        if isinstance(item, BufferLoad | Load) and item.buffer.scope == "local":
+        if isinstance(item, BufferLoad | Load) and item.buffer.scope == LOCAL:
             return True
     return False

@@ -21,15 +21,16 @@ class Node:
     """Root of the node hierarchy: Node > Expr | Stmt > one class per node."""
 
     __slots__ = ()
-    __match_args__: ClassVar[tuple[str, ...]] = ()  # the fields in order; set by `node`
-    by_identity: ClassVar[bool] = False  # true for nodes that can be bound
-    binds: ClassVar[tuple[str, ...]] = ()  # attributes that hold what the node binds
-    binds_in: ClassVar[tuple[str, ...]] = (
-        "body",
-    )  # child fields where `binds` is bound
-    names_bound: ClassVar[
-        tuple[str, ...]
-    ] = ()  # fields that hold names of what it binds
+    # The fields in order; set by `node`.
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+    # True for nodes that can be bound.
+    by_identity: ClassVar[bool] = False
+    # The attributes that hold what the node binds.
+    binds: ClassVar[tuple[str, ...]] = ()
+    # The child fields in which it is bound.
+    binds_in: ClassVar[tuple[str, ...]] = ("body",)
+    # The fields that hold names of what the node binds.
+    names_bound: ClassVar[tuple[str, ...]] = ()
     # Set by refcomp.ir.printer, which needs every node class and so cannot stand above.
     describe: ClassVar[Callable[[Node], str]] = object.__repr__
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import GLOBAL, Buffer, StorageScope
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.expr_parser import ExprParser
 from refcomp.ir.func import PrimFunc, Program, Requirement
@@ -46,9 +46,8 @@ from refcomp.ir.stmt import (
 from refcomp.ir.syntax import word_to_dtype
 from refcomp.ir.tokens import Token, TokenStream
 
-MAX_BLOCKS = (
-    1000  # open statements; the parser needs no stack for them, but later passes do
-)
+# Open statements; the parser needs no stack for them, but later passes do.
+MAX_BLOCKS = 1000
 
 
 def parse_func(text: str, filename: str = "<stdin>") -> PrimFunc:
@@ -127,10 +126,9 @@ class _Open:
     names: int  # bound names before it (`ExprParser.bound_count`)
     token: Token | None = None  # its first token
     is_block: bool = False
-    condition: Expr | None = None  # of `if`: that of the branch being parsed
-    branches: list[tuple[Expr, Stmt]] = field(
-        default_factory=list
-    )  # of `if`: the earlier ones
+    # Of `if`: the condition of the branch being parsed, and the earlier branches.
+    condition: Expr | None = None
+    branches: list[tuple[Expr, Stmt]] = field(default_factory=list)
     stmts: list[Stmt] = field(default_factory=list)
 
     def body(self) -> Stmt:
@@ -288,10 +286,13 @@ class _Parser:
         """Parse `dtype[shape] scope align N`; scope and alignment are optional."""
         dtype = self.exprs.dtype()
         shape = self.exprs.indices("[", "]")
-        scope = "global"
-        is_name = self.stream.peek().kind == "name"
-        if is_name and not self.stream.is_next("align", "out"):
-            scope = self.stream.take().text
+        scope = GLOBAL
+        token = self.stream.peek()
+        if token.kind == "name" and token.text not in ("align", "out"):
+            try:
+                scope = StorageScope.parse(self.stream.take().text, "scope")
+            except UserError as error:
+                self.stream.fail(token, error.what, error.remedy)
         alignment = 0
         if self.stream.take_if("align"):
             alignment = self.exprs.natural("an alignment in bytes")

@@ -16,7 +16,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir import expr as nodes
-from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
+from refcomp.ir.buffer import GLOBAL, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import BinaryExpr, Comparison, Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc, Program
@@ -237,7 +237,7 @@ class _Writer:
 
     def buffer(self, buffer: Buffer) -> list[_Part]:
         """Return the parts of a declaration."""
-        scope = "" if buffer.scope == "global" else f" {to_identifier(buffer.scope)}"
+        scope = "" if buffer.scope == GLOBAL else f" {to_identifier(buffer.scope)}"
         alignment = f" align {buffer.alignment}" if buffer.alignment else ""
         head = f"{self._name(buffer)}: {buffer.dtype}["
         return [head, *self._listed(buffer.shape), f"]{scope}{alignment}"]

@@ -15,7 +15,16 @@ from refcomp.foundation.dtype import BOOL, I32, I64, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import is_callee
 from refcomp.ir import expr as ir
-from refcomp.ir.buffer import ACCESSES, AddressOf, Buffer, BufferLoad, Load
+from refcomp.ir.buffer import (
+    LOCAL,
+    SHARED,
+    AddressOf,
+    Buffer,
+    BufferAccess,
+    BufferLoad,
+    Load,
+    StorageScope,
+)
 from refcomp.ir.expr import BinaryExpr, Expr
 from refcomp.ir.func import PrimFunc, Requirement, checks_fault
 from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
@@ -46,7 +55,8 @@ from refcomp.ir.stmt import (
 
 INDEX_DTYPES = (I64, I32)
 _LOOP_KINDS = frozenset(LoopKind)
-SCOPES = ("global", "local", "shared")
+_SCOPES = frozenset(StorageScope)
+_ACCESSES = frozenset(BufferAccess)
 MAX_LANES = 1 << 16
 
 _INT = ("int", "uint")
@@ -288,8 +298,8 @@ def _allocate(item: Allocate) -> str | None:
 def _buffer(item: Buffer) -> str | None:
     if item.dtype.kind not in _ANY or item.dtype.lanes != 1:
         return f"the elements of {item.name} are scalars of memory, not {item.dtype}"
-    if item.scope not in SCOPES:
-        return f"{item.name} lies in {', '.join(SCOPES)}, not {item.scope}"
+    if item.scope not in _SCOPES:
+        return f"{item.name} lies in {', '.join(StorageScope)}, not {item.scope}"
     if item.alignment < 0 or item.alignment & (item.alignment - 1):
         return (
             f"the alignment of {item.name} is a power of two or 0, not {item.alignment}"
@@ -317,7 +327,7 @@ def _parallel_region(item: ParallelRegion) -> str | None:
 def _atomic_update(item: AtomicUpdate) -> str | None:
     if item.operator not in ATOMIC_OPERATORS:
         return f"an atomic update is {', '.join(ATOMIC_OPERATORS)}, not {item.operator}"
-    if item.buffer.scope == "local":
+    if item.buffer.scope == LOCAL:
         return f"{item.buffer.name} is local to a thread: no atomic update is needed"
     fault = _offset_or_indices(item.buffer, item.indices)
     if fault is not None:
@@ -356,8 +366,9 @@ def _launch_kernel(item: LaunchKernel) -> str | None:
 
 @_rule_for(AddressOf)
 def _address_of(item: AddressOf) -> str | None:
-    if item.access not in ACCESSES:
-        return f"a callee has {', '.join(ACCESSES)} access to {item.buffer.name}, not {item.access}"
+    if item.access not in _ACCESSES:
+        known = ", ".join(BufferAccess)
+        return f"a callee has {known} access to {item.buffer.name}, not {item.access}"
     if item.element.kind not in _ANY or item.element.bytes != item.buffer.dtype.bytes:
         held = f"elements of {item.buffer.name}, {item.buffer.dtype}"
         return f"{held}, cannot be accessed as {item.element}"
@@ -433,7 +444,7 @@ def _prim_func(item: PrimFunc) -> str | None:
         if symbol.dtype != I64:
             return f"the symbol {symbol.name} has dtype {symbol.dtype}; it must be i64"
     for buffer in item.buffers:
-        if buffer.scope == "shared":
+        if buffer.scope == SHARED:
             return f"the parameter {buffer.name} is shared, but memory of callers is global"
     unknown = set(item.outputs) - {buffer.name for buffer in item.buffers}
     if unknown:

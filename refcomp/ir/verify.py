@@ -35,7 +35,7 @@ from typing import Any
 from refcomp.foundation.choices import Choice
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir import expr as nodes
-from refcomp.ir.buffer import READ, AddressOf, Buffer, BufferLoad, Load
+from refcomp.ir.buffer import GLOBAL, LOCAL, READ, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
@@ -101,9 +101,8 @@ class Fault:
     """A broken rule."""
 
     what: str
-    stmt: (
-        Stmt | None
-    )  # the innermost statement around it; None: the header of the function
+    # The innermost statement around it. None: the header of the function.
+    stmt: Stmt | None
 
 
 class _FaultFound(Exception):
@@ -152,9 +151,8 @@ class _Check:
 
     def __init__(self, level: Level) -> None:
         self._level = level
-        self._stmt: Stmt | None = (
-            None  # the innermost statement around the present step
-        )
+        # The innermost statement around the present step.
+        self._stmt: Stmt | None = None
         # By class of node, since most nodes share few classes.
         self._rules: dict[type[Node], tuple[TypeRule, tuple[_Rule, ...]]] = {}
         # The last step is taken first: a function, its argument, the statement around it.
@@ -323,7 +321,7 @@ class _Check:
 
     def _check_allocation(self, node: Allocate) -> None:
         buffer = node.buffer
-        if self._level == Level.LAUNCH and buffer.scope != "global":
+        if self._level == Level.LAUNCH and buffer.scope != GLOBAL:
             raise self._fault(f"{buffer.name} is {buffer.scope}, not global")
 
     def _check_writable(self, buffer: Buffer) -> None:
@@ -337,7 +335,7 @@ class _Check:
         if self._level in (Level.HOST, Level.DEVICE) and buffer.dtype.kind == "bfloat":
             raise self._fault(f"{buffer.name} holds {buffer.dtype}")
         is_constant = as_ints(buffer.shape) is not None
-        if self._level != Level.NESTED and buffer.scope == "local" and not is_constant:
+        if self._level != Level.NESTED and buffer.scope == LOCAL and not is_constant:
             raise self._fault(f"{buffer.name} is local, but its shape is not constant")
         self._push_visits(buffer.shape)
 

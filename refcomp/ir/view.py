@@ -11,13 +11,22 @@ from typing import Final
 
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.ir.buffer import READ, UPDATE, WRITE, AddressOf, Buffer, BufferLoad
+from refcomp.ir.buffer import (
+    READ,
+    UPDATE,
+    WRITE,
+    AddressOf,
+    Buffer,
+    BufferAccess,
+    BufferLoad,
+    StorageScope,
+)
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.stmt import BufferStore
 
 # The classic API also knows the masks as numbers: 1 is read, 2 is write.
-_MASKS: Final[dict[object, str]] = {
+_MASKS: Final[dict[object, BufferAccess]] = {
     "r": READ,
     "w": WRITE,
     "rw": UPDATE,
@@ -38,9 +47,8 @@ class BufferView:
     elem_offset: Expr = _ZERO  # of the first element, in elements
     data_alignment: int = 0  # in bytes; 0: not declared
     offset_factor: int = 0  # a divisor of `elem_offset`; 0: not declared
-    access: str = (
-        UPDATE  # how a callee uses the memory if the view itself is an argument
-    )
+    # How a callee uses the memory if the view itself is an argument.
+    access: BufferAccess = UPDATE
 
     @property
     def name(self) -> str:
@@ -58,7 +66,7 @@ class BufferView:
         return self.buffer.shape
 
     @property
-    def scope(self) -> str:
+    def scope(self) -> StorageScope:
         """Return the storage scope of the memory."""
         return self.buffer.scope
 

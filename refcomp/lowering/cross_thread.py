@@ -28,7 +28,7 @@ from typing import NoReturn
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import LOCAL, SHARED, Buffer, BufferLoad, StorageScope
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, LT, Expr, IntImm, Var
 from refcomp.ir.rewrite import substitute, variables_in
@@ -42,7 +42,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.lowering.bounds.kernels import LOCAL, SHARED, Kernel
+from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.loops import Loops
 from refcomp.lowering.together import store_together
 from refcomp.schedule.axes import AxisGuard
@@ -164,7 +164,9 @@ class CrossThread:
         extents = [*map(self._extent, self.rows), self.count]
         return self._buffers("parts", extents, SHARED)
 
-    def _buffers(self, name: str, shape: Sequence[int], scope: str) -> list[Buffer]:
+    def _buffers(
+        self, name: str, shape: Sequence[int], scope: StorageScope
+    ) -> list[Buffer]:
         stage = self.stage
         dims = tuple(IntImm(max(1, dim), I64) for dim in shape)
         return [

@@ -26,7 +26,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import declared_at
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import GLOBAL, Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
@@ -38,7 +38,6 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt, block
 from refcomp.lowering.bounds.infer_stages import Bodies, infer_stages
-from refcomp.lowering.bounds.kernels import GLOBAL
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import reads_of_extern
 from refcomp.lowering.hints import aligned_shape, allocated, imported_texts

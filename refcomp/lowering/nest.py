@@ -19,7 +19,7 @@ from functools import partial
 
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import LOCAL, Buffer, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
@@ -39,7 +39,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
-from refcomp.lowering.bounds.kernels import LOCAL, Kernel
+from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.cross_thread import (
     CrossThread,

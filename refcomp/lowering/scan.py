@@ -15,7 +15,7 @@ from math import prod
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import GLOBAL, Buffer, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, LT, Expr, FloorMod, IntImm, Min, Var
 from refcomp.ir.rewrite import walk
@@ -135,7 +135,7 @@ def _sole_maker(init: Tensor, stages: Sequence[Stage], bodies: Bodies) -> Stage 
     for stage in stages:
         if stage.op.outputs == (init,) and isinstance(stage.op, ComputeOp):
             is_root = stage.attach_point is None
-            is_global = stage.memory.scope in (None, "global")
+            is_global = stage.memory.scope in (None, GLOBAL)
             return stage if is_root and is_global else None
     return None
 

@@ -21,7 +21,7 @@ from typing import NoReturn
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
-from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
+from refcomp.ir.buffer import GLOBAL, AddressOf, Buffer, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, LE, Expr, FloorMod, IntImm, Not, Var
 from refcomp.ir.fresh_names import with_fresh_names
@@ -264,7 +264,7 @@ class _IntrinsicPlacement:
         """Refuse a block whose scope, offset or alignment is not as declared."""
         view = block.view
         name = block.buffer.name
-        if view.scope not in ("global", block.buffer.scope):
+        if view.scope not in (GLOBAL, block.buffer.scope):
             self.refuse(
                 f"{view.name} is declared in {view.scope} memory, and {name} is "
                 f"{block.buffer.scope}",

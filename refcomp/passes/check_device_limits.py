@@ -35,7 +35,7 @@ from math import prod
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import SHARED, Buffer, Load
 from refcomp.ir.constants import as_int, element_count
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
@@ -187,7 +187,7 @@ def _shared_places(
     """Return the shared allocations in a statement, with the number of places of each."""
     # A shared subtree stands at several places, and each place gets memory of its own.
     places: Counter[Allocate] = Counter()
-    if isinstance(node, Allocate) and node.buffer.scope == "shared":
+    if isinstance(node, Allocate) and node.buffer.scope == SHARED:
         places[node] = 1
     for child in children(node):
         if isinstance(child, Stmt):

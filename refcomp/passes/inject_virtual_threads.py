@@ -48,7 +48,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from refcomp.foundation.errors import UserError
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import SHARED, Buffer, BufferLoad
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
@@ -132,7 +132,7 @@ def _own_buffers(loop: For) -> set[Buffer]:
     while True:
         found: set[Buffer] = set()
         for buffer in allocated - own:
-            needs_copies = _collides if buffer.scope == "shared" else _differs
+            needs_copies = _collides if buffer.scope == SHARED else _differs
             if needs_copies(loop.body, buffer, loop.var, own):
                 found.add(buffer)
         if not found:

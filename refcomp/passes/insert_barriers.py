@@ -52,7 +52,7 @@ from dataclasses import dataclass
 
 from refcomp.arith import Facts, prove
 from refcomp.foundation.errors import Unsupported
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import LOCAL, Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernel_nest
@@ -116,10 +116,7 @@ def _visit_kernel(loop: For, facts: Facts) -> Stmt:
     # Threads conflict only in memory that they share and that one of them writes.
     watched: set[Buffer] = set()
     for item in walk(nest.body):
-        if (
-            isinstance(item, BufferStore | AtomicUpdate)
-            and item.buffer.scope != "local"
-        ):
+        if isinstance(item, BufferStore | AtomicUpdate) and item.buffer.scope != LOCAL:
             watched.add(item.buffer)
     conflicts = ThreadConflicts(threads, facts)
     placement = _BarrierPlacement(conflicts, threads, frozenset(watched))

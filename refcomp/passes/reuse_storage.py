@@ -63,7 +63,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from refcomp.foundation.dtype import I64
-from refcomp.ir.buffer import AddressOf, Buffer
+from refcomp.ir.buffer import GLOBAL, AddressOf, Buffer
 from refcomp.ir.constants import element_count
 from refcomp.ir.expr import IntImm
 from refcomp.ir.func import PrimFunc
@@ -152,7 +152,7 @@ def _shared(allocations: Sequence[Allocate], stmts: Sequence[Stmt]) -> list[_Mem
     candidates: list[Buffer] = []
     for allocation in allocations:
         buffer = allocation.buffer
-        if buffer in uses and buffer not in fixed and buffer.scope == "global":
+        if buffer in uses and buffer not in fixed and buffer.scope == GLOBAL:
             candidates.append(buffer)
     memories: list[_Memory] = []
     for buffer in sorted(candidates, key=lambda b: uses[b].first):

@@ -62,7 +62,7 @@ from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import UniqueNames
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import SHARED, Buffer, Load
 from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Expr, IntImm, Mul, PureExtern, Var
 from refcomp.ir.func import PrimFunc, Program
@@ -232,7 +232,7 @@ def _captures(loop: For) -> tuple[Var | Buffer, ...]:
 def _shared_sizes(loop: For, known: set[Var | Buffer]) -> Iterator[Expr]:
     """Yield the bytes of each shared buffer whose size is not a constant."""
     for node in walk(loop):
-        if not isinstance(node, Allocate) or node.buffer.scope != "shared":
+        if not isinstance(node, Allocate) or node.buffer.scope != SHARED:
             continue
         shape = node.buffer.shape
         if as_ints(shape) is not None:

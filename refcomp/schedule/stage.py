@@ -11,6 +11,7 @@ from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import declared_at, done_at
 from refcomp.foundation.snippets import Snippet
+from refcomp.ir.buffer import StorageScope
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For, LoopKind
@@ -125,8 +126,8 @@ class StageLoops:
 class StageMemory:
     """The memory of a stage's tensors, and the threads that store to it."""
 
-    # Name of the scope; None if it follows from the placement of the stage.
-    scope: str | None = None
+    # None if the scope follows from the placement of the stage.
+    scope: StorageScope | None = None
     # True to allocate the memory twice, and fill it one iteration ahead.
     is_double_buffered: bool = False
     # Dimension -> the requested stride.

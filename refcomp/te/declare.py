@@ -5,10 +5,8 @@ from __future__ import annotations
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
-from refcomp.foundation.near_misses import advise
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import GLOBAL, Buffer, StorageScope
 from refcomp.ir.expr import Expr, IntImm, Var
-from refcomp.ir.type_rules import SCOPES
 from refcomp.ir.view import BufferView
 from refcomp.te.tensor import (
     DTypeLike,
@@ -27,7 +25,7 @@ def decl_buffer(
     data: object = None,
     strides: ShapeLike | None = None,
     elem_offset: ExprLike | None = None,
-    scope: str = "global",
+    scope: str = GLOBAL,
     data_alignment: int = -1,
     offset_factor: int = 0,
 ) -> BufferView:
@@ -71,11 +69,7 @@ def decl_buffer(
             remedy="pass the buffer where its memory is needed",
         )
     dims = as_shape(shape)
-    if scope not in SCOPES:
-        raise UserError(
-            f"buffer {name} cannot lie in {scope!r}",
-            remedy=advise(scope, SCOPES, f"use one of {', '.join(SCOPES)}"),
-        )
+    memory = StorageScope.parse(scope, "scope", where=f"buffer {name}")
     is_count = isinstance(data_alignment, int) and data_alignment > 0
     is_power_of_two = is_count and data_alignment & (data_alignment - 1) == 0
     if data_alignment != -1 and not is_power_of_two:
@@ -84,7 +78,7 @@ def decl_buffer(
             remedy="use a power of two, as 64",
         )
     element = scalar_dtype(dtype, f"buffer {name}")
-    buffer = Buffer(checked_name(name, "a buffer"), element, dims, scope)
+    buffer = Buffer(checked_name(name, "a buffer"), element, dims, memory)
     return BufferView(
         buffer,
         strides=_strides(strides, dims, name),

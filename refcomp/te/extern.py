@@ -15,7 +15,7 @@ from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import caller_line
-from refcomp.ir.buffer import READ, WRITE, Buffer
+from refcomp.ir.buffer import GLOBAL, READ, WRITE, Buffer, BufferAccess
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
@@ -186,7 +186,7 @@ def _dtypes(
 
 
 def _views(
-    given: object, tensors: Sequence[Tensor], access: str, what: str, name: str
+    given: object, tensors: Sequence[Tensor], access: BufferAccess, what: str, name: str
 ) -> list[BufferView]:
     views: list[object]
     if given is None:
@@ -242,7 +242,7 @@ def _check_kind(view: BufferView, tensor: Tensor, name: str) -> None:
             name,
             f"{view.dtype} of rank {len(view.shape)}, not {tensor.dtype} of rank {tensor.ndim}",
         )
-    if view.scope != "global":
+    if view.scope != GLOBAL:
         raise _misfit(
             view, tensor, name, f"it lies in {view.scope} memory, tensors in global"
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
-from refcomp.ir.buffer import READ, UPDATE, Buffer
+from refcomp.ir.buffer import GLOBAL, READ, UPDATE, Buffer
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
@@ -194,7 +194,7 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
     outputs = tuple(view.name for view in intrin.views[len(intrin.inputs) :])
     buffers = tuple(view.buffer for view in intrin.views)
     # The verifier checks functions, whose arguments are global: here the blocks in their place.
-    given = {buffer: with_fields(buffer, scope="global") for buffer in buffers}
+    given = {buffer: with_fields(buffer, scope=GLOBAL) for buffer in buffers}
     params: tuple[Buffer | Var, ...] = (*given.values(), *_scalars(intrin, statement))
     func = PrimFunc(intrin.name, params, replace_buffers(statement, given), outputs)
     fault = find_fault(func, Level.NESTED)

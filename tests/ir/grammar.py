@@ -13,6 +13,8 @@ _SORTS = {
     "Buffer": "buffer",
     "DType": "dtype",
     "Requirement": "requirement",
+    "StorageScope": "scope",
+    "BufferAccess": "access",
     "LoopKind": "loop_kind",
 }
 

@@ -118,7 +118,7 @@ def test_several_functions_have_names_of_their_own():
         ("func f(a: i32 out) { }", "1:15", "expected `,`, `)` or `[` after `i32`, found `out`"),
         ("func f(a: f32x4) { }", "1:1", "the parameter a is a scalar or a buffer, not f32x4"),
         ("func f(A: f32x4[2]) { }", "1:8", "the elements of A are scalars of memory, not f32x4"),
-        ("func f(A: f32[2] warp) { }", "1:8", "A lies in global, local, shared, not warp"),
+        ("func f(A: f32[2] warp) { }", "1:18", "'warp' is not a scope"),
         ("func f(A: f32[2] shared) { }", "1:1", "the parameter A is shared"),
         ("func f(A: f32[2] align 3) { }", "1:8", "the alignment of A is a power of two or 0"),
         ("func f(A: f32[2] align x) { }", "1:24", "expected an alignment in bytes, found `x`"),

@@ -30,7 +30,7 @@ def test_what_is_declared_of_the_memory():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scope": "moon"}, "buffer A cannot lie in 'moon'\n.*global, local, shared"),
+        ({"scope": "moon"}, "'moon' is not a scope\n.*buffer A\n.*global, local, shared"),
         ({"data_alignment": 3}, "buffer A cannot be aligned to 3 bytes"),
         ({"strides": [1]}, "buffer A has 2 dimensions and 1 strides"),
         ({"offset_factor": -1}, "the offset factor of buffer A is -1"),

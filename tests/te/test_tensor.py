@@ -96,7 +96,13 @@ def test_a_thread_axis_of_a_symbolic_number_of_threads():
     assert refcomp.thread_axis((0, n), "blockIdx.x").extent == n
 
 
-@pytest.mark.parametrize("tag", ["threadIdx", "threadidx.x", "", None, 3, "warp"])
+@pytest.mark.parametrize("tag", ["threadIdx", "threadidx.x"])
+def test_a_near_thread_axis_is_suggested(tag):
+    with pytest.raises(UserError, match=r"is not a thread axis(.|\n)*did you mean .*threadIdx\.x"):
+        refcomp.thread_axis(tag)
+
+
+@pytest.mark.parametrize("tag", ["", None, 3, "warp"])
 def test_what_is_no_thread_axis(tag):
     with pytest.raises(
         UserError, match=r"is not a thread axis(.|\n)*use one of blockIdx.x, blockIdx.y"

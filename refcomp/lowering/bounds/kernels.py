@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.ir.buffer import GLOBAL, LOCAL, SHARED, StorageScope
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, LoopKind
@@ -30,7 +31,6 @@ from refcomp.schedule.stage import Stage
 from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 
-SHARED, LOCAL, GLOBAL = "shared", "local", "global"
 # The order of the loops of a kernel: z before y before x, groups before threads.
 _ORDER = (*reversed(BLOCK_TAGS), *reversed(THREADS_IN_BLOCK_TAGS))
 
@@ -136,7 +136,7 @@ def _kernel_around(stage: Stage, kernels: Mapping[Stage, Kernel]) -> Kernel | No
     return kernel if is_inside else None
 
 
-def scope_of(stage: Stage, kernel: Kernel | None) -> str:
+def scope_of(stage: Stage, kernel: Kernel | None) -> StorageScope:
     """Return the scope of the memory of the stage's tensors.
 
     Raises:
@@ -190,7 +190,7 @@ def scope_of(stage: Stage, kernel: Kernel | None) -> str:
     return scope
 
 
-def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
+def _default_scope(stage: Stage, kernel: Kernel | None) -> StorageScope:
     if kernel is None or stage is kernel.stage:
         return GLOBAL
     for loop in loops_around(stage):
@@ -200,7 +200,7 @@ def _default_scope(stage: Stage, kernel: Kernel | None) -> str:
     return SHARED
 
 
-def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
+def _check_threads(stage: Stage, kernel: Kernel, scope: StorageScope) -> None:
     """Refuse to share the loops of a stage among threads that do not share its memory."""
     for leaf, thread in stage.threads.bound.items():
         # After a reduction across threads, each thread may keep the result.
@@ -232,7 +232,7 @@ def _check_threads(stage: Stage, kernel: Kernel, scope: str) -> None:
         )
 
 
-def _refuse(stage: Stage, scope: str, *, why: str, remedy: str) -> None:
+def _refuse(stage: Stage, scope: StorageScope, *, why: str, remedy: str) -> None:
     what = f"stage {stage.name} cannot lie in {scope} memory"
     raise UserError(
         what,

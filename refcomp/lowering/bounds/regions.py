@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.ir.buffer import LOCAL, SHARED, StorageScope
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
 from refcomp.ir.rewrite import memoised, substitute, variables_in, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
-from refcomp.lowering.bounds.kernels import LOCAL, SHARED, Kernel
+from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.bounds.ranges import (
     Range,
     RangeFinder,
@@ -52,7 +53,7 @@ class Place:
 
     stage: Stage
     # The scope of the stage's memory.
-    scope: str
+    scope: StorageScope
     # The kernel that the stage is computed in, if any.
     kernel: Kernel | None
     # What is known outside of the stage's own loops.
@@ -113,7 +114,9 @@ def infer_region(
     return region
 
 
-def check_size(stage: Stage, scope: str, shape: Iterable[Expr], remedy: str) -> None:
+def check_size(
+    stage: Stage, scope: StorageScope, shape: Iterable[Expr], remedy: str
+) -> None:
     """Raise UserError for local or shared memory whose size is not a constant.
 
     Args:

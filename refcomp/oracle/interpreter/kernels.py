@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from refcomp.foundation.dtype import to_numpy
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import LOCAL, SHARED, Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import asks_others, is_bound, kernel_nest
@@ -111,7 +111,7 @@ def _thread(
         thread.enter(loop)
         thread.bind(loop.var, wrap(value, loop.var.dtype))
     for buffer, memory in host.memory.items():
-        if buffer.scope != "local":
+        if buffer.scope != LOCAL:
             thread.memory[buffer] = memory
     return thread
 
@@ -257,7 +257,7 @@ def _shared_bytes(inner: Frame, kernel: PrimFunc) -> list[int]:
     """Return the size in bytes of each shared buffer of `kernel` whose shape is not constant."""
     sizes = []
     for node in walk(kernel.body):
-        if not isinstance(node, Allocate) or node.buffer.scope != "shared":
+        if not isinstance(node, Allocate) or node.buffer.scope != SHARED:
             continue
         if not all(isinstance(dim, IntImm) for dim in node.buffer.shape):
             count = math.prod(inner.shape_of(node.buffer))

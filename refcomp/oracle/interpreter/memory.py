@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.foundation.dtype import to_numpy
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import LOCAL, SHARED, Buffer
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.races import (
     READS,
@@ -50,8 +50,8 @@ class Memory:
         self.array = np.empty(shape, to_numpy(buffer.dtype)) if array is None else array
         self._elements = self.array.flat
         self._races: RaceDetector | None = None
-        if buffer.scope != "local":
-            self._races = RaceDetector(is_shared=buffer.scope == "shared")
+        if buffer.scope != LOCAL:
+            self._races = RaceDetector(is_shared=buffer.scope == SHARED)
 
     def in_lifetime(self, number: int) -> Memory:
         """Return this memory as its allocation number `number` (from 1 on) sees it.

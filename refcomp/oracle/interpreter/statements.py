@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from refcomp.ir import stmt as st
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import GLOBAL, SHARED, Buffer
 from refcomp.ir.expr import Expr
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.rewrite import children
@@ -149,9 +149,9 @@ def _atomic_update(frame: Frame, update: st.AtomicUpdate) -> _Next:
 
 def _allocate(frame: Frame, allocate: st.Allocate) -> _Next:
     buffer = allocate.buffer
-    if buffer.scope == "shared":
+    if buffer.scope == SHARED:
         memory = shared_memory(frame, allocate)
-    elif buffer.scope == "global" and frame.group is not None:
+    elif buffer.scope == GLOBAL and frame.group is not None:
         raise InterpretError(f"{buffer.name} is global, but allocated within a kernel")
     else:
         memory = Memory(buffer, frame.shape_of(buffer))

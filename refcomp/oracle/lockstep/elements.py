@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from refcomp.foundation.dtype import to_numpy
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import SHARED, Buffer
 from refcomp.oracle.interpreter.memory import Memory
 from refcomp.oracle.interpreter.races import READS, WRITES, Thread, updates_by
 from refcomp.oracle.lockstep.groups import BailOut, Groups
@@ -83,7 +83,7 @@ class Elements:
     @staticmethod
     def allocated(buffer: Buffer, shape: tuple[int, ...], groups: Groups) -> Elements:
         """Return fresh elements: a copy for each group if they are shared, else for each thread."""
-        is_shared = buffer.scope == "shared"
+        is_shared = buffer.scope == SHARED
         size = math.prod(shape)
         copy = np.arange(groups.count)
         if is_shared:

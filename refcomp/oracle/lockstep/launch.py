@@ -13,7 +13,7 @@ import numpy as np
 
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import RefcompError
-from refcomp.ir.buffer import Buffer
+from refcomp.ir.buffer import LOCAL, Buffer
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.stmt import BLOCK_TAGS, For
 from refcomp.oracle.interpreter.expressions import Frame
@@ -98,7 +98,7 @@ class _Launch:
         """Run the plan. Return False, with all as before, if that bails out or takes too long."""
         memories: dict[Buffer, Memory] = {}
         for buffer in self.plan.used:
-            is_hidden = self.is_kernel and buffer.scope == "local"
+            is_hidden = self.is_kernel and buffer.scope == LOCAL
             if buffer in self.host.memory and not is_hidden:
                 memories[buffer] = self.host.memory[buffer]
         written = [m for buffer, m in memories.items() if buffer in self.plan.written]

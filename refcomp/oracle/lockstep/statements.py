@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.ir import stmt as st
-from refcomp.ir.buffer import BufferLoad
+from refcomp.ir.buffer import GLOBAL, LOCAL, SHARED, BufferLoad
 from refcomp.ir.expr import Expr
 from refcomp.oracle.interpreter.kernels import scrambled
 from refcomp.oracle.interpreter.scalars import ATOMIC
@@ -137,10 +137,10 @@ def _allocate(threads: Threads, allocate: st.Allocate) -> None:
         raise BailOut  # the shape differs from thread to thread
     shape = tuple(max(0, int(dim[0, 0])) for dim in dims)
     elements = batch.allocated.get(allocate)
-    if elements is None or (elements.shape != shape and buffer.scope != "shared"):
+    if elements is None or (elements.shape != shape and buffer.scope != SHARED):
         elements = Elements.allocated(buffer, shape, batch)
         batch.allocated[allocate] = elements
-    scopes = ("local", "shared" if batch.is_kernel else "global")
+    scopes = (LOCAL, SHARED if batch.is_kernel else GLOBAL)
     if elements.shape != shape or buffer.scope not in scopes:
         raise BailOut
     elements.begin_lifetime(threads.ids)

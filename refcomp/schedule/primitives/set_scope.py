@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import advise
-from refcomp.ir.type_rules import SCOPES
+from refcomp.ir.buffer import StorageScope
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.extern import ExternOp
 from refcomp.te.operation import ComputeOp
@@ -30,12 +29,6 @@ def set_scope(stage: Stage, provenance: Provenance, scope: object) -> None:
     stage.memory.scope = checked
 
 
-def checked_scope(scope: object, stage: Stage) -> str:
-    """Return `scope` if it names a scope, else raise UserError."""
-    if isinstance(scope, str) and scope in SCOPES:
-        return scope
-    raise UserError(
-        f"{scope!r} is not a scope",
-        where=f"stage {stage.name}",
-        remedy=advise(scope, SCOPES, f"use one of {', '.join(SCOPES)}"),
-    )
+def checked_scope(scope: object, stage: Stage) -> StorageScope:
+    """Return the scope that `scope` names. Raise UserError if it names none."""
+    return StorageScope.parse(scope, "scope", where=f"stage {stage.name}")
