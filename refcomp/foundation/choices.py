@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 
 
 class Choice(StrEnum):
@@ -28,6 +28,5 @@ class Choice(StrEnum):
         for member in cls:
             if member == value:
                 return member
-        remedy = did_you_mean(value, cls) if isinstance(value, str) else ""
-        remedy = remedy or f"use one of {', '.join(cls)}"
+        remedy = advise(value, cls, f"use one of {', '.join(cls)}")
         raise UserError(f"{value!r} is not a {what}", where=where, remedy=remedy)

@@ -23,9 +23,9 @@ from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.expr_parser import ExprParser
 from refcomp.ir.func import PrimFunc, Program, Requirement
 from refcomp.ir.stmt import (
-    ATOMIC_OPERATORS,
     SERIAL,
     Allocate,
+    AtomicOperator,
     AtomicUpdate,
     Barrier,
     Block,
@@ -439,22 +439,19 @@ class _Parser:
         return self._open(token, build, mark)
 
     def _atomic(self, token: Token) -> Stmt:
-        operator = self.stream.take()
-        if operator.text not in ATOMIC_OPERATORS:
-            self.stream.fail(
-                operator,
-                f"expected one of {', '.join(ATOMIC_OPERATORS)}",
-                did_you_mean(operator.text, ATOMIC_OPERATORS),
-            )
+        word = self.stream.take()
+        operators = {each.value: each for each in AtomicOperator}
+        operator = operators.get(word.text)
+        if operator is None:
+            remedy = did_you_mean(word.text, operators)
+            self.stream.fail(word, f"expected one of {', '.join(operators)}", remedy)
         buffer = self.exprs.buffer(
             self.stream.expect_name("the buffer that is updated")
         )
         indices = self.exprs.indices("[", "]")
         self.stream.expect("with", "before the value")
         value = self.exprs.expression()
-        return self.exprs.check(
-            token, AtomicUpdate(operator.text, buffer, indices, value)
-        )
+        return self.exprs.check(token, AtomicUpdate(operator, buffer, indices, value))
 
     def _prefetch(self, token: Token) -> Stmt:
         buffer = self.exprs.buffer(

@@ -11,13 +11,14 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | LetStmt(var var, expr value, stmt body)
          | ParallelRegion(str name, capture* captures, var task, var num_tasks, stmt body)
          | Barrier()
-         | AtomicUpdate(str operator, buffer buffer, expr* indices, expr value)
+         | AtomicUpdate(atomic_operator operator, buffer buffer, expr* indices, expr value)
          | LaunchKernel(str kernel, capture* arguments, expr* grid, expr* block,
                         expr* shared_bytes)
          | Pragma(str key, expr value, stmt body)
          | Prefetch(buffer buffer, expr* indices)
          | CallPacked(str name, expr* args)
          | CallExtern(str name, dtype result, expr* args)
+    atomic_operator = add | min | max | and | or | xor
     loop_kind = serial | parallel | vectorized | unrolled | vthread
          | blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x | threadIdx.y | threadIdx.z
 
@@ -65,7 +66,17 @@ VTHREAD = LoopKind.VTHREAD
 BLOCK_TAGS = (LoopKind.BLOCK_X, LoopKind.BLOCK_Y, LoopKind.BLOCK_Z)
 THREADS_IN_BLOCK_TAGS = (LoopKind.THREAD_X, LoopKind.THREAD_Y, LoopKind.THREAD_Z)
 THREAD_TAGS = (*BLOCK_TAGS, *THREADS_IN_BLOCK_TAGS)
-ATOMIC_OPERATORS = ("add", "min", "max", "and", "or", "xor")
+
+
+class AtomicOperator(Choice):
+    """The operator of an AtomicUpdate."""
+
+    ADD = "add"  # wraps on integers, rounds once on floats
+    MIN = "min"  # as Min
+    MAX = "max"  # as Max
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +239,9 @@ class Barrier(Stmt):
 
 @node
 class AtomicUpdate(Stmt):
-    """Atomically replace the element at `indices` by operator(element, value).
+    """Atomically replace the element at `indices` by operator(element, value)."""
 
-    `add` wraps on integers and rounds once on floats. `min` and `max` do the same as Min and Max.
-    """
-
-    operator: str
+    operator: AtomicOperator
     buffer: Buffer
     indices: tuple[Expr, ...]  # from the flat level on, one offset in elements
     value: Expr

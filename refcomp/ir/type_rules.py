@@ -32,10 +32,10 @@ from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fau
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import (
-    ATOMIC_OPERATORS,
     UNROLLED,
     VECTORIZED,
     Allocate,
+    AtomicOperator,
     AtomicUpdate,
     Barrier,
     Block,
@@ -55,6 +55,8 @@ from refcomp.ir.stmt import (
 
 INDEX_DTYPES = (I64, I32)
 _LOOP_KINDS = frozenset(LoopKind)
+_ATOMIC_OPERATORS = frozenset(AtomicOperator)
+_ARITHMETIC_UPDATES = (AtomicOperator.ADD, AtomicOperator.MIN, AtomicOperator.MAX)
 _SCOPES = frozenset(StorageScope)
 _ACCESSES = frozenset(BufferAccess)
 MAX_LANES = 1 << 16
@@ -325,15 +327,15 @@ def _parallel_region(item: ParallelRegion) -> str | None:
 
 @_rule_for(AtomicUpdate)
 def _atomic_update(item: AtomicUpdate) -> str | None:
-    if item.operator not in ATOMIC_OPERATORS:
-        return f"an atomic update is {', '.join(ATOMIC_OPERATORS)}, not {item.operator}"
+    if item.operator not in _ATOMIC_OPERATORS:
+        return f"an atomic update is {', '.join(AtomicOperator)}, not {item.operator}"
     if item.buffer.scope == LOCAL:
         return f"{item.buffer.name} is local to a thread: no atomic update is needed"
     fault = _offset_or_indices(item.buffer, item.indices)
     if fault is not None:
         return fault
     dtype = item.value.dtype
-    kinds = ("float", *_INT) if item.operator in ("add", "min", "max") else _INT
+    kinds = ("float", *_INT) if item.operator in _ARITHMETIC_UPDATES else _INT
     fault = _stored(item.buffer, dtype, 1)
     return fault or _not_among(f"atomic {item.operator}", dtype, kinds)
 

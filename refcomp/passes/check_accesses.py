@@ -70,6 +70,7 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import (
     Allocate,
+    AtomicOperator,
     AtomicUpdate,
     Block,
     BufferStore,
@@ -94,7 +95,7 @@ from refcomp.passes.analysis.scope_facts import facts_of
 
 _MAX_TEXT = 200  # characters of a statement or an index that an error shows
 # The operators by which threads update the words of a row.
-_OPERATORS = ("min", "max", "max")
+_OPERATORS = (AtomicOperator.MIN, AtomicOperator.MAX, AtomicOperator.MAX)
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:

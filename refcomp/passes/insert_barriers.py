@@ -52,7 +52,7 @@ from dataclasses import dataclass
 
 from refcomp.arith import Facts, prove
 from refcomp.foundation.errors import Unsupported
-from refcomp.ir.buffer import LOCAL, Buffer, BufferLoad
+from refcomp.ir.buffer import LOCAL, WRITE, Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound, kernel_nest
@@ -77,7 +77,6 @@ from refcomp.ir.stmt import (
 from refcomp.passes.analysis.scope_facts import facts_of
 from refcomp.passes.analysis.spread_conditions import read_first, spread
 from refcomp.passes.analysis.thread_conflicts import (
-    WRITE,
     Holds,
     Named,
     Ranged,

@@ -19,7 +19,7 @@ from refcomp.schedule.relations import Fuse, Relation, Split
 from refcomp.te.extern import ExternOp
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation
-from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, axis
+from refcomp.te.tensor import OPAQUE, ORDERED, AxisKind, IterVar, Tensor, axis
 
 # The verb of a primitive in messages, where its name is not one.
 _VERBS = {"parallel": "parallelize"}
@@ -200,7 +200,7 @@ class Stage:
         return {axis.name: axis for axis in known}
 
     def derive_axis(
-        self, name: str, extent: Expr, kind: str, provenance: Provenance
+        self, name: str, extent: Expr, kind: AxisKind, provenance: Provenance
     ) -> IterVar:
         """Return a new axis from 0, and record its provenance. A taken name gets a number."""
         unique = UniqueNames(self.axes(), separator=".").take(name)

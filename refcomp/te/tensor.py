@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from refcomp.foundation.choices import Choice
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
@@ -37,8 +38,23 @@ ShapeLike = ExprLike | Sequence[ExprLike]
 # A range of iterations: an extent, or (begin, end) with the end exclusive.
 RangeLike = ExprLike | tuple[ExprLike, ExprLike]
 
-DATA_PARALLEL, REDUCTION, THREAD = "data_parallel", "reduction", "thread"
-ORDERED, OPAQUE = "ordered", "opaque"
+
+class AxisKind(Choice):
+    """What is known of the iterations of an axis."""
+
+    DATA_PARALLEL = "data_parallel"  # they are independent
+    REDUCTION = "reduction"  # they are combined
+    ORDERED = "ordered"  # each may need the earlier ones, as in a scan
+    OPAQUE = "opaque"  # nothing is known, as in an extern operation
+    THREAD = "thread"  # they are the threads of a GPU that `IterVar.thread_tag` names
+
+
+# Python 3.11 looks up members by a slow property, so code that compares kinds uses these names.
+DATA_PARALLEL = AxisKind.DATA_PARALLEL
+REDUCTION = AxisKind.REDUCTION
+ORDERED = AxisKind.ORDERED
+OPAQUE = AxisKind.OPAQUE
+THREAD = AxisKind.THREAD
 _TAGS = (*THREAD_TAGS, VTHREAD, *(f"{VTHREAD}.{dim}" for dim in "xyz"))
 
 
@@ -52,13 +68,7 @@ class IterVar(Operators):
     var: Var
     minimum: Expr  # i64
     extent: Expr  # i64; of threads, 0 stands for the extent of the loops that are bound to the axis
-    # What is known of the iterations:
-    # - data_parallel: they are independent.
-    # - reduction: they are combined.
-    # - ordered: each may need the earlier ones, as in a scan.
-    # - opaque: nothing is known, as in an extern operation.
-    # - thread: they are the threads of a GPU that `thread_tag` names.
-    kind: str
+    kind: AxisKind
     thread_tag: str = ""  # such as threadIdx.x
 
     @property
@@ -74,7 +84,7 @@ class IterVar(Operators):
         return f"{self.kind} axis {self.name}"
 
 
-def axis(name: str, minimum: ExprLike, extent: ExprLike, kind: str) -> IterVar:
+def axis(name: str, minimum: ExprLike, extent: ExprLike, kind: AxisKind) -> IterVar:
     """Return a new axis named `name` over [minimum, minimum + extent)."""
     var = Var(checked_name(name, "an axis"), I64)
     return IterVar(var, _as_bound(minimum), _as_bound(extent), kind)

@@ -29,7 +29,7 @@ def test_strings_and_members_are_parsed():
 @pytest.mark.parametrize(
     ("value", "message", "remedy"),
     [
-        ("aple", "'aple' is not a fruit", "did you mean apple?"),
+        ("aple", "'aple' is not a fruit", "did you mean apple? use one of apple, pear"),
         ("stone", "'stone' is not a fruit", "use one of apple, pear"),
         (None, "None is not a fruit", "use one of apple, pear"),
         ([], "[] is not a fruit", "use one of apple, pear"),

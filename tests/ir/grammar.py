@@ -13,6 +13,7 @@ _SORTS = {
     "Buffer": "buffer",
     "DType": "dtype",
     "Requirement": "requirement",
+    "AtomicOperator": "atomic_operator",
     "StorageScope": "scope",
     "BufferAccess": "access",
     "LoopKind": "loop_kind",

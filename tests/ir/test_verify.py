@@ -174,7 +174,7 @@ def test_a_fault_in_the_header_has_no_statement():
 def test_a_level_must_be_known():
     with pytest.raises(UserError, match="'deep' is not a level") as caught:
         find_fault(func(Block(())), "deep")
-    assert caught.value.remedy == "did you mean device?"
+    assert caught.value.remedy.startswith("did you mean device? use one of nested, ")
 
 
 @pytest.mark.search

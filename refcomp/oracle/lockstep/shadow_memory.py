@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from refcomp.ir.stmt import ATOMIC_OPERATORS
+from refcomp.ir.stmt import AtomicOperator
 from refcomp.oracle.interpreter.races import READS, WRITES, updates_by
 from refcomp.oracle.lockstep.groups import BailOut
 from refcomp.oracle.tensors.arrays import Array
 
-_KINDS = (READS, WRITES, *map(updates_by, ATOMIC_OPERATORS))
+_KINDS = (READS, WRITES, *map(updates_by, AtomicOperator))
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _SEVERAL_KINDS = len(_KINDS)
 _SEVERAL_AGENTS = -1

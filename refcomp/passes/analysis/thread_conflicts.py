@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.arith import Facts
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import READ, WRITE, Buffer, BufferAccess, BufferLoad
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import (
     EQ,
@@ -29,11 +29,9 @@ from refcomp.ir.expr import (
     Var,
 )
 from refcomp.ir.rewrite import children, same_items, substitute
-from refcomp.ir.stmt import For
+from refcomp.ir.stmt import AtomicOperator, For
 from refcomp.passes.analysis.access_ranges import reads_memory
 from refcomp.passes.analysis.index_equations import Equation, forces_equal
-
-READ, WRITE = "read", "write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class ThreadAccess:
     buffer: Buffer
     indices: tuple[Expr, ...]
     # READ, WRITE, or the operator of an atomic update.
-    effect: str
+    effect: BufferAccess | AtomicOperator
     scope: Scope
 
 
