@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from refcomp.foundation.dtype import BOOL, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
-from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.near_misses import advise
 from refcomp.ir.buffer import GLOBAL, READ, AddressOf, Buffer, StorageScope
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
@@ -335,10 +335,10 @@ class IRBuilder:
         """
         kind = _LOOP_KINDS.get(for_type)
         if kind is None:
+            known = ", ".join(_LOOP_KINDS)
             raise UserError(
                 f"a loop cannot be {for_type!r}",
-                remedy=did_you_mean(for_type, _LOOP_KINDS)
-                or f"use one of {', '.join(_LOOP_KINDS)}",
+                remedy=advise(for_type, _LOOP_KINDS, f"use one of {known}"),
             )
         var = Var(checked_name(name, "a loop"), as_dtype(dtype))
         minimum = cast(var.dtype, begin)
