@@ -31,7 +31,7 @@ class StorageScope(Choice):
 
 
 class BufferAccess(Choice):
-    """What a callee does with the memory at an address."""
+    """The use that a callee makes of the memory at an address."""
 
     READ = "read"
     WRITE = "write"  # the old contents are undefined

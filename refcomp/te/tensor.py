@@ -40,7 +40,7 @@ RangeLike = ExprLike | tuple[ExprLike, ExprLike]
 
 
 class AxisKind(Choice):
-    """What is known of the iterations of an axis."""
+    """The knowledge about the iterations of an axis that primitives rely on."""
 
     DATA_PARALLEL = "data_parallel"  # they are independent
     REDUCTION = "reduction"  # they are combined
