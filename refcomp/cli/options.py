@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from refcomp.driver.backends import as_target
+from refcomp.driver.backends import Target, as_target
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
+from refcomp.foundation.snippets import Snippet
 
 if TYPE_CHECKING:
     _NameChoice = click.Choice[str]
-else:
-    _NameChoice = click.Choice  # generic since click 8.4 only
+    _TargetParam = click.ParamType[Target]
+else:  # generic since click 8.4 only
+    _NameChoice = click.Choice
+    _TargetParam = click.ParamType
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -58,13 +62,35 @@ json_option = click.option(
 )
 
 
+class _TargetType(_TargetParam):
+    """The text of a target. The refusal of a wrong text marks it in the command line."""
+
+    name = "target"
+
+    def convert(
+        self,
+        value: Target | str,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Target:
+        """Return the Target that `value` means."""
+        try:
+            return as_target(value)
+        except UserError as error:
+            before = f"{ctx.command_path if ctx else 'refcomp'} ... --target "
+            word = quote(str(value))
+            columns = len(before), len(before) + len(word)
+            error.at = Snippet("command line", "", before + word, columns)
+            raise
+
+
 def target_option(
     meaning: str = "What to compile for", default: str | None = "llvm"
 ) -> Callable[[_Command], _Command]:
     """Return the decorator that adds `--target`. The command gets a Target, or None."""
     return click.option(
         "--target",
-        type=as_target,
+        type=_TargetType(),
         default=default,
         show_default=default is not None,
         metavar="TARGET",

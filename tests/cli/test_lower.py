@@ -44,3 +44,32 @@ def test_a_failing_program_is_an_illegal_request(cli: Cli, script: Path) -> None
     assert result.exit_code == 4
     assert "the program failed: ZeroDivisionError" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_an_illegal_schedule_shows_the_line_of_the_program_with_a_caret(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "users.py"
+    path.write_text(
+        "import refcomp as rc\n"
+        "def computation():\n"
+        "    A = rc.placeholder((4,), name='A')\n"
+        "    B = rc.compute((4,), lambda i: A[i] + 1, name='B')\n"
+        "    s = rc.create_schedule(B)\n"
+        "    s[B].vectorize(B.op.axis[0])\n"
+        "    parts = s[B].split(B.op.axis[0], 2)\n"
+    )
+    result = cli("lower", path)
+    assert result.exit_code == 4
+    assert result.stderr == (
+        "error: cannot split axis i of stage B\n"
+        f"  --> {path}:7\n"
+        "   |     parts = s[B].split(B.op.axis[0], 2)\n"
+        "   |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        f"  --> {path}:6\n"
+        "   |     s[B].vectorize(B.op.axis[0])\n"
+        "   |     ---------------------------- vectorized here\n"
+        "  where: stage B, loops: i (data_parallel)\n"
+        "  why: it is vectorized already\n"
+        "  what to do: split first, then mark\n"
+    )

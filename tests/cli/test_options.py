@@ -61,3 +61,12 @@ def test_a_near_miss_of_an_architecture_is_named(cli: Cli, script: Path) -> None
 def test_an_error_in_another_option_is_told_in_json(cli: Cli, script: Path) -> None:
     result = cli("show", script, "--target", "lvm", "--json")
     assert json.loads(result.stderr)["error"]["what"] == "unknown target 'lvm'"
+
+
+def test_a_wrong_target_is_marked_in_the_command_line(cli: Cli, script: Path) -> None:
+    result = cli("show", script, "--target", "llmv -mcpu=native")
+    what, place, line, mark, _ = result.stderr.splitlines()[:5]
+    assert what == "error: unknown target 'llmv -mcpu=native'"
+    assert place == "  --> command line"
+    assert line.endswith(" show ... --target 'llmv -mcpu=native'")
+    assert mark == f"   |{' ' * (line.index(chr(39)) - 4)}{'^' * len(repr('llmv -mcpu=native'))}"

@@ -29,10 +29,10 @@ _MOST_TRIPS = 200_000  # a few seconds of interpreting
 
 
 def check_refusal(error: RefcompError) -> None:
-    """A refusal is the user's, says where or why, and what to do."""
+    """A refusal is the user's, says where (by the quoted call, too) or why, and what to do."""
     assert isinstance(error, UserError | Unsupported), repr(error)
     assert not isinstance(error, CompilerBug)
-    assert error.where or error.why, str(error)
+    assert error.where or error.why or error.call, str(error)
     assert error.remedy, str(error)
     assert "Traceback" not in str(error)
     assert not re.search(r"object at 0x[0-9a-f]+", str(error)), str(error)
