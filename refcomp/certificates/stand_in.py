@@ -220,8 +220,13 @@ class _Shrinking:
             fresh = PlaceholderOp(op.name, op.line)
             for tensor in op.outputs:
                 needed = self.needed.get(tensor, [0] * tensor.ndim)
-                dims = zip(tensor.shape, needed, strict=True)
-                shapes.append(tuple(_at_most(dim, extent) for dim, extent in dims))
+                shape: list[Expr] = []
+                for dim, extent in zip(tensor.shape, needed, strict=True):
+                    if isinstance(dim, IntImm):
+                        shape.append(IntImm(min(dim.value, extent), I64))
+                    else:
+                        shape.append(dim)  # a symbol, which gets a small size anyway
+                shapes.append(tuple(shape))
         pairs = zip(op.outputs, shapes, strict=True)
         fresh.outputs = tuple(
             Tensor(fresh, k, shape, old.dtype) for k, (old, shape) in enumerate(pairs)
@@ -244,11 +249,6 @@ class _Shrinking:
         condition = visit(reduction.condition)
         for k in range(len(op.body)):
             yield Reduce(reduction.reducer, sources, tuple(reduced), condition, k)
-
-
-def _at_most(dim: Expr, extent: int) -> Expr:
-    """Return the constant `dim` reduced to `extent`; a symbol stays as it is."""
-    return IntImm(min(dim.value, extent), I64) if isinstance(dim, IntImm) else dim
 
 
 def _extent_read(index: Expr, dim: Expr, facts: Facts) -> int:

@@ -159,7 +159,8 @@ def _advice(kernel: PrimFunc, told: KernelMetadata) -> str:
         what = [
             f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"
         ]
-        remedy = f"unroll {_loop_name(indexing)}, whose variable chooses among local elements"
+        loop = str(indexing.origin or f"the loop {indexing.var.name}")
+        remedy = f"unroll {loop}, whose variable chooses among local elements"
     else:
         what = _vectors_in_memory(told)
         remedy = _smaller(kernel)
@@ -212,10 +213,6 @@ def _depends(expr: Expr, var: Var, lets: Mapping[Var, Expr]) -> bool:
                 seen.add(node)
                 rest.append(lets[node])
     return False
-
-
-def _loop_name(loop: For) -> str:
-    return str(loop.origin) if loop.origin else f"the loop {loop.var.name}"
 
 
 # More elements than there are registers.

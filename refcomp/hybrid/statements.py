@@ -107,7 +107,12 @@ class Writer:
             value = self.evaluator.value(node)
             is_known = not isinstance(value, Expr) or isinstance(value, IntImm)
             # Outside of loops it may be an extent, which must be made of shape variables.
-            may_be_extent = self._depth == 0 and _is_shape(value)
+            may_be_extent = (
+                self._depth == 0
+                and isinstance(value, Expr)
+                and value.dtype == I64
+                and not buffers_in(value)
+            )
             if not is_known and not may_be_extent:
                 value = self.builder.let(name, value)
             names[name] = value
@@ -302,11 +307,6 @@ def _trips(begin: Value, end: Value, step: int) -> int | Expr:
         return len(range(begin, end, step))
     extent = cast(I64, as_expr(end) - begin)
     return FloorDiv(extent + (step - 1), IntImm(step, I64))
-
-
-def _is_shape(value: Value) -> bool:
-    """Return True if `value` is an expression of shape variables and constants."""
-    return isinstance(value, Expr) and value.dtype == I64 and not buffers_in(value)
 
 
 def _assignments(definition: ast.FunctionDef) -> Counter[str]:

@@ -21,15 +21,14 @@ def scan_attach_point(stage: Stage) -> AttachPoint | None:
     for other in stage.siblings:
         op = other.op
         if isinstance(op, ScanOp):
-            updates = [_maker(tensor, other.siblings).op for tensor in op.update]
+            makers = {
+                made: stage.op for stage in other.siblings for made in stage.op.outputs
+            }
+            updates = [makers[tensor] for tensor in op.update]
             body = {t for inner in op.body_operations(updates) for t in inner.outputs}
             if not made.isdisjoint(body) and other is not stage:
                 return AttachPoint(other, op.scan_axis, op.line)
     return None
-
-
-def _maker(tensor: object, stages: Iterable[Stage]) -> Stage:
-    return next(s for s in stages if any(tensor is made for made in s.op.outputs))
 
 
 def attach_bodies(stages: Iterable[Stage]) -> None:

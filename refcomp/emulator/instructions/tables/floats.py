@@ -58,10 +58,6 @@ def is_signalling(a: Array) -> Array:
     return np.isnan(a) & ~is_quiet
 
 
-def _name(a: Array) -> str:
-    return f"f{8 * np.asarray(a).dtype.itemsize}"
-
-
 def _bits(a: Array) -> Array:
     """Return the bits of floats as unsigned integers."""
     a = np.asarray(a)
@@ -180,7 +176,7 @@ def _two_over_pi_at(a: Array, segment: Array) -> Array:
 def _class_of(a: Array, wanted: Array) -> Array:
     """Return whether `a` is of one of the ten classes whose bits are set in `wanted`."""
     a = np.asarray(a)
-    kind = NUMPY[_name(a)]
+    kind = NUMPY[f"f{8 * a.dtype.itemsize}"]
     signals = is_signalling(a)
     is_nan = np.isnan(a)
     negative = np.signbit(a)
