@@ -33,7 +33,7 @@ DEVICE = (
     ),
     SeededBug(
         *("shared memory not watched", _BARRIERS, "_visit_kernel"),
-        *('item.buffer.scope != "local"', 'item.buffer.scope == "global"'),
+        *("item.buffer.scope != LOCAL", 'item.buffer.scope == "global"'),
     ),
     SeededBug(
         *("a read taken to meet no write", _CONFLICTS, "ThreadConflicts.between"),

@@ -133,8 +133,8 @@ INTERPRETED = (
     SeededBug(
         *("wrong rfactor identity", _RFACTOR, "_Parts._bodies"),
         *(
-            "IfThenElseExpr(condition, source, identity)",
-            "IfThenElseExpr(condition, source, identity + 1)",
+            "IfThenElseExpr(condition, *pair) for pair in pairs",
+            "IfThenElseExpr(condition, a, b + 1) for a, b in pairs",
         ),
         kinds=("fold",),
     ),

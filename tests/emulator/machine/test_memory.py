@@ -47,8 +47,14 @@ def test_memory_that_cannot_be_reserved_is_refused_in_words():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stderr == ""
-    assert "an emulated GPU, 8192 MiB, cannot be reserved\n  why: the address space" in done.stdout
-    assert "an emulated GPU, 4096 MiB, cannot be reserved\n  why: the address space" in done.stdout
+    assert (
+        "an emulated GPU, 8192 MiB, cannot be reserved\n  --> <string>:8\n  why: the address space"
+        in done.stdout
+    )
+    assert (
+        "an emulated GPU, 4096 MiB, cannot be reserved\n  --> <string>:8\n  why: the address space"
+        in done.stdout
+    )
     assert "ulimit -v unlimited" in done.stdout
     assert "--no-checks" in done.stdout
 
