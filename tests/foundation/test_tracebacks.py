@@ -66,6 +66,9 @@ def test_a_script_shows_its_own_frames_and_the_message(tmp_path: Path) -> None:
     assert text.startswith("Traceback (most recent call last):\n")
     assert text.endswith(
         "refcomp.foundation.errors.UserError: tensor A is used as a number\n"
+        "  --> users_program.py:3\n"
+        '   |     A = rc.placeholder((4,), name="A")\n'
+        "   |     ---------------------------------- A: f32[4] is declared here\n"
         "  what to do: read an element: A[i]\n"
     )
 
@@ -73,14 +76,16 @@ def test_a_script_shows_its_own_frames_and_the_message(tmp_path: Path) -> None:
 @pytest.mark.tools
 def test_the_line_that_the_traceback_shows_is_not_quoted_again(tmp_path: Path) -> None:
     text = run(tmp_path, MISTAKE)
-    assert "-->" not in text
+    assert "--> users_program.py:4\n" not in text
     again = run(
         tmp_path,
         MISTAKE.replace(
             "    make()", "    try: make()\n    except rc.UserError as e: print(e); raise"
         ),
     )
-    assert again.count("-->") == 1, "printed by the program, and not below the traceback"
+    assert again.count("--> users_program.py:4\n") == 1, (
+        "printed by the program, and not below the traceback"
+    )
 
 
 @pytest.mark.tools
@@ -91,6 +96,9 @@ def test_full_tracebacks_end_in_refcomp_and_so_messages_quote_the_call(tmp_path:
         "  --> users_program.py:4\n"
         "   |     return rc.compute((4,), lambda i: rc.exp(A))\n"
         "   |                                       ^^^^^^^^^\n"
+        "  --> users_program.py:3\n"
+        '   |     A = rc.placeholder((4,), name="A")\n'
+        "   |     ---------------------------------- A: f32[4] is declared here\n"
         "  what to do: read an element: A[i]\n"
     )
 
