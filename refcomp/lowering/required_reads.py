@@ -184,10 +184,11 @@ def _computed(
 
 def _judge(computed: _Computed, read: TensorRead, advice: str) -> Iterator[Requirement]:
     name = read.tensor.name
-    indices = ", ".join(map(str, read.indices))
     for dim, index in enumerate(read.indices):
         judgement = computed.box.judge(index, read.tensor.shape[dim])
         for condition in judgement.conditions:
+            # Conditions are rare: the text is made only for them.
+            indices = ", ".join(map(str, read.indices))
             origin = RequirementOrigin(
                 f"{name}[{indices}]",
                 f"{computed.by} reads",
