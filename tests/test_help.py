@@ -32,12 +32,7 @@ MARKS = {
 }
 # Members of modules whose pages are still to be written: all of a module, or single ones.
 UNWRITTEN_MODULES = {"te", "runtime", "profile"}
-UNWRITTEN = {
-    *("oracle.Report", "oracle.Bounded", "oracle.Licence"),
-    *("oracle.EvaluateError", "oracle.InterpretError"),
-    *("graph.Graph", "graph.GraphNode", "graph.Value", "graph.GraphModule"),
-    *("graph.Operator", "graph.AttributeSpec"),
-}
+UNWRITTEN: set[str] = set()
 
 
 def is_unwritten(name: str) -> bool:

@@ -40,11 +40,32 @@ class NodeKernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphModule:
-    """A compiled graph."""
+    """A compiled graph, which `compile_graph` returns and a `GraphExecutor` runs.
 
-    graph: Graph  # after all passes
-    kernels: tuple[NodeKernel, ...]  # one for each node, in the order of the nodes
-    module: Module | None  # None for a graph without nodes
+    Attributes:
+        graph: the graph after all passes.
+        kernels: for each node, in order, the name of its function and the values that it takes.
+        module: the module with a function for each node; None for a graph without nodes.
+        target: the target that the module is compiled for.
+
+    Source: TVM, GraphExecutorFactoryModule.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> net = builder.finish([builder.node("relu", [x])])
+        >>> compiled = rc.compile_graph(net, target="interp")
+        >>> (kernel,) = compiled.kernels
+        >>> kernel.name, [value.name for value in kernel.inputs]
+        ('kernel0_relu', ['x'])
+        >>> list(compiled.module.signatures), compiled.target.kind
+        (['kernel0_relu'], 'interp')
+    """
+
+    graph: Graph
+    kernels: tuple[NodeKernel, ...]
+    module: Module | None
     target: Target
 
 

@@ -35,11 +35,27 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A tensor of the graph, compared by identity. Its extents may be symbolic."""
+    """A tensor of a graph. Two values are equal only if they are the same object.
+
+    Attributes:
+        name: unique within the graph.
+        dtype: the dtype of the elements.
+        shape: one extent for each dimension: an int, the name of a symbol, or a tree of operators
+            (`refcomp.graph.dims`).
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> print(x)
+        x: f32[N, 2]
+        >>> x.name, str(x.dtype), x.shape
+        ('x', 'f32', ('N', 2))
+    """
 
     name: str
     dtype: DType
-    shape: Shape  # extents may be symbolic
+    shape: Shape
 
     def __str__(self) -> str:
         dims = ", ".join(spell_dim(dim) for dim in self.shape)
@@ -48,14 +64,34 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphNode:
-    """One application of an operator."""
+    """An application of an operator. Two nodes are equal only if they are the same object.
+
+    Attributes:
+        operator: the name of the operator (`find_operator`), or `fused`.
+        inputs: the values that are read; None for an optional input that is left out.
+        outputs: the values that are made, at least one.
+        attributes: name -> value, without attributes that have their default.
+        subgraphs: the graph that a fused node computes; empty for other nodes.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> net = builder.finish([builder.node("add", [x, x], name="twice")])
+        >>> (node,) = net.nodes
+        >>> print(node)
+        twice: f32[N, 2] = add(x, x)
+        >>> node.name, node.operator, len(node.inputs)
+        ('twice', 'add', 2)
+        >>> [value.name for value in node.reads]
+        ['x']
+    """
 
     operator: str
-    inputs: tuple[Value | None, ...]  # None for an optional input that is left out
+    inputs: tuple[Value | None, ...]
     outputs: tuple[Value, ...]
-    # By name, without those that have their default.
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    subgraphs: tuple[Graph, ...] = ()  # of a fused node, the graph that it computes
+    subgraphs: tuple[Graph, ...] = ()
 
     @property
     def name(self) -> str:
@@ -79,7 +115,35 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """The computation of `outputs` by `nodes` from `inputs` and `constants`."""
+    """The computation of outputs from inputs and constants. It is immutable.
+
+    A `GraphBuilder` or `from_onnx` makes it, and `str` prints it.
+
+    Attributes:
+        name: the name of the graph.
+        inputs: the values that the caller provides.
+        outputs: the values that a run returns.
+        nodes: the applications of operators; each value is made before it is read.
+        constants: value -> its array, which is read-only.
+
+    Source: ONNX, GraphProto.
+
+    Example::
+
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> x = builder.input("x", "float32", ("N", 2))
+        >>> w = builder.constant("w", np.ones((2, 3), "float32"))
+        >>> net = builder.finish([builder.node("matmul", [x, w], name="y")])
+        >>> print(net)
+        graph net(x: f32[N, 2]) -> (y) {
+          const w: f32[2, 3]
+          y: f32[N, 3] = matmul(x, w)
+        }
+        >>> [value.name for value in net.values()]
+        ['x', 'w', 'y']
+        >>> [node.name for node in net.readers()[w]]
+        ['y']
+    """
 
     name: str
     inputs: tuple[Value, ...]

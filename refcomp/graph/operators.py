@@ -29,25 +29,63 @@ Pattern = Literal["anchor", "elementwise", "movement"]
 
 @dataclass(frozen=True, slots=True)
 class AttributeSpec:
-    """An attribute of an operator."""
+    """The declaration of an attribute of an operator.
+
+    Attributes:
+        name: the name of the attribute, which is a parameter of the operator's compute.
+        kind: the type of the value: bool, int, float, str or tuple. A value of type float must not
+            be an int.
+        default: the value if the attribute is not given; None if it must be given.
+
+    Example::
+
+        >>> for spec in rc.graph.find_operator("softmax").attributes:
+        ...     print(spec.name, spec.kind.__name__, spec.default)
+        axis int -1
+    """
 
     name: str
-    kind: type[Attribute]  # of the value; a float attribute takes no int
-    default: Attribute | None = None  # None: the attribute is required
+    kind: type[Attribute]
+    default: Attribute | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator: its inputs and attributes, its te compute and its numpy meaning."""
+    """An operator of graphs: its inputs and attributes, its te compute and its numpy meaning.
+
+    `compute` and `numpy` take the inputs by position and the attributes by name.
+
+    Attributes:
+        name: the name by which nodes use the operator.
+        inputs: the names of the inputs, for messages.
+        compute: takes tensors and returns a tensor, or a list of tensors for several outputs. The
+            shapes and dtypes of its results are those of the node.
+        numpy: does the same with arrays. It is the meaning that compiled code is judged by.
+        attributes: the declarations of the attributes.
+        pattern: how a node may join others in one kernel. An `anchor` has loops of its own. An
+            `elementwise` node or a `movement` can be computed where its result is read.
+        required: the number of inputs that must be given; -1 for all.
+        variadic: True if the last input may be repeated.
+
+    Source: TVM, relay.op (`register_compute`, `OpPattern`).
+
+    Example::
+
+        >>> softmax = rc.graph.find_operator("softmax")
+        >>> softmax.inputs, softmax.least_inputs, softmax.pattern
+        (('data',), 1, 'anchor')
+        >>> print(softmax.numpy(np.zeros((1, 2), "float32"), axis=1))
+        [[0.5 0.5]]
+    """
 
     name: str
-    inputs: tuple[str, ...]  # names
-    compute: Callable[..., Tensor | list[Tensor]]  # a list for several outputs
+    inputs: tuple[str, ...]
+    compute: Callable[..., Tensor | list[Tensor]]
     numpy: Callable[..., Array | list[Array]]
     attributes: tuple[AttributeSpec, ...] = ()
     pattern: Pattern = "anchor"
-    required: int = -1  # number of inputs that must be given; -1: all
-    variadic: bool = False  # the last input may be repeated
+    required: int = -1
+    variadic: bool = False
 
     @property
     def least_inputs(self) -> int:
@@ -55,7 +93,21 @@ class Operator:
         return len(self.inputs) if self.required < 0 else self.required
 
     def check_inputs(self, inputs: Sequence[object]) -> None:
-        """Raise UserError for too few or too many inputs, or if a required input is missing."""
+        """Raise UserError for too few or too many inputs, or if a required input is missing.
+
+        Args:
+            inputs: what a node gives; None for an input that is left out.
+
+        Raises:
+            UserError: as above.
+
+        Example::
+
+            >>> rc.graph.find_operator("add").check_inputs([1])
+            Traceback (most recent call last):
+                ...
+            refcomp.foundation.errors.UserError: add cannot be applied to 1 inputs...
+        """
         most = math.inf if self.variadic else len(self.inputs)
         given = len(inputs)
         # Not strict: there may be more or fewer inputs.
@@ -69,7 +121,21 @@ class Operator:
             )
 
     def check_attributes(self, attributes: Mapping[str, Attribute]) -> None:
-        """Raise UserError for an attribute that is unknown, missing, or of another type."""
+        """Raise UserError for an attribute that is unknown, missing, or of another type.
+
+        Args:
+            attributes: name -> value, as a node gives them.
+
+        Raises:
+            UserError: as above.
+
+        Example::
+
+            >>> rc.graph.find_operator("softmax").check_attributes({"axis": 1.0})
+            Traceback (most recent call last):
+                ...
+            refcomp.foundation.errors.UserError: the attribute axis of softmax is 1.0...
+        """
         specs = {spec.name: spec for spec in self.attributes}
         for name, value in attributes.items():
             if name not in specs:

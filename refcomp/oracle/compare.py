@@ -40,26 +40,64 @@ VERDICTS = ("exact", "within bound", "wrong", "undecidable")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of a comparison.
+    """The outcome of a comparison, which `compare` and `judge_bounded` return.
 
-    The worst element is the one with the greatest ratio of difference to bound; a wrong element is
-    worse than all others. Fields that describe it are None, 0 and '' if all elements are exact.
+    The worst element is the one with the greatest ratio of difference to bound. A wrong element is
+    worse than all others. `str` summarizes the report in one line.
+
+    Attributes:
+        verdicts: int8, of the shape of the arrays: 0 for exact, 1 for within bound, 2 for wrong, 3
+            for undecidable.
+        worst_index: the index of the worst element; None if all elements are exact.
+        worst_ratio: its ratio of difference to bound; 0 if all elements are exact. It is inf if no
+            difference is allowed, or if one side is NaN or infinite.
+        worst_text: a description of the worst element; empty if all elements are exact.
+        ratios: float64, of the shape of the arrays: difference / bound. It is 0 for an exact
+            element and 1 for an undecidable one.
+        why: why elements are undecidable, or why the worst one is wrong; empty if not known.
+
+    Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 2002.
+
+    Example::
+
+        >>> report = rc.oracle.compare([1.0, 2.0, 3.5], [1.0, 2.1, 3.0], bound=0.2)
+        >>> report.agrees, report.verdict, report.exact, report.wrong
+        (False, 'wrong', 1, 1)
+        >>> report.worst_index, report.worst_ratio, report.verdicts.tolist()
+        ((2,), 2.5, [0, 1, 2])
     """
 
-    # EXACT, WITHIN_BOUND, WRONG or UNDECIDABLE: int8, shape of the arrays.
     verdicts: Array
     worst_index: tuple[int, ...] | None
-    worst_ratio: float  # inf: no difference is allowed, or one side is NaN or infinite
+    worst_ratio: float
     worst_text: str
-    ratios: Array  # difference / bound of each element; exact: 0, undecidable: 1
-    why: str = ""  # why elements are undecidable, or why the worst one is wrong
+    ratios: Array
+    why: str = ""
 
     def count(self, verdict: int) -> int:
-        """Return the number of elements with this verdict."""
+        """Return the number of elements with this verdict.
+
+        Args:
+            verdict: 0 for exact, 1 for within bound, 2 for wrong, 3 for undecidable.
+
+        Example::
+
+            >>> rc.oracle.compare([1.0, 2.0], [1.0, 2.1], bound=0.2).count(1)
+            1
+        """
         return int(np.count_nonzero(self.verdicts == verdict))
 
     def indices(self, verdict: int) -> list[tuple[int, ...]]:
-        """Return the indices of the elements with this verdict."""
+        """Return the indices of the elements with this verdict, in row-major order.
+
+        Args:
+            verdict: 0 for exact, 1 for within bound, 2 for wrong, 3 for undecidable.
+
+        Example::
+
+            >>> rc.oracle.compare([[1, 2], [3, 4]], [[1, 2], [3, 5]]).indices(2)
+            [(1, 1)]
+        """
         found = np.argwhere(self.verdicts == verdict)
         return [tuple(index) for index in found.tolist()]
 

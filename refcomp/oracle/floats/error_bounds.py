@@ -66,23 +66,70 @@ _INFLATION = WIDE(1 + 2.0**-30)  # the bounds themselves are rounded to WIDE
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """The freedom that an evaluation has beyond the definition."""
+    """The freedom that an evaluation has beyond the definition; an argument of `bound_errors`.
 
-    reassociate: bool = True  # combine the terms of a reduction in any order
-    accumulate: DType | None = None  # add up floats in this dtype, and round at the end
+    Attributes:
+        reassociate: True if the terms of a reduction may be combined in any order; False if they
+            are combined in the order of its axes.
+        accumulate: another dtype in which floats may be added up before the sum is rounded once;
+            None if they are added up in the dtype of the sum only.
+
+    Example::
+
+        >>> A = rc.placeholder((100,), name="A")
+        >>> k = rc.reduce_axis(100, name="k")
+        >>> B = rc.compute((1,), lambda i: rc.sum(A[k], k), name="B")
+        >>> feeds = {A: np.full(100, 0.1, "float32")}
+        >>> in_order = rc.oracle.Licence(reassociate=False)
+        >>> (strict,) = rc.oracle.bound_errors([B], feeds, licence=in_order)
+        >>> (free,) = rc.oracle.bound_errors([B], feeds)
+        >>> bool(strict.error[0] < free.error[0])
+        True
+    """
+
+    reassociate: bool = True
+    accumulate: DType | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Legal values of the elements of one tensor."""
+    """The legal values of the elements of a tensor, which `bound_errors` returns.
 
-    dtype: DType  # of the tensor
-    value: Array  # the reference; floats as long doubles
-    error: Array  # long double: the greatest distance of a legal finite value from the reference
-    doubtful: Array  # bool; the error holds because rounding decides a branch or a jump
-    # Condition number of the sum; 1: nothing cancels, inf: everything does.
+    All arrays have the tensor's shape. A finite value is legal if it lies within `error` of
+    `value`.
+
+    Attributes:
+        dtype: the dtype of the tensor.
+        value: the reference; floats are long doubles.
+        error: long double: the greatest distance of a legal finite value from the reference.
+        doubtful: bool: the error includes that rounding decides a branch or a discontinuity.
+        condition: float64: the condition number of the sum; 1 if nothing cancels, inf if everything
+            does.
+        others: bits (`refcomp.oracle.floats.legal_values`) of infinities and NaN that are legal,
+            too.
+
+    Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapters 2
+    to 4.
+
+    Example::
+
+        >>> A = rc.placeholder((2,), name="A")
+        >>> B = rc.compute((2,), lambda i: A[i] * 0.1, name="B")
+        >>> a = np.array([1, 2], "float32")
+        >>> (bounded,) = rc.oracle.bound_errors([B], {A: a})
+        >>> print(bounded.nearest)
+        [0.1 0.2]
+        >>> bool(np.all(abs(a / 10 - bounded.value) <= bounded.error))
+        True
+        >>> bounded.condition_is_lost.tolist(), bounded.doubtful.tolist()
+        ([False, False], [False, False])
+    """
+
+    dtype: DType
+    value: Array
+    error: Array
+    doubtful: Array
     condition: Array
-    # Bits (`refcomp.oracle.floats.legal_values`) of infinities and NaN that are legal, too.
     others: Array = field(default_factory=lambda: NO_OTHERS)
 
     @property
@@ -100,7 +147,22 @@ class Bounded:
         return np.logical_and(cancels, self.error >= np.abs(self.value))
 
     def allows(self, actual: Array) -> Array:
-        """Return where `actual` is a legal infinity or NaN beside the interval."""
+        """Return where `actual` is a legal infinity or NaN beside the interval.
+
+        Args:
+            actual: values of the tensor's shape.
+
+        Returns:
+            An array of bool.
+
+        Example::
+
+            >>> A = rc.placeholder((1,), name="A")
+            >>> B = rc.compute((1,), lambda i: A[i] + 1.0, name="B")
+            >>> (bounded,) = rc.oracle.bound_errors([B], {A: np.ones(1, "float32")})
+            >>> bounded.allows(np.array([np.inf], "float32")).tolist()
+            [False]
+        """
         return np.not_equal(code_of(actual) & self.others, 0)
 
 

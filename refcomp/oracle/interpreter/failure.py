@@ -12,9 +12,22 @@ from refcomp.ir.stmt import Origin, Stmt
 
 
 class InterpretError(RefcompError):
-    """A rule of the loop IR that a program breaks.
+    """The error of a program that breaks a rule of the loop IR, such as a store out of range.
 
-    `where` holds the statement and its variables.
+    `interpret` and `interpret_whole` raise it. Its attribute `where` holds the statement and the
+    values of its variables.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), name="A")
+        >>> i = rc.placeholder((3,), "int64", name="i")
+        >>> B = rc.compute((3,), lambda k: A[i[k]], name="B")
+        >>> func = rc.lower(rc.create_schedule(B), [A, i, B])
+        >>> arrays = [np.ones(3, "float32"), np.array([0, 1, 7]), np.zeros(3, "float32")]
+        >>> rc.oracle.interpret(func, arrays)
+        Traceback (most recent call last):
+            ...
+        refcomp.oracle.interpreter.failure.InterpretError: index 7 in dimension 0 of A...
     """
 
 

@@ -43,7 +43,21 @@ from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
 class EvaluateError(RefcompError):
-    """The computation breaks a rule: a read out of range, a variable without a value."""
+    """The error of a computation that breaks a rule of te, such as a read out of range.
+
+    `evaluate` and `bound_errors` raise it.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), name="A")
+        >>> i = rc.placeholder((3,), "int64", name="i")
+        >>> B = rc.compute((3,), lambda k: A[i[k]], name="B")
+        >>> feeds = {A: np.ones(3, "float32"), i: np.array([0, 1, 7])}
+        >>> rc.oracle.evaluate([B], feeds)
+        Traceback (most recent call last):
+            ...
+        refcomp.oracle.tensors.evaluate.EvaluateError: B reads A at index 7 of dimension 0...
+    """
 
 
 @deep_recursion()
