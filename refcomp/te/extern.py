@@ -42,13 +42,37 @@ from refcomp.te.tensor import (
 
 @dataclass(eq=False, slots=True)
 class ExternOp(Operation):
-    """Tensors that a statement computes."""
+    """An operation whose tensors are computed by a statement. `extern` makes it.
+
+    Attributes:
+        name: the name of the operation, and of its first output.
+        line: `file:line` of the user's call.
+        axis: opaque axes, one for each dimension of the first output.
+        reads: the inputs as the user listed them, perhaps with repetitions.
+        in_buffers: the buffers that stand for `reads` in the statement, one for each.
+        out_buffers: the buffers that stand for the outputs, one for each.
+        body: the statement, which is loop IR.
+        tag: a label for schedules; empty without any.
+
+    Source: TVM, te.ExternOp.
+
+    Example::
+
+        >>> def call_fill(ins, outs):
+        ...     return rc.call_extern("int32", "fill", outs[0], ins[0])
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.extern((4,), [A], call_fill, name="B")
+        >>> B.op.axis, B.op.reduce_axis, B.op.inputs
+        ((opaque axis i0,), (), (Tensor(A: f32, rank 1),))
+        >>> list(B.op.buffers.values())
+        [Tensor(A: f32, rank 1), Tensor(B: f32, rank 1)]
+    """
 
     what: ClassVar[str] = "an extern operation"
-    axis: tuple[IterVar, ...]  # opaque: one for each dimension of the first output
-    reads: tuple[Tensor, ...]  # as the user listed them, perhaps with repetitions
-    in_buffers: tuple[Buffer, ...]  # stand for `reads` in the statement, one for each
-    out_buffers: tuple[Buffer, ...]  # stand for the outputs, one for each
+    axis: tuple[IterVar, ...]
+    reads: tuple[Tensor, ...]
+    in_buffers: tuple[Buffer, ...]
+    out_buffers: tuple[Buffer, ...]
     body: Stmt
     tag: str = ""
 

@@ -39,14 +39,39 @@ from refcomp.te.tensor import Tensor
 class TensorIntrin:
     """The computation `op` as statements on blocks of memory.
 
-    A reduction may be computed in parts: `reset` stores the identity, and `update` adds one part.
+    `decl_tensor_intrin` makes it, and `tensorize` replaces loops by its statements. A reduction may
+    be computed in parts: `reset` stores the identity, and `update` adds one part. There is a `body`
+    or an `update`.
+
+    Attributes:
+        name: the name in messages.
+        op: the compute that defines the result; its extents are constants.
+        inputs: the tensors that `op` reads.
+        views: the views of the block of each input, then of each output.
+        body: the statement that computes the whole output; None if there is none.
+        reset: the statement that stores the identity; None if there is none.
+        update: the statement that adds one part; None if there is none.
+
+    Source: TVM, te.TensorIntrin.
+
+    Example::
+
+        >>> a = rc.placeholder((4,), name="a")
+        >>> b = rc.compute((4,), lambda i: a[i] * 2.0, name="b")
+        >>> def call_double(ins, outs):
+        ...     return rc.call_extern("int32", "double_four", outs[0], ins[0])
+        >>> double_four = rc.decl_tensor_intrin(b.op, call_double, name="double_four")
+        >>> double_four, double_four.inputs, list(double_four.buffers)
+        (tensor intrinsic double_four, (Tensor(a: f32, rank 1),), [Tensor(a: f32, rank 1), ...])
+        >>> double_four.reset is None, double_four.update is None
+        (True, True)
     """
 
     name: str
-    op: ComputeOp  # defines the result
+    op: ComputeOp
     inputs: tuple[Tensor, ...]
-    views: tuple[BufferView, ...]  # of the block of each input, then of each output
-    body: Stmt | None  # computes the whole output; there is a body or an update
+    views: tuple[BufferView, ...]
+    body: Stmt | None
     reset: Stmt | None
     update: Stmt | None
 

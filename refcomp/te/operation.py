@@ -36,16 +36,50 @@ from refcomp.te.tensor import (
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """A node of the dataflow graph, which makes tensors."""
+    """A node of the dataflow graph, which makes tensors: the base class of all operations.
 
-    what: ClassVar[str] = "an operation"  # its kind in messages
+    Attributes:
+        name: the name of the operation, of its first output and of the loops' stage.
+        line: `file:line` of the user's call.
+        outputs: the tensors that the operation makes.
+        inputs: the tensors that the operation reads.
+        what: the kind of operation, for messages; one text for each class.
+
+    Source: TVM, te.Operation.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        >>> isinstance(B.op, rc.te.Operation), B.op.name, B.op.what
+        (True, 'B', 'a compute')
+        >>> B.op.inputs, B.op.outputs
+        ((Tensor(A: f32, rank 1),), (Tensor(B: f32, rank 1),))
+    """
+
+    what: ClassVar[str] = "an operation"
     name: str
-    line: str  # `file:line` of the user's call
+    line: str
     # Set once, when the operation is made: a tensor refers to its operation.
     outputs: tuple[Tensor, ...] = field(init=False, default=())
 
     def output(self, index: int) -> Tensor:
-        """Return tensor number `index` of this operation."""
+        """Return one of the tensors that the operation makes.
+
+        Args:
+            index: the number of the tensor, counted from 0.
+
+        Raises:
+            IndexError: the operation makes fewer tensors.
+
+        Source: TVM, Operation.output.
+
+        Example::
+
+            >>> A = rc.placeholder((8,), name="A")
+            >>> A.op.output(0) is A
+            True
+        """
         return self.outputs[index]
 
     @property
@@ -56,24 +90,58 @@ class Operation:
 
 @dataclass(eq=False, slots=True)
 class PlaceholderOp(Operation):
-    """A tensor that the caller provides."""
+    """An operation without inputs: its tensor is provided by the caller. `placeholder` makes it.
+
+    Attributes:
+        name: the name of the tensor, and of the argument.
+        line: `file:line` of the user's call.
+
+    Source: TVM, te.PlaceholderOp.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> isinstance(A.op, rc.te.PlaceholderOp), A.op.name, A.op.inputs
+        (True, 'A', ())
+    """
 
     what: ClassVar[str] = "a placeholder"
 
 
 @dataclass(eq=False, slots=True)
 class ComputeOp(Operation):
-    """One or several tensors that are computed element by element over `axis`.
+    """An operation whose tensors are computed element by element over `axis`. `compute` makes it.
 
-    If one value of the body is a Reduce, all are, with the same reducer and sources.
+    If one value of the body is a reduction, all are, with the same reducer and sources.
+
+    Attributes:
+        name: the name of the operation, and of its first output.
+        line: `file:line` of the user's call.
+        axis: the data-parallel axes, one for each dimension.
+        body: the value of each output at the point `axis`.
+        tag: a label for schedules; empty without any.
+        waits_for_scan: True if the compute is legal only as the update of a scan.
+        attrs: name -> value that a schedule may read.
+
+    Source: TVM, te.ComputeOp.
+
+    Example::
+
+        >>> A = rc.placeholder((4, 8), name="A")
+        >>> k = rc.reduce_axis(8, name="k")
+        >>> B = rc.compute((4,), lambda i: rc.sum(A[i, k], k), name="B", tag="row_sum")
+        >>> B.op.axis, B.op.reduce_axis, B.op.tag
+        ((data_parallel axis i,), (reduction axis k,), 'row_sum')
+        >>> B.op.reduction.sources
+        (TensorRead(A, i, k),)
     """
 
     what: ClassVar[str] = "a compute"
-    axis: tuple[IterVar, ...]  # one for each dimension
-    body: tuple[Expr, ...]  # the value of each output at the point `axis`
-    tag: str = ""  # for schedules
-    waits_for_scan: bool = False  # True: legal only as the update of a scan
-    attrs: Mapping[str, object] = field(default_factory=dict)  # for schedules
+    axis: tuple[IterVar, ...]
+    body: tuple[Expr, ...]
+    tag: str = ""
+    waits_for_scan: bool = False
+    attrs: Mapping[str, object] = field(default_factory=dict)
     # Found once, since the body never changes and each primitive asks all operations.
     _inputs: tuple[Tensor, ...] | None = field(init=False, default=None, repr=False)
 

@@ -34,18 +34,54 @@ AxisLike = IterVar | Sequence[IterVar] | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommReducer:
-    """An associative and commutative combiner of tuples of values, with its identity."""
+    """An associative and commutative combiner of tuples of values, with its identity.
 
-    name: str  # for messages
-    lhs: tuple[Var, ...]  # stand for the values that are combined so far
-    rhs: tuple[Var, ...]  # stand for the next values, of the dtypes of `lhs`
-    results: tuple[Expr, ...]  # the combined values, as expressions of `lhs` and `rhs`
-    identities: tuple[Expr, ...]  # constants: combining with them changes nothing
+    `sum`, `max` and the functions that `comm_reducer` returns make it.
+
+    Attributes:
+        name: the name in messages.
+        lhs: variables that stand for the values that are combined so far.
+        rhs: variables that stand for the next values, of the dtypes of `lhs`.
+        results: the combined values, as expressions of `lhs` and `rhs`.
+        identities: constants; combining with them changes nothing.
+
+    Source: TVM, tir.CommReducer.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> k = rc.reduce_axis(8, name="k")
+        >>> B = rc.compute((1,), lambda i: rc.sum(A[k], k), name="B")
+        >>> reducer = B.op.reduction.reducer
+        >>> reducer.name, reducer.lhs, reducer.rhs
+        ('sum', (lhs0,), (rhs0,))
+        >>> reducer.results, reducer.identities
+        ((lhs0 + rhs0,), (0.0f32,))
+    """
+
+    name: str
+    lhs: tuple[Var, ...]
+    rhs: tuple[Var, ...]
+    results: tuple[Expr, ...]
+    identities: tuple[Expr, ...]
 
     def combine(
         self, so_far: Sequence[Expr], next_values: Sequence[Expr]
     ) -> tuple[Expr, ...]:
-        """Return the combined values as expressions."""
+        """Return the combined values as expressions.
+
+        Args:
+            so_far: the values that are combined so far, one for each variable of `lhs`.
+            next_values: the next values, one for each variable of `rhs`.
+
+        Example::
+
+            >>> A = rc.placeholder((8,), name="A")
+            >>> k = rc.reduce_axis(8, name="k")
+            >>> B = rc.compute((1,), lambda i: rc.sum(A[k], k), name="B")
+            >>> B.op.reduction.reducer.combine([A[0]], [A[1]])
+            (TensorRead(A, 0) + TensorRead(A, 1),)
+        """
         bound = dict(zip((*self.lhs, *self.rhs), (*so_far, *next_values), strict=True))
         return tuple(substitute(result, bound) for result in self.results)
 

@@ -63,13 +63,35 @@ class IterVar(Operators):
     """An axis: a loop variable over minimum, ..., minimum + extent - 1.
 
     It can be used as an index in expressions. Two axes are equal only if they are the same object.
+    `compute`, `reduce_axis`, `thread_axis` and the primitives of schedules make axes.
+
+    Attributes:
+        var: the loop variable, of dtype i64.
+        minimum: an i64 expression, the first value of the variable.
+        extent: an i64 expression, the number of iterations. For threads, 0 stands for the extent
+            of the loops that are bound to the axis.
+        kind: what is known about the iterations: data_parallel, reduction, ordered, opaque or
+            thread.
+        thread_tag: the threads that a thread axis means, such as `threadIdx.x`; else empty.
+
+    Source: TVM, tir.IterVar.
+
+    Example::
+
+        >>> k = rc.reduce_axis((2, 8), name="k")
+        >>> k
+        reduction axis k
+        >>> k.name, k.minimum, k.extent, str(k.kind)
+        ('k', 2, 6, 'reduction')
+        >>> k.as_expr() is k.var, k + 1
+        (True, k + 1)
     """
 
     var: Var
-    minimum: Expr  # i64
-    extent: Expr  # i64; of threads, 0 stands for the extent of the loops that are bound to the axis
+    minimum: Expr
+    extent: Expr
     kind: AxisKind
-    thread_tag: str = ""  # such as threadIdx.x
+    thread_tag: str = ""
 
     @property
     def name(self) -> str:
@@ -211,18 +233,53 @@ def scalar_dtype(dtype: object, of_what: str) -> DType:
 
 
 class Tensor(TensorOperators):
-    """One output of an operation."""
+    """One output of an operation. `A[i, j]` and `A(i, j)` are reads of an element.
+
+    `placeholder`, `compute`, `scan` and `extern` make tensors.
+
+    Attributes:
+        op: the operation that makes the tensor.
+        value_index: the number of this output of `op`, counted from 0.
+        shape: one i64 expression for each dimension.
+        dtype: the dtype of the elements, of one lane.
+        name: the name of the operation, with `.v1`, `.v2` ... for further outputs.
+        ndim: the number of dimensions.
+
+    Raises:
+        UserError: a read has a slice or a wrong number of indices, or the tensor is used as a
+            number, a list or a sequence.
+
+    Source: TVM, te.Tensor.
+
+    Example::
+
+        >>> n = rc.var("n")
+        >>> A = rc.placeholder((n, 4), name="A")
+        >>> A, A.shape, A[0, n - 1]
+        (Tensor(A: f32, rank 2), (n, 4), TensorRead(A, 0, n - 1))
+        >>> B = rc.compute((n, 4), lambda i, j: A[i, j] + 1.0, name="B")
+        >>> B.op.name, B.value_index, B.op.inputs
+        ('B', 0, (Tensor(A: f32, rank 2),))
+        >>> A.declaration().label
+        'A: f32[n, 4] is declared here'
+        >>> rc.placeholder((), name="scale").as_expr()
+        TensorRead(scale)
+        >>> A[0]
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: A has 2 dimensions and is read with 1 indices...
+    """
 
     __slots__ = ("dtype", "op", "shape", "value_index")
 
     def __init__(
         self, op: Any, value_index: int, shape: tuple[Expr, ...], dtype: DType
     ) -> None:
-        # An Operation. Any, so that `C.op.axis` needs no cast: only a placeholder has no axes.
+        # Any, so that `C.op.axis` needs no cast: only a placeholder has no axes.
         self.op = op
-        self.value_index = value_index  # the number of this output of `op`
-        self.shape = shape  # i64, one extent for each dimension
-        self.dtype = dtype  # of one lane
+        self.value_index = value_index
+        self.shape = shape
+        self.dtype = dtype
 
     @property
     def name(self) -> str:
