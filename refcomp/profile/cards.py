@@ -73,14 +73,33 @@ _NAVI31 = Unit("gfx1100", 2, 64, 1 / 16, 1 / 4, _RDNA3, 128, 2, has_quarter_unit
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of equal compute units."""
+    """A card of equal compute units. `refcomp.profile.CARDS` has the known cards by name.
+
+    Attributes:
+        name: the name of the card, such as MI210.
+        source: AMD's document with the figures.
+        unit: the figures of one compute unit.
+        units: the number of compute units.
+        gigahertz: the boost clock, in GHz.
+        bandwidth: the bandwidth of the memory, in GB/s.
+
+    Source: AMD's data sheet or product page of the card, which `source` names.
+
+    Example::
+
+        >>> card = rc.profile.CARDS["MI210"]
+        >>> card.units, card.gigahertz, card.bandwidth, card.source
+        (104, 1.7, 1638.4, 'AMD Instinct MI210 data sheet')
+        >>> print(card.mcpu, f"{card.peak:.3g}")
+        gfx90a 1.13e+13
+    """
 
     name: str
-    source: str  # AMD's document with the figures
+    source: str
     unit: Unit
     units: int
-    gigahertz: float  # boost clock
-    bandwidth: float  # of the memory, in GB/s
+    gigahertz: float
+    bandwidth: float
 
     @property
     def mcpu(self) -> str:

@@ -45,7 +45,34 @@ def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
 
 
 def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -> None:
-    """Write the page to a file. Raises UserError if that fails."""
+    """Write reports to a file, as a page for a browser.
+
+    Args:
+        path: the file, which is replaced if it exists.
+        reports: the reports, one for each kernel.
+
+    Raises:
+        UserError: the file cannot be written.
+
+    Example::
+
+        >>> profile = rc.Profile()
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+        >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
+        >>> report = rc.profile.report_of(profile.kernels[0], module, s)
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     page = Path(folder, "increment.html")
+        ...     rc.profile.write_page(page, [report])
+        ...     "increment_kernel0" in page.read_text(encoding="utf-8")
+        True
+    """
     text = page_of(reports)
     try:
         Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")

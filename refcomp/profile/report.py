@@ -29,13 +29,41 @@ _SOURCES = ("kernels", "llvm", "lines")
 
 @dataclass(frozen=True, slots=True)
 class ProfileReport:
-    """The report on one kernel."""
+    """The report on one kernel, which `report_of` returns.
+
+    Counts are exact. The estimate follows from public figures of a card.
+
+    Attributes:
+        counts: what the kernel did: its launches, instructions, accesses and bytes.
+        listing: the lines of schedule, loop IR, LLVM IR and machine code that belong together.
+        resources: registers, memory and waves; None if the machine code is not known.
+        bound: the estimate of the time on a card, in seconds; None if no card is known.
+        advice: what to change in the schedule, the most useful first.
+
+    Example::
+
+        >>> profile = rc.Profile()
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+        >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
+        >>> report = rc.profile.report_of(profile.kernels[0], module, s)
+        >>> report.counts.name, report.bound.card.name, report.efficiency, report.useful_part
+        ('increment_kernel0', 'MI300X', 1.0, 0.0)
+        >>> sum(report.by_line().values()) == sum(count for _, count in report.classes())
+        True
+        >>> report.to_json()["groups"]
+        1
+    """
 
     counts: KernelCounts
     listing: Listing
-    resources: KernelResources | None  # None if the machine code is not known
-    bound: Bound | None  # None if no card is known
-    advice: tuple[Advice, ...]  # the most useful first
+    resources: KernelResources | None
+    bound: Bound | None
+    advice: tuple[Advice, ...]
 
     @property
     def efficiency(self) -> float:
@@ -136,7 +164,22 @@ def report_of(
         schedule: what `code` was built from.
         card: the name of one of CARDS; by default the first with the kernel's GPU.
 
-    Raises UserError for a wrong card, and for counts that are not of one kernel.
+    Raises:
+        UserError: the card is unknown or has another GPU, or `counts` are not of one kernel.
+
+    Example::
+
+        >>> profile = rc.Profile()
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+        >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
+        >>> report = rc.profile.report_of(profile.kernels[0], module, s)
+        >>> report.bound.card.name, len(report.advice) > 0
+        ('MI300X', True)
     """
     if not isinstance(counts, KernelCounts):
         raise UserError(

@@ -31,7 +31,26 @@ _USUAL_WIDTH = 100  # columns
 
 
 def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH) -> str:
-    """Return all kernels of a run: each by itself and, if there are several, side by side."""
+    """Return the text of all kernels of a run: each by itself and, if several, side by side.
+
+    Args:
+        reports: the reports, one for each kernel.
+        width: the length of a line, in columns.
+
+    Example::
+
+        >>> profile = rc.Profile()
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+        >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
+        >>> report = rc.profile.report_of(profile.kernels[0], module, s)
+        >>> print(rc.profile.reports_to_text([report, report]))
+        kernel increment_kernel0 on gfx942: 1 launch, 1 groups, 1 waves of 64; ...
+    """
     texts = [report_to_text(report, width) for report in reports]
     if len(reports) > 1:
         together = _table(kernels_table(reports), width, len(reports) + 1)
@@ -40,7 +59,26 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
 
 
 def report_to_text(report: ProfileReport, width: int = _USUAL_WIDTH) -> str:
-    """Return all of a report, in lines of `width` columns."""
+    """Return the text of a report: its tables, the estimate and the advice.
+
+    Args:
+        report: what `report_of` returned.
+        width: the length of a line, in columns.
+
+    Example::
+
+        >>> profile = rc.Profile()
+        >>> A = rc.placeholder((64,), name="A")
+        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
+        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
+        >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
+        >>> report = rc.profile.report_of(profile.kernels[0], module, s)
+        >>> print(rc.profile.report_to_text(report, width=80))
+        kernel increment_kernel0 on gfx942: 1 launch, 1 groups, 1 waves of 64; ...
+    """
     parts: list[str | Grid] = [
         f"{_head(report)}\n",
         *_table(classes_table(report), width),
