@@ -47,9 +47,8 @@ _T = TypeVar("_T")
 # More deeply nested choices get the range of their type: the simplifier evaluates each branch under
 # facts of its own, so that time would be exponential in the depth.
 _MAX_CHOICES = 8
-_INDEX_FACTOR = (
-    1 << 32
-)  # indices are multiplied by smaller constants only, see facts.py
+# Indices are multiplied by smaller constants only: the rule on overflow in facts.py.
+_INDEX_FACTOR = 1 << 32
 _INDEX_NODES = (Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod, Min, Max)
 
 

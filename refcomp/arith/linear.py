@@ -22,9 +22,8 @@ from refcomp.arith.intern import ExprTable, Rank
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 
-Monomial = tuple[
-    int, ...
-]  # serial numbers of atoms, ascending; a square repeats its atom
+# Serial numbers of atoms, ascending; a square repeats its atom.
+Monomial = tuple[int, ...]
 Terms = dict[Monomial, int]  # monomial -> coefficient
 Key = tuple[tuple[Monomial, int], ...]  # see `direction`
 Additive = Add | Sub | Mul
@@ -211,9 +210,8 @@ def collect(root: Expr, leaf: Callable[[Expr], Sum], parts: Parts | None = None)
         parts: the result of `addends(root)`, if the caller has it already.
     """
     inner, leaves = addends(root) if parts is None else parts
-    factors = {
-        id(root): 1
-    }  # by node: the coefficient that all paths from the root add up to
+    # By node: the coefficient that all paths from the root add up to.
+    factors = {id(root): 1}
     limit = 1 << root.dtype.bits
     for expr in inner:
         k = factors.pop(id(expr))

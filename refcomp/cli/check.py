@@ -20,9 +20,8 @@ class CheckedFunction(TypedDict):
 
     name: str
     level: str
-    requires: list[
-        str
-    ]  # conditions on the arguments of a call, so that no access leaves a buffer
+    # Conditions on the arguments of a call, so that no access leaves a buffer.
+    requires: list[str]
 
 
 @click.command(

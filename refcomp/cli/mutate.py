@@ -23,9 +23,8 @@ from refcomp.mutate.subjects import Subject, subjects
 from refcomp.mutate.templates import score_templates
 from refcomp.te.tensor import Tensor
 
-MIN_NOTICED = (
-    95.0  # percent of the wrong code of a kind that refcomp's comparison must notice
-)
+# Percent of the wrong code of a kind that refcomp's comparison must notice.
+MIN_NOTICED = 95.0
 _LOOPS = "loop-ir"
 _COMPILER = "compiler"
 _LANGUAGES = ("llvm", "opencl", "amdgpu")  # of templates
@@ -40,18 +39,15 @@ class MutantCounts(TypedDict):
     """The outcome of some mutants, as JSON."""
 
     mutants: int
-    equivalent: dict[
-        str, int
-    ]  # reason -> mutants that compute the same for this reason
+    # Reason -> mutants that compute the same for this reason.
+    equivalent: dict[str, int]
     refused: dict[str, int]  # reason -> mutants that did not become code
     wrong: int  # all others
     noticed: dict[str, int]  # comparison -> wrong mutants that it noticed
-    kinds: dict[
-        str, dict[str, int]
-    ]  # kind of mutation -> `wrong`, and `noticed` as above
-    survivors: list[
-        dict[str, str]
-    ]  # wrong mutants that ours did not notice, with the reason
+    # Kind of mutation -> `wrong`, and `noticed` as above.
+    kinds: dict[str, dict[str, int]]
+    # Wrong mutants that ours did not notice, with the reason.
+    survivors: list[dict[str, str]]
 
 
 class MutationReport(MutantCounts):

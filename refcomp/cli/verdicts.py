@@ -25,9 +25,8 @@ class ElementReport(TypedDict):
     expected: JsonNumber
     bound: JsonNumber  # greatest absolute error that is allowed
     error_over_bound: JsonNumber
-    condition: (
-        JsonNumber  # how much the computation amplifies relative errors of its inputs
-    )
+    # How much the computation amplifies relative errors of its inputs.
+    condition: JsonNumber
 
 
 class ArrayReport(TypedDict):
@@ -144,7 +143,6 @@ def _write_grid(rows: Sequence[Sequence[str]]) -> None:
         grid.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         style = "bold red" if row[COLUMNS.index("wrong")] != "0" else ""
-        grid.add_row(
-            *map(Text, row), style=style
-        )  # as Text: names are not rich's markup
+        # As Text: names are not rich's markup.
+        grid.add_row(*map(Text, row), style=style)
     Console().print(grid)

@@ -91,9 +91,8 @@ class AddressOf(Derived):
     """The address of an element of `buffer`, as an argument of a call."""
 
     buffer: Buffer
-    indices: tuple[
-        Expr, ...
-    ]  # none: the first element; from the flat level on, one offset
+    # Empty for the first element. From the flat level on, one offset.
+    indices: tuple[Expr, ...]
     access: BufferAccess  # what the callee does from this address on
     element: DType  # the dtype that the callee sees, as wide as that of the buffer
 

@@ -47,9 +47,8 @@ class Bindable(Node):
 
 
 _N = TypeVar("_N", bound=Node)
-_Reader = Callable[
-    [Any], tuple[Node, ...]
-]  # returns all children of a node of one class
+# Returns all children of a node of one class.
+_Reader = Callable[[Any], tuple[Node, ...]]
 
 _PLAIN_CHILDREN = {"Expr", "Stmt"}
 _CHILD_ANNOTATIONS = {

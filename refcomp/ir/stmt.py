@@ -257,9 +257,8 @@ class LaunchKernel(Stmt):
 
     kernel: str  # the name of a function of the same Program
     arguments: tuple[Var | Buffer, ...]
-    grid: tuple[
-        Expr, ...
-    ]  # extents of blockIdx.x, .y, .z; 1 if the kernel has no such loop
+    # Extents of blockIdx.x, .y, .z; 1 if the kernel has no such loop.
+    grid: tuple[Expr, ...]
     block: tuple[Expr, ...]  # extents of threadIdx.x, .y, .z, likewise
     # Sizes of the kernel's shared buffers that are not constant, in the order of their allocation.
     shared_bytes: tuple[Expr, ...] = ()

@@ -141,9 +141,8 @@ class _Partition:
     """
 
     def __init__(self) -> None:
-        self._budget = (
-            MAX_NODES  # the nodes that all copies may still add to the function
-        )
+        # The nodes that all copies may still add to the function.
+        self._budget = MAX_NODES
         self._weight = memoised(_weight)
         self._holds_choice = memoised(holds_choice)
         self._holds_kernel = memoised(_holds_kernel)

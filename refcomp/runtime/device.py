@@ -15,9 +15,8 @@ from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 
-HostArray = npt.NDArray[
-    Any
-]  # of any dtype; in C's order unless a docstring says otherwise
+# Of any dtype; in C's order unless a docstring says otherwise.
+HostArray = npt.NDArray[Any]
 
 _KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
 # Bytes, of memory of the host: a cache line, so that no vector crosses two lines.

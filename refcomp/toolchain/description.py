@@ -73,13 +73,11 @@ class Option:
 
     key: str
     default: str
-    listing: tuple[
-        str, ...
-    ]  # a command that prints the accepted values; () for no check
+    # A command that prints the accepted values; () for no check.
+    listing: tuple[str, ...]
     known: re.Pattern[str]  # matches one value in the output of `listing`
-    host_values: tuple[
-        str, ...
-    ]  # values whose meaning depends on this machine: `native`
+    # Values whose meaning depends on this machine: `native`.
+    host_values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

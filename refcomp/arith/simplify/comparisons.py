@@ -16,9 +16,8 @@ from refcomp.foundation.dtype import DType
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, Expr, Ramp
 
-Sides = tuple[
-    type[Expr], Expr, Expr
-]  # a comparison: its class, its left and right side
+# A comparison: its class, its left and right side.
+Sides = tuple[type[Expr], Expr, Expr]
 _SumSides = tuple[type[Expr], Sum, Sum]
 
 

@@ -73,9 +73,8 @@ _BUDGETS = (24, 6, 0, 0)
 # Choices with more choices inside are simplified without their conditions: each condition makes a
 # set of facts of its own, under which everything inside is simplified again.
 _MAX_CHOICES = 32
-_MAX_CONJUNCTS = (
-    8  # operands of a chain of `and` or `or` that are simplified under the others
-)
+# Operands of a chain of `and` or `or` that are simplified under the others.
+_MAX_CONJUNCTS = 8
 
 
 class Context(Known, Protocol):

@@ -21,9 +21,8 @@ Theory = Literal["integer", "wrapping", "logic", "order", "float", "vector"]
 # division, comparison, min or max, before and after, is exact (see facts.py).
 INTEGER: Theory = "integer"
 WRAPPING: Theory = "wrapping"  # every integer type, modulo 2^bits
-LOGIC: Theory = (
-    "logic"  # bools, and values of any type that are chosen, not computed with
-)
+# Bools, and values of any type that are chosen, not computed with.
+LOGIC: Theory = "logic"
 ORDER: Theory = "order"  # integers of any type that are only compared
 FLOAT: Theory = "float"  # every float type, with infinities, NaN and both zeros
 VECTOR: Theory = "vector"  # lanes of integers, modulo 2^bits

@@ -120,9 +120,8 @@ class Dialect:
     """The names that the disassembler prints for a GPU."""
 
     named: Mapping[str, RegisterRange]  # names of scalar registers
-    renamed: Mapping[
-        str, str
-    ]  # name of an instruction on this GPU -> its name on other GPUs
+    # Name of an instruction on this GPU -> its name on other GPUs.
+    renamed: Mapping[str, str]
 
 
 USUAL_DIALECT = Dialect(NAMED, {})

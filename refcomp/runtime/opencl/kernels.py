@@ -119,9 +119,8 @@ class _Kernel:
 
     signature: KernelSignature
     kernel: pyopencl.Kernel
-    lock: (
-        Lock  # for setting the arguments and launching: the kernel keeps its arguments
-    )
+    # For setting the arguments and launching: the kernel keeps its arguments.
+    lock: Lock
 
 
 class OpenCLKernels:
