@@ -106,11 +106,12 @@ class Bounds:
                 known = self.known.get(((monomial, 1),))
                 if known is not None:
                     product = product.intersect(known)
-            least, most = product.low, product.high
+            # The interval of the term k * product. A negative factor exchanges the ends.
+            at_low, at_high = product.low, product.high
             if k < 0:
-                least, most = most, least
-            low = None if low is None or least is None else low + k * least
-            high = None if high is None or most is None else high + k * most
+                at_low, at_high = at_high, at_low
+            low = None if low is None or at_low is None else low + k * at_low
+            high = None if high is None or at_high is None else high + k * at_high
         result = Interval(low, high)
         if self.known and total.terms:
             key, factor = direction(total)
@@ -130,7 +131,8 @@ class Bounds:
             key, factor = direction(total)
             if key in self.residues:
                 known = self.residues[key].scale(factor).shift(total.const)
-                # The greater modulus says more, except that 0 stands for a single value.
+                # The greater modulus is the stronger congruence. Modulus 0 is a single value, which
+                # is the strongest.
                 if known.coefficient > result.coefficient > 0:
                     result = known
         return result
@@ -187,7 +189,7 @@ class Bounds:
         return [self.table.expr(atom) for monomial in terms for atom in monomial]
 
     def is_too_deep(self, expr: Expr) -> bool:
-        """Return True for a choice that holds so many others that it is not evaluated."""
+        """Return True for a choice with so many nested choices that it is not evaluated."""
         if not isinstance(expr, IfThenElseExpr):
             return False
         return self.table.choices(expr) > _MAX_CHOICES
@@ -241,7 +243,7 @@ class Bounds:
         return found if known is None else found.intersect(known)
 
     def _key(self, expr: Expr) -> Key:
-        """Return the direction of the Sum that is `expr` alone."""
+        """Return the direction of the Sum whose only term is `expr`."""
         monomial = (self.table.serial(expr),)
         return ((monomial, 1),)
 

@@ -67,13 +67,14 @@ class Enumeration:
     def __init__(self, axes: Mapping[Var, range], lets: Mapping[Var, Expr]) -> None:
         self._axes = axes
         self._lets = lets
-        # id(expr) -> values; the expression is kept alive, so that its id is not given away.
+        # id(expr) -> values; the expression is kept alive, so that its id is not reused.
         self._known: dict[int, tuple[Expr, Values | None]] = {}
 
     def values(self, expr: Expr) -> Values | None:
-        """Return the values of `expr`; None unless it is an integer function of few points."""
+        """Return the values of `expr`; None if it is not an integer or has too many values."""
         known = self._known.get(id(expr))
         if known is None:
+            # Division by zero has a value in the IR (0), so numpy must not warn about it.
             with np.errstate(all="ignore"):
                 known = expr, self._computed(expr)
             self._known[id(expr)] = known
@@ -107,7 +108,7 @@ class Enumeration:
             return self.values(self._lets[var])
         if var not in self._axes or len(self._axes[var]) > MAX_POINTS:
             return None
-        # Broadcasting over the other axes keeps an array as small as what it depends on.
+        # Extent 1 on the other axes: an array stores one value for each value of its own axes.
         shape = [1] * len(self._axes)
         shape[list(self._axes).index(var)] = -1
         values = np.array(self._axes[var], to_numpy(var.dtype))

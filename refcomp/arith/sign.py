@@ -29,7 +29,8 @@ from refcomp.ir.expr import (
     Select,
 )
 
-_MAX_DEPTH = 2  # nested subtractions of assumptions and distinctions of cases
+# Nested proof steps that subtract an assumption or distinguish cases.
+_MAX_DEPTH = 2
 _MAX_TERMS = 24  # longer sums are decided by their interval alone
 
 
@@ -80,10 +81,10 @@ class SignSearch:
         return self._by_bounds(total, depth) or self._by_assumptions(total, depth)
 
     def _by_bounds(self, total: Sum, depth: int) -> bool:
-        """Return True if `total` is proved >= 0 with one atom replaced by a bound of it."""
+        """Return True if `total` is proved >= 0 with one atom replaced by one of its bounds."""
         atoms = {atom for monomial in total.terms for atom in monomial}
         bounded = [atom for atom in atoms if self._is_bounded(total, atom)]
-        pivot = max(bounded, key=self._depth, default=None)
+        pivot = max(bounded, key=self._replacement_order, default=None)
         if pivot is None:
             return False
         factor, rest = total.split_factor(pivot)
@@ -109,7 +110,7 @@ class SignSearch:
         return any(self.is_nonnegative(candidate, depth) for candidate in candidates)
 
     def _is_bounded(self, total: Sum, atom: int) -> bool:
-        # With a square, the rest of the Sum would not be free of the atom.
+        # A replacement is monotone only if the Sum is linear in the atom, so squares are refused.
         if any(monomial.count(atom) > 1 for monomial in total.terms):
             return False
         expr = self._table.expr(atom)
@@ -117,11 +118,12 @@ class SignSearch:
             return True
         return atom in self._known.lower or atom in self._known.upper
 
-    def _depth(self, atom: int) -> tuple[int, int, bool, int]:
-        """Return the order in which atoms are replaced, the greatest first.
+    def _replacement_order(self, atom: int) -> tuple[int, int, bool, int]:
+        """Return a sort key: the atom with the greatest key is replaced first.
 
-        An atom of an inner loop comes before those of outer loops, since its bounds may name them.
-        In one loop, compound atoms come before the loop variable.
+        Atoms of an inner loop come before atoms of outer loops, since the bounds of an inner loop
+        may contain variables of outer loops. In one loop, compound atoms come before the loop
+        variable.
         """
         expr = self._table.expr(atom)
         kind, order = self._table.span(expr)[1]
@@ -141,8 +143,10 @@ class SignSearch:
     ) -> bool:
         """Return True if factor * expr + rest is proved >= 0 by the operands of `expr`.
 
-        From above, either operand bounds min(a, b); from below, both must do. For max the two are
-        exchanged. A choice may have the value of any of its branches.
+        `is_low` means factor >= 0, so that a lower bound of `expr` is needed. Then both operands of
+        min(a, b) must be proved, since either may be the value. Otherwise one proof is enough, since
+        min(a, b) is at most a and at most b. For max, the two rules are exchanged. Of a choice, both
+        branches must always be proved.
         """
         if isinstance(expr, Min | Max):
             sides = (expr.a, expr.b)
@@ -198,15 +202,15 @@ class SignSearch:
         return [self._table.sum_of(quotient)]
 
     def _extreme(self, total: Sum, is_low: bool) -> Sum | None:
-        """Return a bound of `total` without loop variables, which their bounds replace.
+        """Return a bound of `total`, in which each loop variable is replaced by its own bound.
 
-        Return None if it has no loop variables, or if one of them has no bound.
+        Return None if `total` has no loop variables, or if a loop variable has no bound.
         """
         changed = False
         while self._budget > 0:
             atoms = {atom for monomial in total.terms for atom in monomial}
             loops = [atom for atom in atoms if atom in self._known.upper]
-            pivot = max(loops, key=self._depth, default=None)
+            pivot = max(loops, key=self._replacement_order, default=None)
             if pivot is None or any(m.count(pivot) > 1 for m in total.terms):
                 break
             self._budget -= 1
@@ -228,9 +232,10 @@ class SignSearch:
             return False
         for assumed in self._known.assumed:
             for monomial, k in assumed.terms.items():
-                ours = total.terms.get(monomial, 0)
-                if ours * k > 0 and ours % k == 0:
-                    rest = total.plus(assumed, -(ours // k))
+                coefficient = total.terms.get(monomial, 0)
+                # The multiple of `assumed` that removes this term must be a positive integer.
+                if coefficient * k > 0 and coefficient % k == 0:
+                    rest = total.plus(assumed, -(coefficient // k))
                     if self.is_nonnegative(rest, depth + 1):
                         return True
                     break
