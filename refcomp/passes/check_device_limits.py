@@ -20,8 +20,9 @@ After::
       }
     }
 
-Extents and sizes that are not constants are checked at the launch. A shared buffer counts
-once for each place at which its allocation stands, as it is printed there.
+The pass only checks, so both texts are the same. Extents and sizes that are not constants are
+checked at the launch. An allocation of shared memory that stands at several places of the
+statement tree counts once for each place, as the printed text shows it.
 
 Requires: kernels as `split_host_device` makes them. Ensures: no constant exceeds a limit.
 Level: device, kept. It refuses (UserError) all other kernels, and names the loop to change.
@@ -96,7 +97,7 @@ def _check_axes(
         if extent is not None and extent > limit:
             raise UserError(
                 f"the kernel {kernel.name} has {extent} {what} in {tag}, "
-                f"of which the device has at most {limit}",
+                f"but the device allows at most {limit}",
                 where=_place(loop),
                 remedy=_smaller(loop, limit, what),
                 at=line_of(loop.origin),
@@ -119,7 +120,7 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, max_threads: int) -> None:
     sizes = " x ".join(map(str, reversed(extents.values())))
     raise UserError(
         f"the kernel {kernel.name} has {threads} threads in a group ({sizes}), "
-        f"of which the device has at most {max_threads}",
+        f"but the device allows at most {max_threads}",
         where="; ".join(map(_place, loops)),
         remedy=_smaller(longest, fitting, "threads"),
         at=line_of(longest.origin),
@@ -150,7 +151,7 @@ def _check_shared(kernel: PrimFunc, max_bytes: int) -> None:
     if total <= max_bytes:
         return
     largest = max(sizes, key=lambda allocate: sizes[allocate])
-    # The place of the buffer, else of a store to it.
+    # Report the line of the allocation, or of a store to the buffer if that is unknown.
     origins = [largest.origin]
     for node in walk(kernel.body):
         if isinstance(node, Store) and node.buffer is largest.buffer:
@@ -158,7 +159,7 @@ def _check_shared(kernel: PrimFunc, max_bytes: int) -> None:
     origin = next((origin for origin in origins if origin), None)
     raise UserError(
         f"the kernel {kernel.name} keeps {total} bytes of shared memory for a group "
-        f"({', '.join(texts)}), of which the device has {max_bytes}",
+        f"({', '.join(texts)}), but the device has {max_bytes}",
         where=place_of(origin) or f"alloc {largest.buffer.name}",
         remedy=f"make the tiles of {largest.buffer.name} smaller: split by smaller "
         "factors the loops that it is computed inside, or attach it deeper",
@@ -176,7 +177,7 @@ def _check_arguments(kernel: PrimFunc, max_bytes: int) -> None:
     if total > max_bytes:
         raise UserError(
             f"the kernel {kernel.name} takes {len(kernel.params)} arguments of {total} "
-            f"bytes, of which the device passes at most {max_bytes}",
+            f"bytes, but the device passes at most {max_bytes} bytes",
             remedy="let fewer stages share a kernel, or join tensors",
         )
 
@@ -196,7 +197,7 @@ def _shared_places(
 
 
 def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:
-    """Check the vectors that are read or written: no other vectors are longer."""
+    """Check the vectors that are read or written: no other vector is longer than these."""
     for stmt in walk(kernel.body):
         if not isinstance(stmt, Stmt):
             continue
@@ -210,7 +211,7 @@ def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:
                     f"the kernel {kernel.name} has vectors of {lanes} {buffer.dtype}, "
                     f"{size} bytes",
                     where=place_of(origin) or f"an access of {buffer.name}",
-                    why=f"registers of the device hold at most {max_bytes} bytes together",
+                    why=f"an operand of an instruction has at most {max_bytes} bytes on the device",
                     remedy=f"split the vectorized axis{stage} so that "
                     f"at most {fitting} iterations are one vector",
                     at=line_of(origin),

@@ -35,9 +35,9 @@ After::
 Two accesses of shared or global memory conflict if one of them is a write, and different
 threads of a group may touch the same element (see `analysis.thread_conflicts`). They need
 a barrier on each path from one to the other, also on paths around loops. A barrier that
-the others make redundant is left out. All threads of a group must reach a barrier. So a
-condition around a barrier is first moved to the statements below it. If they change what
-the condition reads, it is evaluated before.
+other barriers make redundant is left out. All threads of a group must reach a barrier. So a
+condition around a barrier is first moved to the statements inside of it. If these change
+memory that the condition reads, the condition is evaluated before them.
 
 Requires: kernels in canonical form. Ensures: no conflict within a group is left without a
 barrier. Conflicts between groups are ignored, as no barrier would help. Level: nested,
@@ -144,11 +144,12 @@ class _Part:
     # None for expressions that are evaluated before the first statement.
     stmt: Stmt | None
     reach: _Reach
-    # It is a barrier that this pass added.
+    # True for a barrier that this pass added.
     is_added: bool = False
 
 
-_CLOSED = _Reach((), (), False)
+# The reach of a barrier, which separates all accesses before it from all after it.
+_CLOSED = _Reach(entering=(), leaving=(), is_open=False)
 
 
 def _joined(parts: Sequence[_Part]) -> _Reach:
@@ -171,7 +172,8 @@ class _BarrierPlacement:
     """Places the barriers of one kernel.
 
     In its methods, `scope` has the loops, lets and conditions around a statement.
-    `together` are the variables of the loops that all threads of a group run together.
+    `together` has the variables of the loops around it whose iterations all threads of a group
+    run at the same time.
     """
 
     def __init__(
@@ -257,8 +259,8 @@ class _BarrierPlacement:
     ) -> list[_Part]:
         """Return `parts` with barriers between those that conflict.
 
-        Barriers stand as late as possible, so that they are as few as possible. `before`
-        are the accesses before the first part.
+        Each barrier stands as late as possible, since a late barrier separates more accesses.
+        `before` has the accesses before the first part.
         """
         placed: list[_Part] = []
         for part in parts:
@@ -295,6 +297,7 @@ class _BarrierPlacement:
         inside = together | {loop.var}
         bounds = _Part(None, self._reads((loop.minimum, loop.extent), scope))
         parts = self._parts(loop.body, (*scope, entry), inside)
+        # Without `bounds`: the range is read once, not in each iteration.
         parts = self._separated([bounds, *parts], inside)[1:]
         parts = self._around_back_edge(parts, entry, inside)
         if not is_even and any(part.is_added for part in parts):
@@ -303,9 +306,9 @@ class _BarrierPlacement:
                 "but threads run it a different number of times",
                 where=place_of(loop.origin),
                 at=line_of(loop.origin),
-                why="all threads of a group have to come to each barrier",
-                remedy="let the loop run equally often for all threads, "
-                "and guard what it does",
+                why="all threads of a group must reach each barrier",
+                remedy="give the loop the same range in all threads, "
+                "and put its body under a condition",
             )
         result = with_changes(loop, body=self._rebuilt(loop.body, parts))
         iterations = _Part(result, self._run(parts, entry, scope))
@@ -327,14 +330,15 @@ class _BarrierPlacement:
     def _earlier(
         self, parts: Sequence[_Part], entry: Ranged
     ) -> tuple[ThreadAccess, ...]:
-        # With a barrier in each iteration, only the one just before is not yet separated.
+        # A barrier in each iteration separates all iterations but the previous one.
         is_previous = any(not part.reach.is_open for part in parts)
         return in_earlier_iteration(_joined(parts).leaving, entry, is_previous)
 
     def _run(self, parts: Sequence[_Part], entry: Ranged, scope: Scope) -> _Reach:
         """Return the reach of all iterations.
 
-        With a barrier in each iteration, only the first and the last one are visible.
+        If each iteration has a barrier, only accesses of the first and of the last iteration can
+        conflict with statements outside.
         """
         reach = _joined(parts)
         if reach.is_open:
@@ -368,7 +372,7 @@ class _BarrierPlacement:
         if stmt.else_case is not None:
             result = with_changes(result, else_case=stmts[1])
         if result is not stmt:
-            # A barrier must not stand in a branch that only some threads take.
+            # A barrier was added, but it must not stand in a branch that only some threads take.
             return self._visit(spread(result), scope, together)
         if stmt.else_case is None:
             reaches.append(_Reach())
@@ -407,7 +411,7 @@ class _BarrierPlacement:
     def _may_differ(self, *exprs: Expr) -> bool:
         """Return True if threads of a group may see different values.
 
-        Memory may change between their reads.
+        A read of memory counts as different, since the memory may change between two reads.
         """
         return any(
             isinstance(item, BufferLoad) or item in self._divergent

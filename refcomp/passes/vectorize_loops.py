@@ -28,9 +28,10 @@ Requires: constant extents of vectorized loops. Ensures: no vectorized loop is l
 is that of the serial loop. Level: flat.
 
 An expression that does not depend on the loop variable stays scalar. It is broadcast
-where it meets a vector. A condition that depends on the variable becomes a mask on the
+where the other operand is a vector. A condition that depends on the variable becomes a mask on the
 loads and stores it guards. If the mask can only lose lanes from its end, a scalar test of
-its first lane stands around them. Then reads that are the same for all lanes stay scalar.
+its first lane encloses them. Inside that test, reads that are the same for all lanes stay
+scalar.
 A lazy choice becomes a Select whose loads are masked. Memory allocated in the loop gets
 one copy per lane. Inner loops are kept.
 
@@ -40,7 +41,7 @@ A loop becomes serial as a whole if
 - it holds vectors already (of two nested vectorized loops, the inner one is vectorized);
 - bounds of an inner loop, or the shape of an allocation, depend on its variable;
 - iterations may touch one element that one of them writes (see `analysis.lane_conflicts`);
-- a mask would stand around a kernel, since the code that launches kernels has no vectors.
+- a mask would enclose a kernel, since the code that launches kernels has no vectors.
 
 It refuses (UserError) an extent that is negative or not a constant.
 """
@@ -116,14 +117,14 @@ def _vectorize(loop: For, in_kernel: bool) -> Stmt:
         return serial
     if not in_kernel and _has_mask_around_kernel(body):
         return serial
-    # Whether lanes conflict shows only in the vector form: its indices are ramps.
+    # Conflicts are checked in the vector form, where the index of each lane is known: a ramp.
     if may_conflict(body, lanes, frozenset(private.values())):
         return serial
     return body
 
 
 def _has_mask_around_kernel(body: Stmt) -> bool:
-    """Return True if a let binds a vector around a kernel, which would be its argument."""
+    """Return True if a let around a kernel binds a mask, which would become an argument."""
     if is_bound(body):
         return False
     is_mask = isinstance(body, LetStmt) and body.var.dtype.lanes > 1
@@ -141,7 +142,7 @@ class _Widening:
         values: variable that differs by lane -> its vector.
         private: buffer allocated inside -> the buffer with a copy for each lane.
         mask: the lanes to run, None for all.
-        certain: True if the first lane is among them wherever this code runs.
+        certain: True if the first lane runs whenever this code runs.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class _Widening:
     # Statements.
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        """Return what `stmt` becomes, or raise _StaysSerial."""
+        """Return the vector form of `stmt`, or raise _StaysSerial."""
         match stmt:
             case Block():
                 stmts = tuple(map(self.stmt, stmt.stmts))
@@ -220,7 +221,7 @@ class _Widening:
         predicate = store.predicate
         if predicate is not None:
             predicate = self.expr(predicate)
-        # One lane stands for all of them, if one is certain to run.
+        # All lanes store one value at one place: a scalar store does it, if any lane runs.
         if self.certain and _all_scalar(index, value, predicate):
             return with_fields(store, index=index, value=value, predicate=predicate)
         return Store(
@@ -255,7 +256,7 @@ class _Widening:
     def _prefetch(self, hint: Prefetch) -> Stmt:
         """Return a prefetch for the first lane.
 
-        The others lie beside it, or are not worth a hint each.
+        The other lanes are in the same or the next cache lines, or would need a hint each.
         """
         (flat,) = hint.indices
         buffer, index = self._access(hint.buffer, flat)
@@ -383,9 +384,10 @@ def _fold(cls: type[ir.Add | ir.Sub | ir.Mul], a: Expr, b: Expr) -> Expr:
         return IntImm(compute[cls](a.value, b.value), a.dtype)
     if cls is ir.Mul:
         for factor, other in ((a, b), (b, a)):
-            value = as_int(factor)
-            if value in (0, 1):
-                return other if value else factor
+            if as_int(factor) == 0:
+                return factor
+            if as_int(factor) == 1:
+                return other
     elif as_int(b) == 0:
         return a
     elif as_int(a) == 0 and cls is ir.Add:
@@ -396,9 +398,9 @@ def _fold(cls: type[ir.Add | ir.Sub | ir.Mul], a: Expr, b: Expr) -> Expr:
 def _first_lane(condition: Expr) -> Expr | None:
     """Return the condition of the first lane, if it holds whenever that of any lane does.
 
-    Else return None. The result is known for comparisons whose sides drift apart at a
-    constant rate. i64 sides are assumed not to wrap within the vector: they are indices
-    or are compared with indices.
+    Otherwise return None. The result is known for comparisons whose two sides differ by a
+    constant more from lane to lane. i64 sides are assumed not to wrap within the vector: they
+    are indices or are compared with indices.
     """
     match condition:
         case Broadcast():

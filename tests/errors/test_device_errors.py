@@ -144,20 +144,20 @@ EXTENTS = {
 THREADS = {
     "one loop": (
         lambda: scaled(factor=64),
-        r"the kernel main_kernel0 has 64 threads in a group \(64\), of which the device has at "
+        r"the kernel main_kernel0 has 64 threads in a group \(64\), but the device allows at "
         rf"most 32\n{QUOTATION}  where: stage B, axis i.inner, by bind\n"
         "  what to do: split axis i.inner of stage B so that at most 32 iterations are bound to",
     ),
     "two loops": (
         lambda: tiled(8, 16),
-        r"main_kernel0 has 128 threads in a group \(16 x 8\), of which the device has at most 32\n"
+        r"main_kernel0 has 128 threads in a group \(16 x 8\), but the device allows at most 32\n"
         rf"({QUOTATION}){{2}}  where: stage B, axis i.inner, by bind; stage B, axis j.inner, "
         r"by bind\n  what to do: split axis j.inner of stage B so that at most 4 iterations are",
     ),
     "shared memory": (
         lambda: chained(8, width=64),
-        r"the kernel main_kernel0 keeps 2048 bytes of shared memory for a group \(B 2048\), of "
-        rf"which the device has 1024\n{QUOTATION}  where: stage B\n"
+        r"the kernel main_kernel0 keeps 2048 bytes of shared memory for a group \(B 2048\), but "
+        rf"the device has 1024\n{QUOTATION}  where: stage B\n"
         "  what to do: make the tiles of B smaller: split by smaller factors the loops",
     ),
 }

@@ -69,27 +69,27 @@ def test_what_fits_or_is_not_known_passes(asked):
     [
         (
             {"x": 65},
-            "the kernel f has 65 threads in threadIdx.x, of which the device has at most 64",
+            "the kernel f has 65 threads in threadIdx.x, but the device allows at most 64",
             "stage C, axis i.inner, by split",
             "split axis i.inner of stage C so that at most 64 iterations are bound to threadIdx.x",
         ),
         ({"z": 17}, "17 threads in threadIdx.z", "loop k", "at most 16 iterations"),
         (
             {"x": 64, "y": 4},
-            "kernel f has 256 threads in a group (64 x 4 x 1), of which the device has at most 128",
+            "kernel f has 256 threads in a group (64 x 4 x 1), but the device allows at most 128",
             "stage C, axis i.inner, by split",
             "split axis i.inner of stage C so that at most 32 iterations",
         ),
         ({"x": "n_1", "y": 32, "z": 8}, "256 threads in a group (32 x 8)", "loop k", "at most 16"),
         (
             {"groups": 101},
-            "has 101 groups in blockIdx.y, of which the device has at most 100",
+            "has 101 groups in blockIdx.y, but the device allows at most 100",
             "loop g",
             "bind the outer part to another blockIdx",
         ),
         (
             {"allocations": "alloc S: f32[16, 8] shared { alloc T: f16[257] shared {"},
-            "1026 bytes of shared memory for a group (S 512, T 514), of which the device has 1024",
+            "1026 bytes of shared memory for a group (S 512, T 514), but the device has 1024",
             "alloc T",
             "make the tiles of T smaller",
         ),
@@ -128,7 +128,7 @@ def test_more_arguments_than_are_passed():
     kernel = parse_func(f"func f(a: i8, {params}) {{ }}")
     limits = DeviceLimits((8, 8, 8), 8, 64, argument_bytes=72)
     assert check_device_limits(kernel, limits) is kernel
-    with pytest.raises(UserError, match="takes 9 arguments of 72 bytes, of which the device pass"):
+    with pytest.raises(UserError, match="takes 9 arguments of 72 bytes, but the device passes"):
         check_device_limits(kernel, replace(limits, argument_bytes=71))
 
 
@@ -145,9 +145,7 @@ def test_a_shared_buffer_counts_wherever_it_stands():
     check_device_limits(kernel, SMALL)
     allocate = kernel.body.body
     twice = with_fields(kernel.body, body=block([allocate, Barrier(), allocate]))
-    with pytest.raises(
-        UserError, match="keeps 1440 bytes .* of which the device has 1024"
-    ) as caught:
+    with pytest.raises(UserError, match="keeps 1440 bytes .* but the device has 1024") as caught:
         check_device_limits(kernel.with_body(twice), SMALL)
     assert "(S 720 at 2 places)" in caught.value.what
 
@@ -170,7 +168,7 @@ def test_vectors_are_no_longer_than_registers():
     assert told.what == "the kernel main_kernel0 has vectors of 64 f32, 256 bytes"
     assert "stage C" in told.where
     assert quoted(told, "declared here").startswith("c = refcomp.compute(")
-    assert told.why == "registers of the device hold at most 128 bytes together"
+    assert told.why == "an operand of an instruction has at most 128 bytes on the device"
     assert told.remedy == (
         "split the vectorized axis of stage C so that at most 32 iterations are one vector"
     )
