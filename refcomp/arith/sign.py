@@ -143,10 +143,10 @@ class SignSearch:
     ) -> bool:
         """Return True if factor * expr + rest is proved >= 0 by the operands of `expr`.
 
-        `is_low` means factor >= 0, so that a lower bound of `expr` is needed. Then both operands of
-        min(a, b) must be proved, since either may be the value. Otherwise one proof is enough, since
-        min(a, b) is at most a and at most b. For max, the two rules are exchanged. Of a choice, both
-        branches must always be proved.
+        `is_low` means factor >= 0, so that a lower bound of `expr` is needed. Then both operands
+        of min(a, b) must be proved, since either may be the value. Otherwise one proof is enough,
+        since min(a, b) is at most a and at most b. For max, the two rules are exchanged. For a
+        choice, both branches must always be proved.
         """
         if isinstance(expr, Min | Max):
             sides = (expr.a, expr.b)
