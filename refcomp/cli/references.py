@@ -1,8 +1,8 @@
-"""The values that a foreign backend's arrays may have: by te, an ONNX model, or loop-IR text.
+"""References: the values that the arrays of a foreign backend may have.
 
-In te and in models every tensor has a name, and each of its elements an error bound. If
-intermediate tensors are given, too, the guilty operation can be found. Loop IR determines each
-rounding, so that only one value is right.
+A reference is a te program, an ONNX model, or loop-IR text. In programs and models every tensor has
+a name, and each of its elements an error bound. If the backend also gives intermediate tensors, the
+wrong operation can be found. Loop IR determines each rounding, so that only one value is right.
 
 Raises Unsupported for scalar arguments, and for loop IR with functions that are not exact.
 """
@@ -38,13 +38,13 @@ from refcomp.te.tensor import Tensor
 
 @dataclass(frozen=True, slots=True)
 class TensorReference:
-    """Tensor expressions, with the names that arrays have."""
+    """Tensor expressions, under the names of the backend's arrays."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    tensors: Mapping[str, Tensor]  # all that are named, producers first
+    tensors: Mapping[str, Tensor]  # all tensors by name, producers first
     constants: Mapping[Tensor, HostArray] = field(default_factory=dict)
-    # operation -> how messages call it, such as `stage C, at matmul.py:9`
+    # operation -> its description in messages, such as `stage C, at matmul.py:9`
     labels: Mapping[Operation, str] = field(default_factory=dict)
 
     @property
@@ -62,7 +62,7 @@ class TensorReference:
 
     @property
     def results(self) -> list[TensorParam]:
-        """All tensors that a backend may give: the outputs and the intermediate ones."""
+        """The tensors that a backend may give: outputs and intermediate tensors."""
         return self._params(
             name
             for name, tensor in self.tensors.items()
@@ -111,10 +111,11 @@ class TensorReference:
         licence: Licence,
         sizes: Mapping[str, int],
     ) -> list[str]:
-        """Return the labels of operations, one of which is wrong.
+        """Return the labels of the operations among which a wrong operation is; empty if none is.
 
-        They lead to the first result, in producer order, that does not follow from the inputs and
-        the other results. Empty if each result follows. Arguments as for `bounds`.
+        Each result is judged on the inputs and the other results, in producer order. The suspects
+        are the operations that compute the first wrong result from these. Arguments as for
+        `bounds`.
         """
         feeds = self._feeds(inputs)
         scalars = self._scalars(sizes)
@@ -138,7 +139,7 @@ class TensorReference:
         needed = {tensor.op}
         order = reachable_operations(needed)
         for op in reversed(order):
-            # Consumers come first: whether an operation is needed is known when its turn comes.
+            # Consumers are visited first, so all uses of an operation are known at its visit.
             if op in needed:
                 needed.update(t.op for t in op.inputs if t not in given)
         return list(dict.fromkeys(self.labels[op] for op in order if op in needed))
@@ -176,6 +177,7 @@ class LoopReference:
         for param in self.results:
             value = arrays[param.name]
             zeros = np.zeros(value.shape)
+            # The value is exact: the error is 0, and inputs are not amplified (condition 1).
             found[param.name] = Bounded(
                 dtype=param.dtype,
                 value=value.astype(np.longdouble) if param.dtype.is_float else value,
@@ -210,7 +212,7 @@ def load_reference(given: str) -> Reference:
     if len(pieces) != 1:
         raise UserError(
             f"{given} holds {len(pieces)} functions",
-            why="arrays are judged by one",
+            why="arrays are compared with the results of one function",
             remedy="name a function that returns one",
         )
     (piece,) = pieces
@@ -227,13 +229,14 @@ def _of_tensors(args: Sequence[Tensor | Var]) -> TensorReference:
     for op in operations:
         for tensor in op.outputs:
             tensors.setdefault(tensor.name, tensor)
-    # Arguments take precedence: a backend must name these.
+    # If two tensors have one name, the argument takes it: a backend must name the arguments.
     tensors |= {arg.name: arg for arg in given}
     inputs = [arg.name for arg in given if isinstance(arg.op, PlaceholderOp)]
     outputs = [arg.name for arg in given if not isinstance(arg.op, PlaceholderOp)]
     labels = {op: f"stage {op.name}, at {op.line}" for op in operations}
     reference = TensorReference(tuple(inputs), tuple(outputs), tensors, labels=labels)
-    sizes = set(reference.symbols.values())  # --symbol gives these
+    # The option --symbol gives their values.
+    sizes = set(reference.symbols.values())
     for arg in args:
         if not isinstance(arg, Tensor) and arg not in sizes:
             raise Unsupported(
@@ -245,7 +248,7 @@ def _of_tensors(args: Sequence[Tensor | Var]) -> TensorReference:
 
 
 def reference_of(graph: Graph) -> TensorReference:
-    """Return the tensors of a model, by the names that it gives them."""
+    """Return the tensors of a model, by their names in the model."""
     symbols = Symbols()
     made: dict[Value, Tensor] = {}
     for value in (*graph.inputs, *graph.constants):
@@ -254,7 +257,7 @@ def reference_of(graph: Graph) -> TensorReference:
     for node in graph.nodes:
         fresh = node_to_te(node, made)
         for op in reachable_operations(tensor.op for tensor in fresh.values()):
-            # Operations of earlier nodes keep their label.
+            # Operations of earlier nodes are reachable, too. They keep their labels.
             labels.setdefault(op, f"node {node.name} ({node.operator})")
         made |= fresh
     constants = {made[value]: array for value, array in graph.constants.items()}
@@ -280,7 +283,7 @@ def _of_loops(func: PrimFunc) -> LoopReference:
         what = f"calls {', '.join(inexact)}" if inexact else "takes scalar arguments"
         raise Unsupported(
             f"{func.name} {what}",
-            why="loop IR is judged to the bit, on arrays alone",
+            why="arrays are compared with results of loop IR bit for bit, without scalar arguments",
             remedy="give the tensor expressions that it was lowered from",
         )
     results = [param for param in params if param.is_output]

@@ -13,7 +13,7 @@ from refcomp.lowering.entry_conditions import with_entry_conditions
 def read_funcs(path: str) -> list[PrimFunc]:
     """Return the functions of the loop-IR text in the file `path`.
 
-    Raise UserError if it cannot be read or parsed, or has no function.
+    Raise UserError if the file cannot be read or parsed, or has no function.
     """
     return text_to_funcs(read_text(path), path)
 

@@ -33,9 +33,9 @@ class ArrayReport(TypedDict):
     """One judged array."""
 
     name: str
-    verdict: str  # the worst one of its elements
-    elements: int  # how many elements there are, and how many have each verdict
-    exact: int
+    verdict: str  # the worst verdict of an element
+    elements: int  # the number of elements
+    exact: int  # elements with this verdict, as the next three
     within_bound: int
     undecidable: int
     wrong: int
@@ -48,10 +48,10 @@ class ArrayReport(TypedDict):
 class JudgeReport(TypedDict):
     """The report of `refcomp judge`, as JSON."""
 
-    verdict: str  # the worst one of all arrays
-    sizes: dict[str, int]  # symbol -> its size
+    verdict: str  # the worst verdict of an array
+    sizes: dict[str, int]  # symbol -> size in elements
     results: list[ArrayReport]
-    suspects: list[str]  # operations one of which is wrong
+    suspects: list[str]  # operations, at least one of which is wrong
 
 
 COLUMNS = (
@@ -121,7 +121,7 @@ def _short(number: JsonNumber) -> str:
 
 
 def columns_to_text(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as aligned columns: the first one to the left, the others to the right."""
+    """Return rows as columns: the first is aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

@@ -133,7 +133,7 @@ def test_refusals(program: str, tmp_path: Path, add_text: str, scale_text: str) 
         (tmp_path / "text.txt").write_text(text)
         with pytest.raises(Unsupported, match=what) as caught:
             load_reference(str(tmp_path / "text.txt"))
-        assert "judged to the bit" in str(caught.value)
+        assert "bit for bit" in str(caught.value)
     (tmp_path / "text.txt").write_text(add_text + scale_text)
     with pytest.raises(UserError, match="holds 2 functions"):
         load_reference(str(tmp_path / "text.txt"))
