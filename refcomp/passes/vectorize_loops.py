@@ -398,9 +398,9 @@ def _fold(cls: type[ir.Add | ir.Sub | ir.Mul], a: Expr, b: Expr) -> Expr:
 def _first_lane(condition: Expr) -> Expr | None:
     """Return the condition of the first lane, if it holds whenever that of any lane does.
 
-    Otherwise return None. The result is known for comparisons whose two sides differ by a
-    constant more from lane to lane. i64 sides are assumed not to wrap within the vector: they
-    are indices or are compared with indices.
+    Otherwise return None. The result is known if the difference of the two sides of a
+    comparison changes by a constant from lane to lane. Both sides have dtype i64. They are
+    assumed not to wrap within the vector, since they are indices or compared with indices.
     """
     match condition:
         case Broadcast():
