@@ -77,8 +77,8 @@ def kernel_nest(loop: For) -> KernelNest:
     return KernelNest(tuple(loops), body)
 
 
-def asks_others(expr: object) -> bool:
-    """Return True if `expr` is collective: all threads of a group must arrive at it."""
+def is_collective(expr: object) -> bool:
+    """Return True for a call that exchanges values between threads, which must all reach it."""
     return is_subgroup_call(expr) or is_of_a_wave(expr)
 
 
@@ -141,7 +141,7 @@ def _nest_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
 
 def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
     varying = _thread_variables(nest)
-    # With each statement: do all threads of a group arrive at it together?
+    # (statement, True if all threads of a group execute it together)
     stack: list[tuple[Stmt, bool]] = [(nest.body, True)]
     while stack:
         stmt, is_uniform = stack.pop()
@@ -159,7 +159,7 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
         is_varying = _varies(stmt, varying)
         if is_varying and isinstance(stmt, LetStmt | For):
             varying.add(stmt.var)
-        # A let only names a value. A loop or a branch decides which threads run its body.
+        # A let runs its body in all threads. A loop or a branch may run it in some only.
         inner = is_uniform and (isinstance(stmt, LetStmt) or not is_varying)
         stack.extend((child, inner) for child in reversed(_child_statements(stmt)))
     return None
@@ -181,14 +181,14 @@ def _thread_variables(nest: KernelNest) -> set[Var]:
 def may_vary(expr: Expr, varying: set[Var]) -> bool:
     """Return True if `expr` may have different values in the threads of a group.
 
-    The values of `varying` may differ. An expression with a Let is taken for varying.
+    The values of `varying` may differ. The result is True for any expression with a Let.
     """
     has_let = any(isinstance(item, Let) for item in walk(expr))
     return has_let or _may_differ(expr, varying)
 
 
 def _is_collective_apart(expr: Expr, is_uniform: bool) -> bool:
-    """Return True if `expr` has a collective part at which not all threads may arrive."""
+    """Return True if `expr` has a collective call that some threads may not reach."""
     parts: list[Expr] = []
     if not is_uniform:
         parts.append(expr)
@@ -197,7 +197,7 @@ def _is_collective_apart(expr: Expr, is_uniform: bool) -> bool:
         for item in walk(expr):
             if isinstance(item, IfThenElseExpr):
                 parts += [item.true_value, item.false_value]
-    return any(asks_others(item) for part in parts for item in walk(part))
+    return any(is_collective(item) for part in parts for item in walk(part))
 
 
 def _varies(stmt: Stmt, varying: set[Var]) -> bool:

@@ -54,7 +54,7 @@ from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
 from refcomp.ir.expr import And, Expr, IfThenElseExpr, IntImm, Let, Not, Or, Select, Var
 from refcomp.ir.fresh_names import with_fresh_names
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import asks_others, is_bound
+from refcomp.ir.kernels import is_bound, is_collective
 from refcomp.ir.node import Node
 from refcomp.ir.printer import print_stmt
 from refcomp.ir.promotion import const
@@ -253,7 +253,7 @@ class _Checking:
     def _write(self, stmt: BufferStore | AtomicUpdate, place: _Place) -> Stmt:
         # All threads of a group must reach collective operations, also those with a wrong
         # index.
-        is_alone = not any(map(asks_others, walk(stmt)))
+        is_alone = not any(map(is_collective, walk(stmt)))
         guards: list[_UnprovedAccess] = []
         inner = replace(place, guards=guards) if is_alone else place
         value = self.expr(stmt.value, inner)

@@ -14,7 +14,7 @@ from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_of_a_wave
-from refcomp.ir.kernels import asks_others
+from refcomp.ir.kernels import is_collective
 from refcomp.ir.stmt import Allocate, For
 from refcomp.oracle.interpreter.collectives import (
     Arrival,
@@ -192,7 +192,7 @@ def _let(frame: Frame, let: ir.Let) -> Value:
 
 
 def _call(frame: Frame, call: ir.Call) -> Value:
-    if asks_others(call):
+    if is_collective(call):
         return _collective(frame, call)
     if call.name not in KNOWN:
         raise InterpretError(
@@ -213,7 +213,7 @@ def _collective(frame: Frame, call: ir.Call | ir.PureExtern) -> Value:
 
 
 def _pure_extern(frame: Frame, call: ir.PureExtern) -> Value:
-    if asks_others(call):
+    if is_collective(call):
         return _collective(frame, call)
     operands = [frame.value(arg) for arg in call.args]
     return call_pure(call, operands, frame.libraries)

@@ -19,7 +19,7 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.buffer import LOCAL, SHARED, Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import asks_others, is_bound, kernel_nest
+from refcomp.ir.kernels import is_bound, is_collective, kernel_nest
 from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import BLOCK_TAGS, Allocate, Barrier, For, LaunchKernel, Stmt
 from refcomp.oracle.interpreter.collectives import Arrival, compute_together
@@ -88,7 +88,7 @@ def _collective_statements(body: Stmt) -> frozenset[Stmt]:
         if not isinstance(stmt, Stmt):
             continue
         for expr in children(stmt):
-            if isinstance(expr, Expr) and any(map(asks_others, walk(expr))):
+            if isinstance(expr, Expr) and any(map(is_collective, walk(expr))):
                 found.add(stmt)
     return frozenset(found)
 
