@@ -1,6 +1,6 @@
 """The Python values of constant expressions.
 
-Every room asks these functions whether an expression is constant, and none looks at the nodes.
+All modules read constants with these functions, so that no module tests for classes of nodes.
 """
 
 from collections.abc import Sequence
