@@ -1,4 +1,4 @@
-"""Derives from the loop IR which sizes a call must have.
+"""Derives conditions on the sizes of a call from the accesses of a function.
 
 Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
 After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
@@ -7,7 +7,7 @@ Accesses at the nested level are judged: they have one index for each dimension.
 that leaves its buffer in every call is refused. An access under a condition is judged if
 the condition compares axes and sizes (see `Box.with_guard`). Accesses under other
 conditions, and indices that depend on data, are not judged. So every correct call
-fulfils the requirements (see `arith.attained`).
+fulfils the conditions (see `arith.attained`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class _Access:
 class Given:
     """The requirements of a function, of which a proof assumes at most `_MAX_ASSUMED`.
 
-    An assumption costs proofs. So if there are many, each is assumed only for its buffer.
+    Each assumption makes a proof slower. So if there are many requirements, each is assumed only
+    for accesses of its own buffer.
     """
 
     def __init__(self, requires: Sequence[Requirement]) -> None:
@@ -84,7 +85,7 @@ class Given:
     def about(self, buffer: str, text: str, facts: Facts) -> Facts:
         """Return `facts` with the requirements that may matter for an access.
 
-        If there are too many, those for the access itself are preferred.
+        If there are too many, prefer the requirements that came from the access itself.
 
         Args:
             buffer: the name of the buffer that is accessed.
@@ -93,7 +94,7 @@ class Given:
         """
         chosen = self._requires
         if len(chosen) > _MAX_ASSUMED:
-            # Those without a buffer may matter for any access.
+            # Requirements without a buffer may matter for any access.
             names = dict.fromkeys(("", buffer))
             chosen = [r for name in names for r in self._by_buffer.get(name, ())]
         if len(chosen) > _MAX_ASSUMED:
@@ -112,7 +113,7 @@ def _buffer_of(requirement: Requirement) -> str:
 def with_entry_conditions(
     func: PrimFunc, lines: Mapping[Stmt, str] = MappingProxyType({})
 ) -> PrimFunc:
-    """Return `func` with the requirements of its accesses; itself if it has them already.
+    """Return `func` with the requirements of its accesses; `func` itself if it has them already.
 
     Args:
         func: a function at the nested level.
@@ -145,13 +146,13 @@ def with_entry_conditions(
 def _requirements(
     func: PrimFunc, box: Box, lines: Mapping[Stmt, str]
 ) -> Iterator[Requirement]:
-    # One index object in one box is judged once for each dimension.
+    # Accesses often share index objects: judge each once for its box, buffer and dimension.
     judged: set[tuple[Box, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
         indices = access.node.indices
         buffer = access.node.buffer
-        if len(indices) != len(buffer.shape):  # an update at the flat level
-            continue
+        if len(indices) != len(buffer.shape):
+            continue  # an update at the flat level has one offset instead of indices
         for dim, index in enumerate(indices):
             key = (access.box, id(buffer), dim, id(index))
             if key in judged:
@@ -192,8 +193,8 @@ def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
 
 def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
     """Yield the reads that `stmt` itself makes, each with the guards around it."""
-    if isinstance(stmt, Prefetch):  # a hint, which is not an error out of range
-        return
+    if isinstance(stmt, Prefetch):
+        return  # a hint may be out of range
     parts = [part for part in children(stmt) if isinstance(part, Expr)]
     stack: list[tuple[Node, Box]] = [(part, around) for part in reversed(parts)]
     operands = logic_operands(parts)

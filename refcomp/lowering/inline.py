@@ -1,7 +1,7 @@
 """Replaces reads of inlined stages by the expressions of these stages.
 
-A TensorRead of a tensor that an inlined operation makes becomes the operation's
-expression at the indices of the read. This repeats until no such read is left.
+A read of an output of an inlined operation becomes the operation's expression at the indices
+of the read. This repeats until no such read is left.
 The operations themselves are not changed.
 """
 
@@ -17,7 +17,7 @@ from refcomp.te.tensor import TensorRead
 
 
 def inline_reads(body: Expr, inlined: Collection[ComputeOp]) -> Expr:
-    """Return `body` without reads of what `inlined` make; itself if it has none."""
+    """Return `body` without reads of outputs of `inlined`; `body` itself if it has none."""
     makers = {tensor: op for op in inlined for tensor in op.outputs}
     if not makers:
         return body

@@ -1,11 +1,12 @@
-"""Replaces the loops that a tensor intrinsic does the work of by its statements.
+"""Replaces tensorized loops by the statements of their tensor intrinsic.
 
     for io { for jo { for ko { for i < 8 { for j < 8 { for k < 8 { C[..] = C[..] + A[..] * .. }}}}}}
 
     for io { for jo { RESET(C[io * 8, jo * 8]); for ko { UPDATE(A[io * 8, ko * 8], .., C[..]) }}}
 
-The buffers of the intrinsic's declaration become blocks of the stage's buffers. Indices
-count from the origin of the block, and variables for strides and offsets get values.
+The buffers of the intrinsic's declaration become blocks of the stage's buffers. The origin
+of the block is added to each index. Declared variables for strides and offsets are replaced
+by their values.
 
 Requires: the loops match (see `match_intrin`), and all of their points run.
 Refuses guards that are left inside, an intrinsic without the statement that is needed,
@@ -55,7 +56,7 @@ from refcomp.schedule.stage import Tensorized
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
 _ACCESSES = (BufferLoad, AddressOf, BufferStore, AtomicUpdate, Prefetch)
-# Returns the place in its buffer of an element of a tensor.
+# (tensor, indices of an element) -> the indices of the element in the buffer of the tensor.
 Element = Callable[[Tensor, Sequence[Expr]], tuple[Expr, ...]]
 
 
@@ -68,8 +69,9 @@ class Replacement:
     guards: Sequence[AxisGuard]
     # The whole computation, or None if reduction loops stand outside.
     whole: Stmt | None
-    # The initialisation (None: the identity is stored), and the update by one part.
+    # The initialisation, or None if the caller stores the identity instead.
     reset: Stmt | None
+    # The accumulation of one step of the reduction loops outside.
     update: Stmt | None
 
 
@@ -85,7 +87,7 @@ def lower_intrin(
         bounds: the bounds of the stage.
         guards: the guards of all of its loops.
         buffers: the buffer of each tensor.
-        element: returns the place in its buffer of an element of a tensor.
+        element: returns the indices of an element of a tensor in its buffer.
 
     Raises:
         UserError: see the module docstring.
@@ -123,9 +125,9 @@ class _Block:
 
     view: BufferView
     buffer: Buffer
-    # The dimension of the buffer that each dimension of the view is.
+    # Dimension of the view -> the dimension of the buffer that it maps to.
     dims: tuple[int, ...]
-    # The buffer's element that is the first one of the block.
+    # The indices in the buffer of the block's first element.
     origin: tuple[Expr, ...]
 
     def strides(self) -> list[Expr]:
@@ -212,7 +214,7 @@ class _IntrinsicPlacement:
     def outside(self, guard: AxisGuard) -> AxisGuard:
         """Return `guard` in terms of the loops outside.
 
-        It must hold for all points of a block, or for none.
+        Refuse a guard that holds for some points of a block but not for all.
         """
         condition = guard.condition
         loops = self.stage.loops
@@ -226,7 +228,7 @@ class _IntrinsicPlacement:
         if not (holds_for_all and fails_for_all):
             self.refuse(
                 f"the loops inside run only where {condition}, "
-                "and an intrinsic does all of its block",
+                "but an intrinsic computes its whole block",
                 "split by factors that divide the extents: constants, or shapes such as "
                 "(n * 8,), whose multiple is known",
             )
@@ -244,7 +246,7 @@ class _IntrinsicPlacement:
                 return BufferLoad(self.buffers[node.tensor], at)
             return node
 
-        # An origin may be read from memory itself.
+        # The origin of a block may depend on an element of a tensor, as in A[indices[i]].
         loaded = rewriter(load)
         places = match_intrin(self.bounds, self.tensorized)
         intrin = self.tensorized.intrin
@@ -266,8 +268,8 @@ class _IntrinsicPlacement:
         name = block.buffer.name
         if view.scope not in (GLOBAL, block.buffer.scope):
             self.refuse(
-                f"{view.name} is declared in {view.scope} memory, and {name} is "
-                f"{block.buffer.scope}",
+                f"{view.name} is declared in {view.scope} memory, but {name} lies "
+                f"in {block.buffer.scope} memory",
                 f'copy it: cache_read or cache_write with scope "{view.scope}"',
             )
         offset = block.offset(self.facts)
@@ -275,7 +277,7 @@ class _IntrinsicPlacement:
         if factor > 1 and not self._is_multiple(offset, factor):
             self.refuse(
                 f"{view.name} is declared with offset_factor {factor}, "
-                f"and its block begins at element {offset} of {name}",
+                f"but its block begins at element {offset} of {name}",
                 "split by multiples of the factor, or copy the block first: cache_read",
             )
         declared = view.data_alignment
@@ -285,7 +287,7 @@ class _IntrinsicPlacement:
             return
         if actual % declared or not self._is_multiple(start, declared):
             self.refuse(
-                f"{view.name} is declared with data_alignment {declared}, and its block "
+                f"{view.name} is declared with data_alignment {declared}, but its block "
                 f"begins {offset} elements into {name}, "
                 f"known to be aligned to {actual} bytes",
                 "copy the block first (cache_read, cache_write), or declare less",
@@ -298,7 +300,7 @@ class _IntrinsicPlacement:
     def _check_inside(self, block: _Block, tensor: Tensor) -> None:
         """Refuse a block that may reach beyond its buffer.
 
-        The operation does not read all of it, so that the match does not show this.
+        `match_intrin` covers only elements that the operation reads, and it may not read all.
         """
         for size, dim in zip(block.view.shape, block.dims, strict=True):
             first = block.origin[dim]
@@ -308,9 +310,9 @@ class _IntrinsicPlacement:
             )
             if not all(prove(condition, self.facts) for condition in inside):
                 self.refuse(
-                    f"{tensor.name} of {self.tensorized.intrin} is not read from end to "
-                    "end, and what its statements may touch is not known to lie inside "
-                    f"of {block.buffer.name}",
+                    f"the operation of {self.tensorized.intrin} does not read all of "
+                    f"{tensor.name}, and its statements may access elements outside of "
+                    f"{block.buffer.name}",
                     "declare it with the shape that its operation reads",
                 )
 
@@ -335,7 +337,7 @@ class _IntrinsicPlacement:
 
         values = self._values(blocks.values())
         self._check_addresses(stmt, blocks)
-        # The statements are declared once, and may be placed more than once.
+        # The statements may be placed more than once, so that each copy needs names of its own.
         moved = rewriter(visit)(with_fresh_names(stmt, values))
         origin = Origin(
             self.stage.name,
@@ -360,8 +362,7 @@ class _IntrinsicPlacement:
                 for given, actual, size in strides:
                     if isinstance(given, Var):
                         values.setdefault(given, actual)
-                    # No second element lies that far from the first one of a dimension
-                    # of length 1.
+                    # A dimension of length 1 has no second element, so its stride is unused.
                     if as_int(size) != 1:
                         declared.append((view, "stride", given, actual))
             given = view.elem_offset
@@ -370,19 +371,19 @@ class _IntrinsicPlacement:
                 declared.append((view, "elem_offset", given, actual))
                 if isinstance(given, Var):
                     values.setdefault(given, actual)
-        # One variable may stand in several declarations. All must have its value.
+        # A variable may occur in several declarations. Its value must be right in all of them.
         for view, what, given, actual in declared:
             if not is_equal(substitute(given, values), actual, self.facts):
                 self.refuse(
-                    f"{view.name} is declared with {what} {given}, and here it is {actual}",
+                    f"{view.name} is declared with {what} {given}, but here it is {actual}",
                     "declare a variable for it, or copy the block first: cache_read",
                 )
         return values
 
     def _check_addresses(self, stmt: Stmt, blocks: Mapping[Buffer, _Block]) -> None:
-        """Refuse to pass the address of a block with gaps that are not declared.
+        """Refuse to pass the address of a block with gaps but without declared strides.
 
-        The callee finds the elements by the declared strides.
+        A callee finds the elements by declared strides, or takes the block for compact.
         """
         taken = {node.buffer for node in walk(stmt) if isinstance(node, AddressOf)}
         for buffer, block in blocks.items():
@@ -393,9 +394,9 @@ class _IntrinsicPlacement:
             for size, actual in reversed(list(dims)):
                 if as_int(size) != 1 and not is_equal(compact, actual, self.facts):
                     self.refuse(
-                        f"{buffer.name} is declared without gaps and its address taken, "
-                        f"and neighbours lie {actual} elements apart in "
-                        f"{block.buffer.name}, not {compact}",
+                        f"{buffer.name} is passed by address and declared without strides, "
+                        f"but in {block.buffer.name} its neighbours lie {actual} elements "
+                        f"apart, not {compact}",
                         'declare strides, decl_buffer(..., strides=[var("s"), 1]), '
                         "and pass them on, "
                         "or copy the block first: cache_read, cache_write",
@@ -405,7 +406,7 @@ class _IntrinsicPlacement:
     def _moved_packed(
         self, call: CallPacked, blocks: Mapping[Buffer, _Block], recurse: Rewrite
     ) -> CallPacked:
-        """Return `call` with its arguments moved: it may be given only whole buffers."""
+        """Return `call` on the buffers of the blocks. Refuse blocks that are not whole buffers."""
         args: list[Expr] = []
         for arg in call.args:
             if not isinstance(arg, AddressOf) or arg.buffer not in blocks:
@@ -414,8 +415,8 @@ class _IntrinsicPlacement:
             block = blocks[arg.buffer]
             if not block.is_whole(self.facts):
                 self.refuse(
-                    f"{call.name} is a registered function, and {block.view.name} a part "
-                    f"of {block.buffer.name}: it can be given whole buffers only",
+                    f"{call.name} is a registered function, which takes whole buffers only, "
+                    f"but {block.view.name} is a part of {block.buffer.name}",
                     "copy the block first (cache_read, cache_write, computed at the loop "
                     "outside), or call a C function by call_extern",
                 )

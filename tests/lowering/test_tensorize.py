@@ -288,7 +288,7 @@ def test_what_is_touched_lies_inside():
         if is_inside:
             refcomp.lower(s, [a, b])
         else:
-            assert "x of tensor intrinsic reaches is not read from end to end" in refusal(s, [a, b])
+            assert "tensor intrinsic reaches does not read all of x" in refusal(s, [a, b])
 
 
 # Any blocks.
