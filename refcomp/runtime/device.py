@@ -79,7 +79,13 @@ class PartingDriver(Protocol):
 
 
 def part_of(memory: DeviceMemory, offset: int, size: int) -> DeviceMemory:
-    """Return `size` bytes of `memory`, for devices with real addresses."""
+    """Return a part of a piece of memory, for devices with real addresses.
+
+    Args:
+        memory: the piece, which the part keeps alive.
+        offset: where the part begins, in bytes.
+        size: the size of the part, in bytes.
+    """
     host = None if memory.host is None else memory.host[offset : offset + size]
     return DeviceMemory(memory.address + offset, memory, host)
 
@@ -127,10 +133,36 @@ def address_of(array: HostArray) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device, which need not exist on this machine. Equal by kind and index."""
+    """One device, which need not exist on this machine. Devices are equal by kind and index.
 
-    kind: str  # a key of _DRIVERS
-    index: int  # among the devices of its kind
+    `cpu`, `device` and `context` return devices.
+
+    Attributes:
+        kind: the kind of device: `cpu`, `opencl`, `rocm` or a registered kind.
+        index: the number of the device among those of its kind, counted from 0.
+        driver: the driver of the kind.
+
+    Raises:
+        UserError: `name`, `sync` or `require` is used, and this machine does not have the device.
+
+    Source: TVM, tvm.runtime.Device.
+
+    Example::
+
+        >>> host = rc.cpu()
+        >>> host.kind, host.index, str(host), host.exist
+        ('cpu', 0, 'cpu:0', True)
+        >>> len(host.name) > 0
+        True
+        >>> host.sync()  # wait for all work of the device
+        >>> rc.cpu(1).require()
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: this machine has no device cpu:1...
+    """
+
+    kind: str
+    index: int
     driver: Driver = field(compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -169,7 +201,23 @@ _DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
 
 
 def register_device_kind(kind: str, driver: Driver) -> None:
-    """Register a kind of device. UserError if its name is taken or malformed."""
+    """Register a kind of device.
+
+    Args:
+        kind: the name of the kind: a-z, 0-9 and _, beginning with a letter.
+        driver: the object that counts the devices, allocates memory and copies.
+
+    Raises:
+        UserError: the name is malformed, or another driver has it.
+
+    Example::
+
+        >>> rc.runtime.register_device_kind("cpu", rc.cpu().driver)  # the same driver again
+        >>> rc.runtime.register_device_kind("my-gpu", rc.cpu().driver)
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: 'my-gpu' cannot be the name of a kind of device...
+    """
     if not _KIND.match(kind):
         raise UserError(
             f"{kind!r} cannot be the name of a kind of device",

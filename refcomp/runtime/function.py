@@ -21,7 +21,41 @@ class Function(ABC):
     """One function of a module. A call checks the arguments, and then runs the code.
 
     Arguments are arrays (NDArray or numpy) and numbers, in the signature's order. Outputs are
-    arguments too, and are written in place. UserError for arguments that do not fit the signature.
+    arguments too, and are written in place.
+
+    Args:
+        signature: the name, the parameters and the symbols of the function.
+        device: where the function runs; None for the host.
+
+    Raises:
+        UserError: the arguments of a call do not fit the signature.
+
+    Source: TVM, tvm.runtime.PackedFunc.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> module = rc.build(s, [A, B], target="interp", name="increment")
+        >>> increment = module["increment"]
+        >>> increment
+        <refcomp function increment(A: f32[4], B: f32[4] (output)) on cpu:0>
+        >>> increment.name, str(increment.device)
+        ('increment', 'cpu:0')
+        >>> b = np.zeros(4, "float32")
+        >>> increment(np.ones(4, "float32"), b)
+        >>> print(b)
+        [2. 2. 2. 2.]
+        >>> a = np.zeros(4, "float32")
+        >>> run = increment.bind(a, b)  # checks the arguments once
+        >>> run()
+        >>> print(b)
+        [1. 1. 1. 1.]
+        >>> increment.on(rc.cpu()) is increment
+        True
+        >>> print(increment.refusal_of_names(["A"]).remedy)
+        pass A, B in this order
     """
 
     __slots__ = ("_checks", "device", "signature")
@@ -45,6 +79,12 @@ class Function(ABC):
         """Check `args` once, and return a callable that runs the function on them.
 
         The callable keeps the arrays alive, and reads their present elements. Numbers are copied.
+
+        Args:
+            *args: the arguments of a call.
+
+        Raises:
+            UserError: the arguments do not fit the signature.
         """
         values = self._checks.check(args)
         if self.signature.checks:
@@ -53,7 +93,11 @@ class Function(ABC):
         return self._bound(args, values)
 
     def refusal_of_names(self, named: Iterable[str]) -> UserError:
-        """Return the error for arguments that were passed by name."""
+        """Return the error for arguments that were passed by name.
+
+        Args:
+            named: the names.
+        """
         params = ", ".join(param.name for param in self.signature.params)
         return UserError(
             f"{self.name} is called with {', '.join(f'{name}=...' for name in named)}",
@@ -63,7 +107,14 @@ class Function(ABC):
         )
 
     def on(self, device: Device) -> "Function":
-        """Return the same function on another device. UserError if it cannot run there."""
+        """Return the same function on another device.
+
+        Args:
+            device: the device to run on.
+
+        Raises:
+            UserError: the function cannot run there.
+        """
         if device == self.device:
             return self
         raise UserError(

@@ -36,8 +36,46 @@ class Module:
     """Compiled functions of one target.
 
     `module(*args)` calls the entry function, and `module["name"]` is any function. `build`,
-    `load_module` and the class methods below make modules. If the target is a device,
-    `imported_modules[0]` has the kernels.
+    `load_module` and the class methods below make modules.
+
+    Args:
+        functions: at least one, with unique names.
+        target: the target as text.
+        sources: language (`loop_ir`, `llvm`) -> text.
+        entry: the name of the entry function; None for the first one.
+        disassemble: makes the source `asm` when it is requested; None for no such source.
+        imported_modules: the module of the kernels if the target is a device; else empty.
+        contents: what a module file holds; None if the module cannot be saved.
+
+    Raises:
+        UserError: there is no function, two have the same name, or the entry is missing.
+
+    Source: TVM, tvm.runtime.Module.
+
+    Example::
+
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> module = rc.build(s, [A, B], name="increment")
+        >>> folder = TemporaryDirectory()
+        >>> path = str(Path(folder.name, "increment.module"))
+        >>> module.save(path)
+        >>> module, module.entry.name, list(module.signatures)
+        (<refcomp module for llvm: increment>, 'increment', ['increment'])
+        >>> print(module.get_source("loop_ir"))
+        func increment(A: f32[4], B: f32[4] out) {
+        ...
+        >>> module.export_library(Path(folder.name, "increment.so"))
+        >>> a, b = np.ones(4, "float32"), np.zeros(4, "float32")
+        >>> module(a, b)
+        >>> print(b)
+        [2. 2. 2. 2.]
+        >>> measure = module.time_evaluator("increment", rc.cpu(), number=1, repeat=2)
+        >>> len(measure(a, b).results)
+        2
     """
 
     def __init__(
@@ -87,8 +125,27 @@ class Module:
             symbols: name of a function -> its name in the binary, if that differs.
             disassemble: makes the source `asm` when it is requested.
 
-        Raises UserError if a function is missing, and ToolchainError if the loader refuses the
-        binary.
+        Raises:
+            UserError: a function is missing.
+            ToolchainError: the loader refuses the binary.
+
+        Example::
+
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> from refcomp.runtime.files.archive import read_archive
+            >>> from refcomp.runtime.files.manifest import unpack
+            >>> A = rc.placeholder((4,), name="A")
+            >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+            >>> s = rc.create_schedule(B)
+            >>> module = rc.build(s, [A, B], name="increment")
+            >>> folder = TemporaryDirectory()
+            >>> path = str(Path(folder.name, "increment.module"))
+            >>> module.save(path)
+            >>> contents = unpack(path, read_archive(path))
+            >>> binary, signatures = contents.binary, contents.signatures
+            >>> rc.runtime.Module.from_binary(binary, signatures, target="llvm", sources={})
+            <refcomp module for llvm: increment>
         """
         listed = tuple(signatures)
         names = {signature.name: signature.name for signature in listed}
@@ -107,7 +164,33 @@ class Module:
     def from_contents(
         cls, contents: ModuleContents, disassemble: Disassemble | None = None
     ) -> "Module":
-        """Load the contents of a module file. Errors as for `from_binary`."""
+        """Load the contents of a module file for this host.
+
+        Args:
+            contents: what the file holds: the code, the signatures and the source texts.
+            disassemble: makes the source `asm` when it is requested.
+
+        Raises:
+            UserError: a function is missing.
+            ToolchainError: the loader refuses the binary.
+
+        Example::
+
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> from refcomp.runtime.files.archive import read_archive
+            >>> from refcomp.runtime.files.manifest import unpack
+            >>> A = rc.placeholder((4,), name="A")
+            >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+            >>> s = rc.create_schedule(B)
+            >>> module = rc.build(s, [A, B], name="increment")
+            >>> folder = TemporaryDirectory()
+            >>> path = str(Path(folder.name, "increment.module"))
+            >>> module.save(path)
+            >>> contents = unpack(path, read_archive(path))
+            >>> rc.runtime.Module.from_contents(contents)
+            <refcomp module for llvm: increment>
+        """
         library = load_shared_object(contents.binary)
         functions = [
             HostFunction(signature, library, contents.symbols[signature.name])
@@ -149,8 +232,36 @@ class Module:
             entry: the entry function, by default the first one.
             disassemble: makes the source `asm` of the imported module when it is requested.
 
-        Raises ToolchainError if the device refuses the code. If the device does not exist, the
-        first call raises UserError.
+        If the device does not exist, the first call raises UserError.
+
+        Raises:
+            ToolchainError: the device refuses the code.
+
+        Example::
+
+            >>> from refcomp.ir.parser import parse_program
+            >>> from refcomp.foundation.artifacts import Source
+            >>> A = rc.placeholder((4,), name="A")
+            >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+            >>> s = rc.create_schedule(B)
+            >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+            >>> built = rc.build(s, [A, B], target="opencl", name="increment")
+            >>> kernels = built.imported_modules[0]
+            >>> program = parse_program(built.get_source("launch") + '''
+            ... func increment_kernel0(B: f32[4] out, A: f32[4]) {
+            ...   for threadIdx.x in range(4) threadIdx.x {
+            ...     B@[threadIdx.x] = A@[threadIdx.x] + 1.0f32
+            ...   }
+            ... }''')
+            >>> rc.runtime.Module.from_programs(
+            ...     [(built.entry.signature, program)],
+            ...     Source(kernels.get_source("opencl"), "opencl"),
+            ...     target="opencl",
+            ...     device=rc.device("opencl"),
+            ...     sources={},
+            ...     device_sources={},
+            ... )
+            <refcomp module for opencl: increment>
         """
         names = symbols or {}
         contents = ProgramContents(
@@ -179,9 +290,36 @@ class Module:
         device: Device,
         disassemble: Disassemble | None = None,
     ) -> "Module":
-        """Load the contents of a module file, whose host functions are `hosts`.
+        """Load the contents of a module file whose kernels run on a device.
 
-        Errors as for `from_programs`.
+        Args:
+            contents: what the file holds: the code, the signatures and the source texts.
+            hosts: the host functions, in the order of the signatures.
+            device: where calls run by default. If it exists, it loads the code at once.
+            disassemble: makes the source `asm` of the imported module when it is requested.
+
+        Raises:
+            ToolchainError: the device refuses the code.
+
+        Example::
+
+            >>> from refcomp.runtime.files import archive, manifest, program_manifest
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> A = rc.placeholder((4,), name="A")
+            >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+            >>> s = rc.create_schedule(B)
+            >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+            >>> built = rc.build(s, [A, B], target="opencl", name="increment")
+            >>> folder = TemporaryDirectory()
+            >>> path = str(Path(folder.name, "increment.module"))
+            >>> built.save(path)
+            >>> members = archive.read_archive(path)
+            >>> checked = manifest.checked_manifest(path, members)
+            >>> contents = program_manifest.unpack_program(path, checked, members)
+            >>> hosts = program_manifest.read_hosts(path, contents)
+            >>> rc.runtime.Module.from_program_contents(contents, hosts, rc.device("opencl"))
+            <refcomp module for opencl: increment>
         """
         code = DeviceCode(
             contents.code, contents.kernels, device, contents.device_sources
@@ -218,7 +356,35 @@ class Module:
         sources: Mapping[str, str],
         entry: str | None = None,
     ) -> "Module":
-        """Return a module of Python callables. Each takes one list of arguments."""
+        """Return a module of Python callables.
+
+        Args:
+            callables: name -> a function that takes one list of numpy arrays and scalars, and
+                writes the outputs in place.
+            signatures: the signature of each function.
+            target: the target as text.
+            sources: language -> text.
+            entry: the name of the entry function; None for the first one.
+
+        Raises:
+            UserError: there is no signature, or the entry is missing.
+
+        Example::
+
+            >>> A = rc.placeholder((4,), name="A")
+            >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+            >>> s = rc.create_schedule(B)
+            >>> module = rc.build(s, [A, B], target="interp", name="increment")
+            >>> def double(args):
+            ...     args[1][:] = args[0] * 2
+            >>> doubling = rc.runtime.Module.from_callables(
+            ...     {"increment": double}, [module.entry.signature], target="interp", sources={}
+            ... )
+            >>> b = np.zeros(4, "float32")
+            >>> doubling(np.ones(4, "float32"), b)
+            >>> print(b)
+            [2. 2. 2. 2.]
+        """
         functions = [
             PythonFunction(signature, callables[signature.name])
             for signature in signatures
@@ -256,19 +422,27 @@ class Module:
         return f"<refcomp module for {self.target}: {', '.join(self._functions)}>"
 
     def get_source(self, format: str | None = None) -> str:
-        """Return the text in `format`, by default the one nearest to the target.
+        """Return a source text.
 
-        Formats are `loop_ir`, `llvm` and `asm`. If the target is a device, they are `loop_ir` and
-        `launch`, and `imported_modules[0]` has others. Raises UserError if the text is missing.
+        Args:
+            format: `loop_ir`, `llvm` or `asm`. If the target is a device, `loop_ir` or `launch`,
+                and `imported_modules[0]` has others. None is the one nearest to the target.
+
+        Raises:
+            UserError: the text is missing.
         """
         return self._sources.get(format)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a module file, which `load_module` reads.
 
-        If `path` ends in `.hsaco`, write only the code object of the kernels, for other programs
-        and for `load_code_object`. It has no host functions. Raises Unsupported for a module
-        without machine code, and UserError if the file cannot be written.
+        Args:
+            path: the file, which is replaced if it exists. If it ends in `.hsaco`, it gets only the
+                code object of the kernels, for other programs and for `load_code_object`.
+
+        Raises:
+            Unsupported: the module has no machine code.
+            UserError: the file cannot be written.
         """
         name = checked_path(path, "a module file")
         if name.endswith(".hsaco"):
@@ -282,7 +456,15 @@ class Module:
         """Write the bare shared object if `path` ends in `.so`, else a module file.
 
         The bare shared object is for other languages. It does not describe its functions'
-        arguments. Raises UserError for functions that check accesses (build option `check_bounds`).
+        arguments.
+
+        Args:
+            path: the file, which is replaced if it exists.
+
+        Raises:
+            Unsupported: the module has no machine code for this processor.
+            UserError: a function checks its accesses (build option `check_bounds`), or the file
+                cannot be written.
         """
         name = checked_path(path, "a shared object")
         if name.endswith(".so"):
@@ -345,8 +527,12 @@ class Module:
             repeat: number of repetitions.
             min_repeat_ms: minimum duration of a repetition. `number` grows until it is reached.
 
-        An emulated device counts the work of one call instead of measuring time. Raises UserError
-        if the function does not run on `device`.
+        An emulated device counts the work of one call instead of measuring time.
+
+        Raises:
+            UserError: the function does not run on `device`, or a number is out of range.
+
+        Source: TVM, Module.time_evaluator.
         """
         return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
 

@@ -84,9 +84,25 @@ def _no_time() -> UserError:
 
 @dataclass(frozen=True, slots=True)
 class TimeResult:
-    """The measured time of a function."""
+    """The measured time of a function, which a `time_evaluator` returns.
 
-    results: tuple[float, ...]  # seconds per call, one value for each repetition
+    Attributes:
+        results: seconds per call, one value for each repetition.
+
+    Source: TVM, BenchmarkResult.
+
+    Example::
+
+        >>> times = rc.runtime.TimeResult((0.25, 0.5, 1.5))
+        >>> times.mean, times.median, times.min, times.max
+        (0.75, 0.5, 0.25, 1.5)
+        >>> print(f"{times.std:.4f}")
+        0.5401
+        >>> print(times)
+        750.0000 ms per call (std 540.0617, 3)
+    """
+
+    results: tuple[float, ...]
 
     @property
     def mean(self) -> float:

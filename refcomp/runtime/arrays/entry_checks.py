@@ -35,9 +35,28 @@ _MAX_KNOWN = 256
 
 
 class EntryChecks:
-    """The checks of one function, whose arrays must be on `device` (as text: 'cpu:0').
+    """The checks of one function's arguments, which each call runs.
 
-    The constructor raises UserError if arguments cannot be checked against the signature.
+    Args:
+        signature: the calling convention of the function.
+        device: the device that the arrays must be on, as text: 'cpu:0'.
+
+    Raises:
+        UserError: arguments cannot be checked against the signature.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> module = rc.build(s, [A, B], target="interp", name="increment")
+        >>> checks = rc.runtime.EntryChecks(module.entry.signature)
+        >>> len(checks.check([np.ones(4, "float32"), np.zeros(4, "float32")]))  # two addresses
+        2
+        >>> checks.check([1])
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: increment takes 2 arguments, not 1...
     """
 
     __slots__ = ("_device", "_known", "_readers", "_shape_scalars", "signature")
@@ -61,6 +80,14 @@ class EntryChecks:
         """Return the machine values of `args` in order, and then the sizes of the symbols.
 
         The value of an array is its address, which is valid while `args` is alive.
+
+        Args:
+            args: NDArrays, numpy arrays (which are on the host) and numbers, one for each
+                parameter.
+
+        Raises:
+            UserError: an argument does not fit the signature, or an output overlaps another
+                argument.
         """
         if len(args) != len(self._readers):
             raise self._wrong_count(len(args))

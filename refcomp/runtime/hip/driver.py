@@ -77,7 +77,48 @@ USUAL_LIMITS = DeviceLimits(
 
 
 class HipDriver:
-    """The DeviceDriver of kind `rocm`. Several threads may use it. `load` finds the library."""
+    """The driver of AMD GPUs, the kind `rocm`. Several threads may use it.
+
+    Args:
+        load: returns the HIP runtime library, or None if it is not found.
+
+    Source: AMD, HIP runtime API reference.
+
+    Example::
+
+        >>> driver = rc.rocm_emulator("gfx942").driver
+        >>> driver.count(), driver.name(0), driver.arch(0), driver.library_details()["library"]
+        (1, 'emulated AMD GPU (gfx942)', 'gfx942', 'the emulator of gfx942')
+        >>> driver.info(0).wave_lanes, driver.limits(0).threads
+        (64, 1024)
+        >>> why, remedy = driver.absence()  # for messages, if count() is 0
+        >>> memory = driver.allocate(0, 4)  # bytes
+        >>> driver.upload(0, np.array([1, 2, 3, 4], "uint8"), memory)
+        >>> result = np.zeros(4, "uint8")
+        >>> driver.download(0, memory, result)
+        >>> driver.sync(0)
+        >>> print(result)
+        [1 2 3 4]
+        >>> driver.fill(0, driver.part(memory, 1, 2), 9, 2)
+        >>> other = driver.allocate(0, 4)
+        >>> driver.copy(0, memory, 0, other, 4)
+        >>> driver.download(0, other, result)
+        >>> print(result)
+        [1 9 9 4]
+        >>> driver.pinned(0, (2, 3), "float32").shape
+        (2, 3)
+        >>> with driver.stream(0):
+        ...     driver.fill(0, memory, 0, 4)
+        >>> driver.seconds(0, lambda: None) >= 0
+        True
+        >>> print(driver.counted(0, lambda: None))  # of an emulated GPU
+        no kernel ran
+        >>> library = driver.use(0)
+        >>> driver.load(0, rc.runtime.Module, [])
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: an AMD GPU takes a code object...
+    """
 
     part = staticmethod(part_of)
 
@@ -88,9 +129,11 @@ class HipDriver:
         self._found: _HipDevices | None = None
 
     def count(self) -> int:
+        """Return the number of devices."""
         return self._look().count
 
     def absence(self) -> tuple[str, str]:
+        """Return why `count()` is 0, and what to do; meaningful only if it is 0."""
         found = self._look()
         return found.why, found.remedy
 
@@ -100,20 +143,36 @@ class HipDriver:
         return {} if library is None else library_versions(library)
 
     def name(self, index: int) -> str:
+        """Return the vendor's name of a device.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         return f"{gpu_name(self.use(index), index)} ({self.arch(index)})"
 
     def arch(self, index: int) -> str:
-        """Return the name of the GPU's instruction set as LLVM spells it, such as gfx90a."""
+        """Return the name of the GPU's instruction set as LLVM spells it, such as gfx90a.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         return arch_features(self.use(index), index).partition(":")[0]
 
     def info(self, index: int) -> HipInfo:
-        """Return the properties of the GPU and its free memory."""
+        """Return the properties of the GPU and its free memory.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         return describe_gpu(self.use(index), index)
 
     def limits(self, index: int) -> DeviceLimits:
         """Return the maxima of a kernel.
 
         Limits that HIP does not report are those of usual GPUs (`USUAL_LIMITS`).
+
+        Args:
+            index: the number of the device, counted from 0.
         """
         library = self.use(index)
         return replace(
@@ -125,9 +184,20 @@ class HipDriver:
         )
 
     def sync(self, index: int) -> None:
+        """Wait until a device has done all work.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         self.use(index).call("hipDeviceSynchronize")
 
     def allocate(self, index: int, size: int) -> DeviceMemory:
+        """Return memory of a device, whose elements are arbitrary.
+
+        Args:
+            index: the number of the device, counted from 0.
+            size: bytes; may be 0.
+        """
         # Memory of 0 bytes has no address, and arguments at one address overlap.
         made = make(self.use(index), "hipMalloc", max(size, 1), give_back="hipFree")
         return DeviceMemory(made.value, made)
@@ -135,7 +205,13 @@ class HipDriver:
     def pinned(
         self, index: int, shape: tuple[int, ...], dtype: npt.DTypeLike
     ) -> HostArray:
-        """Return a numpy array that the device can access, so that copies are asynchronous."""
+        """Return a numpy array that the device can access, so that copies are asynchronous.
+
+        Args:
+            index: the number of the device, counted from 0.
+            shape: the extents of the array.
+            dtype: the dtype of its elements.
+        """
         element = np.dtype(dtype)
         size = math.prod(shape) * element.itemsize
         made = make(
@@ -148,10 +224,24 @@ class HipDriver:
         return np.frombuffer(piece, element).reshape(shape)
 
     def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None:
+        """Copy an array to a device, and wait for the copy.
+
+        Args:
+            index: the number of the device, counted from 0.
+            source: an array in C's order.
+            target: memory of at least as many bytes.
+        """
         start = address_of(source)
         self._copy(index, target.address, start, source.nbytes, CopyKind.HOST_TO_DEVICE)
 
     def download(self, index: int, source: DeviceMemory, target: HostArray) -> None:
+        """Copy memory of a device to an array, and wait for the copy.
+
+        Args:
+            index: the number of the device, counted from 0.
+            source: memory of at least as many bytes as the array.
+            target: an array in C's order, which is written.
+        """
         start = address_of(target)
         self._copy(index, start, source.address, target.nbytes, CopyKind.DEVICE_TO_HOST)
 
@@ -163,7 +253,15 @@ class HipDriver:
         target: DeviceMemory,
         size: int,
     ) -> None:
-        """Copy `size` bytes on a device, or directly between devices."""
+        """Copy memory on a device, or directly between devices.
+
+        Args:
+            source_index: the number of the device to copy from, counted from 0.
+            source: the memory to read.
+            index: the number of the device to copy to, counted from 0.
+            target: the memory to write.
+            size: bytes.
+        """
         library = self.use(index)
         ends = (target.address, source.address)
         if source_index == index:
@@ -174,25 +272,51 @@ class HipDriver:
             library.call("hipDeviceSynchronize")
 
     def fill(self, index: int, target: DeviceMemory, byte: int, size: int) -> None:
-        """Set `size` bytes to `byte`."""
+        """Set each byte of a piece of memory.
+
+        Args:
+            index: the number of the device, counted from 0.
+            target: the memory to write.
+            byte: the value, from 0 to 255.
+            size: bytes.
+        """
         library = self.use(index)
         if size:
             library.call("hipMemset", target.address, byte, size)
 
     def stream(self, index: int) -> HipStream:
-        """Return a new stream; see `refcomp.runtime.hip.stream`."""
+        """Return a new stream; see `refcomp.runtime.hip.stream`.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         return HipStream(self, index)
 
     def load(
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
     ) -> HipKernels:
-        """Return the kernels of a code object. Raise ToolchainError if it is for another GPU."""
+        """Return the kernels of a code object.
+
+        Args:
+            index: the number of the device, counted from 0.
+            code: a Binary of format `hsaco`.
+            kernels: the name and the parameters of each kernel.
+
+        Raises:
+            UserError: the code is not a code object.
+            ToolchainError: the code is for another GPU.
+        """
         if not isinstance(code, Binary) or code.format != "hsaco":
             raise UserError("an AMD GPU takes a code object", remedy="build for 'rocm'")
         return HipKernels(self, index, code.data, kernels)
 
     def seconds(self, index: int, work: Callable[[], None]) -> float:
-        """Return the seconds of the device, by its clock, for what `work` queues."""
+        """Return the seconds of the device, by its clock, for what `work` queues.
+
+        Args:
+            index: the number of the device, counted from 0.
+            work: queues kernels and copies.
+        """
         start = HipEvent(self, index)
         work()
         return HipEvent(self, index).seconds_since(start)
@@ -201,6 +325,10 @@ class HipDriver:
         """Run `work` on an emulated GPU, and return the counts of its instructions.
 
         For a real GPU, return None without running it.
+
+        Args:
+            index: the number of the device, counted from 0.
+            work: queues kernels and copies.
         """
         library = self.use(index)
         return None if library.counted is None else library.counted(work)
@@ -222,7 +350,14 @@ class HipDriver:
         return self._found
 
     def use(self, index: int) -> HipLibrary:
-        """Return the library after making device `index` current for the calling thread."""
+        """Return the library after making a device current for the calling thread.
+
+        Args:
+            index: the number of the device, counted from 0.
+
+        Raises:
+            UserError: the device does not exist, or HIP was started before a fork.
+        """
         found = self._look()
         if found.library is None or not found.count:
             what = f"this machine has no device rocm:{index}"

@@ -36,7 +36,13 @@ os.register_at_fork(after_in_child=_THREADS.run_serial)
 
 
 def thread_count() -> int:
-    """Return the maximum number of threads of a parallel region, at least 1."""
+    """Return the maximum number of threads of a parallel region, at least 1.
+
+    Example::
+
+        >>> rc.runtime.thread_count() >= 1
+        True
+    """
     return shared_thread_count().value
 
 
@@ -48,9 +54,21 @@ def shared_thread_count() -> ctypes.c_int32:
 
 
 def set_thread_count(count: int | None) -> None:
-    """Use `count` threads from now on; None reads the environment again.
+    """Set the maximum number of threads of a parallel region, from now on.
 
-    Raises UserError unless it is in 1..1024, and for more than 1 in a forked process.
+    Args:
+        count: an int from 1 to 1024. None reads $REFCOMP_NUM_THREADS and $OMP_NUM_THREADS again.
+
+    Raises:
+        UserError: the number is not such an int, or is above 1 in a forked process.
+
+    Example::
+
+        >>> before = rc.runtime.thread_count()
+        >>> rc.runtime.set_thread_count(1)
+        >>> rc.runtime.thread_count()
+        1
+        >>> rc.runtime.set_thread_count(before)
     """
     count = _count_from_environment() if count is None else count
     if not isinstance(count, int) or not 1 <= count <= MAX_THREADS:

@@ -60,7 +60,31 @@ class Opened:
 
 
 class OpenCLDriver:
-    """The DeviceDriver of kind `opencl`. Several threads may use it."""
+    """The driver of OpenCL devices, the kind `opencl`. Several threads may use it.
+
+    It counts the devices of all platforms.
+
+    Source: Khronos, The OpenCL Specification 3.0.
+
+    Example::
+
+        >>> driver = rc.device("opencl").driver
+        >>> isinstance(driver, rc.runtime.OpenCLDriver), driver.count() >= 1
+        (True, True)
+        >>> len(driver.name(0)) > 0, driver.limits(0).threads >= 1
+        (True, True)
+        >>> why, remedy = driver.absence()  # for messages, if count() is 0
+        >>> memory = driver.allocate(0, 4)  # bytes
+        >>> driver.upload(0, np.array([1, 2, 3, 4], "uint8"), memory)
+        >>> result = np.zeros(4, "uint8")
+        >>> driver.download(0, memory, result)
+        >>> driver.sync(0)
+        >>> print(result)
+        [1 2 3 4]
+        >>> from refcomp.foundation.artifacts import Source
+        >>> text = "kernel void zero(global float* a) { a[get_global_id(0)] = 0; }"
+        >>> kernels = driver.load(0, Source(text, "opencl"), [])
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -69,18 +93,29 @@ class OpenCLDriver:
         self._next_address = _GAP  # see _address_for
 
     def count(self) -> int:
+        """Return the number of devices."""
         return len(self._look().devices)
 
     def absence(self) -> tuple[str, str]:
+        """Return why `count()` is 0, and what to do; meaningful only if it is 0."""
         found = self._look()
         return found.why, found.remedy
 
     def name(self, index: int) -> str:
+        """Return the vendor's name of a device.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         device = self._look().devices[index]
         return f"{device.name.strip()} ({device.platform.name.strip()})"
 
     def limits(self, index: int) -> DeviceLimits:
-        """Return the maxima of a kernel. The features are the names of the extensions."""
+        """Return the maxima of a kernel. The features are the names of the extensions.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         device = self._look().devices[index]
         x, y, z = device.max_work_item_sizes[:3]
         return DeviceLimits(
@@ -91,9 +126,20 @@ class OpenCLDriver:
         )
 
     def sync(self, index: int) -> None:
+        """Wait until a device has done all work.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
         self._open(index).queue.finish()
 
     def allocate(self, index: int, size: int) -> DeviceMemory:
+        """Return memory of a device, whose elements are arbitrary.
+
+        Args:
+            index: the number of the device, counted from 0.
+            size: bytes; may be 0.
+        """
         opened = self._open(index)
         with memory_errors(opened.cl, f"{size} bytes"):
             flags = opened.cl.mem_flags.READ_WRITE
@@ -102,15 +148,39 @@ class OpenCLDriver:
         return DeviceMemory(self._address_for(size), buffer)
 
     def upload(self, index: int, source: HostArray, target: DeviceMemory) -> None:
+        """Copy an array to a device, and wait for the copy.
+
+        Args:
+            index: the number of the device, counted from 0.
+            source: an array in C's order.
+            target: memory of at least as many bytes.
+        """
         self._copy(index, target.owner, source)
 
     def download(self, index: int, source: DeviceMemory, target: HostArray) -> None:
+        """Copy memory of a device to an array, and wait for the copy.
+
+        Args:
+            index: the number of the device, counted from 0.
+            source: memory of at least as many bytes as the array.
+            target: an array in C's order, which is written.
+        """
         self._copy(index, target, source.owner)
 
     def load(
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
     ) -> OpenCLKernels:
-        """Return the kernels of an OpenCL C text, compiled by the device's own compiler."""
+        """Return the kernels of an OpenCL C text, compiled by the device's own compiler.
+
+        Args:
+            index: the number of the device, counted from 0.
+            code: a Source in the language `opencl`.
+            kernels: the name and the parameters of each kernel.
+
+        Raises:
+            UserError: the code is not an OpenCL C text.
+            ToolchainError: the device's compiler refuses the text.
+        """
         if not isinstance(code, Source) or code.language != "opencl":
             raise UserError(
                 "an OpenCL device takes an OpenCL C text", remedy="build for 'opencl'"

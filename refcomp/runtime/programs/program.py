@@ -84,9 +84,40 @@ class DeviceCode:
 
 
 class ProgramFunction(Function):
-    """The host function `host`, which launches kernels of `code`.
+    """A function whose host part runs in Python, and launches kernels on a device.
 
-    Numpy arrays and arrays of other devices are refused: copying is the caller's decision.
+    Numpy arrays and arrays of other kinds of devices are refused: copying is the caller's decision.
+
+    Args:
+        signature: the name, the parameters and the symbols of the function.
+        host: the loop IR of the host part, with its launches.
+        code: the code of the kernels, and the device that they run on.
+
+    Raises:
+        UserError: the device does not exist, or the arguments of a call do not fit.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        >>> module = rc.build(s, [A, B], target="opencl", name="increment")
+        >>> increment, gpu = module["increment"], rc.device("opencl")
+        >>> isinstance(increment, rc.runtime.ProgramFunction), increment.on(gpu) is increment
+        (True, True)
+        >>> b = rc.empty(4, device=gpu)
+        >>> increment(rc.array(np.ones(4, "float32"), gpu), b)
+        >>> print(b.asnumpy())
+        [2. 2. 2. 2.]
+        >>> from refcomp.runtime.launch import KernelSignature
+        >>> kernel = KernelSignature("increment_kernel0", "increment_kernel0", (None, None))
+        >>> memory = increment.allocate(16)  # bytes
+        >>> increment.launch(kernel, [memory, b.memory], (1, 1, 1), (4, 1, 1), ())
+        >>> result = np.zeros(4, "float32")
+        >>> gpu.driver.download(0, memory, result)
+        >>> print(result)
+        [3. 3. 3. 3.]
     """
 
     __slots__ = ("_code", "_elsewhere", "_home", "_host", "_tensors", "_walk")
@@ -179,7 +210,11 @@ class ProgramFunction(Function):
         return values
 
     def allocate(self, size: int) -> DeviceMemory:
-        """Return memory for a workspace of one call."""
+        """Return memory of the device for a workspace of one call.
+
+        Args:
+            size: bytes.
+        """
         return self.device.driver.allocate(self.device.index, size)
 
     def launch(
@@ -190,7 +225,18 @@ class ProgramFunction(Function):
         block: Extents,
         shared_bytes: tuple[int, ...],
     ) -> None:
-        """Queue a kernel. UserError if the launch exceeds the device's limits."""
+        """Queue a kernel.
+
+        Args:
+            kernel: the name and the parameters of the kernel.
+            values: one for each parameter: the memory of a buffer, or a number.
+            grid: the number of groups in x, y and z.
+            block: the number of threads of a group in x, y and z.
+            shared_bytes: the size of each piece of a group's shared memory, in bytes.
+
+        Raises:
+            UserError: the launch exceeds the device's limits.
+        """
         launcher, limits = self._code.load()
         check_launch(kernel, grid, block, shared_bytes, limits, self.device)
         try:
