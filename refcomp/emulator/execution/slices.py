@@ -1,9 +1,10 @@
 """Time slices of waves: no wave that has begun starves, as on a GPU.
 
-Waves with the smallest program counter run first, so that diverged waves meet again. But if such
-waves wait in a loop for a value that other waves have yet to write, they would run forever. So time
-is divided into slices, counted in blocks of instructions. In every second slice, only the waves run
-that have not run for longest. While some waves lag behind like this, slices become shorter.
+Waves with the smallest program counter run first, so that diverged waves meet again. But such waves
+may wait in a loop for a value that other waves have yet to write. They would then run forever. So
+time is divided into slices, counted in blocks of instructions. In every second slice, only those
+waves run that have waited longest. While some waves have waited longer than others, slices become
+shorter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Slices:
         self._favoured: Array | None = None  # bool [waves]; None: all
 
     def begin(self, running: Array) -> None:
-        """Begin a slice. `running` (bool [waves]) are the waves that could run."""
+        """Begin a slice. `running` (bool [waves]) marks the waves that can run."""
         self._number += 1
         self._favoured = None
         last = self._last[running]

@@ -257,9 +257,13 @@ def _bitwise() -> dict[str, Semantics]:
         "v_bfrev_b32": operation("u32 = u32", reverse_bits),
     }
     chains = {
-        **{"and_or": (_AND, _OR), "or3": (_OR, _OR), "lshl_or": (_LEFT, _OR)},
-        **{"lshl_add": (_LEFT, _SUM), "add_lshl": (_SUM, _LEFT)},
-        **{"add3": (_SUM, _SUM), "xad": (_XOR, _SUM)},
+        "and_or": (_AND, _OR),
+        "or3": (_OR, _OR),
+        "lshl_or": (_LEFT, _OR),
+        "lshl_add": (_LEFT, _SUM),
+        "add_lshl": (_SUM, _LEFT),
+        "add3": (_SUM, _SUM),
+        "xad": (_XOR, _SUM),
     }
     for name, (first, second) in chains.items():
         kind = "b32" if second is _OR else "u32"
@@ -277,7 +281,7 @@ def _permuted_spread(
     s: Array, t: Array, c: Array, a: Array, b: Array, selector: Array
 ) -> Array:
     moved = permute_bytes(s, t, selector)
-    # Constants are bytes from 12 on.
+    # Selectors from 12 on stand for constant bytes, which are defined.
     for place in range(4):
         shift = np.uint32(8 * place)
         is_constant = (selector >> shift & np.uint32(255)) >= 12
@@ -303,7 +307,9 @@ def _shifts() -> dict[str, Semantics]:
 
 
 _SUMS: dict[str, Function] = {
-    **{"add": np.add, "sub": np.subtract, "subrev": _reversed(np.subtract)}
+    "add": np.add,
+    "sub": np.subtract,
+    "subrev": _reversed(np.subtract),
 }
 
 

@@ -45,9 +45,7 @@ def _subtract(a: Array, b: Array, borrow: npt.ArrayLike = 0) -> tuple[Array, Mas
     return u32(u64(a) - taken), u64(a) < taken
 
 
-def _signed(
-    function: Function,
-) -> Function:
+def _signed(function: Function) -> Function:
     """Return the function with SCC set on overflow."""
 
     def computed(a: Array, b: Array) -> tuple[Array, Mask]:
@@ -59,7 +57,7 @@ def _signed(
 
 
 def _extreme(function: Function) -> Function:
-    """Return the minimum or maximum with SCC set where it is the first operand."""
+    """Return the minimum or maximum with SCC set where the result is the first operand."""
 
     def computed(a: Array, b: Array) -> tuple[Array, Mask]:
         result = function(a, b)
@@ -79,8 +77,8 @@ def _shifted_sum(amount: int) -> Function:
 def _field(value: Array, place: Array) -> Array:
     """Return a field of `value`, sign-extended if the type has a sign.
 
-    The low bits of `place` are the first bit of the field, those from bit 16 on its width. The
-    value's own sign follows its last bit.
+    The low bits of `place` hold the number of the field's first bit, the bits from 16 on its width.
+    Where the field reaches beyond the value, its bits are copies of the value's sign, or 0.
     """
     value = np.asarray(value)
     width = 8 * value.dtype.itemsize
@@ -110,7 +108,7 @@ def _field_spread(kind: str) -> Function:
 
 
 def _ones(kind: str) -> Function:
-    """Return what makes as many ones as the first operand says, shifted by the second."""
+    """Return the function that makes `count` ones, shifted left by `start`."""
     dtype = NUMPY[kind]
     mask = np.uint32(bits_of(kind) - 1)
 
@@ -283,7 +281,7 @@ def _counts() -> dict[str, Semantics]:
 
 
 def _quads(value: Array) -> Array:
-    """Return a one at the lowest of every four bits of which any is set."""
+    """Return, for every four bits, a one at the lowest if any of the four is set."""
     value = np.asarray(value)
     one = value.dtype.type(1)
     either = value | value >> one
@@ -294,7 +292,7 @@ def _quads(value: Array) -> Array:
 
 
 def _gathered(value: Array) -> Array:
-    """Return the quads as consecutive bits."""
+    """Return the result of `_quads` with one bit for every four, side by side."""
     quads = _quads(value)
     kind = quads.dtype.type
     result = np.zeros_like(quads)
@@ -304,7 +302,7 @@ def _gathered(value: Array) -> Array:
 
 
 def _doubled(value: Array) -> Array:
-    """Return each bit twice."""
+    """Return a number of 64 bits that holds each of the 32 bits twice, side by side."""
     value = u64(value)
     result = np.zeros(np.shape(value), np.uint64)
     for number in range(32):
@@ -338,8 +336,12 @@ def _packs() -> dict[str, Semantics]:
 
 
 _COMPARED: dict[str, Function] = {
-    **{"eq": np.equal, "lg": np.not_equal, "gt": np.greater, "ge": np.greater_equal},
-    **{"lt": np.less, "le": np.less_equal},
+    "eq": np.equal,
+    "lg": np.not_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
 }
 
 
@@ -361,7 +363,8 @@ SCALAR: dict[str, Semantics] = {
     **_quad_rows(),
     **_comparisons(),
 }
-# Before EXEC changes, its old value goes to the result: mnemonic -> function of EXEC and source.
+# Mnemonic -> the new EXEC, computed from the old EXEC (`mask`) and the source. The instruction's
+# result is the old EXEC.
 SAVE_EXEC: dict[str, Function] = {
     "s_and_saveexec_b64": lambda mask, a: a & mask,
     "s_or_saveexec_b64": lambda mask, a: a | mask,

@@ -17,7 +17,7 @@ class AccessType(StrEnum):
     # An atomic read-modify-write. Also an atomic store, where machine code marks these.
     UPDATE = "update"
     WRITE = "write"
-    # As above, but atomic only for the waves of one group.
+    # Atomic only for the waves of one group. Other groups see a plain read or write.
     GROUP_ATOMIC_READ = "atomic read of a group"
     GROUP_UPDATE = "update of a group"
 
@@ -45,6 +45,7 @@ _SEEN_BY_OTHERS = {
     AccessType.GROUP_ATOMIC_READ: AccessType.READ,
     AccessType.GROUP_UPDATE: AccessType.WRITE,
 }
+# The verbs of messages.
 PRESENT_TENSE = {
     AccessType.READ: "reads",
     AccessType.ATOMIC_READ: "reads",
@@ -69,7 +70,8 @@ class Conflict(NamedTuple):
     """Accesses with which an access of some type races if nothing orders them."""
 
     access_type: AccessType
-    is_between_groups: bool  # only accesses of other groups conflict
+    # True: accesses of the same group do not conflict.
+    is_only_between_groups: bool
 
 
 def _conflicts(access_type: AccessType) -> list[Conflict]:

@@ -339,14 +339,14 @@ class Races(Observer):
         partner = None
         if not self._order.are_stores_marked:
             partner = _MAY_SYNCHRONISE.get(checked.access_type)
-        for other, is_between_groups in CONFLICTS[checked.access_type]:
+        for other, is_only_between_groups in CONFLICTS[checked.access_type]:
             if other == partner:
                 continue
             for records in (history.latest(other), history.second(other)):
                 if records is None:
                     continue
                 found = records[checked.cells]
-                if is_between_groups and found.any():
+                if is_only_between_groups and found.any():
                     own_groups = self._numbering.groups_of(checked.records)
                     is_far = self._numbering.groups_of(found) != own_groups
                     found = np.where(is_far, found, 0)

@@ -36,7 +36,7 @@ class ReadOnly(Observer):
                 written.add(allocation.address)
         for address in written:
             protected.pop(address, None)
-        # What the launch requests holds for all arguments.
+        # The launch protects this memory even from arguments that the kernel may write.
         for address in request.read_only:
             allocation = loaded.arena.allocation_at(address)
             if allocation is not None:
