@@ -145,12 +145,13 @@ def _divide(a: Approx, b: Approx, dtype: DType) -> Approx:
 
 
 def _at_pole(a: Approx, b: Approx, result: Approx, dtype: DType) -> Approx:
-    """Make quotients infinite whose divisor is 0, or so small that they must overflow.
+    """Make a quotient infinite if its divisor is 0, or so small that the quotient overflows.
 
     0 / 0 may be NaN.
     """
     least_dividend = a.absolute - a.error
     least = least_dividend / (b.absolute + b.error)
+    # The factor is a margin for the rounding errors in `least`.
     overflows = least * WIDE(1 - 2.0**-40) >= overflow_limit(dtype)
     overflows &= result.is_unbounded
     is_negative = a.is_negative != b.is_negative
@@ -176,6 +177,7 @@ def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
     """Return fmod, which is exact but jumps where the quotient passes a whole number."""
     value = np.fmod(a.value, b.value)
     whole = np.trunc(a.value / b.value)
+    # The remainder does not jump if the quotient has one whole part at all ends of both intervals.
     continuous = not_zero(b)
     for i, j in _CORNERS:
         dividend = a.value + i * a.error
@@ -198,12 +200,8 @@ def _remainder(a: Approx, b: Approx, dtype: DType) -> Approx:
     return rounded(raw, dtype)
 
 
-_CORNERS = (
-    (-1, -1),
-    (-1, 1),
-    (1, -1),
-    (1, 1),
-)
+# The signs of both errors at the ends of the operands' intervals.
+_CORNERS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def _extremum(node: type[ir.BinaryExpr], a: Approx, b: Approx, _dtype: DType) -> Approx:

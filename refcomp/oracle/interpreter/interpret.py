@@ -178,7 +178,7 @@ def _bind_symbols(
         unknown = unknown_symbol(buffer, frame.values)
         if unknown is not None:
             raise InterpretError(
-                f"the size of {unknown.name} is not known, which the shape of {buffer.name} needs",
+                f"the shape of {buffer.name} needs the size of {unknown.name}, which is not known",
                 why=f"no array that is given determines {unknown.name}",
                 remedy=f"give it: symbols={{{unknown.name}: 10}}",
             )

@@ -39,7 +39,7 @@ class Group:
 
 
 class Thread:
-    """A thread of a kernel, or the host, which has no group: where it is, and its variables."""
+    """The state of a thread of a kernel, or of the host, which has no group."""
 
     def __init__(self, name: str, group: Group | None) -> None:
         self.name = name  # in messages

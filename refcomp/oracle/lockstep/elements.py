@@ -27,7 +27,7 @@ class Writers(Protocol):
     column: Array  # i64 [n, 1]: their numbers
 
     def thread_of(self, number: int) -> Thread:
-        """Return the thread of that number as the plain interpreter has it."""
+        """Return thread `number` as an object of the plain interpreter."""
 
 
 class Elements:

@@ -68,7 +68,7 @@ class Threads:
         self.column = ids[:, None]
         self.values = dict(values)
         self.libraries = batch.libraries
-        self.known: dict[int, Array] = {}  # id -> value of the parts of the expression
+        self.known: dict[int, Array] = {}  # id of a subexpression -> its value
         self._outer = outer
         self._selection = selection  # bool [outer threads], or i64 [n]: rows of `outer`
         self._selected: dict[Var, Array] = {}  # variables of `outer`, for these threads
@@ -104,7 +104,7 @@ class Threads:
         return found
 
     def bind(self, var: Var, value: Array) -> None:
-        """Bind `var`. Raises BailOut if it is bound."""
+        """Bind `var`. Raises BailOut if it is already bound."""
         if self.is_bound(var):
             raise BailOut
         self.values[var] = value
@@ -123,7 +123,7 @@ class Threads:
         return found
 
     def thread_of(self, number: int) -> Thread:
-        """Return the thread of that number as the plain interpreter has it, where it is now."""
+        """Return thread `number` as an object of the plain interpreter, at the present statement."""
         thread = Thread(str(number), None)
         thread.values = self.bindings(int(np.searchsorted(self.ids, number)))
         thread.origins = self.batch.origins
@@ -131,7 +131,7 @@ class Threads:
         return thread
 
     def bindings(self, row: int) -> dict[Var, Value]:
-        """Return the variables of the thread in that row, in the order in which they were bound."""
+        """Return the variables of the thread in `row`, in the order in which they were bound."""
         values = {var: _plain(var, value, row) for var, value in self.values.items()}
         if self._outer is None or self._selection is None:
             return values
@@ -140,7 +140,7 @@ class Threads:
 
 
 def _plain(var: Var, value: Array, row: int) -> Value:
-    """Return one thread's value as the plain interpreter has it."""
+    """Return one thread's value in the form that the plain interpreter uses."""
     lanes = value[row if len(value) > 1 else 0]
     plain = tuple(lane if var.dtype.is_float else lane.item() for lane in lanes)
     return plain if var.dtype.lanes > 1 else plain[0]

@@ -134,7 +134,7 @@ def given_tensors(
 
 
 def check_request(outputs: object, feeds: object, scalars: object) -> None:
-    """Raise UserError unless these are a list of tensors, a mapping of arrays, one of numbers."""
+    """Raise UserError if an argument of `evaluate` has a wrong type."""
     if not isinstance(outputs, list | tuple) or not all(
         isinstance(tensor, Tensor) for tensor in outputs
     ):
@@ -165,7 +165,10 @@ def bind_feeds(
     """
     for tensor in needed:
         if tensor not in feeds:
-            raise UserError(f"no value is given for placeholder {tensor.name}")
+            raise UserError(
+                f"no value is given for placeholder {tensor.name}",
+                remedy="add an array for it to the feeds",
+            )
         feed = feeds[tensor]
         if feed.dtype != to_numpy(tensor.dtype):
             raise UserError(
@@ -199,7 +202,7 @@ def shape_of(tensor: Tensor, values: Mapping[Var, Array]) -> tuple[int, ...]:
     symbol = unknown_symbol(tensor, values)
     if symbol is not None:
         raise UserError(
-            f"the size of {symbol.name} is not known, which the shape of {tensor.name} needs",
+            f"the shape of {tensor.name} needs the size of {symbol.name}, which is not known",
             where=_declaration(tensor),
             why=f"no array that is given determines {symbol.name}",
             remedy=f"give it among the scalars: {{{symbol.name}: 10}}",
@@ -335,7 +338,7 @@ class _Points:
         return replace(self, values={**self.values, **values})
 
     def where(self, chosen: Array) -> _Points:
-        """Return the points at which `chosen` (bool, of this shape) holds, in one row."""
+        """Return the points at which `chosen` (bool, of this shape) is True, in one row."""
         row = {
             var: np.broadcast_to(value, self.shape)[chosen]
             for var, value in self.values.items()
