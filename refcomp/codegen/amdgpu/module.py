@@ -2,7 +2,7 @@
 
 Needs that the passes of the target ran: canonical kernels, no bfloat16, and intrinsics that LLVM or
 AMD's device library has. Ensures text that LLVM 15 to 22 read. Refuses two kernels of one name, and
-names that AMD GPUs do not have.
+unknown names of GPUs.
 
 A kernel takes its parameters packed naturally, and nothing else: pointers of 8 bytes, scalars of
 their size, a bool as one byte. Shared buffers without a constant size lie one after the other in
@@ -35,7 +35,8 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS, AtomicUpdate, For
 
 MAX_THREADS = 1024  # of a group, on every AMD GPU
-SIMDS = 4  # of a compute unit, which share out the waves of a group, on every AMD GPU
+# SIMDs of a compute unit on every AMD GPU. The waves of a group are distributed over them.
+SIMDS = 4
 _MAX_GROUPS = 2**31 - 1
 _ID = DType("uint", 32)
 _NEWEST_TESTED = 22
@@ -62,7 +63,7 @@ def print_amdgpu(
         mcpu: name of the GPU: gfx90a, ...
         code_object: version of the format that the module will be compiled to: 4 or 5.
         wavefront: lanes of a wave, 32 or 64; 0: as the GPU prefers.
-        waves: waves that a SIMD shall have registers for at least; 0: no wish.
+        waves: the minimum number of waves for which a SIMD must have registers; 0: no minimum.
         llvm: major version that will read the text. Types of a few intrinsics changed.
     """
     module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
@@ -96,9 +97,6 @@ def print_amdgpu(
     return Source(text, "llvm", line_map, requires, tuple(symbols))
 
 
-# Answers to the device library.
-
-
 def gpu_features(
     kernels: Sequence[PrimFunc],
     mcpu: str,
@@ -107,8 +105,8 @@ def gpu_features(
 ) -> str:
     """Return the features of the GPU that differ from its defaults, separated by commas.
 
-    LLVM needs them for functions of the device library, too, since their callers have waves of that
-    many lanes. The arguments are those of `print_amdgpu`.
+    LLVM also needs them for the functions of the device library: a function and its callers must
+    agree on the number of lanes. The arguments are those of `print_amdgpu`.
     """
     tables = load_spelling("llvm", "amdgpu").tables
     size = wavefront_size(mcpu, wavefront)
@@ -122,6 +120,9 @@ def gpu_features(
         idle = [off for name, off in tables["dot_feature"].items() if name not in named]
         features += idle[:1]
     return ",".join(features)
+
+
+# Answers to the device library.
 
 
 def _control_answers(
@@ -197,9 +198,9 @@ def _constant_block(nest: KernelNest) -> list[int] | None:
 
 
 def _waves(module: LlvmModule, block: list[int] | None) -> str:
-    """Return the waves that each SIMD must have registers for at least, or '' if unknown.
+    """Return the minimum number of waves for which each SIMD must have registers; '' if unknown.
 
-    These are the waves of a group, or more if the module wishes so.
+    A whole group must fit on the SIMDs. The module may demand more waves.
     """
     if block is None:
         return str(module.min_waves or "")
@@ -232,7 +233,7 @@ def _print_thread_index(out: LlvmFunction, loop: For) -> None:
     out.declare(function, out.say.declare_thread_index, function=function)
     name = out.name(loop.var)
     result = name if dtype.bits == _ID.bits else f"{name}.id"
-    # The index is always less than this.
+    # The index is always less than `limit`.
     limit = _MAX_GROUPS if loop.kind in BLOCK_TAGS else MAX_THREADS
     extent = as_constant(loop.extent)
     if extent is not None:
@@ -252,8 +253,8 @@ def _print_thread_index(out: LlvmFunction, loop: For) -> None:
 
 # Note [Dot products of wrong bytes]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# LLVM 17 to 19 turn sums of products of bytes into dot products, if the GPU has both those of
-# signed and those of unsigned bytes. Such a dot product may take a byte of another register than
-# the right one (llvm/llvm-project#112941, mended in 20). Without one of the two features LLVM does
-# not do so. So the feature is switched off whose products no kernel names. If kernels of a module
-# name both, both stay.
+# LLVM 17 to 19 turn sums of products of bytes into dot products, if the GPU has two features: dot
+# products of signed bytes, and dot products of unsigned bytes. Such a dot product may take a byte
+# from a wrong register (llvm/llvm-project#112941, fixed in LLVM 20). LLVM needs both features for
+# this. So one feature is switched off whose dot products no kernel calls. If the kernels of a
+# module call both kinds, both features stay on.

@@ -55,8 +55,8 @@ def _call(out: LlvmFunction, call: Call) -> str:
     width = numbers[-1]  # threads of a subgroup
     if width > out.module.wavefront_size:
         raise Unsupported(
-            f"a subgroup of {width} threads",
-            why=f"a wave of this GPU has {out.module.wavefront_size}",
+            f"a subgroup of {width} threads does not fit into a wave",
+            why=f"a wave of this GPU has {out.module.wavefront_size} lanes",
             remedy="schedule for narrower subgroups",
         )
     value = out.value(call.args[0])

@@ -25,8 +25,9 @@ def print_subgroup_call(out: CFunction, call: Call, value: CExpr) -> CExpr:
     width = numbers[-1]  # threads of a subgroup
     if out.group_size is not None and prod(out.group_size) % width:
         raise UserError(
-            f"a subgroup of {width} threads in a group of {prod(out.group_size)}",
-            why="the threads that are left over would have nobody to ask",
+            f"a group of {prod(out.group_size)} threads cannot be divided into "
+            f"subgroups of {width}",
+            why="the last subgroup would lack threads that others exchange values with",
             remedy="make the extents of the threadIdx loops a multiple of the width",
         )
     if call.name == "subgroup_shuffle":
@@ -62,7 +63,7 @@ def _sum(
     width: int,
     dtype: DType,
 ) -> CExpr:
-    if dtype.is_int:  # the order does not matter
+    if dtype.is_int:  # any order of the additions gives the same sum
         return _exchange(out, "reduce_add", value, width, dtype)
     total = out.atom(value, dtype)
     mask = 1

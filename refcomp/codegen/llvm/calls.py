@@ -119,10 +119,10 @@ def _call_extern(out: LlvmFunction, call: st.CallExtern) -> None:
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
     if call.is_llvm_intrinsic:
-        # LLVM's own types. Constants stand in the call, as some intrinsics demand.
+        # The types are LLVM's own. A constant is printed as a literal, which some intrinsics need.
         type_ = out.type_of(call.dtype)
         operands = [TypedValue(out.type_of(a.dtype), out.value(a)) for a in call.args]
-        # LLVM calls it for what the processor lacks.
+        # LLVM calls the maths library where the processor lacks the instruction.
         out.module.require_library("maths")
         return out.call_intrinsic(call.name, type_, *operands)
     arguments = _arguments(out, call.args)
@@ -152,7 +152,7 @@ def _types(arguments: Sequence[TypedValue]) -> list[str]:
 
 
 def _c_type(out: LlvmFunction, table: str, dtype: DType) -> str:
-    """Return the type of an argument or a result of a C function, with its extension."""
+    """Return the type of an argument or a result of a C function, with `signext` or `zeroext`."""
     if dtype.kind == "handle":
         return out.say.pointer()
     narrow: str | None = out.tables[table].get(str(dtype))
@@ -170,7 +170,7 @@ def _declare(
         is_own = name in OWN_CALLS
         raise UserError(
             f"the C function {name} cannot be called",
-            why="compiled code calls it for its own ends"
+            why="compiled code calls it for its own purposes"
             if is_own
             else "a function of this module has that name",
             remedy="call it by another name, from a C function of your own",

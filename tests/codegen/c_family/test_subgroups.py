@@ -45,7 +45,9 @@ def test_a_device_without_them_is_told_so():
 
 def test_a_width_that_does_not_divide_the_group_is_refused():
     body = "for t in range(24) threadIdx.x { B@[t] = subgroup_reduce_add(A@[t], 16i32) }"
-    with pytest.raises(UserError, match="a subgroup of 16 threads in a group of 24"):
+    with pytest.raises(
+        UserError, match="a group of 24 threads cannot be divided into subgroups of 16"
+    ):
         print_body(body, PARAMS.format(dtype="f32"), ALL)
 
 
