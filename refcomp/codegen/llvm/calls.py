@@ -173,7 +173,7 @@ def _declare(
             why="compiled code calls it for its own purposes"
             if is_own
             else "a function of this module has that name",
-            remedy="call it by another name, from a C function of your own",
+            remedy="call a C function of your own, with another name, that calls it",
         )
     out.declare(name, macro, result=result, name=name, params=_types(arguments))
 

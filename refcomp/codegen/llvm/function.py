@@ -57,7 +57,7 @@ class LlvmModule:
         self.wavefront_size = 1  # lanes of a wave of the GPU
         self.gpu = ""  # name of the AMD GPU, '' on the host
         self.llvm = 0  # major version that reads the text, where it matters
-        # The minimum number of waves for which a SIMD of the GPU must have registers; 0: no minimum.
+        # The minimum number of waves for which a SIMD must have registers; 0: no minimum.
         self.min_waves = 0
         libmvec = self.tables["libmvec"]["triple"]
         self.has_libmvec = re.fullmatch(libmvec, triple) is not None

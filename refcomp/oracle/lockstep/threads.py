@@ -123,7 +123,7 @@ class Threads:
         return found
 
     def thread_of(self, number: int) -> Thread:
-        """Return thread `number` as an object of the plain interpreter, at the present statement."""
+        """Return thread `number` as an object of the plain interpreter, where it is now."""
         thread = Thread(str(number), None)
         thread.values = self.bindings(int(np.searchsorted(self.ids, number)))
         thread.origins = self.batch.origins
