@@ -1,14 +1,14 @@
 """Mutants of the compiler itself: of schedule primitives, lowering and the passes.
 
-Only lines that run while a subject is compiled are mutated, in places that are drawn. Each mutant
-runs in a child of its own, which replays the schedule's steps, lowers the result and applies all
-passes. A resulting program is compared with the right one, see `mutate.trial`. A mutant of a
-primitive or of lowering may add in another order; a mutant of a pass may not.
+Only lines that run while a subject is compiled are mutated, at places chosen at random. Each mutant
+runs in a child process of its own, which replays the schedule's steps, lowers the result and
+applies all passes. `mutate.trial` compares the resulting program with the right one. A mutant of a
+primitive or of lowering may change the order of additions; a mutant of a pass may not.
 
 A mutant is equivalent if its program is the same, perhaps only after simplification. It is also
-equivalent if its program agrees with the right one on field elements, which never round, for many
-more inputs than our comparison takes: it is then another legal schedule. A mutant that makes the
-compiler refuse or fail is stillborn.
+equivalent if its program is another legal schedule: it agrees with the right program on field
+elements, which never round, for many more inputs than our comparison takes. A mutant that makes
+the compiler refuse or fail is stillborn.
 """
 
 from __future__ import annotations

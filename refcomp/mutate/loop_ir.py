@@ -1,13 +1,14 @@
 """Mutants of loop IR.
 
 Every subject is lowered and taken through the passes of its target. The result of lowering and the
-result of each pass are mutated in places that are drawn. What kills a mutant: `mutate.trial`.
+result of each pass are mutated at places chosen at random. `mutate.trial` says what kills a mutant.
 
 A mutant that survives our comparison is equivalent in three cases:
 
 1. It is the same program after simplification.
 2. The mutation changed only indices, and the mutant writes the same field elements to the same
-   places, in any order, some perhaps repeatedly. It does so for all data, which decide on no index.
+   places, in any order, some perhaps repeatedly. This holds for all data, since no index depends
+   on data.
 3. Both programs compute polynomials, and these agree on many more random elements of the field of
    2^31 - 1.
 

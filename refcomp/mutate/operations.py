@@ -52,40 +52,40 @@ _ON_INTEGERS: dict[str, _Form] = {
     "remainder": maths.truncmod,
     "floor_quotient": maths.floordiv,
     "floor_remainder": maths.floormod,
-    "third": lambda a, _: maths.truncdiv(a, 3),
-    "third_floor": lambda a, _: maths.floordiv(a, 3),
-    "third_rest": lambda a, _: maths.floormod(a, 3),
-    "eighth": lambda a, _: maths.floordiv(a, 8),
-    "eighth_rest": lambda a, _: maths.floormod(a, 8),
+    "by_3": lambda a, _: maths.truncdiv(a, 3),
+    "floor_by_3": lambda a, _: maths.floordiv(a, 3),
+    "rest_by_3": lambda a, _: maths.floormod(a, 3),
+    "floor_by_8": lambda a, _: maths.floordiv(a, 8),
+    "rest_by_8": lambda a, _: maths.floormod(a, 8),
     "both": lambda a, b: a & b,
     "either": lambda a, b: a | b,
-    "odd": lambda a, b: a ^ b,
-    "none": lambda a, _: ~a,
-    "left": lambda a, b: a << b,
-    "right": lambda a, b: a >> b,
-    "ones": lambda a, _: maths.popcount(a),
-    "zeros": lambda a, _: maths.clz(a),
+    "differing": lambda a, b: a ^ b,
+    "inverted": lambda a, _: ~a,
+    "shifted_left": lambda a, b: a << b,
+    "shifted_right": lambda a, b: a >> b,
+    "set_bits": lambda a, _: maths.popcount(a),
+    "leading_zeros": lambda a, _: maths.clz(a),
 }
 _ON_FLOATS: dict[str, _Form] = {
     "quotient": lambda a, b: a / b,
     "remainder": maths.fmod,
-    "signed": maths.copysign,
-    "size": lambda a, _: maths.abs(a),
-    "root": lambda a, _: maths.sqrt(a),
+    "with_sign": maths.copysign,
+    "magnitude": lambda a, _: maths.abs(a),
+    "square_root": lambda a, _: maths.sqrt(a),
     "down": lambda a, _: maths.floor(a),
     "up": lambda a, _: maths.ceil(a),
-    "cut": lambda a, _: maths.trunc(a),
+    "truncated": lambda a, _: maths.trunc(a),
     "nearest": lambda a, _: maths.round(a),
     "is_nan": lambda a, _: maths.isnan(a),
     "is_finite": lambda a, _: maths.isfinite(a),
     "is_infinite": lambda a, _: maths.isinf(a),
-    "shifted": lambda a, _: a * 0.1 + 2.5,
+    "scaled": lambda a, _: a * 0.1 + 2.5,
     "fused": lambda a, b: maths.fma(a, b, a),
 }
 _ON_BOOLS: dict[str, _Form] = {
     "both": maths.all,
     "either": maths.any,
-    "none": lambda a, _: ~a,
+    "inverted": lambda a, _: ~a,
     "unequal": lambda a, b: maths.all(a != b),
     "equal": lambda a, b: a.equal(b),
     "as_f32": lambda a, _: a.astype("float32"),
@@ -104,7 +104,7 @@ class Operations:
     args: tuple[Tensor, ...]
     inputs: tuple[Array, ...]  # the values of the placeholders among `args`, in order
     inexact: frozenset[str] = frozenset()  # the outputs whose last digits are free
-    # It needs more memory than any machine has, must report that, and write nothing.
+    # True if it needs more memory than any machine has. It must report that and write nothing.
     fails: bool = False
 
 
@@ -163,7 +163,7 @@ def _elementwise(name: str, target: str, lanes: int) -> Operations:
     if not dtype.is_bool:
         forms = _ARITHMETIC | (_ON_FLOATS if dtype.is_float else _ON_INTEGERS)
         if dtype.bits == 16:
-            forms.pop("fused", None)  # exists for f32 and f64 only
+            forms.pop("fused", None)  # fma exists for f32 and f64 only
     numbers = special(dtype)
     pairs = itertools.product(numbers, numbers)
     inputs = tuple(
@@ -254,7 +254,7 @@ def _from_subject(subject: Subject, target: str) -> Operations:
 
 
 def _reads() -> Operations:
-    """Return vectors read with a stride, gathered, under a mask, and under a condition."""
+    """Return a computation that reads with a stride, by gathering, under masks and conditions."""
     rng = np.random.default_rng(5)
     a = placeholder((24,), name="A")
     p = placeholder((10,), "int32", "P")
@@ -278,7 +278,7 @@ def _reads() -> Operations:
 
 
 def _writes() -> Operations:
-    """Return vectors written with a stride and under a mask, and a parallel loop."""
+    """Return a computation that writes with a stride and under a mask, and in a parallel loop."""
     x = placeholder((6, 5), name="X")
     turned = compute((5, 6), lambda i, j: x[j, i] * 2.0, name="turned")
     added = compute((6, 5), lambda i, j: x[i, j] + 1.0, name="added")
@@ -293,7 +293,7 @@ def _writes() -> Operations:
 
 
 def _temporaries() -> Operations:
-    """Return a temporary on the heap, one for each thread, and a small one on the stack."""
+    """Return a computation with temporaries: one on the heap, small ones on the threads' stacks."""
     x = placeholder((4, 3000), name="X")
     k = reduce_axis((0, 3000), "k")
     large = compute((4, 3000), lambda i, j: x[i, j] * 3.0, name="large")
@@ -307,7 +307,10 @@ def _temporaries() -> Operations:
 
 
 def _without_memory(is_parallel: bool) -> Operations:
-    """Return a temporary of more bytes than any host has, of the function or of each task."""
+    """Return a computation whose temporary has more bytes than any host can allocate.
+
+    The temporary belongs to the function, or to each task of its parallel loop.
+    """
     x = placeholder((4,), name="X")
     huge = compute((4, 2**46), lambda i, j: x[i] + j.astype("float32"), name="huge")
     result = compute((4,), lambda i: huge[i, 0] + huge[i, 2**46 - 1], name="result")
