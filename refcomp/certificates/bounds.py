@@ -104,7 +104,7 @@ class _AccessScope:
     by_data: frozenset[Var] = frozenset()  # variables whose values depend on data
 
     def depends_on_data(self, expr: Expr) -> bool:
-        """Return True if memory decides on the value of `expr`."""
+        """Return True if the value of `expr` depends on the contents of memory."""
         if any(isinstance(node, BufferLoad) for node in walk(expr)):
             return True
         return not self.by_data.isdisjoint(variables_in(expr))
@@ -134,7 +134,7 @@ class _AccessScope:
         """Return why `access` stays within its buffer here."""
         if _is_inside(access, self.facts):
             return Reason.PROVED
-        # Assumed here and not at the entry: inside of loops no extent is empty.
+        # The requirements are assumed here, not at the entry: inside a loop no extent is empty.
         facts = self.given.about(access.buffer.name, _text(access), self.facts)
         if _is_inside(access, facts):
             return Reason.AT_ENTRY
@@ -177,7 +177,7 @@ def _parts(node: Node, scope: _AccessScope) -> Iterator[tuple[Node, _AccessScope
             yield node.condition, scope
             yield node.true_value, scope.under(node.condition)
             yield node.false_value, scope.under(Not(node.condition))
-        case Prefetch():  # a hint, for which no address is an error
+        case Prefetch():  # a hint: no address is an error
             return
         case _:
             for child in children(node):

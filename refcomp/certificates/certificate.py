@@ -25,8 +25,8 @@ class Difference:
     expected: object = None
     writes: tuple[str, ...] = ()  # the last writes to the element
     broken_rule: str = ""
-    missing: tuple[str, ...] = ()  # writes of the program before the guilty step alone
-    extra: tuple[str, ...] = ()  # writes of the program after it alone
+    missing: tuple[str, ...] = ()  # writes that the guilty step removed
+    extra: tuple[str, ...] = ()  # writes that the guilty step added
     allowed: float = 0.0  # maximum distance of `found` from `expected`
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Certificate:
     compared: tuple[str, ...]  # the programs that were compared, once for each trial
     guilty: str = ""  # the first step that changed the result; '' if none did
     difference: Difference | None = None  # how the guilty step changed the result
-    # Of the symbols in the failed trial, and of the axes of a stand-in.
+    # The values of the symbols in the failed trial, and the extents of a stand-in.
     sizes: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()  # the inputs that the programs ran on
     steps: int = 0  # the number of recorded primitives of the schedule

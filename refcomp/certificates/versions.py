@@ -1,7 +1,7 @@
 """The programs on the way from lowered loop IR to what is compiled, each of which can run.
 
-A program with threads can run only when virtual threads are in order and barriers in place. An
-early program therefore runs after the passes that ensure both, and no others.
+A program with threads can run only when virtual threads are in order and barriers in place. So an
+early program runs after the passes that ensure both, and after no other passes.
 """
 
 from __future__ import annotations
