@@ -35,12 +35,30 @@ _CONVERSIONS: dict[str, Callable[[int, int], int]] = {
 }
 _OPERATORS = _DIM_OPERATORS | _TEST_OPERATORS | _CONVERSIONS
 _DIM_SPELLING = {
-    **{"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%"},
-    **{"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "and": "and", "or": "or"},
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "floordiv": "//",
+    "floormod": "%",
+    "lt": "<",
+    "le": "<=",
+    "eq": "==",
+    "ne": "!=",
+    "and": "and",
+    "or": "or",
 }
 _PRECEDENCE = {
-    **{"or": 1, "and": 2, "lt": 3, "le": 3, "eq": 3, "ne": 3},
-    **{"add": 4, "sub": 4, "mul": 5, "floordiv": 5, "floormod": 5},
+    "or": 1,
+    "and": 2,
+    "lt": 3,
+    "le": 3,
+    "eq": 3,
+    "ne": 3,
+    "add": 4,
+    "sub": 4,
+    "mul": 5,
+    "floordiv": 5,
+    "floormod": 5,
 }
 
 

@@ -59,7 +59,7 @@ def library_paths(option: str) -> tuple[str, ...]:
 
 
 def _open(path: str) -> ctypes.CDLL:
-    # They are never unloaded, so that modules that link against them find them by name.
+    # The object is never unloaded, so modules that link against it find it by name.
     try:
         return ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
@@ -91,7 +91,7 @@ def find_c_function(name: str, libraries: Sequence[str] = ()) -> CFuncPtr:
             remedy="name the shared object that defines it, "
             "as in 'llvm -libs=/path/to/it.so'",
         )
-    # An object that links against libm also finds libm's functions. They are the same ones.
+    # A user's object that links against libm also offers libm's own functions: no conflict.
     if of_user and standard and _address(of_user) != _address(standard):
         raise UserError(
             f"both {', '.join(libraries)} and the C library define the function {name!r}",

@@ -156,7 +156,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no shape": (lambda: rc.empty(None), "None is not a shape\n.*such as \\(2, 3\\)"),
     "number as path": (
         lambda: rc.load_module(3),
-        r"3 is not a path for a module file\n  why: a path is a text or a pathlib\.Path(.|\n)*int",
+        r"3 is not a path for a module file\n  why: a path is a str or a pathlib\.Path(.|\n)*int",
     ),
     "NUL in a path": (
         lambda: rc.load_module("a\0b"),

@@ -16,7 +16,7 @@ def test_texts_and_paths_are_paths(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [3, None, [], 2.5, b"bytes", object])
 def test_what_is_not_a_path_is_refused(path: Any) -> None:
-    with pytest.raises(UserError, match="is not a path for a file\n  why: a path is a text or a p"):
+    with pytest.raises(UserError, match="is not a path for a file\n  why: a path is a str or a p"):
         checked_path(path, "a file")
 
 
