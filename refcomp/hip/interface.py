@@ -1,4 +1,4 @@
-"""The interface between the runtime and a HIP driver: the functions of `hip_api` as C functions.
+"""The interface between the runtime and a HIP driver: those of `refcomp.hip.api` as C functions.
 
 `of_library` returns the functions of AMD's library. `offered_by` wraps the methods of a Python
 object (the emulator, or a recorder in tests) into C functions with the same signatures. A call goes
@@ -8,7 +8,7 @@ through the same conversions in both cases, so the code above cannot distinguish
         def hipMalloc(self, memory, size):   # a pointer to write to, an int
             memory[0] = 0x1000
             return 0                         # the error number
-        def hipGetErrorName(self, error):    # one of hip_api.TEXTS, which return bytes
+        def hipGetErrorName(self, error):    # one of `TEXTS`, which return bytes
             return b"hipErrorUnknown"
 
 A method receives its arguments as ctypes passes them to a callback:
