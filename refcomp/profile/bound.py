@@ -1,9 +1,9 @@
 """A lower bound of the time of a launch on a card, for each resource that may limit it.
 
 The bound is an estimate. It assumes that each part of a compute unit works at its peak rate all the
-time, that compute units share the groups evenly, and that SIMDs share a group's waves. Memory gives
-each segment that a launch touches once, the L1 cache a line a clock. Real launches are slower; the
-largest bound shows where to begin.
+time, that compute units share the groups evenly, and that SIMDs share a group's waves. Memory
+transfers each segment that a launch touches only once. The L1 cache delivers one line a clock. Real
+launches are slower; the largest bound shows where to begin.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ class Limit(StrEnum):
     MEMORY = "memory"
 
 
-# Transcendental functions: a quarter of the lanes each clock.
+# Transcendental instructions: each clock computes a quarter of the lanes.
 _QUARTER = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_CLOCKS = 4
+# Products of whole 32-bit integers, at the rate `Unit.integer_rate`.
 _WHOLE_PRODUCT = re.compile(r"v_mul_(lo|hi)_[ui]32|v_mad_(co_)?[ui]64")
+# The older matrix instructions on bf16, whose names lack _1k.
 _OLD_BF16 = re.compile(r"\dbf16$")
 # Lanes that exchange values through LDS in a clock, without accessing its memory.
 _EXCHANGED_LANES = 32
@@ -53,13 +55,14 @@ class Bound:
     """The estimate for one launch."""
 
     card: Card
-    seconds: dict[Limit, float]  # at least
-    limit: Limit  # with the most seconds
+    seconds: dict[Limit, float]  # the least time that each resource allows
+    limit: Limit  # the resource with the most seconds
     units: float  # compute units that work, on average
     simds: float  # SIMDs that work, on average
-    # Part of the time on working SIMDs that multiply-adds alone would take.
+    # 0 to 1: the time that multiply-adds alone would take on the working SIMDs, as a part of the
+    # estimate.
     useful: float
-    # Part of the time that multiply-adds alone would take on the whole card.
+    # The same, if all SIMDs of the card worked.
     peak: float
 
     def __str__(self) -> str:

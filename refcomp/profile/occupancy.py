@@ -1,8 +1,8 @@
 """An estimate of how many waves of a kernel a SIMD holds at a time, for groups as launched.
 
 `refcomp.toolchain.occupancy`, like LLVM, assumes the largest groups that a kernel could be launched
-with, and the kernel's own shared memory. Here both are those of the launch. Groups come and go
-whole, so waves of a group that fits only in part do not count.
+with, and the kernel's own shared memory. Here both are those of the launch. All waves of a group
+begin together, so waves of a group that fits only in part do not count.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _access_row(one: InstructionCounts, costs: tuple[object, ...]) -> Row:
 
 
 def estimate_table(report: ProfileReport) -> Table | None:
-    """Return the least time of one launch by limit; None if no card is known."""
+    """Return the least time of one launch that each resource allows; None if no card is known."""
     bound = report.bound
     if bound is None:
         return None
