@@ -45,7 +45,7 @@ LAYOUT = CONTIGUOUS | ALIGNED | WRITABLE
 # A plain tuple, because each call makes and compares some.
 Form = tuple[np.dtype[np.generic], tuple[int, ...], str, int]
 
-# Of an array. A larger one has no address for its end after alignment.
+# The maximum size of an array: the end of a larger one, after alignment, would have no address.
 _MAX_BYTES = sys.maxsize - 4096
 
 # The host in DLPack: kDLCPU, device 0.
@@ -178,8 +178,8 @@ class NDArray:
             )
         if target._dtype != self._dtype:
             raise UserError(
-                f"copyto from {self.dtype} to {target.dtype}",
-                remedy="target.copyfrom(a) converts",
+                f"copyto cannot convert {self.dtype} to {target.dtype}",
+                remedy="use target.copyfrom(a), which converts",
             )
         return target.copyfrom(self)
 
@@ -204,7 +204,9 @@ class NDArray:
         elements = _as_host_array(source, self._dtype)
         if elements.shape != self.shape:
             raise UserError(
-                f"an array of shape {elements.shape} copied to one of {self.shape}"
+                f"an array of shape {elements.shape} cannot be copied to an array of "
+                f"shape {self.shape}",
+                remedy="pass an array of the same shape",
             )
         self._device.driver.upload(self._device.index, elements, self.memory)
         return self
@@ -231,7 +233,7 @@ class NDArray:
 
     def __setitem__(self, index: object, value: object) -> None:
         """Set all elements, as `copyfrom` does; a single value fills the array."""
-        # Only these types: comparing an array by == gives an array.
+        # Only these types are compared: `==` on a numpy array gives an array, not a bool.
         is_plain = isinstance(index, slice | tuple) or index is Ellipsis
         if not is_plain or index not in _WHOLE:
             raise UserError(
@@ -308,7 +310,7 @@ def _as_host_array(
     """Return `source` as a compact numpy array of `dtype`; None keeps its own dtype."""
     if isinstance(source, NDArray):
         source = source.asnumpy() if source._host is None else source._host
-    # A short cut with the same result, since the rest is slow for runs of small models.
+    # A shortcut with the same result: the code below is slow for runs of small models.
     if type(source) is np.ndarray:
         plain: HostArray = source
         if plain.dtype == dtype and plain.flags.c_contiguous:

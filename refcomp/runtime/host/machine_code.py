@@ -202,7 +202,7 @@ def failure(name: str, status: int) -> BaseException:
 
 # Note [Never unloaded]
 # ~~~~~~~~~~~~~~~~~~~~~
-# dlclose is safe only if no thread is inside of the object, and if another object still uses
-# libgomp. The pooled threads of libgomp outlive every call, and the process crashes if the library
-# is unloaded while they exist. A loaded object costs about ten kilobytes of address space, so it
-# stays.
+# dlclose is safe only under two conditions. No thread may be inside of the object, and another
+# object must still use libgomp. The pooled threads of libgomp outlive every call, and the process
+# crashes if the library is unloaded while they exist. A loaded object costs about ten kilobytes of
+# address space, so it stays.
