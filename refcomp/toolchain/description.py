@@ -125,9 +125,8 @@ class Failures:
 
     line: re.Pattern[str]  # its group is the number of the guilty line of the input
     phrases: tuple[str, ...]  # mean failure, even if the exit status is 0
-    remedies: tuple[
-        tuple[re.Pattern[str], str], ...
-    ] = ()  # (matches a message, remedy)
+    # (pattern of a message, remedy)
+    remedies: tuple[tuple[re.Pattern[str], str], ...] = ()
 
     def remedy(self, stderr: str) -> str | None:
         """Return the remedy for the message of a tool, if one is known."""
@@ -215,7 +214,7 @@ def read_description(path: Path) -> Description:
         failures=_read_failures(top.table("failures")),
         install=_read_install(top),
     )
-    # Every key was read, so a key that is left is a slip of the pen.
+    # Every known key was read, so a key that is left is misspelt.
     top.close()
     known = _BUILT_IN_HOLES | set(description.tools) | set(description.options)
     for key, arguments in _argument_lists(description):

@@ -1,7 +1,8 @@
 """Find tools: absolute paths, all of one version, the newest that is complete.
 
-The version that a path suggests only decides the order of the questions; the tool's own answer
-decides. The ToolchainError for a missing tool lists the places, the tools found and the remedy.
+A path may suggest a version, which decides only the order in which tools are asked. The answer of
+a tool decides its version. The ToolchainError for a missing tool lists the places, the tools found
+and the remedy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -157,10 +158,10 @@ def _ask(batch: list[tuple[str, str]], rule: VersionRule, search: ToolSearch) ->
 
 def _why_refused(version: Version, rule: VersionRule) -> str:
     if version < rule.least:
-        return f"{version_to_text(rule.least)} is the least"
+        return f"but the oldest that is accepted is {version_to_text(rule.least)}"
     # "16" as the greatest takes 16.0.6 too.
     if rule.greatest is not None and version[: len(rule.greatest)] > rule.greatest:
-        return f"{version_to_text(rule.greatest)} is the greatest"
+        return f"but the newest that is accepted is {version_to_text(rule.greatest)}"
     return ""
 
 

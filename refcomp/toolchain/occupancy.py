@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from refcomp.foundation.amd_metadata import KernelMetadata
 
-SIMDS = 4  # share the memory for groups: of a compute unit, and of two since gfx10
+# SIMDs that share one memory for groups: those of a compute unit; since gfx10, of two units.
+SIMDS = 4
 _KIB = 1024
 
 
@@ -21,12 +22,12 @@ class _Hardware:
 
     registers: int  # vector registers, for all waves together
     granule: int  # registers that are allocated together
-    most: int  # waves
-    shared_bytes: int  # for all groups, of a compute unit; since gfx10 of two
+    max_waves: int
+    shared_bytes: int  # memory for groups that SIMDS share
     has_few_scalars: bool = False  # if True, waves share the scalar registers
 
 
-# By the beginning of the GPU's name; the longest that fits counts.
+# Prefix of a GPU's name -> its hardware. The longest prefix that matches decides.
 _HARDWARE = {
     "gfx9": _Hardware(256, 4, 10, 64 * _KIB, has_few_scalars=True),
     "gfx90a": _Hardware(512, 8, 8, 64 * _KIB, has_few_scalars=True),
@@ -36,14 +37,14 @@ _HARDWARE = {
     "gfx103": _Hardware(1024, 16, 16, 128 * _KIB),
     "gfx11": _Hardware(1024, 16, 16, 128 * _KIB),
     "gfx12": _Hardware(1536, 24, 16, 128 * _KIB),
-    # These of gfx11 have as many registers as gfx12.
+    # These GPUs of gfx11 have as many registers as gfx12.
     "gfx1100": _Hardware(1536, 24, 16, 128 * _KIB),
     "gfx1101": _Hardware(1536, 24, 16, 128 * _KIB),
     "gfx1151": _Hardware(1536, 24, 16, 128 * _KIB),
 }
 _SHARED_GRANULE = 512  # bytes that are allocated together
-_GROUPS = 16  # that can wait at a barrier, of a compute unit
-# Up to so many scalar registers of a wave leave room for so many waves, then for 7.
+_GROUPS = 16  # groups of a compute unit that can use barriers at a time
+# (maximum of scalar registers in a wave, waves that then fit). With more registers, 7 fit.
 _WAVES_BY_SCALARS = ((80, 10), (88, 9), (100, 8))
 
 
@@ -52,7 +53,7 @@ class Occupancy:
     """The waves of a kernel on a SIMD."""
 
     waves: int  # at a time
-    most: int  # that the SIMD can hold, of any kernel
+    most: int  # the maximum for any kernel
     limit: str  # the resource that limits `waves`
 
 
@@ -63,14 +64,14 @@ def occupancy_of(kernel: KernelMetadata, mcpu: str) -> Occupancy | None:
         return None
     hardware = _HARDWARE[max(names, key=len)]
     limits = {
-        "the GPU": hardware.most,
+        "the GPU": hardware.max_waves,
         "vector registers": _by_vectors(kernel, hardware),
         "scalar registers": _by_scalars(kernel, hardware),
         "barriers": _by_barriers(kernel, hardware),
         "shared memory": _by_shared(kernel, hardware),
     }
     limit = min(limits, key=lambda name: limits[name])
-    return Occupancy(limits[limit], hardware.most, limit)
+    return Occupancy(limits[limit], hardware.max_waves, limit)
 
 
 def _by_vectors(kernel: KernelMetadata, hardware: _Hardware) -> int:
@@ -81,26 +82,26 @@ def _by_vectors(kernel: KernelMetadata, hardware: _Hardware) -> int:
         registers //= 2
         granule //= 2
     taken = -(-max(1, kernel.vgprs) // granule) * granule
-    return max(1, min(hardware.most, registers // taken))
+    return max(1, min(hardware.max_waves, registers // taken))
 
 
 def _by_scalars(kernel: KernelMetadata, hardware: _Hardware) -> int:
     if not hardware.has_few_scalars:
-        return hardware.most
+        return hardware.max_waves
     fitting = (waves for most, waves in _WAVES_BY_SCALARS if kernel.sgprs <= most)
-    return min(hardware.most, next(fitting, 7))
+    return min(hardware.max_waves, next(fitting, 7))
 
 
 def _by_barriers(kernel: KernelMetadata, hardware: _Hardware) -> int:
     groups = _GROUPS if hardware.has_few_scalars else 2 * _GROUPS
     # A group of one wave needs no barrier.
     is_alone = kernel.max_threads <= kernel.wavefront_size
-    return hardware.most if is_alone else _by_groups(kernel, hardware, groups)
+    return hardware.max_waves if is_alone else _by_groups(kernel, hardware, groups)
 
 
 def _by_shared(kernel: KernelMetadata, hardware: _Hardware) -> int:
     if not kernel.shared_bytes:
-        return hardware.most
+        return hardware.max_waves
     taken = -(-kernel.shared_bytes // _SHARED_GRANULE) * _SHARED_GRANULE
     return _by_groups(kernel, hardware, hardware.shared_bytes // taken)
 
@@ -108,4 +109,4 @@ def _by_shared(kernel: KernelMetadata, hardware: _Hardware) -> int:
 def _by_groups(kernel: KernelMetadata, hardware: _Hardware, groups: int) -> int:
     # A compute unit distributes the waves of its groups over its SIMDs.
     waves = groups * -(-kernel.max_threads // kernel.wavefront_size)
-    return max(1, min(hardware.most, -(-waves // SIMDS)))
+    return max(1, min(hardware.max_waves, -(-waves // SIMDS)))

@@ -45,7 +45,7 @@ def test_missing_and_too_old_tools(fake_tools) -> None:
     fake_tools.add("opt", "16.0.6")
     reports = _reports("llvm")
     assert not any(reports[name].is_ok for name in ("llc", "opt", "ld.lld"))
-    assert "llc is version 14.0.6, 15 is the least" in reports["llc"].reason
+    assert "llc is version 14.0.6, but the oldest that is accepted is 15" in reports["llc"].reason
     assert "ld.lld: none found" in reports["ld.lld"].reason
     assert f"sought in REFCOMP_LLVM={fake_tools.bin.parent}" in reports["ld.lld"].reason
     assert reports["opt"].version == "16.0.6"

@@ -93,7 +93,9 @@ def test_too_old_tools_are_refused_with_place_version_and_remedy(fake_tools: Too
         find_tools(LLVM)
     message = str(caught.value)
     assert f"REFCOMP_LLVM={fake_tools.bin.parent}" in message
-    assert f"{fake_tools.bin}/llc is version 14.0.6, 15 is the least" in message
+    assert (
+        f"{fake_tools.bin}/llc is version 14.0.6, but the oldest that is accepted is 15" in message
+    )
     assert "or set REFCOMP_LLVM or REFCOMP_LLC or REFCOMP_OPT or REFCOMP_LLD" in message
     assert "install" in message
 
@@ -103,7 +105,7 @@ def test_too_new_tools_are_refused(fake_tools: Tools, tmp_path: Path) -> None:
     fake_tools.add_all("", "19.1.7")
     with pytest.raises(ToolchainError, match="limited toolchain") as caught:
         find_tools(limited)
-    assert "is version 19.1.7, 16 is the greatest" in str(caught.value)
+    assert "is version 19.1.7, but the newest that is accepted is 16" in str(caught.value)
     fake_tools.add_all("-16", "16.0.6")
     assert find_tools(limited).version == (16, 0, 6)
 
