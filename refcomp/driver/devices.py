@@ -34,7 +34,7 @@ _ALL_HAZARDS = "hazards"
 _UNCHECKED = "unchecked"
 _MAX_STEPS = "max-steps"
 _MAX_SECONDS = "max-seconds"
-# Observed devices have numbers, since no two of them are the same.
+# Observed devices have numbers, since each is a device of its own.
 _observed = count(1)
 
 __all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emulator"]
@@ -61,7 +61,7 @@ def context(name: str | Target, index: int = 0) -> Device:
         >>> rc.context("tpu")
         Traceback (most recent call last):
             ...
-        refcomp.foundation.errors.UserError: 'tpu' means no device...
+        refcomp.foundation.errors.UserError: 'tpu' is not the name of a device...
     """
     kind = name.kind if isinstance(name, Target) else _first_word(name)
     by_target = {backend.name: backend.device for backend in backends()}
@@ -72,7 +72,9 @@ def context(name: str | Target, index: int = 0) -> Device:
             f"use one of: {', '.join(known)}; an emulated AMD GPU is "
             "refcomp.rocm_emulator('gfx942')"
         )
-        raise UserError(f"{name!r} means no device", remedy=advise(kind, known, remedy))
+        raise UserError(
+            f"{name!r} is not the name of a device", remedy=advise(kind, known, remedy)
+        )
     return device(kind, index)
 
 
@@ -175,9 +177,9 @@ def rocm_emulator(
         [2. 2. 2. 2.]
     """
     if not isinstance(profile, Profile | None):
-        what = f"profile={profile!r} counts nothing"
+        what = f"profile={profile!r} is not a Profile"
         raise UserError(
-            what, remedy="give a refcomp.Profile(), and read its kernels afterwards"
+            what, remedy="pass a refcomp.Profile(), and read its kernels afterwards"
         )
     observers = observers if profile is None else (*observers, profile)
     given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
@@ -200,7 +202,7 @@ def rocm_emulator(
     return Device(f"rocm_emulator_{kind}{number}", 0, driver)
 
 
-# Cached, so that equal choices mean the same device, whose arrays they share.
+# Cached, so that equal choices mean the same device and can share its arrays.
 @cache
 def _emulator_driver(choice: str) -> HipDriver:
     return HipDriver(lambda: emulated_hip(choice))
@@ -255,7 +257,7 @@ def _limits(texts: Mapping[str, str], choice: str) -> Limits:
         raise UserError(
             f"{_shortened(given)} is not a limit",
             where=_shortened(choice),
-            remedy=f"such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10",
+            remedy=f"give a number, such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10",
         ) from error
     return Limits(steps, seconds)
 

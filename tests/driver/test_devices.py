@@ -40,7 +40,8 @@ def test_the_device_of_a_target() -> None:
 def test_names_that_mean_no_device(name: str) -> None:
     with pytest.raises(
         UserError,
-        match=r"means no device\n  what to do: use one of: cpu, opencl, rocm.*rocm_emulator\(",
+        match=r"is not the name of a device\n"
+        r"  what to do: use one of: cpu, opencl, rocm.*rocm_emulator\(",
     ):
         context(name)
 
@@ -180,7 +181,7 @@ def test_options_that_no_emulator_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "use some of: hazards, waits, wait-states, barriers, " in str(caught.value)
     with pytest.raises(UserError, match="the emulator does not support 942"):
         refcomp.rocm_emulator(942)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"profile=True counts nothing\n.*refcomp.Profile\(\)"):
+    with pytest.raises(UserError, match=r"profile=True is not a Profile\n.*refcomp.Profile\(\)"):
         refcomp.rocm_emulator("gfx942", profile=True)  # type: ignore[arg-type]
     monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx942:hazard")
     with pytest.raises(

@@ -66,7 +66,7 @@ LLVM = Backend(
     summary="machine code for this host, by way of LLVM IR",
     options={
         "mcpu": "the processor, as `llc -mcpu=help` lists them (default: native)",
-        "passes": "what `opt -passes=` is given (default: default<O2>)",
+        "passes": "the value of `opt -passes=` (default: default<O2>)",
         "libs": LIBRARIES,
     },
     steps=HOST_STEPS,

@@ -110,11 +110,11 @@ ROCM = Backend(
     name="rocm",
     summary="machine code for AMD GPUs, by way of LLVM IR, and a host function",
     options={
-        "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the one that "
-        "is there, else gfx90a)",
-        "passes": "what `opt -passes=` is given (default: default<O3>)",
-        "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU likes best)",
-        "waves": "how many waves a SIMD shall have registers for at least (default: a group's)",
+        "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the GPU of "
+        "this machine, else gfx90a)",
+        "passes": "the value of `opt -passes=` (default: default<O3>)",
+        "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU prefers)",
+        "waves": "minimum of waves for which a SIMD has registers (default: those of a group)",
         **LIMIT_OPTIONS,
     },
     limits=USUAL_LIMITS,
