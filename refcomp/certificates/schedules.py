@@ -142,7 +142,7 @@ def certify_function(
         judge = _judge(make, func.params, sizes, seed)
     except InterpretError as error:
         raise UserError(
-            f"{func.name} cannot be certified: it breaks a rule by itself",
+            f"{func.name} cannot be certified: it breaks a rule of the interpreter",
             why=str(error),
             remedy="`refcomp execute` runs it by the interpreter",
         ) from error

@@ -2,9 +2,9 @@
 
     t = threadIdx.x * 4 + k % 2 * 1024     divisible by 4: with elements of 4 bytes, by 16 bytes
 
-LLVM finds most alignments by itself, but not if another pass has moved parts of an address. Needs
-the divisors of variables that lets bind. Ensures: the result holds for every value of the other
-variables. It also holds after wrapping, as the divisors are powers of two.
+LLVM finds most alignments without help, but not if another pass has moved parts of an address.
+Needs the divisors of variables that lets bind. Ensures: the result holds for every value of the
+other variables. It also holds after wrapping, as the divisors are powers of two.
 """
 
 from __future__ import annotations

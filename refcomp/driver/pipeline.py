@@ -74,8 +74,8 @@ def find_pass(name: str) -> Pass:
     passes = all_passes()
     if name in {step.name for step in _all_steps() if step.scope in _OF_PROGRAMS}:
         raise UserError(
-            f"the step {name} cannot be run by itself",
-            why="it makes a program of a function, or needs one and the limits of a device",
+            f"the step {name} cannot be run alone",
+            why="it makes a program of a function, or needs a program and a device's limits",
             remedy="`refcomp pass --all --target opencl` runs it; `refcomp show` shows it",
         )
     if name not in passes:

@@ -28,7 +28,7 @@ class BuildOptions:
         contract: Round a * b + c on f32 and f64 once, as a fused multiply-add. Without this option
             each operation rounds, and all targets give the same bits.
         narrow_indices: Compute indices as i32 if they are proved to fit. Results do not change.
-            LLVM does most of this by itself.
+            LLVM does most of this without the option.
         certify: Certify each build first, on small sizes (see `refcomp.certify`). If a step
             changes a result, the build raises CompilerBug and names the step. REFCOMP_CERTIFY=1 in
             the environment sets this option, and prints a line on stderr for each certificate.

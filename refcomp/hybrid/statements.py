@@ -70,7 +70,9 @@ class Writer:
                 case ast.Expr(ast.Constant()) | ast.Pass():
                     pass
                 case ast.Expr():
-                    self.source.refuse(stmt, "an expression by itself does nothing")
+                    self.source.refuse(
+                        stmt, "an expression that is not stored has no effect"
+                    )
                 case _:
                     what = type(stmt).__name__
                     self.source.refuse(stmt, f"{what} is not part of hybrid functions")

@@ -65,7 +65,7 @@ def decl_buffer(
     if data is not None:
         raise Unsupported(
             f"buffer {name} is declared on memory of its own",
-            why="a buffer of the loop IR has its memory by itself",
+            why="a buffer of the loop IR cannot use the memory of other data",
             remedy="pass the buffer where its memory is needed",
         )
     dims = as_shape(shape)

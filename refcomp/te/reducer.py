@@ -140,7 +140,7 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
             f"{dom!r} is not a range to reduce over", remedy="pass (begin, end)"
         )
     begin, end = bounds
-    # Each is checked by itself: the message shall name the bound, not the difference.
+    # Each bound is checked separately, so that the message names the bound, not the difference.
     as_dim(begin)
     as_dim(end)
     extent = end if isinstance(begin, int) and begin == 0 else end - begin

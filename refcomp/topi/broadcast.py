@@ -52,7 +52,7 @@ def combine_elements(
     if a.dtype != b.dtype:
         raise UserError(
             f"{name} cannot combine {a.dtype} with {b.dtype}",
-            why="topi converts no operand by itself",
+            why="topi does not convert operands automatically",
             remedy="convert one by a compute: x[i, j].astype(dtype)",
             earlier=[a.declaration(), b.declaration()],
         )

@@ -50,7 +50,7 @@ def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> N
         if other is not None and other.dtype != first.dtype:
             raise UserError(
                 f"{operator} cannot combine {first.dtype} with {other.dtype}",
-                why="topi converts no operand by itself",
+                why="topi does not convert operands automatically",
                 remedy="convert one by a compute: x[i, j].astype(dtype)",
                 earlier=[first.declaration(), other.declaration()],
             )

@@ -78,7 +78,7 @@ def test_passes_are_found_by_name():
     with pytest.raises(UserError, match="did you mean vectorize_loops[^?]*[?] passes: "):
         find_pass("vectorise_loops")
     for name in ("split_host_device", "check_device_limits"):
-        with pytest.raises(UserError, match=f"the step {name} cannot be run by itself"):
+        with pytest.raises(UserError, match=f"the step {name} cannot be run alone"):
             find_pass(name)
 
 

@@ -157,7 +157,7 @@ def test_outputs_and_expressions_that_are_not_compiled():
 
     refused(nested, "an output is made outside of all loops", 3)
     refused(rows, "c has 2 dimensions and is given 1", 3)
-    refused(speaks, "an expression by itself does nothing", 3)
+    refused(speaks, "an expression that is not stored has no effect", 3)
 
 
 def test_iterations_that_run_at_once_share_no_name():
