@@ -14,7 +14,7 @@ _ALL = list(AccessType)
 
 def _conflict(first, second):
     """Return None, "any" (accesses of any groups conflict) or "far" (only of different groups)."""
-    found = {one.access_type: one.is_between_groups for one in CONFLICTS[first]}
+    found = {one.access_type: one.is_only_between_groups for one in CONFLICTS[first]}
     return None if second not in found else "far" if found[second] else "any"
 
 
