@@ -253,8 +253,8 @@ def _print_thread_index(out: LlvmFunction, loop: For) -> None:
 
 # Note [Dot products of wrong bytes]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# LLVM 17 to 19 turn sums of products of bytes into dot products, if the GPU has two features: dot
-# products of signed bytes, and dot products of unsigned bytes. Such a dot product may take a byte
+# LLVM 17 to 19 turn sums of products of bytes into dot products. They do so if the GPU has both
+# features: dot products of signed bytes, and of unsigned bytes. Such a dot product may take a byte
 # from a wrong register (llvm/llvm-project#112941, fixed in LLVM 20). LLVM needs both features for
 # this. So one feature is switched off whose dot products no kernel calls. If the kernels of a
 # module call both kinds, both features stay on.
