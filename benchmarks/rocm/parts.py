@@ -40,7 +40,7 @@ def attempt(part: str, arguments: Report) -> Report:
 def look(gpus: list[str]) -> Report:
     """Report the driver, and the device if there is one."""
     gpu, driver = _gpu()
-    found: Report = {"exists": gpu.exist, "driver": driver.library_told()}
+    found: Report = {"exists": gpu.exist, "driver": driver.library_details()}
     if gpu.exist:
         info = driver.info(0)
         return found | {"device": asdict(info), "peak_flops": peak_flops(info)}

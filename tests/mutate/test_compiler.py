@@ -63,7 +63,7 @@ def test_what_is_refused_and_what_changes_nothing(known):
     assert refused.stillborn == "the compiler refuses it (UserError)"
     fails = _tried(known, "schedule", "resolve", "(own, args)  ->  (args, own)")
     assert fails.stillborn == "the compiler fails (TypeError)"
-    same = _tried(known, "lowering", "_at_least_one", "dim.value < 1  ->  dim.value <= 1")
+    same = _tried(known, "lowering", "_workspace", "dim.value < 1  ->  dim.value <= 1")
     assert same.equivalent == "the same programs"
     assert not any(mutant.is_wrong for mutant in (refused, fails, same))
 

@@ -45,7 +45,7 @@ ILLEGAL = {
         for mark in ("split", "tile", "fuse", "reorder", "vectorize", "unroll", "parallel", "bind")
     },
     ("tensorize", "cache_write"): _CHANGED,
-    ("tensorize", "tensorize"): "of this stage is tensorized since",
+    ("tensorize", "tensorize"): "of this stage is tensorized already",
     ("tensorize", "rfactor"): "it has no reduction",
     ("rfactor", "tensorize"): "the stage is a reduction, and tensor intrinsic double_row",
     ("cache_write", "tensorize"): "",  # legal as a step: lowering finds that the loops only copy
