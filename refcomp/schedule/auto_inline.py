@@ -96,7 +96,7 @@ def _inline(schedule: Schedule, is_cheap: Callable[[object], bool]) -> None:
             try:
                 schedule[stage.op].compute_inline()
             except UserError:
-                continue  # it must keep its memory, for example for an extern operation
+                continue  # the stage must keep its memory, for example for an extern operation
 
 
 # The names of the classic API.

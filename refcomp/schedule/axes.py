@@ -2,8 +2,9 @@
 
 `infer_extents` goes down from the axes of the operation to the loops, and computes the extent of
 every axis. `root_indices` goes up again, and expresses the axes of the operation by the loops. It
-also returns the guards of iterations that lie outside, for two reasons. A split that does not
-divide has iterations beyond the end. And the region of an attached stage may lie beyond its tensor.
+also returns guards, which skip iterations outside of the tensor. There are two reasons for these.
+The last iterations of a split lie beyond the end if its factor does not divide the extent. And the
+region of an attached stage may reach beyond its tensor.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisGuard:
-    """A condition without which an iteration is skipped."""
+    """A condition. An iteration for which it is false is skipped."""
 
-    axis: IterVar | None  # the axis that it keeps in range; None if it selects threads
+    axis: IterVar | None  # the axis that is kept in range; None if threads are selected
     condition: Expr
 
 
@@ -40,7 +41,7 @@ class Indices:
     """The axes of a stage, as functions of its loops."""
 
     values: Mapping[IterVar, Expr]  # axis -> an expression of loop variables
-    guards: tuple[AxisGuard, ...]  # an iteration for which one fails is skipped
+    guards: tuple[AxisGuard, ...]  # an iteration runs only if all of them hold
 
 
 def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, Expr]:
@@ -55,7 +56,8 @@ def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, E
     for relation in stage.loops.relations:
         if isinstance(relation, Split):
             outer, inner = relation.extents(extents[relation.parent])
-            extents[relation.outer], extents[relation.inner] = outer, inner
+            extents[relation.outer] = outer
+            extents[relation.inner] = inner
         else:
             product = extents[relation.outer] * extents[relation.inner]
             extents[relation.fused] = simplify(product)
@@ -133,13 +135,13 @@ def _domain_guards(stage: Stage, values: Mapping[IterVar, Expr]) -> list[AxisGua
 
 
 def _needed(guards: list[AxisGuard], facts: Facts) -> tuple[AxisGuard, ...]:
-    """Return the guards that cannot be proved.
+    """Return the guards that cannot be proved to hold always.
 
     Guards of the operation's own axes come first, since they often imply the others.
     """
     needed = []
     for guard in reversed(guards):
-        # A guard that stays is a fact for the later ones: they are checked only if it holds.
+        # Later guards are evaluated only if this guard holds, so it is a fact for their proofs.
         if not prove(guard.condition, facts):
             needed.append(guard)
             facts = facts.assume(guard.condition)

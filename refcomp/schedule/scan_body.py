@@ -1,7 +1,7 @@
 """The body of a scan: the stages that compute one row, attached to the loop over rows.
 
-A new schedule attaches them, and compute_root attaches them again. The update of a scan may not be
-moved, because it writes the memory of the scan.
+A new schedule attaches these stages, and compute_root attaches them again. The update of a scan
+cannot be moved, because it writes the memory of the scan.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from refcomp.te.scan import ScanOp
 
 
 def scan_attach_point(stage: Stage) -> AttachPoint | None:
-    """Return the loop over rows of the scan whose body has the stage, or None."""
+    """Return the loop over rows of the scan whose body has the stage; None outside of scans."""
     made = set(stage.op.outputs)
     for other in stage.siblings:
         op = other.op
         if isinstance(op, ScanOp):
-            makers = {
-                made: stage.op for stage in other.siblings for made in stage.op.outputs
-            }
+            makers = {t: s.op for s in other.siblings for t in s.op.outputs}
             updates = [makers[tensor] for tensor in op.update]
             body = {t for inner in op.body_operations(updates) for t in inner.outputs}
             if not made.isdisjoint(body) and other is not stage:
@@ -43,6 +41,7 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
         op = stage.op
         point = scan_attach_point(stage) if has_scans else None
         if point is None and isinstance(op, ComputeOp) and op.waits_for_scan:
+            # Its reads of earlier rows are legal only in a scan, so this check raises.
             check_reads(op.name, (*op.axis, *op.reduce_axis), op.body)
         stage.placement = point or "root"
 

@@ -32,11 +32,11 @@ def check_reads(
 ) -> bool:
     """Raise UserError if `bodies` read an element that does not exist, for all values of `axes`.
 
-    `rows` is the first axis of a computation that may belong to a scan. With it, reads of earlier
-    rows of as many rows (`S[t - 1, i]`) are accepted, since S may be the state, and the scan
-    computes only later rows. Returns True if there was such a read.
+    `rows` is the first axis of a computation that may belong to a scan. Then a read of an earlier
+    row (`S[t - 1, i]`) of a placeholder with the same number of rows is accepted. S may be the
+    state of the scan, which does not compute the first rows. Return True if there was such a read.
     """
-    waits = False
+    needs_scan = False
     listed = list(bodies)
     box = box_of(axes)
     # The reads of a stencil have indices in common: judge each index of a dimension once.
@@ -45,7 +45,7 @@ def check_reads(
         for dim, index in enumerate(read.indices):
             same = (id(read.tensor), dim, id(index))
             if dim == 0 and rows is not None and _may_be_state(read, rows):
-                waits = True
+                needs_scan = True
             elif same not in checked:
                 checked.add(same)
                 beyond = box.judge(index, read.tensor.shape[dim]).beyond
@@ -57,7 +57,7 @@ def check_reads(
                         beyond,
                         is_operand=id(read) in logic_operands(listed),
                     )
-    return waits
+    return needs_scan
 
 
 def box_of(
@@ -126,7 +126,8 @@ def _refuse(
     name: str, read: TensorRead, dim: int, beyond: Bound, is_operand: bool
 ) -> NoReturn:
     guard = "read under a condition: if_then_else(i < n, A[i], 0)"
-    tensor, extent = read.tensor, read.tensor.shape[dim]
+    tensor = read.tensor
+    extent = tensor.shape[dim]
     raise UserError(
         f"compute {name} reads index {beyond} of dimension {dim} of {tensor.name}",
         where=f"{tensor.name}[{', '.join(map(str, read.indices))}]",

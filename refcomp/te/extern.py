@@ -1,4 +1,4 @@
-"""extern: tensors that a statement of the user's computes.
+"""extern: tensors that a statement of the user computes.
 
 The statement is loop IR: calls of registered or C functions, or the result of an `ir_builder`. It
 is opaque to schedules: its axes have no order, all outputs are computed at once, and all inputs are
@@ -121,7 +121,7 @@ def extern(
         A tensor, or a list of tensors for several outputs.
 
     Raises:
-        UserError: `fcompute` is not a function or returns another thing than a legal statement, a
+        UserError: `fcompute` is not a function or returns something other than a legal statement, a
             declared view does not fit its tensor, or the dtype is missing where the inputs differ.
 
     Source: TVM, te.extern.
@@ -166,7 +166,9 @@ def extern(
         reads=reads,
         in_buffers=(),
         out_buffers=(),
-        body=Block(()),  # set below: the statement needs views, and these the outputs
+        body=Block(
+            ()
+        ),  # set below: the statement needs the views, which need the outputs
         tag=tag_in_force(tag),
     )
     pairs = enumerate(zip(shapes, dtypes, strict=True))
@@ -198,14 +200,18 @@ def _dtypes(
     if given is None:
         shared = list(dict.fromkeys(tensor.dtype for tensor in reads))
         if len(shared) != 1:
+            found = ", ".join(map(str, shared)) or "no dtype"
             raise UserError(
-                f"extern {name} has no dtype, and its inputs have {len(shared) or 'none'}",
+                f"extern {name} needs a dtype, since its inputs have {found}",
                 remedy='pass dtype="float32", or a list with one for each output',
             )
         return shared * count
     dtypes = list(given) if isinstance(given, list | tuple) else [given] * count
     if len(dtypes) != count:
-        raise UserError(f"extern {name} has {count} outputs and {len(dtypes)} dtypes")
+        raise UserError(
+            f"extern {name} has {count} outputs and {len(dtypes)} dtypes",
+            remedy="give one dtype for all outputs, or one for each",
+        )
     return [scalar_dtype(dtype, f"extern {name}") for dtype in dtypes]
 
 
@@ -220,7 +226,7 @@ def _views(
     wrong = [view for view in views if not isinstance(view, BufferView)]
     if wrong or len(views) != len(tensors):
         raise UserError(
-            f"{what} of extern {name} are {len(views)}, for {len(tensors)} tensors"
+            f"{what} of extern {name} holds {len(views)} buffers for {len(tensors)} tensors"
             if not wrong
             else f"{what} of extern {name} holds {wrong[0]!r}",
             remedy="declare one buffer for each: decl_buffer(shape, dtype)",
@@ -230,7 +236,7 @@ def _views(
     return [replace(view, access=access) for view in known]
 
 
-# Match what the user declared of buffers with the tensors that they stand for.
+# The functions below match declared buffers with the tensors that they stand for.
 
 
 def _declared_values(
@@ -238,7 +244,8 @@ def _declared_values(
 ) -> dict[Var, Expr]:
     """Return values for the variables with which views are declared.
 
-    A declared variable takes the actual value at its first place. Everything else is a requirement.
+    A variable takes the actual value at its first use. All other declarations must equal the
+    actual values.
     """
     values: dict[Var, Expr] = {}
     for view, tensor in zip(views, tensors, strict=True):
@@ -252,7 +259,7 @@ def _declared_values(
             if structurally_equal(known, actual):
                 continue
             if not isinstance(declared, Var) or declared in values:
-                why = f"{known} is declared where {actual} is"
+                why = f"{known} is declared, but the tensor has {actual}"
                 raise _misfit(view, tensor, name, why)
             values[declared] = actual
     return values
@@ -268,7 +275,10 @@ def _check_kind(view: BufferView, tensor: Tensor, name: str) -> None:
         )
     if view.scope != GLOBAL:
         raise _misfit(
-            view, tensor, name, f"it lies in {view.scope} memory, tensors in global"
+            view,
+            tensor,
+            name,
+            f"it lies in {view.scope} memory, but tensors lie in global memory",
         )
 
 
@@ -299,8 +309,7 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     tensors = [*op.reads, *op.outputs]
     values = _declared_values(views, tensors, op.name)
     names = UniqueNames(var.name for var in variables_in(body))
-    # Each use of a tensor has a buffer of its own, under a name that no variable of the statement
-    # has.
+    # Each use of a tensor has its own buffer. Its name differs from all variables' names.
     fresh = {
         view.buffer: Buffer(names.take(view.name), tensor.dtype, tensor.shape)
         for view, tensor in zip(views, tensors, strict=True)
@@ -309,7 +318,7 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     buffers = tuple(fresh[view.buffer] for view in views)
     op.in_buffers = buffers[: len(op.reads)]
     op.out_buffers = buffers[len(op.reads) :]
-    # The verifier checks functions: here one whose arguments are the tensors and free variables.
+    # The verifier checks functions, so make one of the tensors and the free variables.
     bound = {item for node in walk(op.body) for item in bound_by(node)}
     for buffer in buffers:
         for extent in buffer.shape:
@@ -322,7 +331,7 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
         raise UserError(
             f"the statement of extern {op.name} is not legal: {fault.what}",
             where=None if fault.stmt is None else repr(fault.stmt),
-            remedy="it reads its inputs, writes its outputs, and binds its other names",
+            remedy="let it read only inputs, write only outputs, and bind all other names",
         )
 
 

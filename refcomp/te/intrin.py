@@ -227,7 +227,7 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
         raise UserError(
             f"the {what} of {intrin} is not legal: {fault.what}",
             where=None if fault.stmt is None else repr(fault.stmt),
-            remedy="it reads its inputs, writes its outputs, and binds its other names",
+            remedy="let it read only inputs, write only outputs, and bind all other names",
         )
     inputs = set(buffers[: len(intrin.inputs)])
     if what == "reset" and inputs.intersection(buffers_in(statement)):

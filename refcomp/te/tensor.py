@@ -40,13 +40,15 @@ RangeLike = ExprLike | tuple[ExprLike, ExprLike]
 
 
 class AxisKind(Choice):
-    """The knowledge about the iterations of an axis that primitives rely on."""
+    """The dependences between the iterations of an axis, on which primitives rely."""
 
-    DATA_PARALLEL = "data_parallel"  # they are independent
-    REDUCTION = "reduction"  # they are combined
-    ORDERED = "ordered"  # each may need the earlier ones, as in a scan
+    DATA_PARALLEL = "data_parallel"  # iterations are independent
+    REDUCTION = "reduction"  # the values of all iterations are combined
+    ORDERED = "ordered"  # an iteration may need earlier ones, as in a scan
     OPAQUE = "opaque"  # nothing is known, as in an extern operation
-    THREAD = "thread"  # they are the threads of a GPU that `IterVar.thread_tag` names
+    THREAD = (
+        "thread"  # iterations are the threads of a GPU that `IterVar.thread_tag` names
+    )
 
 
 # Python 3.11 looks up members by a slow property, so code that compares kinds uses these names.
@@ -184,7 +186,7 @@ def as_dim(value: object) -> Expr:
 
 
 def _as_bound(value: object) -> Expr:
-    """Return the same as `as_dim`, and refuse values that are known only during a computation."""
+    """Return `as_dim(value)`. Refuse values that are known only during a computation."""
     dim = as_dim(value)
     for item in walk(dim):
         if isinstance(item, TensorRead):
@@ -313,7 +315,7 @@ class Tensor(TensorOperators):
             )
         return TensorRead(self, tuple(as_dim(index) for index in given))
 
-    # Defined, since Python would otherwise take the length for the truth value.
+    # Without this method, `if tensor:` would call __len__, which raises.
     def __bool__(self) -> bool:
         return True
 

@@ -39,12 +39,12 @@ def batch_norm(
 ) -> Tensor:
     """Return `data`, normalized along its channel axis.
 
-    NaN propagates. A negative variance + epsilon gives NaN; 0 gives an infinity, or NaN if also x =
-    mean.
+    NaN propagates. If variance + epsilon is negative, the result is NaN. If the sum is 0, the
+    result is an infinity, or NaN where x = mean.
 
     Args:
         data: floats of any shape [..., c, ...] with at least one dimension.
-        gamma: [c], the scale of each channel, of the dtype of `data`, as the next three.
+        gamma: [c], the scale of each channel, of the dtype of `data`, as are the next three.
         beta: [c], the shift of each channel.
         mean: [c], the mean that training found.
         variance: [c], the variance that training found.
@@ -86,7 +86,7 @@ def batch_norm(
 
     def element(*index: Expr) -> Expr:
         c = index[place]
-        # Not folded to one factor and one term: that rounds otherwise than frameworks do.
+        # Not folded into one factor and one summand: the roundings would differ from frameworks.
         deviation = maths.sqrt(variance[c] + const(epsilon, variance.dtype))
         return (data[index] - mean[c]) / deviation * gamma[c] + beta[c]
 

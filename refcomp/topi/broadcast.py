@@ -2,7 +2,7 @@
 
 Both operands have one dtype, which is also the result's. Shapes are aligned at the last axis. An
 extent that is the constant 1 is repeated; a symbolic extent never is. Integers wrap on overflow.
-Floats follow IEEE 754, so NaN propagates. An operand without elements gives a result without.
+Floats follow IEEE 754, so NaN propagates. If an operand has no elements, neither has the result.
 
 Reference: ONNX Add, Sub, Mul and Div, and numpy's "General broadcasting rules".
 """
@@ -42,7 +42,7 @@ def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
 def combine_elements(
     a: Tensor, b: Tensor, function: Callable[[Expr, Expr], Expr], name: str
 ) -> Tensor:
-    """Return the tensor of function(element of a, element of b), broadcast.
+    """Return function(x, y) for the elements x of `a` and y of `b`, with broadcasting.
 
     Raises:
         UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
@@ -67,7 +67,7 @@ def combine_elements(
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
-    """Return a + b, broadcast, of any numeric dtype.
+    """Return a + b, element by element, with broadcasting.
 
     Args:
         a: a tensor of any numeric dtype.
@@ -98,7 +98,7 @@ def add_numpy(a: Array, b: Array) -> Array:
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
-    """Return a - b, broadcast, of any numeric dtype.
+    """Return a - b, element by element, with broadcasting.
 
     Args:
         a: a tensor of any numeric dtype.
@@ -129,7 +129,7 @@ def subtract_numpy(a: Array, b: Array) -> Array:
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """Return a * b, element by element, broadcast, of any numeric dtype.
+    """Return a * b, element by element, with broadcasting.
 
     Args:
         a: a tensor of any numeric dtype.
@@ -160,7 +160,7 @@ def multiply_numpy(a: Array, b: Array) -> Array:
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
-    """Return a / b, broadcast, of any numeric dtype.
+    """Return a / b, element by element, with broadcasting.
 
     Integers truncate toward zero, and x / 0 is 0.
 
@@ -193,7 +193,7 @@ def divide_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if as_dtype(a.dtype).is_float:
             return np.asarray(np.divide(a, b))
-        # numpy rounds down. Truncation is one more where the exact quotient is a negative fraction.
+        # numpy rounds down. Truncation gives one more if the quotient is negative and not an integer.
         is_inexact = np.remainder(a, b) != 0
         is_negative = (a < 0) != (b < 0)
         correction = (is_inexact & is_negative).astype(a.dtype)

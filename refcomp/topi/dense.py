@@ -90,7 +90,7 @@ def gemm(
         product = scale(product, alpha)
     if c is None or beta == 0:
         return product
-    # c may be smaller than the product, but must not make it larger.
+    # Broadcasting may enlarge c, but must not enlarge the product.
     shape = broadcast_extents(
         extents(product), extents(c), "gemm", tensors=(product, c)
     )
@@ -114,7 +114,9 @@ def gemm_numpy(
 ) -> Array:
     left = widen(a.T if trans_a else a)
     right = widen(b.T if trans_b else b)
-    kind = left.dtype.type  # a factor of this type keeps integers integers
+    kind = (
+        left.dtype.type
+    )  # with a factor of this type, a product of integers stays an integer
     product = left @ right * kind(alpha)
     if c is not None and beta != 0:
         product = product + widen(c) * kind(beta)

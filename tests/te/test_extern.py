@@ -117,11 +117,11 @@ def test_buffers_of_one_name_are_kept_apart():
 @pytest.mark.parametrize(
     ("declared", "why"),
     [
-        ({"shape": (4, 4)}, "4 is declared where 8 is"),
+        ({"shape": (4, 4)}, "4 is declared, but the tensor has 8"),
         ({"dtype": "int32"}, "i32 of rank 2, not f32 of rank 2"),
         ({"shape": (4,)}, "f32 of rank 1, not f32 of rank 2"),
-        ({"strides": [16, 1]}, "16 is declared where 8 is"),
-        ({"elem_offset": 4}, "4 is declared where 0 is"),
+        ({"strides": [16, 1]}, "16 is declared, but the tensor has 8"),
+        ({"elem_offset": 4}, "4 is declared, but the tensor has 0"),
         ({"scope": "shared"}, "it lies in shared memory"),
     ],
 )
@@ -136,10 +136,13 @@ def test_declared_buffers_fit_their_tensors(declared, why):
     ("call", "message"),
     [
         (lambda a: refcomp.extern((4,), [3], packed()), "reads 3, which is not a tensor"),
-        (lambda a: refcomp.extern((4,), [], packed()), "has no dtype, and its inputs have none"),
+        (
+            lambda a: refcomp.extern((4,), [], packed()),
+            "needs a dtype, since its inputs have no dtype",
+        ),
         (
             lambda a: refcomp.extern((4,), [a, a_of(4, dtype="int8")], packed()),
-            "has no dtype, and its inputs have 2",
+            "needs a dtype, since its inputs have f32, i8",
         ),
         (
             lambda a: refcomp.extern([(4,), (4,)], [a], packed(), dtype=["int8"]),
@@ -152,7 +155,7 @@ def test_declared_buffers_fit_their_tensors(declared, why):
         ),
         (
             lambda a: refcomp.extern((4,), [a], packed(), out_buffers=[]),
-            "out_buffers of extern extern are 0, for 1 tensors",
+            "out_buffers of extern extern holds 0 buffers for 1 tensors",
         ),
         (
             lambda a: refcomp.extern((4,), [a], lambda ins, outs: ins[0].vstore(0, 1.0), name="C"),
