@@ -131,13 +131,13 @@ def _parse(data: bytes) -> Proto:
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's own class moved between its versions
-        raise _no_model(f"it does not parse: {error}") from error
+        raise _not_a_model(f"it does not parse: {error}") from error
     if not model.HasField("graph") or not model.opset_import or not model.ir_version:
-        raise _no_model("it has no graph or names no operator set")
+        raise _not_a_model("it has no graph or names no operator set")
     return model
 
 
-def _no_model(why: str) -> UserError:
+def _not_a_model(why: str) -> UserError:
     return UserError(
         "this is not an ONNX model, or a damaged one",
         why=why,

@@ -116,7 +116,7 @@ def _refuse_unless(allowed: Mapping[str, object]) -> Callable[[Attributes], None
 
 
 def _same(operator: str, count: int) -> Converter:
-    """Return the converter to `operator`, of as many inputs and without attributes."""
+    """Return a converter to `operator`, with `count` inputs and no attributes."""
 
     def emit(call: OnnxNode) -> None:
         call.emit(operator, [call.required(k) for k in range(count)])

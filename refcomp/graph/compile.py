@@ -105,7 +105,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     chosen = as_target(target)
     lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
     functions = [func for func, _ in lowered]
-    # Not certified again: lower_node has certified each schedule, if that is asked for.
+    # Not certified again: lower_node has certified each schedule, if the options ask for it.
     with build_options(certify=False):
         module = build_functions(functions, chosen) if functions else None
     kernels = tuple(kernel for _, kernel in lowered)

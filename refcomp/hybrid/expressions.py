@@ -125,7 +125,7 @@ class Evaluator:
             )
         if any(isinstance(i, int) and i < 0 for i in indices):
             self.source.refuse(
-                node, "an index counts from the begin", "use shape[0] - 1, ..."
+                node, "an index cannot be negative", "use shape[0] - 1, ..."
             )
         return indices
 
@@ -237,7 +237,7 @@ class Evaluator:
             self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
         index = self.value(node.slice)
         if not isinstance(index, int):
-            self.source.refuse(node, "a tuple is indexed by a constant")
+            self.source.refuse(node, "the index of a tuple must be a constant integer")
         return owner[index]
 
     def _compare(
@@ -260,7 +260,7 @@ class Evaluator:
 
     def _call(self, node: ast.Call) -> Value:
         if node.keywords:
-            self.source.refuse(node, "functions are called without keywords here")
+            self.source.refuse(node, "a call cannot have keyword arguments here")
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         args = [self.value(arg) for arg in node.args]
         if name in CASTS:

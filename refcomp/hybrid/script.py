@@ -104,7 +104,7 @@ class HybridFunction:
         ):
             self.source.refuse(
                 self.source.definition,
-                "its parameters are plain names",
+                "its parameters must be plain names",
                 "def f(a, b, n): ...",
             )
 

@@ -184,7 +184,7 @@ def test_what_is_decorated():
         script(max)
     with pytest.raises(UserError, match="is not a function definition"):
         script(lambda a: a)
-    with pytest.raises(UserError, match="its parameters are plain names"):
+    with pytest.raises(UserError, match="its parameters must be plain names"):
 
         @script
         def f(*args):
