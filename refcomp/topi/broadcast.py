@@ -193,7 +193,7 @@ def divide_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if as_dtype(a.dtype).is_float:
             return np.asarray(np.divide(a, b))
-        # numpy rounds down. Truncation gives one more if the quotient is negative and not an integer.
+        # numpy rounds down. Truncation gives one more for a negative fraction.
         is_inexact = np.remainder(a, b) != 0
         is_negative = (a < 0) != (b < 0)
         correction = (is_inexact & is_negative).astype(a.dtype)
