@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from refcomp.driver.pipeline import steps_for
-from refcomp.driver.steps import CHECK_ACCESSES, Made, PipelineStep, run_pass, run_step
+from refcomp.driver.steps import (
+    CHECK_ACCESSES,
+    FuncOrProgram,
+    PipelineStep,
+    run_pass,
+    run_step,
+)
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.exact.stand_ins import with_stand_ins
 
@@ -26,7 +32,7 @@ class Version:
     """The program after one step of the pipeline."""
 
     name: str  # of the step
-    made: Made
+    made: FuncOrProgram
     rest: tuple[PipelineStep, ...] = ()  # the steps that follow
     rounds: bool = False  # it may round differently from the version before
     is_exact: bool = True  # it has a meaning on field elements, too
@@ -55,7 +61,7 @@ def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
     """
     steps = [step for step in steps_for(kind) if step.name != CHECK_ACCESSES.name]
     yield Version("lowering", func, tuple(steps))
-    made: Made = func
+    made: FuncOrProgram = func
     is_exact = True
     for number, step in enumerate(steps, 1):
         changed = run_step(step, made)

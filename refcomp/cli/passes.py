@@ -26,7 +26,14 @@ from refcomp.codegen.signature import signature_of
 from refcomp.driver.backends import backend_of
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.pipeline import find_pass, steps_for
-from refcomp.driver.steps import Made, Pass, PipelineStep, Scope, print_made, run_step
+from refcomp.driver.steps import (
+    FuncOrProgram,
+    Pass,
+    PipelineStep,
+    Scope,
+    print_made,
+    run_step,
+)
 from refcomp.foundation.artifacts import Signature
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, UserError
@@ -100,7 +107,7 @@ def command(
     chosen = [find_pass(name) for name in names]
     text = read_text(file)
     funcs = text_to_checked_funcs(text, file)
-    results: list[Made] = []
+    results: list[FuncOrProgram] = []
     for func in funcs:
         if run_all:
             results.append(_run_all(func, target))
@@ -129,9 +136,9 @@ def _write_list(target: Target, as_json: bool) -> None:
         click.echo(f"{step.name:22} {step.scope:8} -> {step.level:7} {step.reason}")
 
 
-def _run_all(func: PrimFunc, target: Target) -> Made:
+def _run_all(func: PrimFunc, target: Target) -> FuncOrProgram:
     """Run all steps that are left."""
-    made: Made = func
+    made: FuncOrProgram = func
     limits = device_limits(target) if backend_of(target).has_kernels else None
     for step in steps_left(func, target.kind):
         made = run_verified_step(made, step, limits)
@@ -139,8 +146,8 @@ def _run_all(func: PrimFunc, target: Target) -> Made:
 
 
 def run_verified_step(
-    made: Made, step: PipelineStep, limits: DeviceLimits | None = None
-) -> Made:
+    made: FuncOrProgram, step: PipelineStep, limits: DeviceLimits | None = None
+) -> FuncOrProgram:
     """Return the result of one step. Raise CompilerBug if it is illegal."""
     if isinstance(made, PrimFunc) and step.scope == Scope.FUNCTION:
         return run_verified(made, step.function)
@@ -161,7 +168,7 @@ def run_verified(func: PrimFunc, run: Pass) -> PrimFunc:
 
 
 def _changed_signatures(
-    text: str, name: str, funcs: Sequence[PrimFunc], results: Sequence[Made]
+    text: str, name: str, funcs: Sequence[PrimFunc], results: Sequence[FuncOrProgram]
 ) -> list[Signature]:
     """Return the signatures that do not follow from the types in `results` any more."""
     changed = []

@@ -19,7 +19,7 @@ from refcomp.driver.backends import backend_of
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.compile import texts_of
 from refcomp.driver.pipeline import steps_for
-from refcomp.driver.steps import Made, print_made
+from refcomp.driver.steps import FuncOrProgram, print_made
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.target import Target
@@ -151,11 +151,11 @@ def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
 
 def _after_steps(
     funcs: Sequence[PrimFunc], target: Target
-) -> tuple[list[Shown], list[Made]]:
+) -> tuple[list[Shown], list[FuncOrProgram]]:
     """Return a stage for each step of the pipeline, and what all of them make of `funcs`."""
     left = [steps_left(func, target.kind) for func in funcs]
     limits = device_limits(target) if backend_of(target).has_kernels else None
-    made: list[Made] = [*funcs]
+    made: list[FuncOrProgram] = [*funcs]
     stages = []
     for step in steps_for(target.kind):
         # Functions of one text may be at different levels, and so need different steps.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from refcomp.driver.kernel_resources import KernelResources
-from refcomp.driver.steps import Made, PipelineStep, Scope
+from refcomp.driver.steps import FuncOrProgram, PipelineStep, Scope
 from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import BuildOptions
@@ -40,7 +40,7 @@ class CompiledFunctions:
     """Functions after all steps, and their code."""
 
     target: Target
-    made: tuple[Made, ...]
+    made: tuple[FuncOrProgram, ...]
     code: Code | None  # None if the functions themselves run
 
 
@@ -53,9 +53,9 @@ class Loading:
     libraries: tuple[str, ...]  # the user's shared objects
 
 
-Compile = Callable[[Sequence[Made], Target, DeviceLimits | None], Code]
+Compile = Callable[[Sequence[FuncOrProgram], Target, DeviceLimits | None], Code]
 Load = Callable[[CompiledFunctions, Loading], Module]
-Print = Callable[[Sequence[Made], Target], Source]
+Print = Callable[[Sequence[FuncOrProgram], Target], Source]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,8 @@ class Backend:
     compile: Compile | None = None
     print: Print | None = None
     texts: (
-        Callable[[Sequence[Made], Target], Mapping[str, Callable[[], str]]] | None
+        Callable[[Sequence[FuncOrProgram], Target], Mapping[str, Callable[[], str]]]
+        | None
     ) = None
     options: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"

@@ -13,7 +13,7 @@ from refcomp.driver.backend import CompiledFunctions, Print
 from refcomp.driver.backends import backend_of
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.pipeline import run_pipeline
-from refcomp.driver.steps import Made
+from refcomp.driver.steps import FuncOrProgram
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.python_limits import paused_collector
@@ -66,7 +66,9 @@ def printer_of(target: Target) -> Print:
     )
 
 
-def texts_of(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+def texts_of(
+    made: Sequence[FuncOrProgram], target: Target
+) -> Mapping[str, Callable[[], str]]:
     """Return the texts behind the pipeline, by stage: what is compiled, and the assembly.
 
     A record without `texts` compiles at once, since only its code shows which texts exist.

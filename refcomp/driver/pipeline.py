@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from refcomp.driver.backends import backend_of, backends
-from refcomp.driver.steps import Made, Pass, PipelineStep, Scope, run_pass, run_step
+from refcomp.driver.steps import (
+    FuncOrProgram,
+    Pass,
+    PipelineStep,
+    Scope,
+    run_pass,
+    run_step,
+)
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
@@ -29,12 +36,14 @@ def passes_for(kind: str) -> tuple[PipelineStep, ...]:
     return tuple(step for step in steps_for(kind) if step.scope == Scope.FUNCTION)
 
 
-def run_pipeline(func: PrimFunc, kind: str, limits: DeviceLimits | None = None) -> Made:
+def run_pipeline(
+    func: PrimFunc, kind: str, limits: DeviceLimits | None = None
+) -> FuncOrProgram:
     """Run all steps for `kind`; each result that changed is verified.
 
     Kernels that ask for more than `limits` are refused (UserError); without `limits`, none are.
     """
-    made: Made = func
+    made: FuncOrProgram = func
     verify(func, Level.NESTED)
     for step in steps_for(kind):
         made = run_step(step, made, limits)

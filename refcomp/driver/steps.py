@@ -44,7 +44,8 @@ from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 
 Pass = Callable[[PrimFunc], PrimFunc]
-Made = PrimFunc | Program  # the result of steps: a function, or on devices a Program
+# What steps take and return: a function, or after the split for a device a Program.
+FuncOrProgram = PrimFunc | Program
 
 
 class Scope(StrEnum):
@@ -244,7 +245,7 @@ OPENCL_STEPS = (
 ROCM_STEPS = (*_DEVICE, _KERNEL_LETS)
 
 
-def kernels_of(made: Sequence[Made]) -> list[PrimFunc]:
+def kernels_of(made: Sequence[FuncOrProgram]) -> list[PrimFunc]:
     """Return the kernels of all Programs among `made`."""
     programs = [program for program in made if isinstance(program, Program)]
     return [kernel for program in programs for kernel in program.kernels]
@@ -252,8 +253,8 @@ def kernels_of(made: Sequence[Made]) -> list[PrimFunc]:
 
 @deep_recursion()
 def run_step(
-    step: PipelineStep, made: Made, limits: DeviceLimits | None = None
-) -> Made:
+    step: PipelineStep, made: FuncOrProgram, limits: DeviceLimits | None = None
+) -> FuncOrProgram:
     """Run one step, and verify its result. Return `made` itself if nothing changed.
 
     Device limits are not checked without `limits`.
@@ -293,7 +294,7 @@ def _split(step: PipelineStep, func: PrimFunc) -> Program:
     return program
 
 
-def print_made(made: Sequence[Made]) -> str:
+def print_made(made: Sequence[FuncOrProgram]) -> str:
     """Print functions and Programs as one text."""
     texts = (
         print_func(one) if isinstance(one, PrimFunc) else print_program(one)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from refcomp import toolchain
 from refcomp.codegen.llvm.module import print_llvm
 from refcomp.driver.backend import Backend, Code, CompiledFunctions, Loading
-from refcomp.driver.steps import HOST_STEPS, Made
+from refcomp.driver.steps import HOST_STEPS, FuncOrProgram
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.c_functions import library_paths
 from refcomp.foundation.dump import dump_stage
@@ -18,7 +18,7 @@ from refcomp.runtime.module import Module
 LIBRARIES = "shared objects with C functions that are called, as a.so,b.so"
 
 
-def print_host(made: Sequence[Made], target: Target) -> Source:
+def print_host(made: Sequence[FuncOrProgram], target: Target) -> Source:
     """Print functions at the host level as LLVM IR for this host."""
     funcs = [func for func in made if isinstance(func, PrimFunc)]
     triple, layout = toolchain.host_triple_and_layout()
@@ -27,7 +27,7 @@ def print_host(made: Sequence[Made], target: Target) -> Source:
 
 
 def compile_host(
-    made: Sequence[Made], target: Target, _limits: DeviceLimits | None
+    made: Sequence[FuncOrProgram], target: Target, _limits: DeviceLimits | None
 ) -> Code:
     """Compile functions at the host level to a shared object."""
     source = print_host(made, target)
@@ -52,7 +52,9 @@ def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:
     )
 
 
-def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+def _texts(
+    made: Sequence[FuncOrProgram], target: Target
+) -> Mapping[str, Callable[[], str]]:
     def assembly() -> str:
         source = print_host(made, target)
         options = dict(target.options)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.driver.backend import Backend, Code
 from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_limits, load_programs
-from refcomp.driver.steps import OPENCL_STEPS, Made, kernels_of
+from refcomp.driver.steps import OPENCL_STEPS, FuncOrProgram, kernels_of
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target
 
 
 def _compile(
-    made: Sequence[Made], _target: Target, limits: DeviceLimits | None
+    made: Sequence[FuncOrProgram], _target: Target, limits: DeviceLimits | None
 ) -> Code:
     assert limits is not None
     source = print_opencl(kernels_of(made), extensions=limits.features)
@@ -21,7 +21,9 @@ def _compile(
     return Code(source, {source.language: source.text})
 
 
-def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+def _texts(
+    made: Sequence[FuncOrProgram], target: Target
+) -> Mapping[str, Callable[[], str]]:
     def text() -> str:
         return _compile(made, target, device_limits(target)).sources["opencl"]
 

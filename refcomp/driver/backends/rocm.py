@@ -16,7 +16,7 @@ from refcomp.driver.kernel_resources import (
     resources_of,
     warn_of_slow_kernels,
 )
-from refcomp.driver.steps import ROCM_STEPS, Made, kernels_of
+from refcomp.driver.steps import ROCM_STEPS, FuncOrProgram, kernels_of
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target, number_option
@@ -25,7 +25,7 @@ from refcomp.runtime.hip.driver import USUAL_LIMITS, HipDriver
 _DEFAULT_GPU = "gfx90a"
 
 
-def print_rocm(made: Sequence[Made], target: Target) -> Source:
+def print_rocm(made: Sequence[FuncOrProgram], target: Target) -> Source:
     """Print kernels as LLVM IR for the target's GPU, and for the LLVM that is found here."""
     mcpu = _gpu_of(target)
     # The printer has no list of GPUs.
@@ -42,7 +42,7 @@ def print_rocm(made: Sequence[Made], target: Target) -> Source:
 
 
 def _compile(
-    made: Sequence[Made], target: Target, _limits: DeviceLimits | None
+    made: Sequence[FuncOrProgram], target: Target, _limits: DeviceLimits | None
 ) -> Code:
     kernels = kernels_of(made)
     mcpu = _gpu_of(target)
@@ -75,7 +75,9 @@ def _compile(
     return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
 
-def _texts(made: Sequence[Made], target: Target) -> Mapping[str, Callable[[], str]]:
+def _texts(
+    made: Sequence[FuncOrProgram], target: Target
+) -> Mapping[str, Callable[[], str]]:
     """Return the texts that only printing makes, and those that tools make, by stage."""
     # Each text is made at most once, and only if it is requested.
     source = cache(lambda: print_rocm(made, target))
