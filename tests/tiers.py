@@ -1,7 +1,7 @@
 """Three tiers of tests, by mark: assign each test one of them, and hold the quick ones to it.
 
-- `quick`: no compiler, no OpenCL and no browser, and little time. All of them together take less
-  than a minute on two cores, so that a contributor runs them while working.
+- `quick`: no compiler, no OpenCL and no browser, and little time. All of them together take
+  a minute or two on two cores, so that a contributor runs them while working.
 - `tools`: compilers, OpenCL, browsers, whole set-ups, and kernels on an emulated GPU.
 - `search`: properties that draw many examples, damaged input, mutants, long proofs.
 

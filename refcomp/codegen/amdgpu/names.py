@@ -31,7 +31,7 @@ def isa_version(mcpu: str) -> IsaVersion:
     match = _PROCESSOR.match(mcpu)
     if match is None:
         raise UserError(
-            f"{mcpu!r} names no AMD GPU",
+            f"{mcpu!r} is not the name of an AMD GPU",
             where=f"-mcpu={mcpu}",
             remedy="use a name such as gfx90a, gfx942 or gfx1100; rocminfo prints that of a GPU, "
             "`llc -mtriple=amdgcn-amd-amdhsa -mcpu=help` all",

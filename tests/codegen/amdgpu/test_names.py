@@ -12,6 +12,6 @@ def test_names_of_gpus():
     assert isa_version("gfx1100") == IsaVersion(11, 0, 0)
     assert [wavefront_size(name) for name in ("gfx906", "gfx1030")] == [64, 32]
     for name in ("gfx9", "sm_80", "gfx90a:xnack+", "gfx11-generic"):
-        with pytest.raises(UserError, match="names no AMD GPU") as caught:
+        with pytest.raises(UserError, match="is not the name of an AMD GPU") as caught:
             isa_version(name)
         assert "use a name such as gfx90a" in str(caught.value)
