@@ -1,9 +1,9 @@
 """The emulated AMD GPU: products of matrices, a small launch, the digit network, and decoding.
 
-What a lane does by one instruction is a lane instruction; they stand beside multiplications and
-additions of as many elements by numpy, which is all that the emulator has to compute with. Checks
-are those for bits that nothing wrote; what is out of bounds is always found. Seconds of products
-and launches are those of the processor, since they are computed by one thread that never waits.
+A lane instruction is one instruction, executed by one lane. The peer is numpy, which the emulator
+computes with: a multiplication and an addition of as many elements. A checked run also looks for
+bits that nothing wrote; every run finds accesses out of bounds. Products and launches are timed in
+seconds of the processor, since one thread computes them and never waits.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _product_row(kind: str, ready: Ready, rounds: int, bar: Bar | None = None) -
 
 
 def _narrow_row(rounds: int) -> Row:
-    """Measure the seconds of a lane instruction in waves of 32 lanes, beside those of 64."""
+    """Measure the seconds of a lane instruction in waves of 32 lanes. The peer: waves of 64."""
     both = {arch: product(128, 1, arch, is_watched=False) for arch in (_NARROW, _ARCH)}
     lanes = {arch: lane_instructions(ready) for arch, ready in both.items()}
     runs = {arch: ready.run for arch, ready in both.items()}

@@ -34,14 +34,22 @@ def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
         [1. 0.]
     """
     verify_graph(graph)
-    is_mapping = isinstance(feeds, Mapping)
-    if not is_mapping or not all(hasattr(a, "dtype") for a in feeds.values()):
+    if not isinstance(feeds, Mapping):
         raise UserError(
             f"feeds are a {type(feeds).__name__}, not arrays by name",
             remedy='pass a dict: {"x": array}',
         )
-    check_feeds(graph, {name: (a.dtype, a.shape) for name, a in feeds.items()})
-    return _evaluate(graph, {value: feeds[value.name] for value in graph.inputs})
+    forms = {}
+    for name, array in feeds.items():
+        if not hasattr(array, "dtype"):
+            raise UserError(
+                f"input {name!r} cannot be a {type(array).__name__}",
+                remedy="pass a numpy array",
+            )
+        forms[name] = (array.dtype, array.shape)
+    check_feeds(graph, forms)
+    given = {value: feeds[value.name] for value in graph.inputs}
+    return _evaluate(graph, given)
 
 
 def evaluate_node(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
@@ -49,7 +57,8 @@ def evaluate_node(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
     if node.operator == FUSED:
         (subgraph,) = node.subgraphs
         given = [known[value] for value in node.inputs if value is not None]
-        return _evaluate(subgraph, dict(zip(subgraph.inputs, given, strict=True)))
+        feeds = dict(zip(subgraph.inputs, given, strict=True))
+        return _evaluate(subgraph, feeds)
     inputs = [None if value is None else known[value] for value in node.inputs]
     made = find_operator(node.operator).numpy(*inputs, **node.attributes)
     return made if isinstance(made, list) else [made]
@@ -58,5 +67,6 @@ def evaluate_node(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
 def _evaluate(graph: Graph, given: Mapping[Value, Array]) -> list[Array]:
     known = {**given, **graph.constants}
     for node in graph.nodes:
-        known.update(zip(node.outputs, evaluate_node(node, known), strict=True))
+        outputs = evaluate_node(node, known)
+        known.update(zip(node.outputs, outputs, strict=True))
     return [known[value] for value in graph.outputs]

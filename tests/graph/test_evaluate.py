@@ -46,3 +46,9 @@ def test_the_digit_network_knows_its_digits() -> None:
 def test_feeds_are_checked() -> None:
     with pytest.raises(UserError, match="the graph has no input 'y'"):
         evaluate_graph(make_graph(lambda b, x: b.node("relu", [x])), {"y": floats(0, 1)})
+
+
+def test_a_feed_that_is_not_an_array_is_named() -> None:
+    graph = make_graph(lambda b, x: b.node("relu", [x]))
+    with pytest.raises(UserError, match="input 'x' cannot be a list\n.*pass a numpy array"):
+        evaluate_graph(graph, {"x": [[1.0]]})  # type: ignore[dict-item]
