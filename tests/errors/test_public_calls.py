@@ -207,6 +207,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: rc.oracle.evaluate([C], [X]),
         r"feeds are a list, not arrays by tensor\n.*pass a dict: \{A: array\}",
     ),
+    "a feed in a list": (
+        lambda: rc.oracle.evaluate([C], {A: [1.0, 2.0]}),
+        r"the value of A cannot be a list\n.*pass a numpy array",
+    ),
     "scalars in a list": (
         lambda: rc.oracle.evaluate([C], {A: X}, [3]),
         r"scalars are a list, not numbers by variable\n.*\{n: 3\}",

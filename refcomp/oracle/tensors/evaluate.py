@@ -170,6 +170,11 @@ def bind_feeds(
                 remedy="add an array for it to the feeds",
             )
         feed = feeds[tensor]
+        if not isinstance(feed, np.ndarray | np.generic):
+            raise UserError(
+                f"the value of {tensor.name} cannot be a {type(feed).__name__}",
+                remedy="pass a numpy array",
+            )
         if feed.dtype != to_numpy(tensor.dtype):
             raise UserError(
                 f"{tensor.name} has dtype {tensor.dtype}, {feed.dtype} given"
