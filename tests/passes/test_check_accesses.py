@@ -25,8 +25,8 @@ from refcomp.passes.make_selects_lazy import make_selects_lazy
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from tests.passes.docstring_examples import assert_docstring_holds, docstring_example
 from tests.passes.kept_meaning import assert_meaning_is_kept
-from tests.strategies.funcs import make_arguments, runnable_funcs
-from tests.strategies.unruly_funcs import assert_same_values, unruly_funcs
+from tests.strategies.funcs import assert_same_values, make_arguments, runnable_funcs
+from tests.strategies.unruly_funcs import unruly_funcs
 
 
 def test_docstring():

@@ -19,7 +19,7 @@ from refcomp.passes import introduce_lets as module
 from refcomp.passes.analysis.sharing import MAX_LETS
 from refcomp.passes.introduce_lets import introduce_lets
 from tests.passes.docstring_examples import assert_docstring_holds
-from tests.strategies.funcs import make_arguments, runnable_funcs
+from tests.strategies.funcs import assert_same_values, make_arguments, runnable_funcs
 
 
 def _lines(text):
@@ -42,8 +42,7 @@ def test_results_stay(data, level):
     after = copy.deepcopy(before)
     interpret(func, before)
     interpret(changed, after)
-    for a, b in zip(before, after, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same_values(before, after)
 
 
 def test_a_read_stays_behind_the_write_before_it():

@@ -22,7 +22,7 @@ from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 from tests.passes.kept_meaning import assert_meaning_is_kept
-from tests.strategies.funcs import make_arguments, runnable_funcs
+from tests.strategies.funcs import assert_same_values, make_arguments, runnable_funcs
 
 HEAD = "func f(A: f32[n, 4], B: f32[n, 4] out, H: bf16[n] out, k: i64) "
 
@@ -174,8 +174,7 @@ def test_random_functions_as_machine_code(drawn):
     wanted, got = make_arguments(func, symbols), make_arguments(func, symbols)
     interpret(func, wanted)
     refcomp.build(func)(*got)
-    for mine, theirs in zip(got, wanted, strict=True):
-        np.testing.assert_array_equal(mine, theirs, err_msg=print_func(func))
+    assert_same_values(wanted, got, print_func(func))
 
 
 def _assert_same(func, after, symbols, where):
@@ -183,9 +182,8 @@ def _assert_same(func, after, symbols, where):
     interpret(func, wanted)
     pairs = zip(got, after.params, strict=True)
     interpret(after, [_as_stored(argument, param) for argument, param in pairs])
-    for mine, theirs in zip(got, wanted, strict=True):
-        message = f"after {where}\n{print_func(func)}\nbecame\n{print_func(after)}"
-        np.testing.assert_array_equal(mine, theirs, err_msg=message)
+    message = f"after {where}\n{print_func(func)}\nbecame\n{print_func(after)}"
+    assert_same_values(wanted, got, message)
 
 
 def _as_stored(argument, param):

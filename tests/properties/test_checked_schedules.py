@@ -15,9 +15,9 @@ from tests.properties.checked_schedules import check_bad_data, check_each_pass
 from tests.properties.device_differential import check_opencl
 from tests.properties.differential import RedZoned, check_compiled
 from tests.properties.test_schedules import cases
-from tests.strategies.funcs import make_arguments
+from tests.strategies.funcs import assert_same_values, make_arguments
 from tests.strategies.gpu_schedules import gpu_cases
-from tests.strategies.unruly_funcs import assert_same_values, unruly_funcs
+from tests.strategies.unruly_funcs import unruly_funcs
 
 _GATHERS = ("gather", "gather of computed")
 

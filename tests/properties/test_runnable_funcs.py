@@ -3,6 +3,7 @@
 from collections import Counter
 from functools import cache
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
 from refcomp.oracle.lockstep.interpret import interpret
-from tests.strategies.funcs import make_arguments, runnable_funcs
+from tests.strategies.funcs import assert_same_values, make_arguments, runnable_funcs
 
 LEVELS = ("nested", "flat", "host")
 
@@ -100,3 +101,11 @@ def test_all_statements_of_a_level_are_made(level: str):
 def test_all_classes_of_nodes_are_made():
     made = {cls for level in LEVELS for cls in classes_in(level)}
     assert node_classes(expr, buffer, stmt) - made == OF_DEVICES
+
+
+def test_values_are_compared_with_nan_equal_to_nan_in_every_dtype():
+    for dtype in (np.float16, np.float32, ml_dtypes.bfloat16):
+        nan, one = np.array(np.nan, dtype), np.array([1, np.nan], dtype)
+        assert_same_values([nan, one], [nan.copy(), one.copy()])
+        with pytest.raises(AssertionError, match="here"):
+            assert_same_values([one], [one[::-1]], "here")

@@ -103,6 +103,15 @@ def make_arguments(func: PrimFunc, symbols: Mapping[Var, int], seed: int = 0) ->
     return arguments
 
 
+def assert_same_values(expected: list[Any], actual: list[Any], message: str = "") -> None:
+    """AssertionError unless all arguments have equal values; one NaN is as good as another."""
+    for arrays in zip(expected, actual, strict=True):
+        pair = map(np.asarray, arrays)
+        # numpy finds no NaN among numbers of foreign dtypes, such as bfloat16.
+        known = [a.astype(np.float64) if a.dtype.kind == "V" else a for a in pair]
+        np.testing.assert_array_equal(*known, err_msg=message)
+
+
 class _Maker(RareStatements):
     """Draws one function. Each statement method takes the scope it stands in."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from refcomp.foundation.dtype import I64
@@ -49,13 +48,3 @@ def unruly_funcs(draw: Callable[..., Any]) -> tuple[PrimFunc, dict[Var, int]]:
         return node
 
     return func.with_body(visit(func.body)), symbols
-
-
-def assert_same_values(expected: list[Any], actual: list[Any]) -> None:
-    """AssertionError unless all arguments have equal values; one NaN is as good as another."""
-    for one, other in zip(expected, actual, strict=True):
-        # numpy knows no NaN among its numbers of foreign types, such as bfloat16.
-        pair = [
-            np.asarray(a).astype(np.float64) if a.dtype.kind == "V" else a for a in (one, other)
-        ]
-        np.testing.assert_array_equal(*pair)
