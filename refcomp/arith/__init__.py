@@ -1,7 +1,8 @@
 """Facts about integers: intervals, remainders, sums, simplification and proofs.
 
 Reading order: interval, modular, intern, linear, bounds, sign, constants, simplify/, facts, prove,
-solve. Then guards, enumerated, ends and attained, which judge the indices of an access.
+solve. Then guards, enumerated, ends and attained, which judge the indices of an access,
+and alignment.
 The functions below hide the modules of their names: import a module's contents by its full path.
 """
 

@@ -19,7 +19,7 @@ Grammar (ASDL; every statement also has an optional `origin`)::
          | CallPacked(str name, expr* args)
          | CallExtern(str name, dtype result, expr* args)
     atomic_operator = add | min | max | and | or | xor
-    loop_kind = serial | parallel | vectorized | unrolled | vthread
+    loop_kind = serial | parallel | vectorized | unrolled | unrollable | vthread
          | blockIdx.x | blockIdx.y | blockIdx.z | threadIdx.x | threadIdx.y | threadIdx.z
 
 `BufferStore` belongs to the nested level and `Store` to the flat one (see `refcomp.ir.buffer`).
@@ -48,6 +48,7 @@ class LoopKind(Choice):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    UNROLLABLE = "unrollable"
     BLOCK_X = "blockIdx.x"
     BLOCK_Y = "blockIdx.y"
     BLOCK_Z = "blockIdx.z"
@@ -62,6 +63,7 @@ SERIAL = LoopKind.SERIAL
 PARALLEL = LoopKind.PARALLEL
 VECTORIZED = LoopKind.VECTORIZED
 UNROLLED = LoopKind.UNROLLED
+UNROLLABLE = LoopKind.UNROLLABLE
 VTHREAD = LoopKind.VTHREAD
 BLOCK_TAGS = (LoopKind.BLOCK_X, LoopKind.BLOCK_Y, LoopKind.BLOCK_Z)
 THREADS_IN_BLOCK_TAGS = (LoopKind.THREAD_X, LoopKind.THREAD_Y, LoopKind.THREAD_Z)
@@ -131,6 +133,7 @@ class For(Stmt):
     - `serial`: in order.
     - `parallel`: in any order, possibly at once. Iterations must not conflict.
     - `vectorized`, `unrolled`: in order; the kind asks for a certain form of the code.
+    - `unrollable`: in order; the kind asks the target's compiler to unroll the loop.
     - a thread tag: each iteration by a thread, or a group of threads, of its own, at once.
     - `vthread`: each iteration by a virtual thread. One thread executes several of them (Note
       [Kernels]).

@@ -32,6 +32,7 @@ from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fau
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import (
+    UNROLLABLE,
     UNROLLED,
     VECTORIZED,
     Allocate,
@@ -55,6 +56,7 @@ from refcomp.ir.stmt import (
 
 INDEX_DTYPES = (I64, I32)
 _LOOP_KINDS = frozenset(LoopKind)
+_CONSTANT_KINDS = (VECTORIZED, UNROLLED, UNROLLABLE)
 _ATOMIC_OPERATORS = frozenset(AtomicOperator)
 _ARITHMETIC_UPDATES = (AtomicOperator.ADD, AtomicOperator.MIN, AtomicOperator.MAX)
 _SCOPES = frozenset(StorageScope)
@@ -286,7 +288,7 @@ def _for(item: For) -> str | None:
     if item.kind not in _LOOP_KINDS:
         return f"a loop is {', '.join(LoopKind)}, not {item.kind}"
     has_constant_extent = isinstance(item.extent, ir.IntImm)
-    if item.kind in (VECTORIZED, UNROLLED) and not has_constant_extent:
+    if item.kind in _CONSTANT_KINDS and not has_constant_extent:
         return f"the extent of a loop that is {item.kind} must be a constant"
     return None
 

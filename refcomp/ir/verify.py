@@ -49,6 +49,7 @@ from refcomp.ir.stmt import (
     CALLS,
     SERIAL,
     THREAD_TAGS,
+    UNROLLABLE,
     Allocate,
     AtomicUpdate,
     Barrier,
@@ -90,9 +91,9 @@ _FORBIDDEN: dict[Level, tuple[type[Node], ...]] = {
 }
 # The kinds of loops that are allowed, if not all are.
 _KINDS = {
-    Level.HOST: (SERIAL,),
+    Level.HOST: (SERIAL, UNROLLABLE),
     Level.LAUNCH: (SERIAL,),
-    Level.DEVICE: (SERIAL, *THREAD_TAGS),
+    Level.DEVICE: (SERIAL, UNROLLABLE, *THREAD_TAGS),
 }
 
 

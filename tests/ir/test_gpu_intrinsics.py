@@ -5,8 +5,11 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
-from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_gpu_intrinsic
+from refcomp.ir.expr import PureExtern
+from refcomp.ir.gpu_instructions.records import MatrixProduct
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, is_gpu_intrinsic, result_count, vendor_of
 from refcomp.ir.parser import parse_func
+from refcomp.ir.rewrite import walk
 from refcomp.ir.verify import find_fault
 from refcomp.oracle.lockstep.interpret import interpret
 
@@ -94,22 +97,82 @@ def test_bf16_comes_as_itself_or_as_its_bits():
         parse_func(text.replace("DTYPE", "f16"))
 
 
-@pytest.mark.parametrize("name", [n for n, p in GPU_INTRINSICS.items() if p.wave > 1])
-def test_each_element_of_a_product_has_one_place(name):
-    product = GPU_INTRINSICS[name]
-    threads, size = range(product.wave), range(product.size)
-    at = {
-        (product.row_at(t, v), t % product.size): (t, v)
-        for t in threads
-        for v in range(product.sums)
-    }
-    assert sorted(at) == [(row, column) for row in size for column in size]
-    held = {
-        (t % product.size, product.depth_at(t, n)) for t in threads for n in range(product.factors)
-    }
-    assert sorted(held) == [(row, k) for row in size for k in range(product.depth)]
+_PRODUCTS = [p for p in GPU_INTRINSICS.values() if isinstance(p, MatrixProduct)]
+
+
+@pytest.mark.parametrize("product", _PRODUCTS, ids=lambda p: p.name)
+def test_each_element_of_a_product_has_one_place(product):
+    def places(fragment):
+        pairs = [(t, n) for t in range(product.wave) for n in range(fragment.count)]
+        return sorted(fragment.place(t, n) for t, n in pairs)
+
+    rows = max(row for row, _ in places(product.c)) + 1
+    columns = max(column for _, column in places(product.c)) + 1
+    assert places(product.c) == _all_places(rows, columns)
+    # Some waves hold each element of a factor twice.
+    assert sorted(set(places(product.a))) == _all_places(rows, product.depth)
+    assert sorted(set(places(product.b))) == _all_places(product.depth, columns)
+
+
+def _all_places(rows, columns):
+    return [(row, column) for row in range(rows) for column in range(columns)]
 
 
 def test_names():
     assert all(map(is_gpu_intrinsic, GPU_INTRINSICS))
-    assert not is_gpu_intrinsic("llvm.fshl.i32")
+    assert not is_gpu_intrinsic("llvm.fshl.i32") and vendor_of("llvm.fshl.i32") is None
+    assert vendor_of("llvm.amdgcn.sdot4") == "amdgpu"
+    assert vendor_of("llvm.nvvm.idp4a.s.s") == "nvidia"
+
+
+_LOAD = """
+func f(S: DTYPE[256], D: DTYPE[32] out) {
+  for t in range(32) threadIdx.x {
+    D@[t] = extern DTYPE llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4TRANS.b16(ROW, WHICH)
+  }
+}
+"""
+
+
+def _load(dtype="f16", transposed="", row=8, which="0i32"):
+    elements = ", ".join(f"S@[t * 8 + {k}]" for k in range(row))
+    text = _LOAD.replace("DTYPE", dtype).replace("TRANS", transposed)
+    return parse_func(text.replace("ROW", elements).replace("WHICH", which))
+
+
+@pytest.mark.parametrize(("dtype", "row"), [("f16", 8), ("bf16", 8), ("u16", 8), ("i8", 16)])
+def test_a_matrix_load_moves_rows_of_sixteen_bytes(dtype, row):
+    func = _load(dtype, row=row)
+    assert find_fault(func, "flat") is None
+    (call,) = [node for node in walk(func.body) if isinstance(node, PureExtern)]
+    assert result_count(call) == row
+
+
+def test_a_matrix_load_refuses_other_elements():
+    with pytest.raises(UserError, match="loads elements of 8 or 16 bits, not of f32"):
+        _load("f32", row=4)
+    with pytest.raises(UserError, match="loads elements of 16 bits, not of i8"):
+        _load("i8", ".trans", row=16)
+    with pytest.raises(UserError, match=r"b16 is \(f16, .*, i32\) -> f16, not \(f16, f16, i32\)"):
+        _load(row=2)
+    with pytest.raises(UserError, match="is a constant from 0 to 7"):
+        _load(which="8i32")
+
+
+def test_unknown_instructions_are_listed_by_vendor():
+    text = _SUM.replace("llvm.amdgcn.sdot4", "llvm.nvvm.mma.m1n1k1")
+    with pytest.raises(UserError, match="known: llvm.nvvm.idp4a") as caught:
+        parse_func(text)
+    assert "amdgcn" not in str(caught.value)
+
+
+def test_instructions_of_one_vendor_are_refused_by_the_other():
+    nested = parse_func(_SUM.replace("@", ""))
+    with pytest.raises(UserError, match="cuda does not know llvm.amdgcn.sdot4") as caught:
+        refcomp.build(nested, target="cuda")
+    assert caught.value.why == "it is an instruction of AMD GPUs"
+    nested = parse_func(_SUM.replace("@", "").replace("llvm.amdgcn.sdot4", "llvm.nvvm.idp4a.s.s"))
+    with pytest.raises(UserError, match="rocm does not know llvm.nvvm.idp4a.s.s") as caught:
+        refcomp.build(nested, target="rocm")
+    assert caught.value.why == "it is an instruction of NVIDIA GPUs"
+    assert caught.value.remedy == 'build for the target "cuda"'

@@ -228,6 +228,7 @@ def test_deep_and_shared_trees_are_checked_without_recursion():
         ("prefetch A[5]", "host", ""),
         ("prefetch A[5]", "launch", "Prefetch is not allowed"),
         ("for v in range(2) vthread { B@[v] = 0f32 }", "flat", ""),
+        ("for v in range(2) unrollable { B@[v] = 0f32 }", "host", ""),
         ("for v in range(2) vthread { B@[v] = 0f32 }", "host", "a loop that is vthread is not all"),
     ],
 )

@@ -2,20 +2,27 @@
 
 A thread that comes to a collective call waits there: it yields an `Arrival` with its operands. When
 all threads of its group have come to the same call, `compute_together` gives each its result. The
-meaning is in Note [Subgroups] of `refcomp.ir.intrinsics`, and in the Notes [Matrix products] and
-[Sums of products] of `refcomp.ir.gpu_intrinsics`. Refuses groups that do not fill their waves.
+meaning is in Note [Subgroups] of `refcomp.ir.intrinsics`, in Note [Sums of products] of
+`refcomp.ir.gpu_intrinsics`, and in the Notes of `refcomp.ir.gpu_instructions` on matrices. Refuses
+groups that do not fill their waves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
 from refcomp.ir.expr import Add, Call, PureExtern
-from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, DotProduct, MatrixProduct
+from refcomp.ir.gpu_instructions.records import (
+    DotProduct,
+    MatrixLoad,
+    MatrixPlace,
+    MatrixProduct,
+)
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.interpreter.intrinsics import apply_intrinsic, sum_rounded_once
 from refcomp.oracle.interpreter.scalars import OPERATORS, Scalar, wrap
@@ -51,10 +58,13 @@ def compute_together(arrivals: Sequence[Arrival]) -> None:
     """Set the result of each thread of a group; the arrivals are ordered by thread number."""
     call = arrivals[0].call
     if isinstance(call, PureExtern):
-        product = GPU_INTRINSICS[call.name]
-        assert isinstance(product, MatrixProduct)
-        for wave in _split(arrivals, product.wave):
-            _multiply_matrices(product, wave)
+        intrinsic = GPU_INTRINSICS[call.name]
+        for wave in _split(arrivals, intrinsic.wave):
+            if isinstance(intrinsic, MatrixProduct):
+                _multiply_matrices(intrinsic, wave)
+            else:
+                assert isinstance(intrinsic, MatrixLoad)
+                _load_matrices(intrinsic, wave)
         return
     for subgroup in _split(arrivals, arrivals[0].operands[-1]):
         results = _exchange(call, subgroup)
@@ -92,38 +102,77 @@ def _exchange(call: Call, subgroup: Sequence[Arrival]) -> list[Scalar]:
 def dot_product(call: PureExtern, operands: Sequence[Scalar]) -> Scalar:
     """Return a sum of products that one thread computes: of the factors, plus the last operand."""
     product = GPU_INTRINSICS[call.name]
+    assert isinstance(product, DotProduct)
     factors = [_factor(value, product) for value in operands[:-1]]
-    first = factors[: product.factors]
-    second = factors[product.factors :]
+    count, _ = product.counts
     return _sum_of_products(
-        list(zip(first, second, strict=True)), operands[-1], product
+        list(zip(factors[:count], factors[count:], strict=True)), operands[-1], product
     )
 
 
 def _multiply_matrices(product: MatrixProduct, wave: Sequence[Arrival]) -> None:
     """Set the result of each thread of a wave, which holds the matrices in parts."""
-    # By row of the first or column of the second factor, and by depth.
-    rows: dict[tuple[int, int], Scalar] = {}
-    columns: dict[tuple[int, int], Scalar] = {}
-    count = product.factors
+    first: dict[MatrixPlace, Scalar] = {}
+    second: dict[MatrixPlace, Scalar] = {}
+    count = product.a.count
     for thread, arrival in enumerate(wave):
-        for number in range(count):
-            at = (thread % product.size, product.depth_at(thread, number))
-            rows[at] = _factor(arrival.operands[number], product)
-            columns[at] = _factor(arrival.operands[count + number], product)
+        for number, value in enumerate(arrival.operands[:count]):
+            first[product.a.place(thread, number)] = _factor(value, product)
+        for number in range(product.b.count):
+            value = arrival.operands[count + number]
+            second[product.b.place(thread, number)] = _factor(value, product)
+
+    def element(thread: int, number: int) -> Scalar:
+        row, column = product.c.place(thread, number)
+        depth = range(product.depth)
+        pairs = [
+            (first[MatrixPlace(row, k)], second[MatrixPlace(k, column)]) for k in depth
+        ]
+        total = wave[thread].operands[sum(product.counts) + number]
+        return _sum_of_products(pairs, total, product)
+
+    _answer(wave, element, product.c.count)
+
+
+def _load_matrices(load: MatrixLoad, wave: Sequence[Arrival]) -> None:
+    """Set the result of each thread of a wave, each of which brings a row."""
+    rows = [_flat(arrival.operands) for arrival in wave]
+    fragment = load.fragment(wave[0].call.dtype.element)
+
+    def element(thread: int, number: int) -> Scalar:
+        row, column = fragment.place(thread, number)
+        return rows[row][column]
+
+    _answer(wave, element, fragment.count)
+
+
+def _flat(operands: Sequence[Scalar]) -> Sequence[Scalar]:
+    """Return the elements of a row, which may come as one vector."""
+    return operands[0] if isinstance(operands[0], tuple) else operands
+
+
+def _answer(
+    wave: Sequence[Arrival], element: Callable[[int, int], Scalar], count: int
+) -> None:
+    """Give each thread the element that it asks for, or a vector of all `count` elements.
+
+    `element` takes the number of the thread and that of the element.
+    """
     for thread, arrival in enumerate(wave):
-        which = arrival.operands[-1]  # of the thread's elements of the sum
-        row = product.row_at(thread, which)
-        column = thread % product.size
-        pairs = [(rows[row, k], columns[column, k]) for k in range(product.depth)]
-        total = arrival.operands[2 * count + which]
-        arrival.result = _sum_of_products(pairs, total, product)
+        if arrival.call.dtype.lanes > 1:
+            arrival.result = tuple(element(thread, n) for n in range(count))
+        else:
+            arrival.result = element(thread, arrival.operands[-1])
 
 
 def _factor(value: Scalar, product: DotProduct | MatrixProduct) -> Scalar:
-    """Return a factor as a number. A bf16 may come as its bits, an integer."""
+    """Return a factor as the instruction reads it. A bf16 may come as its bits, an integer."""
     if product.element.kind == "bfloat" and isinstance(value, int):
         return np.uint32(value << 16).view(np.float32)
+    if isinstance(product, MatrixProduct) and product.unread_bits:
+        bits = np.float32(value).view(np.uint32)
+        kept = bits >> product.unread_bits << product.unread_bits
+        return np.uint32(kept).view(np.float32)
     return value
 
 
@@ -136,7 +185,7 @@ def _sum_of_products(
     dtype = product.sum
     if dtype.is_int:
         return wrap(int(total) + sum(int(a) * int(b) for a, b in pairs), dtype)
-    if product.element != dtype:
+    if product.rounds_once:
         floats = [(float(a), float(b)) for a, b in pairs]
         return sum_rounded_once(floats, float(total), dtype)
     for a, b in pairs:

@@ -9,31 +9,38 @@ import pytest
 import refcomp
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
-from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, MatrixProduct
+from refcomp.ir.gpu_instructions.amd import AMD
+from refcomp.ir.gpu_instructions.records import MatrixProduct
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import find_fault
 from refcomp.oracle.interpreter.collectives import Arrival, compute_together
 from refcomp.oracle.interpreter.interpret import InterpretError, interpret
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 
-PRODUCTS = [p for p in GPU_INTRINSICS.values() if isinstance(p, MatrixProduct)]
+PRODUCTS = [p for p in AMD if isinstance(p, MatrixProduct)]
+
+
+def _size(product):
+    """The rows of C, which has as many columns."""
+    return 32 if "32x32" in product.name else 16
 
 
 def _depth_and_row(product, thread, number):
     """Where along the depth an element of a factor lies, and in which row one of the sum."""
-    part, size = thread // product.size, product.size
+    size = _size(product)
+    part, factors = thread // size, product.a.count
     if ".mfma." in product.name:
         row = number // 4 * 8 + part * 4 + number % 4 if size == 32 else 4 * part + number
-        return part * product.factors + number, row
-    if product.factors == 16:
+        return part * factors + number, row
+    if factors == 16:
         return number, 2 * number + part
     return part * 8 + number, 8 * part + number
 
 
 def _spread(matrix, product):
     """What each thread holds of a factor: [row or column, depth]."""
-    places = [[_depth_and_row(product, t, n)[0] for n in range(product.factors)] for t in _threads]
-    columns = [[t % product.size] * product.factors for t in _threads]
+    places = [[_depth_and_row(product, t, n)[0] for n in range(product.a.count)] for t in _threads]
+    columns = [[t % _size(product)] * product.b.count for t in _threads]
     return matrix[columns[: product.wave], places[: product.wave]]
 
 
@@ -47,7 +54,7 @@ def _loop(params, body, threads=64, kind="threadIdx.x"):
 
 def _kernel(product):
     """Each thread writes all its elements of A B + C."""
-    q, v, threads = product.factors, product.sums, product.wave
+    q, v, threads = product.a.count, product.c.count, product.wave
     loads = [
         f"{name}@[t * {n} + {k}]" for name, n in (("A", q), ("B", q), ("C", v)) for k in range(n)
     ]
@@ -62,10 +69,12 @@ def _kernel(product):
 @pytest.mark.search
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda p: p.name.removeprefix("llvm.amdgcn."))
 def test_products_of_matrices_agree_with_numpy(product):
-    rng, size, threads = np.random.default_rng(3), product.size, product.wave
+    rng, size, threads = np.random.default_rng(3), _size(product), product.wave
     a, b = rng.integers(-8, 9, (2, size, product.depth))
     c = rng.integers(-99, 99, (size, size))
-    rows = [[_depth_and_row(product, t, n)[1] for n in range(product.sums)] for t in range(threads)]
+    rows = [
+        [_depth_and_row(product, t, n)[1] for n in range(product.c.count)] for t in range(threads)
+    ]
     columns = np.arange(threads)[:, None] % size
     factors = [_spread(m, product).astype(to_numpy(product.element)).ravel() for m in (a, b)]
     old = c[rows, columns].astype(to_numpy(product.sum)).ravel()
