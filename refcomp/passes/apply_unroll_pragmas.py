@@ -24,7 +24,7 @@ After::
 
 `auto_unroll_max_step N` unrolls serial loops of constant extent. Such a loop must do at
 most N stores, counted with the loops in it unrolled, too. `unroll_explicit 0` makes
-unrolled loops serial, and leaves it to the compiler behind to unroll them. The innermost
+unrolled loops unrollable, and leaves it to the target's compiler to unroll them. The innermost
 pragma of a key has precedence.
 
 Requires: passes that read other pragmas have run. Ensures: no Pragma is left. Level:
@@ -42,6 +42,7 @@ from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import (
     CALLS,
     SERIAL,
+    UNROLLABLE,
     UNROLLED,
     AtomicUpdate,
     BufferStore,
@@ -77,7 +78,7 @@ def _visit(stmt: Stmt, settings: _Settings) -> Stmt:
     if not isinstance(stmt, For):
         return stmt
     if stmt.kind == UNROLLED and not settings.is_explicit:
-        return with_fields(stmt, kind=SERIAL)
+        return with_fields(stmt, kind=UNROLLABLE)
     if stmt.kind != SERIAL or settings.max_step == 0:
         return stmt
     count = as_int(stmt.extent)

@@ -30,17 +30,16 @@ Level: device, kept. It refuses (UserError) all other kernels, and names the loo
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
-from refcomp.ir.buffer import SHARED, Buffer, Load
+from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.constants import as_int, element_count
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import KernelNest, kernel_nest, kernels_in
-from refcomp.ir.rewrite import children, memoised, walk
+from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import (
     BLOCK_TAGS,
     THREADS_IN_BLOCK_TAGS,
@@ -52,6 +51,7 @@ from refcomp.ir.stmt import (
     line_of,
     place_of,
 )
+from refcomp.passes.analysis.shared_places import shared_places
 
 _POINTER_BYTES = 8
 
@@ -133,8 +133,7 @@ def _check_group(kernel: PrimFunc, nest: KernelNest, max_threads: int) -> None:
 
 
 def _check_shared(kernel: PrimFunc, max_bytes: int) -> None:
-    count_places = memoised(_shared_places)
-    places = count_places(kernel.body)
+    places = shared_places(kernel)
     total = 0
     sizes: dict[Allocate, int] = {}  # bytes
     texts: list[str] = []
@@ -180,20 +179,6 @@ def _check_arguments(kernel: PrimFunc, max_bytes: int) -> None:
             f"bytes, but the device passes at most {max_bytes} bytes",
             remedy="let fewer stages share a kernel, or join tensors",
         )
-
-
-def _shared_places(
-    recurse: Callable[[Stmt], Counter[Allocate]], node: Stmt
-) -> Counter[Allocate]:
-    """Return the shared allocations in a statement, with the number of places of each."""
-    # A shared subtree stands at several places, and each place gets memory of its own.
-    places: Counter[Allocate] = Counter()
-    if isinstance(node, Allocate) and node.buffer.scope == SHARED:
-        places[node] = 1
-    for child in children(node):
-        if isinstance(child, Stmt):
-            places.update(recurse(child))
-    return places
 
 
 def _check_vectors(kernel: PrimFunc, max_bytes: int) -> None:

@@ -141,7 +141,12 @@ class _Lowering:
                 # Instructions of GPUs take bf16 operands as bits.
                 if _is_bfloat(original.dtype):
                     args[position] = _to_bits(args[position])
-            return with_changes(lowered, args=tuple(args))
+            lowered = with_changes(lowered, args=tuple(args))
+            if not _is_bfloat(node.dtype):
+                return lowered
+            # An instruction that moves elements returns their bits.
+            bits = _U16.with_lanes(node.dtype.lanes)
+            return _from_bits(with_fields(lowered, dtype=bits))
         return self._operation(map_children(node, recurse), node)
 
     def _operation(self, lowered: Expr, node: Expr) -> Expr:

@@ -68,7 +68,7 @@ def test_the_innermost_pragma_counts():
 
 def test_without_explicit_unrolling_loops_stay():
     text = applied("pragma unroll_explicit 0 { for i in range(4) unrolled { B@[i] = 1f32 } }")
-    assert "for i in range(4) {" in text
+    assert "for i in range(4) unrollable {" in text
     text = applied("pragma unroll_explicit 1 { for i in range(4) unrolled { B@[i] = 1f32 } }")
     assert "for i in range(4) unrolled {" in text
 

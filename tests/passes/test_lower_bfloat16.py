@@ -238,3 +238,15 @@ def test_instructions_of_gpus_take_the_bits():
         "llvm.amdgcn.fdot2(A@[0], A@[1], A@[0], A@[1], C@[0]) } }"
     )
     assert lower_bfloat16(floats) is floats
+
+
+def test_an_instruction_that_moves_elements_returns_their_bits():
+    row = ", ".join(f"S@[t * 8 + {k}]" for k in range(8))
+    name = "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16"
+    func = parse_func(
+        "func f(S: bf16[256], D: bf16[32] out) { for t in range(32) threadIdx.x { "
+        f"D@[t] = extern bf16 {name}({row}, 3i32) }} }}"
+    )
+    lowered = lower_bfloat16(func)
+    verify(lowered, "device")
+    assert f"D@[t] = extern u16 {name}(" in str(lowered)

@@ -7,6 +7,7 @@
 - lane_conflicts.py: the lanes of vectorized code that may touch one element
 - index_equations.py: the consequences of an equation between indices
 - loop_guards.py: the conditions that hold in one range of a loop's iterations
+- shared_places.py: the allocations of shared memory in a kernel
 - sharing.py: the subexpressions that are evaluated more than once
 - spread_conditions.py: statements rewritten to leave room for barriers
 """
