@@ -15,4 +15,5 @@ Start with these files:
     registry.py       Python functions that compiled code calls by name
     elf.py            ELF files, read by pyelftools within limits
     amd_metadata.py   the kernels of a code object, and their arguments
+    compute_capability.py  the versions of NVIDIA's architectures
 """

@@ -27,6 +27,7 @@ _MAX_HEADERS = 1 << 14  # of segments or sections; linkers write some dozens
 _MAX_NOTE_SEGMENTS = 16
 _MAX_NOTES = 1 << 14
 _MAX_SYMBOLS = 1 << 18  # and relocations
+_CUBIN_OF_CUDA_13 = 8  # version in the header of a cubin
 # Of all names together. In a damaged file, names may overlap, and be longer than the file.
 _MAX_NAME_CHARACTERS = 1 << 26
 
@@ -79,6 +80,7 @@ class ElfFile:
         self.machine: str | int = self._elf["e_machine"]
         self.kind: str | int = self._elf["e_type"]
         self.abi_version: int = self._elf["e_ident"]["EI_ABIVERSION"]
+        self.flags: int = self._elf["e_flags"]
 
     def loaded_segments(self) -> tuple[Segment, ...]:
         """Return the segments that a loader copies into memory. ValueError."""
@@ -120,6 +122,11 @@ class ElfFile:
                     if (note["n_name"], note["n_type"]) == (name, kind):
                         return bytes(note["n_descdata"])
         return None
+
+    def check_sections(self) -> None:
+        """Raise ValueError if a section reaches beyond the file, as in a truncated one."""
+        with _damage_refused():
+            self._section_headers()
 
     def symbols(self) -> dict[str, int]:
         """Return the values of the dynamic symbols. ValueError."""
@@ -213,6 +220,20 @@ class ElfFile:
         return [
             struct_parse(form, stream, start + number * size) for number in range(count)
         ]
+
+
+def cubin_arch(data: bytes) -> int:
+    """Return the number of the architecture that a cubin is for: 90 for sm_90.
+
+    Raises ValueError if `data` is not a whole cubin.
+    """
+    file = ElfFile(data)
+    if file.machine != "EM_CUDA":
+        raise ValueError("it is not machine code for NVIDIA GPUs")
+    file.check_sections()
+    # CUDA 13 writes version 8 of the format, which has the number one byte further left.
+    shift = 8 if file.abi_version >= _CUBIN_OF_CUDA_13 else 0
+    return file.flags >> shift & 0xFF
 
 
 def needed_libraries(data: bytes) -> tuple[str, ...]:

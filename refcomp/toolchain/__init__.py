@@ -10,9 +10,13 @@ Reading order:
 - remember.py: the cache.
 - host.py and layout.py: facts about processors and GPUs.
 - compile.py: the door of this room.
+- preference.py: the same for several toolchains of one language.
+- nvrtc_program.py: a program around NVIDIA's compiler in a library, run as a tool.
 - disassembly.py: from machine code back to text.
 - code_object.py: checks of machine code for AMD GPUs.
-- occupancy.py: the number of waves that a GPU holds at a time.
+- occupancy.py: the number of waves that an AMD GPU holds at a time.
+- multiprocessor.py: the number of blocks that an NVIDIA GPU holds at a time.
+- ptxas_report.py: the registers and memory of kernels for NVIDIA GPUs.
 - diagnose.py: the report of `refcomp doctor`.
 """
 
@@ -22,7 +26,11 @@ from refcomp.toolchain.code_object import (
     metadata_text,
     read_code_object,
 )
-from refcomp.toolchain.compile import compile_source
+from refcomp.toolchain.compile import (
+    ReportedBinary,
+    compile_source,
+    compile_with_report,
+)
 from refcomp.toolchain.description import (
     Description,
     load_description,
@@ -36,23 +44,41 @@ from refcomp.toolchain.host import (
     check_option,
     host_facts,
     host_triple_and_layout,
+    known_values,
     vector_bits,
 )
 from refcomp.toolchain.layout import device_layout, llvm_major
+from refcomp.toolchain.multiprocessor import (
+    BlockOccupancy,
+    block_occupancy,
+    max_shared_bytes,
+)
 from refcomp.toolchain.occupancy import Occupancy, occupancy_of
+from refcomp.toolchain.preference import compile_by_first, first_usable
+from refcomp.toolchain.ptxas_report import PtxasRecord, read_ptxas_report
 
 __all__ = [
     "compile_source",
+    "compile_with_report",
+    "compile_by_first",
+    "first_usable",
+    "ReportedBinary",
     "disassemble",
     "without_padding",
     "device_layout",
     "llvm_major",
     "read_code_object",
     "metadata_text",
+    "BlockOccupancy",
+    "block_occupancy",
+    "PtxasRecord",
+    "read_ptxas_report",
     "Occupancy",
+    "max_shared_bytes",
     "occupancy_of",
     "check_code_object",
     "check_option",
+    "known_values",
     "found_code_object_version",
     "host_triple_and_layout",
     "vector_bits",

@@ -10,7 +10,7 @@ missing, fails or hangs.
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache, default_cache
@@ -24,10 +24,21 @@ from refcomp.toolchain.description import (
 from refcomp.toolchain.find import FoundTools, find_file, find_tool, find_tools
 from refcomp.toolchain.host import check_options, host_part
 from refcomp.toolchain.keep import is_keeping
-from refcomp.toolchain.places import file_path
+from refcomp.toolchain.places import environment_read_by_tools, file_path
 from refcomp.toolchain.remember import recall
 from refcomp.toolchain.run import tool_timeout_s
-from refcomp.toolchain.steps import run_steps
+from refcomp.toolchain.steps import StepsResult, run_steps
+
+# Of the number before an entry of the cache that has a report.
+_SIZE_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedBinary:
+    """The code of a text, and the report of the tool that made it."""
+
+    binary: Binary
+    report: str  # '' for an output without `report = true`
 
 
 def compile_source(
@@ -49,6 +60,26 @@ def compile_source(
         cache: the cache; the user's by default.
         timeout_s: seconds after which a tool is stopped; by default $REFCOMP_TOOL_TIMEOUT or 120.
     """
+    return compile_with_report(
+        source,
+        target_options,
+        output,
+        description=description,
+        cache=cache,
+        timeout_s=timeout_s,
+    ).binary
+
+
+def compile_with_report(
+    source: Source,
+    target_options: Mapping[str, str],
+    output: str,
+    *,
+    description: str | Description = "llvm",
+    cache: Cache | None = None,
+    timeout_s: float | None = None,
+) -> ReportedBinary:
+    """Compile a text as `compile_source` does, and also return the report of the tool."""
     chain = description
     if not isinstance(chain, Description):
         chain = load_description(chain)
@@ -60,16 +91,36 @@ def compile_source(
     def make(tools: FoundTools) -> bytes:
         check_options(chain, tools, options, store)
         libraries = _libraries(chain, source, asked, options)
-        holes = _tool_paths(chain, tools, asked, source) | options
+        holes: dict[str, str | tuple[str, ...]] = {
+            **_tool_paths(chain, tools, asked, source),
+            **_option_holes(chain, options),
+        }
         steps = tuple(step.for_version(tools.version) for step in asked.steps)
         build = replace(asked, steps=steps)
-        return run_steps(chain, build, source, holes, libraries, limit)
+        result = run_steps(chain, build, source, holes, libraries, limit)
+        return _pack(result) if asked.has_report else result.data
 
     # The user wants to see the runs, so the cache is not read.
     if is_keeping():
-        return Binary(make(find_tools(chain)), asked.format)
-    parts = _key_parts(chain, source, options, asked)
-    return Binary(recall(store, chain, parts, make), asked.format)
+        data = make(find_tools(chain))
+    else:
+        parts = _key_parts(chain, source, options, asked)
+        data = recall(store, chain, parts, make)
+    if not asked.has_report:
+        return ReportedBinary(Binary(data, asked.format), "")
+    code, report = _unpack(data)
+    return ReportedBinary(Binary(code, asked.format), report.decode(errors="replace"))
+
+
+def _pack(result: StepsResult) -> bytes:
+    """Return code and report as one entry of the cache: the size of the code, then both."""
+    size = len(result.data).to_bytes(_SIZE_BYTES, "little")
+    return size + result.data + result.report
+
+
+def _unpack(entry: bytes) -> tuple[bytes, bytes]:
+    end = _SIZE_BYTES + int.from_bytes(entry[:_SIZE_BYTES], "little")
+    return entry[_SIZE_BYTES:end], entry[end:]
 
 
 def _checked_output(chain: Description, source: Source, output: str) -> BuildOutput:
@@ -101,11 +152,25 @@ def _filled_options(chain: Description, given: Mapping[str, str]) -> dict[str, s
     }
 
 
+def _option_holes(
+    chain: Description, options: Mapping[str, str]
+) -> dict[str, str | tuple[str, ...]]:
+    return {
+        key: tuple(value.split(",")) if chain.options[key].is_list else value
+        for key, value in options.items()
+    }
+
+
 def _key_parts(
     chain: Description, source: Source, options: dict[str, str], output: BuildOutput
 ) -> tuple[str, ...]:
     steps = [(step.arguments, step.before) for step in output.steps]
-    settings = [sorted(options.items()), steps, sorted(source.requires), source.entries]
+    settings: list[object] = [sorted(options.items()), steps, sorted(source.requires)]
+    settings.append(source.entries)
+    if output.has_report:
+        settings.append("with report")
+    if environment := environment_read_by_tools(chain):
+        settings.append(sorted(environment.items()))
     text = json.dumps(settings)
     return ("compile", source.text, output.format, text, host_part(chain, options))
 
@@ -113,12 +178,17 @@ def _key_parts(
 def _tool_paths(
     chain: Description, tools: FoundTools, output: BuildOutput, source: Source
 ) -> dict[str, str]:
-    """Return the tools of all steps by key, also those that only some texts need."""
+    """Return tools and files of all steps by key, also tools that only some texts need.
+
+    The path of a file that is not found is ''.
+    """
     paths = dict(tools.paths)
     for step in output.steps_for(source.requires):
         for key in HOLE.findall(" ".join(step.arguments)):
             if key in chain.tools and key not in paths:
                 paths[key] = find_tool(chain, key)
+            elif key in chain.files:
+                paths[key] = file_path(chain.files[key]) or ""
     return paths
 
 

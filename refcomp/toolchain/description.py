@@ -6,7 +6,7 @@ exists, and every hole of a step can be filled. Refuses with UserError, naming f
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +30,8 @@ class Tool:
     names: tuple[str, ...]  # of the executable; may contain `{major}`
     variable: str  # the environment variable that names the executable; '' for none
     is_needed: bool  # if False, only some texts need it
+    # If True, it is the Python that runs refcomp, and no other place is searched.
+    is_own_python: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Look:
     variables: Mapping[str, tuple[str, ...]]
     # Otherwise PATH is searched, then these absolute globs, which may contain `{major}`.
     folders: tuple[str, ...]
+    # Environment variable -> sub-folders that are searched before PATH if it is set.
+    first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Option:
     known: re.Pattern[str]  # matches one value in the output of `listing`
     # Values whose meaning depends on this machine: `native`.
     host_values: tuple[str, ...]
+    # If True, the value is a list with commas, and an argument with the hole is repeated for each.
+    is_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,9 @@ class BuildStep:
     """One run of a tool.
 
     Holes of arguments are `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the
-    functions to keep, with commas), a tool, an option, and `{libraries}`, which must be an argument
-    of its own.
+    functions to keep, with commas), a tool, an option, a data file, and `{libraries}`. The last
+    must be an argument of its own. A data file that is not found is ''. In all argument lists
+    `{package}` is the folder of refcomp.
     """
 
     key: str
@@ -111,6 +118,8 @@ class BuildOutput:
 
     format: str  # of the last step's file, as in `Binary.format`
     steps: tuple[BuildStep, ...]
+    # If True, the stderr of the last step is a report that `compile_with_report` returns.
+    has_report: bool = False
 
     def steps_for(self, libraries: Collection[str]) -> tuple[BuildStep, ...]:
         """Return the steps for a text that requires `libraries`."""
@@ -157,6 +166,8 @@ class Description:
     outputs: Mapping[str, BuildOutput]
     failures: Failures
     install: Mapping[str, str]  # of the tools: distribution -> command
+    # Environment variables that the tools read themselves, and that may change results.
+    environment: tuple[str, ...] = ()
 
     @property
     def needed_tools(self) -> tuple[Tool, ...]:
@@ -194,7 +205,9 @@ def read_description(path: Path) -> Description:
     top = read_table(path)
     steps = {key: _read_step(key, table) for key, table in top.tables("steps")}
     places = top.table("look")
-    look = Look(places.lists("variables"), places.texts("folders", ()))
+    look = Look(
+        places.lists("variables"), places.texts("folders", ()), places.lists("first")
+    )
     places.close()
     description = Description(
         name=path.stem,
@@ -213,10 +226,12 @@ def read_description(path: Path) -> Description:
         },
         failures=_read_failures(top.table("failures")),
         install=_read_install(top),
+        environment=top.texts("environment", ()),
     )
     # Every known key was read, so a key that is left is misspelt.
     top.close()
     known = _BUILT_IN_HOLES | set(description.tools) | set(description.options)
+    known |= set(description.files)
     for key, arguments in _argument_lists(description):
         for hole in HOLE.findall(" ".join(arguments)):
             if hole not in known:
@@ -230,6 +245,7 @@ def _read_tool(key: str, table: TomlTable) -> Tool:
         table.texts("names"),
         table.text("variable", ""),
         table.flag("needed", True),
+        table.flag("own_python", False),
     )
     table.close()
     if not tool.names:
@@ -239,7 +255,7 @@ def _read_tool(key: str, table: TomlTable) -> Tool:
 
 def _read_version_rule(table: TomlTable) -> VersionRule:
     rule = VersionRule(
-        arguments=table.texts("arguments"),
+        arguments=_in_package(table.texts("arguments")),
         pattern=_read_pattern(table, "pattern"),
         least=_read_version(table, "least"),
         greatest=_read_version(table, "greatest") if "greatest" in table else None,
@@ -289,13 +305,20 @@ def _read_install(table: TomlTable) -> dict[str, str]:
     return install
 
 
+def _in_package(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return arguments that may name programs of refcomp, with the folder of the package."""
+    folder = str(Path(__file__).parents[1])
+    return tuple(argument.replace("{package}", folder) for argument in arguments)
+
+
 def _read_option(key: str, table: TomlTable) -> Option:
     option = Option(
         key=key,
         default=table.text("default"),
-        listing=table.texts("listing", ()),
+        listing=_in_package(table.texts("listing", ())),
         known=_read_pattern(table, "known", ""),
         host_values=table.texts("host_values", ()),
+        is_list=table.flag("list", False),
     )
     table.close()
     return option
@@ -310,7 +333,7 @@ def _read_step(key: str, table: TomlTable) -> BuildStep:
         before.append((int(major), more))
     step = BuildStep(
         key=key,
-        arguments=table.texts("arguments"),
+        arguments=_in_package(table.texts("arguments")),
         suffix=table.text("suffix"),
         is_for_libraries=table.flag("for_libraries", False),
         before=tuple(before),
@@ -326,7 +349,11 @@ def _read_output(table: TomlTable, steps: Mapping[str, BuildStep]) -> BuildOutpu
     for name in names:
         if name not in steps:
             raise table.refuse("steps", f"names {name!r}, which is not among the steps")
-    output = BuildOutput(table.text("format"), tuple(steps[name] for name in names))
+    output = BuildOutput(
+        table.text("format"),
+        tuple(steps[name] for name in names),
+        table.flag("report", False),
+    )
     table.close()
     return output
 

@@ -1,4 +1,4 @@
-"""From machine code to text by llvm-objdump, through the cache.
+"""From machine code to text by llvm-objdump, nvdisasm or cuobjdump, through the cache.
 
 Ensures: the same code and tools give the same text. Once it is in the cache, packed, no tool is
 started. If $REFCOMP_KEEP names a folder, the tool always runs.
@@ -14,13 +14,25 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.private_folder import private_folder
-from refcomp.toolchain.description import Description, load_description
+from refcomp.toolchain.description import (
+    HOLE,
+    BuildStep,
+    Description,
+    load_description,
+)
 from refcomp.toolchain.find import find_tool
 from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.remember import recall
 from refcomp.toolchain.steps import fill_arguments, run_checked, write_input
 
-_DISASSEMBLED_BY = {"so": "llvm", "o": "llvm", "hsaco": "rocm"}
+# Format -> the toolchain that has the tool, and its step.
+_DISASSEMBLED_BY = {
+    "so": ("llvm", "disassemble"),
+    "o": ("llvm", "disassemble"),
+    "hsaco": ("rocm", "disassemble"),
+    "cubin": ("sass", "disassemble_cubin"),
+    "fatbin": ("sass", "disassemble_fatbin"),
+}
 
 _INSTRUCTION = re.compile(r"\t(\S+) .*// [0-9A-F]+: ")
 _PADDING = re.compile(r"\t(?:s_code_end|s_nop|v_illegal|\.long)\b|\t+\.{3}$")
@@ -34,14 +46,16 @@ def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
 
     `cache` defaults to the user's.
     """
-    if binary.format in ("s", "ll"):
+    if binary.format in ("s", "ll", "ptx"):
         return binary.data.decode()
     if binary.format not in _DISASSEMBLED_BY:
         raise UserError(f"a binary of format {binary.format!r} cannot be disassembled")
-    chain = load_description(_DISASSEMBLED_BY[binary.format])
+    name, key = _DISASSEMBLED_BY[binary.format]
+    chain = load_description(name)
+    step = chain.steps[key]
     if is_keeping():
-        return zlib.decompress(_disassembled(chain, binary)).decode()
-    steps = json.dumps(chain.steps["disassemble"].arguments)
+        return zlib.decompress(_disassembled(chain, step, binary)).decode()
+    steps = json.dumps(step.arguments)
     parts = (
         "disassemble",
         hashlib.sha256(binary.data).hexdigest(),
@@ -49,17 +63,18 @@ def disassemble(binary: Binary, *, cache: Cache | None = None) -> str:
         steps,
     )
     store = default_cache() if cache is None else cache
-    packed = recall(store, chain, parts, lambda tools: _disassembled(chain, binary))
+    packed = recall(store, chain, parts, lambda _: _disassembled(chain, step, binary))
     return zlib.decompress(packed).decode()
 
 
-def _disassembled(chain: Description, binary: Binary) -> bytes:
-    """Return the output of llvm-objdump, packed."""
+def _disassembled(chain: Description, step: BuildStep, binary: Binary) -> bytes:
+    """Return the output of the disassembler, packed."""
     with private_folder() as folder:
         path = write_input(folder / f"binary.{binary.format}", binary.data)
         # The name alone, since llvm-objdump prints it: the text must not depend on the folder.
-        holes = {"objdump": find_tool(chain, "objdump"), "input": path.name}
-        command = fill_arguments(chain.steps["disassemble"].arguments, holes)
+        (tool,) = HOLE.findall(step.arguments[0])
+        holes = {tool: find_tool(chain, tool), "input": path.name}
+        command = fill_arguments(step.arguments, holes)
         text = run_checked(chain, command, folder).stdout.decode(errors="replace")
     return zlib.compress(text.encode(), level=1)
 

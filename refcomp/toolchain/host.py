@@ -139,6 +139,12 @@ def check_option(name: str, option: str, value: str) -> None:
     recall(default_cache(), description, parts, ask)
 
 
+def known_values(name: str, option: str) -> list[str]:
+    """Return the values of an option that the tool of the toolchain `name` accepts."""
+    description = load_description(name)
+    return _known_values(description, description.options[option], default_cache())
+
+
 def check_options(
     description: Description, tools: FoundTools, options: dict[str, str], store: Cache
 ) -> None:
@@ -147,7 +153,7 @@ def check_options(
         option = description.options[key]
         if not option.listing or value in option.host_values:
             continue
-        known = _known_values(description, tools, option, store)
+        known = _known_values(description, option, store)
         if value not in known:
             holes = _listing_holes(description, tools, option)
             command = fill_arguments(option.listing, holes)
@@ -177,9 +183,7 @@ def _known_remedy(
     return f"{did_you_mean(value, known)} {choices}".strip()
 
 
-def _known_values(
-    description: Description, tools: FoundTools, option: Option, store: Cache
-) -> list[str]:
+def _known_values(description: Description, option: Option, store: Cache) -> list[str]:
     def ask(tools: FoundTools) -> bytes:
         holes = _listing_holes(description, tools, option)
         command = fill_arguments(option.listing, holes)

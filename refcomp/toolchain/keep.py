@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from refcomp.foundation.errors import UserError
+from refcomp.toolchain.description import Description
+from refcomp.toolchain.places import environment_read_by_tools
 
 VARIABLE = "REFCOMP_KEEP"
 _SCRIPT = "commands.sh"
@@ -28,12 +30,16 @@ def is_keeping() -> bool:
     return bool(os.environ.get(VARIABLE))
 
 
-def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> None:
-    """Keep a copy of the folder of `source`, in which `commands` of toolchain `name` ran."""
+def keep_run(
+    source: Path, description: Description, commands: Sequence[tuple[str, ...]]
+) -> None:
+    """Keep a copy of the folder of `source`, in which `commands` of a toolchain ran."""
     if not is_keeping():
         return
     root = Path(os.environ[VARIABLE])
     script = _HEAD
+    for name, value in environment_read_by_tools(description).items():
+        script += f"export {name}={shlex.quote(value)}\n"
     for command in commands:
         # Relative paths, so that the script works in any folder.
         local = [word.replace(f"{source.parent}{os.sep}", "") for word in command]
@@ -42,7 +48,7 @@ def keep_run(source: Path, name: str, commands: Sequence[tuple[str, ...]]) -> No
     digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]
     try:
         root.mkdir(parents=True, exist_ok=True)
-        _copy(source.parent, root, root / f"{name}-{digest}", script)
+        _copy(source.parent, root, root / f"{description.name}-{digest}", script)
     except OSError as error:
         raise UserError(
             f"what was run cannot be kept in {root}",

@@ -36,10 +36,19 @@ def environment_of(description: Description) -> tuple[str | None, ...]:
     variables = [
         "PATH",
         *description.look.variables,
+        *description.look.first,
         *(tool.variable for tool in description.tools.values()),
         *(name for file in description.files.values() for name in file.variables),
+        *("PYTHONPATH" for tool in description.tools.values() if tool.is_own_python),
     ]
     return tuple(os.environ.get(variable) for variable in variables if variable)
+
+
+def environment_read_by_tools(description: Description) -> dict[str, str]:
+    """Return the variables that are set among those that the tools read themselves."""
+    return {
+        name: os.environ[name] for name in description.environment if name in os.environ
+    }
 
 
 def tool_candidates(
@@ -59,6 +68,8 @@ def _candidates(
 ) -> tuple[Candidate, ...]:
     if chosen := _value(tool.variable):
         return (Candidate(chosen, None),) if _is_executable(chosen) else ()
+    if tool.is_own_python:
+        return (Candidate(sys.executable, None),) if sys.executable else ()
     majors = _majors(description)
     names = [name for pattern in tool.names for name in _fill_major(pattern, majors)]
     seen: dict[tuple[int, int], Candidate] = {}
@@ -90,7 +101,13 @@ def describe_places(description: Description, tool: Tool) -> str:
         return f"{tool.variable}={chosen}"
     if variable := _first_set(description.look.variables):
         return f"{variable}={os.environ[variable]}"
-    return ", ".join((f"PATH={os.environ.get('PATH', '')}", *description.look.folders))
+    if tool.is_own_python:
+        return f"the Python that runs refcomp, {sys.executable or 'which is not known'}"
+    first = [
+        f"{name}={os.environ[name]}" for name in description.look.first if _value(name)
+    ]
+    path = f"PATH={os.environ.get('PATH', '')}"
+    return ", ".join((*first, path, *description.look.folders))
 
 
 def describe_file_places(file: DataFile) -> str:
@@ -99,7 +116,9 @@ def describe_file_places(file: DataFile) -> str:
         return (
             f"{variable}={os.environ[variable]}: {', '.join(file.variables[variable])}"
         )
-    return ", ".join(_fill_places(pattern) for pattern in file.patterns)
+    return ", ".join(
+        place for pattern in file.patterns for place in _fill_places(pattern)
+    )
 
 
 def install_command(install: Mapping[str, str]) -> str:
@@ -139,7 +158,13 @@ def _folders(description: Description) -> tuple[str, ...]:
             for below in description.look.variables[variable]
         ]
     else:
-        found = os.environ.get("PATH", "").split(os.pathsep)
+        found = [
+            os.path.normpath(os.path.join(_value(name), below))
+            for name, folders in description.look.first.items()
+            if _value(name)
+            for below in folders
+        ]
+        found += os.environ.get("PATH", "").split(os.pathsep)
         majors = _majors(description)
         for pattern in description.look.folders:
             for filled in _fill_major(pattern, majors):
@@ -165,17 +190,31 @@ def _fill_major(text: str, majors: range) -> tuple[str, ...]:
 
 
 def _expand(pattern: str) -> list[str]:
-    filled = _fill_places(pattern)
-    if glob.has_magic(filled):
-        return sorted(glob.glob(filled), reverse=True)
-    return [filled] if os.path.exists(filled) else []
+    found: list[str] = []
+    for filled in _fill_places(pattern):
+        if glob.has_magic(filled):
+            found += sorted(glob.glob(filled), reverse=True)
+        elif os.path.exists(filled):
+            found.append(filled)
+    return found
 
 
-def _fill_places(pattern: str) -> str:
+def _fill_places(pattern: str) -> list[str]:
     default = f"{platform.machine()}-linux-gnu"
     # The name of Debian's folder for libraries, such as x86_64-linux-gnu.
     multiarch = getattr(sys.implementation, "_multiarch", default)
-    return pattern.replace("{multiarch}", multiarch).replace("{prefix}", sys.prefix)
+    filled = pattern.replace("{multiarch}", multiarch).replace("{prefix}", sys.prefix)
+    if "{packages}" not in filled:
+        return [filled]
+    return [
+        filled.replace("{packages}", glob.escape(each)) for each in package_folders()
+    ]
+
+
+def package_folders() -> list[str]:
+    """Return the folders in which pip installs packages, as far as this Python searches them."""
+    names = ("site-packages", "dist-packages")
+    return [path for path in sys.path if os.path.basename(path) in names]
 
 
 def _is_executable(path: str) -> bool:

@@ -33,6 +33,7 @@ class Completed:
     status: int  # exit status, or minus the number of the signal that killed it
     stdout: bytes
     stderr: str  # cut at _STDERR_LIMIT
+    whole_stderr: bytes
 
 
 def tool_timeout_s() -> float:
@@ -92,7 +93,7 @@ def finish_tool(
     except BaseException:
         _kill_group(process)
         raise
-    return Completed(command, process.returncode, stdout, _to_text(stderr))
+    return Completed(command, process.returncode, stdout, _to_text(stderr), stderr)
 
 
 def run_tool(

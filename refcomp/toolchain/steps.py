@@ -6,7 +6,10 @@ Refuses with ToolchainError a step that fails, hangs, ignores an option or write
 message has the command, its stderr and the line of the input that it names.
 """
 
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from refcomp.foundation.artifacts import Source
@@ -35,28 +38,56 @@ def write_input(path: Path, data: bytes) -> Path:
 
 def fill_arguments(
     arguments: tuple[str, ...],
-    holes: Mapping[str, str],
+    holes: Mapping[str, str | tuple[str, ...]],
     libraries: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """Return the argument list with its holes filled. `{libraries}` becomes several arguments."""
+    """Return the argument list with its holes filled. `{libraries}` becomes several arguments.
+
+    An argument whose hole has several values is repeated for each of them.
+    """
     filled: list[str] = []
     for argument in arguments:
         if argument == _LIBRARIES:
             filled += libraries
         else:
-            filled.append(HOLE.sub(lambda match: holes[match[1]], argument))
+            filled += _fill(argument, holes)
     return tuple(filled)
+
+
+def _fill(argument: str, holes: Mapping[str, str | tuple[str, ...]]) -> Iterator[str]:
+    values = {name: holes[name] for name in HOLE.findall(argument)}
+    lists = [value for value in values.values() if isinstance(value, tuple)]
+    for index in range(max(map(len, lists), default=1)):
+        yield _fill_once(argument, values, index)
+
+
+def _fill_once(
+    argument: str, values: Mapping[str, str | tuple[str, ...]], index: int
+) -> str:
+    def value_of(hole: re.Match[str]) -> str:
+        value = values[hole[1]]
+        return value if isinstance(value, str) else value[index]
+
+    return HOLE.sub(value_of, argument)
+
+
+@dataclass(frozen=True, slots=True)
+class StepsResult:
+    """The result of the steps of an output."""
+
+    data: bytes  # that the last step wrote to its file
+    report: bytes  # that it wrote to stderr
 
 
 def run_steps(
     description: Description,
     output: BuildOutput,
     source: Source,
-    holes: Mapping[str, str],
+    holes: Mapping[str, str | tuple[str, ...]],
     libraries: tuple[str, ...],
     timeout_s: float,
-) -> bytes:
-    """Return the bytes that the last step of `output` writes for `source`."""
+) -> StepsResult:
+    """Return the result of the last step of `output` for `source`."""
     commands: list[tuple[str, ...]] = []
     with private_folder() as folder:
         path = first = write_input(folder / description.input, source.text.encode())
@@ -71,11 +102,14 @@ def run_steps(
                     "entries": entries,
                 }
                 commands.append(fill_arguments(step.arguments, filled, libraries))
-                run_checked(description, commands[-1], folder, timeout_s, source)
+                completed = run_checked(
+                    description, commands[-1], folder, timeout_s, source
+                )
                 path = target
         finally:
-            keep_run(first, description.name, commands)
-        return _read_result(path, step, commands[-1], folder)
+            keep_run(first, description, commands)
+        data = _read_result(path, step, commands[-1], folder)
+        return StepsResult(data, completed.whole_stderr)
 
 
 def run_checked(
@@ -97,7 +131,7 @@ def run_checked(
     what = "failed" if status else f"warned: {phrases[0]}"
     why = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
     raise ToolchainError(
-        f"{Path(command[0]).name} {what}",
+        f"{_tool_name(description, command)} {what}",
         where=_guilty_line(description, source, completed.stderr),
         why=why,
         remedy=description.failures.remedy(completed.stderr),
@@ -105,6 +139,12 @@ def run_checked(
         stderr=completed.stderr,
         kept=folder,
     )
+
+
+def _tool_name(description: Description, command: tuple[str, ...]) -> str:
+    own = [tool.names[-1] for tool in description.tools.values() if tool.is_own_python]
+    is_own = own and command[0] == sys.executable
+    return own[0] if is_own else Path(command[0]).name
 
 
 def _guilty_line(

@@ -5,11 +5,13 @@ at the same time, because most of the 15 ms that each takes is loading.
 """
 
 import os
+import sys
 from collections.abc import Iterable
 
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Version, VersionRule
+from refcomp.toolchain.places import package_folders
 from refcomp.toolchain.run import Completed, finish_tool, start_tool, tool_timeout_s
 
 # No tool needs longer to print its version, however long its work may take.
@@ -18,9 +20,17 @@ _MAX_SHOWN = 200  # characters of an answer without a version, in messages
 
 
 def file_identity(path: str) -> str:
-    """Return a text that changes if the file at `path` is replaced."""
+    """Return a text that changes if the file at `path` is replaced.
+
+    What a Python can do also depends on the packages that are installed for it.
+    """
     status = os.stat(path)
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
+    identity = f"{path} {status.st_size} {status.st_mtime_ns}"
+    if path == sys.executable:
+        identity += f" {os.environ.get('PYTHONPATH', '')}"
+        for folder in filter(os.path.isdir, package_folders()):
+            identity += f" {os.stat(folder).st_mtime_ns}"
+    return identity
 
 
 def read_versions(paths: Iterable[str], rule: VersionRule) -> dict[str, Version | str]:

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 import refcomp
 from refcomp.foundation import elf
-from refcomp.foundation.elf import ElfFile, Relocation, Segment, needed_libraries
+from refcomp.foundation.elf import (
+    ElfFile,
+    Relocation,
+    Segment,
+    cubin_arch,
+    needed_libraries,
+)
 from tests.emulator.kernels import compiled_code
 
 _LLVM = "/usr/lib/llvm-19/bin/"
@@ -236,6 +242,31 @@ def test_symbols_are_bounded(monkeypatch):
     monkeypatch.setattr(elf, "_MAX_SYMBOLS", 2)
     with pytest.raises(ValueError, match="more than 2 symbols"):
         ElfFile(_with_symbols(3, b"n\0")).symbols()
+
+
+def _cubin(version: int, flags: int) -> bytes:
+    """A cubin without sections; `version` is that of the format."""
+    data = bytearray(elf_file())
+    data[8] = version
+    data[18:20] = struct.pack("<H", 190)
+    data[48:52] = struct.pack("<I", flags)
+    return bytes(data)
+
+
+def test_the_architecture_of_a_cubin():
+    """The flags are those that nvcc 13.0 and, with version 7, nvcc 12 write for sm_90."""
+    assert cubin_arch(_cubin(8, 0x06005A04)) == 90
+    assert cubin_arch(_cubin(7, 0x005A055A)) == 90
+    with pytest.raises(ValueError, match="it is not machine code for NVIDIA GPUs"):
+        cubin_arch(elf_file())
+    with pytest.raises(ValueError, match="ends behind the file"):
+        cubin_arch(_truncated())
+
+
+def _truncated() -> bytes:
+    data = bytearray(elf_file(sections=[section(_STRINGS, 10_000, 10)]))
+    data[18:20] = struct.pack("<H", 190)
+    return bytes(data)
 
 
 def test_what_is_not_asked_for_takes_no_time():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.driver.kernel_resources import expected_kernel
+from refcomp.driver.amd_resources import expected_kernel
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, ToolchainError

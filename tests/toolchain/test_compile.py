@@ -14,8 +14,8 @@ from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain import compile as compile_module
-from refcomp.toolchain.compile import compile_source
-from refcomp.toolchain.description import load_description, read_description
+from refcomp.toolchain.compile import compile_source, compile_with_report
+from refcomp.toolchain.description import Description, load_description, read_description
 from refcomp.toolchain.host import host_triple_and_layout
 
 FAKE_SOURCE = Source("some text", "llvm")
@@ -66,8 +66,8 @@ def _load(binary: Binary, folder: Path) -> ctypes.CDLL:
 def test_a_foreign_language_is_refused() -> None:
     with pytest.raises(UserError, match="the llvm toolchain takes llvm, not cuda"):
         compile_source(Source("", "cuda"), {}, "so")
-    with pytest.raises(UserError, match="the cuda toolchain takes no text, not cuda"):
-        compile_source(Source("", "cuda"), {}, "so", description="cuda")
+    with pytest.raises(UserError, match="the cuda toolchain takes cuda, not llvm"):
+        compile_source(Source("", "llvm"), {}, "cubin", description="cuda")
 
 
 def test_a_toolchain_of_a_users_own_is_taken(tmp_path: Path) -> None:
@@ -217,6 +217,44 @@ assert compile_source(Source("some text", "llvm"), {}, "so").data == b"some text
 
 
 @pytest.mark.tools
+def _reporting(tmp_path: Path, tool: str) -> Description:
+    path = tmp_path / "small.toml"
+    path.write_text(f"""
+purpose = "testing"
+language = "text"
+environment = ["X_FLAGS"]
+look.folders = ["{tmp_path}"]
+version = {{ arguments = ["--version"], pattern = '([0-9.]+)', least = "1" }}
+tools.x.names = ["{tool}"]
+options.parts = {{ default = "1", list = true }}
+steps.go = {{ arguments = ["{{x}}", "-p={{parts}}", "-o", "{{output}}"], suffix = "bin" }}
+outputs.bin = {{ format = "bin", steps = ["go"], report = true }}
+install.default = "get x"
+""")
+    return read_description(path)
+
+
+def test_the_report_of_a_tool_is_cached_with_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "mine"
+    body = 'echo "$@" | tee -a log >&2; for last; do :; done; printf "code$X_FLAGS" > "$last"'
+    tool.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 1.2 && exit\ncd {tmp_path}\n{body}\n')
+    tool.chmod(0o755)
+    chain = _reporting(tmp_path, "mine")
+    source = Source("text", "text")
+    made = compile_with_report(source, {"parts": "8,9"}, "bin", description=chain)
+    assert made.binary == Binary(b"code", "bin")
+    assert made.report.startswith("-p=8 -p=9 -o ")
+    again = compile_with_report(source, {"parts": "8,9"}, "bin", description=chain)
+    assert again == made
+    assert compile_source(source, {"parts": "8,9"}, "bin", description=chain) == made.binary
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+    monkeypatch.setenv("X_FLAGS", "!")  # which the tool reads itself
+    other = compile_source(source, {"parts": "8,9"}, "bin", description=chain)
+    assert other.data == b"code!"
+
+
 def test_two_processes_run_the_tools_once(fake_tools) -> None:
     fake_tools.add_all()
     fake_tools.add("opt", body="sleep 0.5\n" + _copy_of(fake_tools))

@@ -89,8 +89,8 @@ def test_disassembly_of_rubbish() -> None:
     with pytest.raises(ToolchainError, match=r"llvm-objdump.* failed") as caught:
         disassemble(Binary(b"rubbish", "so"))
     assert caught.value.stderr
-    with pytest.raises(UserError, match="format 'fatbin' cannot be disassembled"):
-        disassemble(Binary(b"", "fatbin"))
+    with pytest.raises(UserError, match="format 'zip' cannot be disassembled"):
+        disassemble(Binary(b"", "zip"))
 
 
 def _printed(*lines):
@@ -138,3 +138,36 @@ def test_compiled_kernels_end_with_their_last_instructions(gpu):
     functions = [part for part in plain.split("\n\n") if "s_endpgm" in part]
     assert len(functions) == 2
     assert all(part.rstrip().splitlines()[-1].startswith("\ts_endpgm") for part in functions)
+
+
+_CUDA = Source('extern "C" __global__ void k(float* a) { a[threadIdx.x] = 1.0f; }\n', "cuda")
+
+
+@pytest.mark.nvcc
+@pytest.mark.nvrtc
+def test_code_for_nvidia_gpus_becomes_sass() -> None:
+    cubin = compile_source(_CUDA, {"arch": "sm_80"}, "cubin", description="cuda")
+    text = disassemble(cubin)
+    assert ".text.k:" in text and "STG.E" in text and "EXIT" in text
+    options = {"arch": "sm_80", "capabilities": "80,90"}
+    fatbin = compile_source(_CUDA, options, "fatbin", description="cuda")
+    text = disassemble(fatbin)
+    assert "code for sm_80" in text and "code for sm_90" in text
+    ptx = compile_source(_CUDA, {"arch": "sm_80"}, "ptx", description="cuda")
+    assert disassemble(ptx) == ptx.data.decode()
+
+
+@pytest.mark.nvrtc
+@pytest.mark.parametrize(("kind", "tool"), [("cubin", "nvdisasm"), ("fatbin", "cuobjdump")])
+def test_damaged_code_for_nvidia_gpus_is_refused(kind: str, tool: str) -> None:
+    for data in (b"", b"rubbish", b"\x7fELF" + bytes(60), b"\x50\xed\x55\xba" + bytes(60)):
+        with pytest.raises(ToolchainError, match=f"{tool} failed"):
+            disassemble(Binary(data, kind))
+
+
+def test_a_missing_disassembler_names_its_wheel(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("REFCOMP_NVDISASM", str(tmp_path / "gone"))
+    with pytest.raises(ToolchainError, match="no usable nvdisasm for the sass") as caught:
+        disassemble(Binary(b"", "cubin"))
+    assert "pip install nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump" in str(caught.value)
+    assert f"REFCOMP_NVDISASM={tmp_path}/gone" in str(caught.value)

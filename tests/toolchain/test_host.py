@@ -14,6 +14,7 @@ from refcomp.toolchain.host import (
     host_facts,
     host_part,
     host_triple_and_layout,
+    known_values,
     vector_bits,
 )
 
@@ -102,6 +103,12 @@ def test_an_option_can_be_checked_alone(fake_tools) -> None:
     check_option("llvm", "mcpu", "z1")
     with pytest.raises(UserError, match="mcpu 'banana' is unknown to the llvm toolchain"):
         check_option("llvm", "mcpu", "banana")
+
+
+def test_the_values_of_an_option_are_listed_once(fake_tools) -> None:
+    _add_llc(fake_tools)
+    assert known_values("llvm", "mcpu") == known_values("llvm", "mcpu") == ["z1"]
+    assert len([start for start in fake_tools.starts() if "mcpu=help" in start]) == 1
 
 
 def test_only_native_depends_on_this_machine() -> None:

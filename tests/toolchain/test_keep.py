@@ -2,13 +2,15 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.toolchain import compile_source
+from refcomp.toolchain import compile_source, load_description
+from refcomp.toolchain.keep import keep_run
 from tests.codegen.amdgpu.kernels import compile_kernels
 from tests.codegen.device_kernels import device_kernel
 
@@ -60,6 +62,20 @@ def test_nothing_is_taken_from_the_cache_and_equal_runs_are_kept_once(
     assert len(list(kept.iterdir())) == 1
     compile_kernels([device_kernel("matmul")], "gfx1100")
     assert len(list(kept.iterdir())) == 2
+
+
+def test_variables_that_a_tool_reads_itself_are_in_the_script(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description = replace(load_description("cuda"), environment=("NVCC_CCBIN", "OTHER"))
+    monkeypatch.setenv("NVCC_CCBIN", "/usr/bin/g++ 12")
+    source = tmp_path / "in" / "kernel.cu"
+    source.parent.mkdir()
+    source.touch()
+    keep_run(source, description, [("nvcc", str(source))])
+    (script,) = kept.glob("cuda-*/commands.sh")
+    assert "export NVCC_CCBIN='/usr/bin/g++ 12'\nnvcc kernel.cu" in script.read_text()
+    assert "OTHER" not in script.read_text()
 
 
 def test_what_failed_is_kept_too(fake_tools, kept: Path) -> None:

@@ -1,6 +1,8 @@
 """Candidates come in the right order, from the right places, without anything being run."""
 
 import platform
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,40 @@ def test_a_tool_variable_shuts_out_all_other_places(
     chosen.unlink()
     assert _found(description) == []
     assert describe_places(description, description.tools["x"]) == f"X_TOOL={chosen}"
+
+
+def test_a_variable_may_add_a_place_before_path(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}/a")
+    other = _tool(tmp_path / "a" / "x-7")
+    preferred = _tool(tmp_path / "toolkit" / "bin" / "x-6")
+    look = replace(description.look, variables={}, first={"KIT": ("bin",)})
+    widened = replace(description, look=look)
+    assert _found(widened) == [(str(other), 7)]
+    monkeypatch.setenv("KIT", f"{tmp_path}/toolkit")
+    assert _found(widened) == [(str(preferred), 6), (str(other), 7)]
+    told = describe_places(widened, widened.tools["x"])
+    assert told.startswith(f"KIT={tmp_path}/toolkit, PATH=")
+    assert environment_of(widened).count(f"{tmp_path}/toolkit") == 1
+
+
+def test_the_own_python_is_a_tool(description: Description) -> None:
+    own = replace(description.tools["x"], variable="", is_own_python=True)
+    with_python = replace(description, tools={"x": own})
+    assert _found(with_python) == [(sys.executable, None)]
+    assert describe_places(with_python, own) == f"the Python that runs refcomp, {sys.executable}"
+
+
+def test_packages_are_sought_where_python_imports_them(
+    description: Description, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lib[1]" / "site-packages"
+    tool = _tool(folder / "vendor" / "bin" / "x")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(folder)])
+    monkeypatch.setenv("PATH", "")
+    look = replace(description.look, folders=("{packages}/*/bin",))
+    assert _found(replace(description, look=look)) == [(str(tool), None)]
 
 
 def test_places_are_told(description: Description, monkeypatch: pytest.MonkeyPatch) -> None:

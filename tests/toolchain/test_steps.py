@@ -16,7 +16,8 @@ SOURCE = Source("one\ntwo\nthree\n", "llvm", ("", "C[i] = A[i]", ""))
 
 def _run(output: str = "so", timeout_s: float = 60, source: Source = SOURCE) -> bytes:
     holes = {**find_tools(LLVM).paths, "mcpu": "native", "mattr": "", "passes": "p"}
-    return run_steps(LLVM, LLVM.outputs[output], source, holes, ("/lib/a", "/lib/b"), timeout_s)
+    libraries = ("/lib/a", "/lib/b")
+    return run_steps(LLVM, LLVM.outputs[output], source, holes, libraries, timeout_s).data
 
 
 def test_holes_are_filled_and_libraries_become_several() -> None:
@@ -24,6 +25,12 @@ def test_holes_are_filled_and_libraries_become_several() -> None:
     filled = fill_arguments(arguments, {"tool": "/t", "a": "1; 2", "b": "{a}"}, ("l1", "l2"))
     assert filled == ("/t", "-x=1; 2{a}", "l1", "l2", "plain{}")
     assert fill_arguments(arguments[2:3], {}) == ()
+
+
+def test_an_argument_with_several_values_is_repeated() -> None:
+    holes = {"arch": ("80", "90"), "tool": "/t"}
+    filled = fill_arguments(("{tool}", "-gencode={arch}:{arch}", "-o"), holes)
+    assert filled == ("/t", "-gencode=80:80", "-gencode=90:90", "-o")
 
 
 def test_steps_run_in_order_and_the_last_file_comes_back(fake_tools, tmp_path: Path) -> None:

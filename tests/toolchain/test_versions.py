@@ -1,6 +1,8 @@
 """Versions are read once per file, and what cannot be read is said in words."""
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,18 @@ def test_a_tool_is_asked_once_until_its_file_changes(tmp_path: Path) -> None:
     _tool(tmp_path / "tool", "echo version 2.10")
     assert file_identity(tool) != before
     assert read_versions([tool], RULE) == {tool: (2, 10)}
+
+
+def test_a_python_also_depends_on_its_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.setattr(sys, "path", [str(folder)])
+    before = file_identity(sys.executable)
+    assert file_identity(sys.executable) == before
+    os.utime(folder, (1, 1))
+    assert file_identity(sys.executable) != before
 
 
 @pytest.mark.parametrize(
