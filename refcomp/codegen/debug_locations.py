@@ -3,14 +3,15 @@
 Debuggers and `llvm-objdump -l` show them. `link_lines` returns the same for the lines of the LLVM
 IR, and the origins of the loop IR's lines.
 
-Needs LLVM IR as `refcomp.codegen.amdgpu.module` prints it: instructions are indented, labels are
-not, and functions begin in lines of their own that come from "func NAME". Ensures: each line keeps
-its number, and computes the same.
+Needs LLVM IR as `refcomp.codegen.amdgpu.module` and `refcomp.codegen.nvptx.module` print it:
+instructions are indented, labels are not, and functions begin in lines of their own that come from
+"func NAME". Ensures: each line keeps its number, and computes the same.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
@@ -24,20 +25,21 @@ from refcomp.ir.printer import print_func_with_lines
 FILE = "kernels.ir"  # name of the loop IR's text
 _INDENT = "  "
 _OPENING = "{"
-_UNIT = 0  # number of the compile unit, the first node
+_NODE = re.compile(r"^!\d+ = ", re.MULTILINE)
 
 
 def add_debug_locations(
-    source: Source, kernels: Sequence[PrimFunc]
+    source: Source, kernels: Sequence[PrimFunc], dialect: str = "amdgpu"
 ) -> tuple[Source, str]:
     """Return `source` with a location in each instruction, and the text of the loop IR.
 
-    `kernels` are those that `source` was printed from.
+    `kernels` are those that `source` was printed from, in the dialect `dialect` of LLVM IR.
     """
     assert isinstance(source.line_map, LineMap)
     loop_ir = _loop_ir_lines(kernels)
     begins = loop_ir.begins
-    metadata = _Metadata(begins)
+    first = len(_NODE.findall(source.text))
+    metadata = _Metadata(begins, first, dialect)
     printed = source.text.split("\n")
     kernel = None
     for number, came_from in enumerate(source.line_map.came_from):
@@ -110,11 +112,15 @@ def _loop_ir_lines(kernels: Sequence[PrimFunc]) -> _LoopIrLines:
 class _Metadata:
     """The metadata nodes of locations, numbered in the order of their use."""
 
-    def __init__(self, begins: dict[object, int]) -> None:
-        self._say = load_spelling("llvm", "amdgpu").macros
+    def __init__(self, begins: dict[object, int], first: int, dialect: str) -> None:
+        spelling = load_spelling("llvm", "llvm_kernels", dialect)
+        self._say = spelling.macros
         self._begins = begins
-        self._nodes = [self._say.debug_unit(file=FILE, first=_UNIT)]
-        self._count = 4  # nodes of the unit
+        self._first = first  # number of the compile unit, behind the nodes of the text
+        emission = spelling.tables["debug"]["emission"]
+        unit = self._say.debug_unit(file=FILE, first=first, emission=emission)
+        self._nodes = [unit]
+        self._count = first + 4  # behind the nodes of the unit
         self._functions: dict[object, int] = {}
         self._suffixes: dict[tuple[int, object], str] = {}
 
@@ -126,7 +132,7 @@ class _Metadata:
             number=number,
             name=_symbol(kernel),
             line=self._begins[kernel],
-            first=_UNIT,
+            first=self._first,
         )
         self._nodes.append(node)
         return self._say.debug_function(number=number)

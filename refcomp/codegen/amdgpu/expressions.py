@@ -2,8 +2,7 @@
 
 LLVM up to 19 rounds its own division of f16 wrongly. So it is done in f32 and rounded, which gives
 the same number as rounding once. LLVM's optimizer would turn that into the wrong division again, so
-the quotient passes through a function that the optimizer does not look into. The remainder of
-floats is a function of the device library, as LLVM's own is not exact.
+the quotient passes through a function that the optimizer does not look into.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ from refcomp.codegen.amdgpu.instructions import INSTRUCTIONS
 from refcomp.codegen.amdgpu.subgroups import SUBGROUP_CALLS
 from refcomp.codegen.llvm.expressions import EXPRESSIONS
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
-from refcomp.codegen.llvm.maths import call_function
-from refcomp.codegen.llvm.memory import READS
-from refcomp.foundation.dtype import F32, DType
+from refcomp.codegen.llvm.kernels import KERNEL_EXPRESSIONS, is_half
+from refcomp.foundation.dtype import F32
 from refcomp.ir import expr as ir
 
 
 def _div(out: LlvmFunction, expr: ir.Div) -> str:
-    if not _is_half(expr.dtype):
+    if not is_half(expr.dtype):
         return EXPRESSIONS[ir.Div](out, expr)
     wide = F32.with_lanes(expr.dtype.lanes)
     quotient = out.value(ir.Div(ir.Cast(wide, expr.a), ir.Cast(wide, expr.b)))
@@ -30,27 +28,9 @@ def _div(out: LlvmFunction, expr: ir.Div) -> str:
     return out.convert(out.tables["cast"]["float_narrow"], kept, wide, expr.dtype)
 
 
-def _mod(out: LlvmFunction, expr: ir.Mod) -> str:
-    if _is_half(expr.dtype):
-        # Exact: the remainder has no more digits than the operands.
-        wide = F32.with_lanes(expr.dtype.lanes)
-        remainder = ir.Mod(ir.Cast(wide, expr.a), ir.Cast(wide, expr.b))
-        return out.value(ir.Cast(expr.dtype, remainder))
-    if expr.dtype.is_float:
-        operands = [out.value(expr.a), out.value(expr.b)]
-        return call_function(out, "fmod", expr.dtype, operands)
-    return EXPRESSIONS[ir.Mod](out, expr)
-
-
-def _is_half(dtype: DType) -> bool:
-    return dtype.is_float and dtype.bits == 16
-
-
 DEVICE_EXPRESSIONS: ExpressionPrinters = {
-    **EXPRESSIONS,
-    **READS,
+    **KERNEL_EXPRESSIONS,
     **SUBGROUP_CALLS,
     **INSTRUCTIONS,
     ir.Div: _div,
-    ir.Mod: _mod,
 }

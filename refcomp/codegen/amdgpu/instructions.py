@@ -9,7 +9,8 @@ from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir import expr as ir
-from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS, DotProduct, MatrixProduct
+from refcomp.ir.gpu_instructions.records import DotProduct, MatrixLoad, MatrixProduct
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS
 
 _HAVE_MIXED = ("gfx11", "gfx12")
 _MIN_LLVM_WITH_BF16 = 19
@@ -17,6 +18,7 @@ _MIN_LLVM_WITH_BF16 = 19
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
     intrinsic = GPU_INTRINSICS[call.name]
+    assert not isinstance(intrinsic, MatrixLoad)
     gpu = out.module.gpu
     size = out.module.wavefront_size
     if not gpu.startswith(intrinsic.gpus):
@@ -32,7 +34,7 @@ def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
             remedy=f"build with -wavefront={intrinsic.wave}",
         )
     operands = [out.value(arg) for arg in call.args]
-    count = intrinsic.factors
+    count, _ = intrinsic.counts  # the same for both factors
     a = _factor(out, intrinsic, operands[:count])
     b = _factor(out, intrinsic, operands[count : 2 * count])
     if isinstance(intrinsic, MatrixProduct):
@@ -81,7 +83,7 @@ def _matrix_product(
     *elements, number = operands
     c = _vector(out, elements, intrinsic.sum)
     factor = _factor_type(out, intrinsic)
-    type_ = out.type_of(intrinsic.sum.with_lanes(intrinsic.sums))
+    type_ = out.type_of(intrinsic.sum.with_lanes(intrinsic.c.count))
     function = out.tables["instruction"][intrinsic.name]
     declare = out.say.declare_matrix_product
     out.declare(function, declare, function=function, factor=factor, sum=type_)
@@ -110,7 +112,7 @@ def _factor(
 
 def _vector_type(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> str:
     element = _in_memory(intrinsic.element)
-    return out.type_of(element.with_lanes(intrinsic.factors))
+    return out.type_of(element.with_lanes(intrinsic.counts[0]))
 
 
 def _factor_type(out: LlvmFunction, intrinsic: DotProduct | MatrixProduct) -> str:

@@ -20,26 +20,31 @@ from refcomp.codegen.amdgpu.names import IsaVersion, isa_version, wavefront_size
 from refcomp.codegen.amdgpu.statements import DEVICE_STATEMENTS, print_dynamic_shared
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule
-from refcomp.codegen.llvm.module import print_scalar_param, reserve_symbol
+from refcomp.codegen.llvm.kernels import (
+    constant_block,
+    nest_of,
+    print_param,
+    print_thread_index,
+)
+from refcomp.codegen.llvm.module import reserve_symbol
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
-from refcomp.foundation.dtype import DType
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.ir.buffer import Buffer, Load
-from refcomp.ir.constants import as_constant, element_count
-from refcomp.ir.expr import PureExtern, Var
+from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import KernelNest, is_bound, kernel_nest, varying_variables
+from refcomp.ir.kernels import varying_variables
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import BLOCK_TAGS, AtomicUpdate, For
+from refcomp.ir.stmt import BLOCK_TAGS
 
 MAX_THREADS = 1024  # of a group, on every AMD GPU
 # SIMDs of a compute unit on every AMD GPU. The waves of a group are distributed over them.
 SIMDS = 4
 _MAX_GROUPS = 2**31 - 1
-_ID = DType("uint", 32)
 _NEWEST_TESTED = 22
+# LLVM 15 selects instructions for updates of fewer bits, and then has none to encode.
+_NARROW_BITS = 32
+_MIN_LLVM_WITH_NARROW = 16
 # Versions of LLVM: Note [Dot products of wrong bytes].
 _TAKE_WRONG_BYTES = range(17, 20)
 
@@ -66,11 +71,14 @@ def print_amdgpu(
         waves: the minimum number of waves for which a SIMD must have registers; 0: no minimum.
         llvm: major version that will read the text. Types of a few intrinsics changed.
     """
-    module = LlvmModule(load_spelling("llvm", "amdgpu"), triple="", vector_bits=0)
+    module = LlvmModule(
+        load_spelling("llvm", "llvm_kernels", "amdgpu"), triple="", vector_bits=0
+    )
     module.wavefront_size = wavefront_size(mcpu, wavefront)
     module.min_waves = waves
     module.gpu = mcpu
     module.llvm = llvm
+    module.min_atomic_bits = _NARROW_BITS if llvm < _MIN_LLVM_WITH_NARROW else 0
     answers = _control_answers(module, isa_version(mcpu), code_object)
     symbols = [reserve_symbol(module, kernel) for kernel in kernels]
     for kernel in kernels:
@@ -108,7 +116,7 @@ def gpu_features(
     LLVM also needs them for the functions of the device library: a function and its callers must
     agree on the number of lanes. The arguments are those of `print_amdgpu`.
     """
-    tables = load_spelling("llvm", "amdgpu").tables
+    tables = load_spelling("llvm", "llvm_kernels", "amdgpu").tables
     size = wavefront_size(mcpu, wavefront)
     features: list[str] = []
     if size != wavefront_size(mcpu):
@@ -151,24 +159,22 @@ def _control_constants(module: LlvmModule, answers: dict[str, int]) -> str:
 def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     out = LlvmFunction(module, DEVICE_EXPRESSIONS, DEVICE_STATEMENTS)
     out.symbol = machine_symbol(kernel.name)
-    body = kernel.body
-    nest = KernelNest((), body)
-    if isinstance(body, For) and is_bound(body):
-        nest = kernel_nest(body)
+    nest = nest_of(kernel)
     out.varying = varying_variables(nest)
     params: list[str] = []
 
     def print_body() -> None:
-        params.extend(_print_param(out, kernel, param) for param in kernel.params)
+        params.extend(print_param(out, kernel, param) for param in kernel.params)
         for loop in nest.loops:
             out.source = loop
-            _print_thread_index(out, loop)
+            limit = _MAX_GROUPS if loop.kind in BLOCK_TAGS else MAX_THREADS
+            print_thread_index(out, loop, limit)
         print_dynamic_shared(out, nest.body)
         out.statement(nest.body)
 
     printed = out.capture(print_body)
     out.source = f"func {kernel.name}"
-    block = _constant_block(nest)
+    block = constant_block(nest)
     threads = f"1,{MAX_THREADS}"  # least and most of a group
     exact = ""
     if block is not None:
@@ -188,15 +194,6 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     module.functions.extend(out.chunks)
 
 
-def _constant_block(nest: KernelNest) -> list[int] | None:
-    """Return the extents of a group, or None if one is not constant."""
-    if not nest.loops:
-        return [1, 1, 1]
-    extents = [as_constant(extent) for extent in nest.block]
-    known = [max(1, int(extent)) for extent in extents if extent is not None]
-    return known if len(known) == len(extents) else None
-
-
 def _waves(module: LlvmModule, block: list[int] | None) -> str:
     """Return the minimum number of waves for which each SIMD must have registers; '' if unknown.
 
@@ -206,49 +203,6 @@ def _waves(module: LlvmModule, block: list[int] | None) -> str:
         return str(module.min_waves or "")
     waves = -(-prod(block) // module.wavefront_size)
     return str(max(module.min_waves, -(-waves // SIMDS)))
-
-
-def _print_param(out: LlvmFunction, kernel: PrimFunc, param: Var | Buffer) -> str:
-    if isinstance(param, Var):
-        return print_scalar_param(out, param)
-    access = "read"
-    if param.name in kernel.outputs:
-        is_read = any(
-            isinstance(node, Load | AtomicUpdate) and node.buffer is param
-            for node in walk(kernel.body)
-        )
-        access = "update" if is_read else "write"
-    return out.say.buffer_param(
-        name=out.name(param),
-        space=out.module.space_of(param),
-        access=out.tables["access"][access],
-        alignment=max(param.alignment, param.dtype.bytes),
-        known=(element_count(param.shape) or 0) * param.dtype.bytes,
-    )
-
-
-def _print_thread_index(out: LlvmFunction, loop: For) -> None:
-    function = out.tables["thread_index"][loop.kind]
-    dtype = loop.var.dtype
-    out.declare(function, out.say.declare_thread_index, function=function)
-    name = out.name(loop.var)
-    result = name if dtype.bits == _ID.bits else f"{name}.id"
-    # The index is always less than `limit`.
-    limit = _MAX_GROUPS if loop.kind in BLOCK_TAGS else MAX_THREADS
-    extent = as_constant(loop.extent)
-    if extent is not None:
-        limit = max(1, min(limit, int(extent)))
-    out.emit(out.say.thread_index(result=result, function=function, limit=limit))
-    if dtype.bits != _ID.bits:
-        key = "uint_widen" if dtype.bits > _ID.bits else "int_narrow"
-        text = out.say.convert(
-            result=name,
-            opcode=out.tables["cast"][key],
-            source=out.type_of(_ID),
-            value=result,
-            target=out.type_of(dtype),
-        )
-        out.emit(text)
 
 
 # Note [Dot products of wrong bytes]

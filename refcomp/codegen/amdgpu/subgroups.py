@@ -19,11 +19,11 @@ from typing import Literal
 
 from refcomp.codegen.amdgpu.names import isa_version
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction
+from refcomp.codegen.llvm.kernels import print_subgroup_sum, subgroup_width
 from refcomp.codegen.llvm.maths import CALLS
 from refcomp.foundation.dtype import DType
-from refcomp.foundation.errors import Unsupported
 from refcomp.ir import expr as ir
-from refcomp.ir.expr import Call, Expr, IntImm, Var
+from refcomp.ir.expr import Call, Expr, IntImm
 from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.kernels import may_vary
 
@@ -52,35 +52,17 @@ def _call(out: LlvmFunction, call: Call) -> str:
     if not is_subgroup_call(call):
         return CALLS[Call](out, call)
     numbers = [arg.value for arg in call.args[1:] if isinstance(arg, IntImm)]
-    width = numbers[-1]  # threads of a subgroup
-    if width > out.module.wavefront_size:
-        raise Unsupported(
-            f"a subgroup of {width} threads does not fit into a wave",
-            why=f"a wave of this GPU has {out.module.wavefront_size} lanes",
-            remedy="schedule for narrower subgroups",
-        )
+    width = subgroup_width(out, call)
     value = out.value(call.args[0])
     if call.name == "subgroup_shuffle":
         return _read(out, value, call.dtype, _numbered_lane(out, call.args[1], width))
     if call.name == "subgroup_shuffle_xor":
         return _read(out, value, call.dtype, _xor_lane(out, numbers[0]))
-    return _sum(out, value, width, call.dtype)
 
+    def read(value: str, mask: int) -> str:
+        return _read(out, value, call.dtype, _xor_lane(out, mask))
 
-def _sum(out: LlvmFunction, value: str, width: int, dtype: DType) -> str:
-    """Return the sum, which is the same in all threads.
-
-    Each thread adds the same pairs, perhaps with the two operands exchanged.
-    """
-    mask = 1
-    while mask < width:
-        mine = Var("mine", dtype)
-        others = Var("others", dtype)
-        out.names[mine] = value
-        out.names[others] = _read(out, value, dtype, _xor_lane(out, mask))
-        value = out.value(ir.Add(mine, others))
-        mask *= 2
-    return value
+    return print_subgroup_sum(out, value, width, call.dtype, read)
 
 
 def _read(out: LlvmFunction, value: str, dtype: DType, source: _OtherLane) -> str:

@@ -15,6 +15,7 @@ example. It has a folder of templates, too, with at least these macros and table
   `half_from_bits`, `half_to_bits`.
 - Functions: `function_prefix`, `least`, `greatest`, `remainder`, `atomic_update`,
   `place_in_subgroup`.
+- Kernels: `kernel`, `kernel_of_size`, `value_param`, `shared_param`, `shared_pointer`.
 - Memory: `load_lanes`, `store_lanes`, `array`, `shared_array`, `buffer_param`, `prefetch`,
   `barrier`.
 - Tables of types: `type`, `lanes`, `lane_names`, `literal_suffix`, `least`, `scope`,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from refcomp.arith.alignment import divisor_of
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_family.conversions import convert, mask_as_wide_as
 from refcomp.codegen.c_family.function import (
@@ -360,6 +361,8 @@ def define(
 ) -> None:
     """Print the definition of a variable, which is kept in memory if `is_volatile`."""
     operand = out.value(value)
+    if var.dtype.is_int:
+        out.divisors[var] = divisor_of(value, out.divisors)
     macro: Callable[..., str] = out.say.define
     if is_volatile:
         macro = out.say.define_volatile

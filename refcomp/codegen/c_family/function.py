@@ -21,6 +21,7 @@ from refcomp.foundation.errors import CompilerBug, Unsupported
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
+from refcomp.ir.stmt import Stmt
 
 MAX_DEPTH = 40  # nested operators; clang refuses more than 256 nested brackets
 _INDENT = "  "
@@ -30,6 +31,8 @@ _BITS_OF_HALF = DType("uint", 16)
 
 # expression class -> the function that prints it and returns its operand
 ExpressionPrinters = Mapping[type[Expr], Callable[["CFunction", Any], "CExpr"]]
+# statement class -> the function that prints it
+StatementPrinters = Mapping[type[Stmt], Callable[["CFunction", Any], None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +163,14 @@ class CModule:
 class CFunction(Chunks):
     """One kernel while it is printed."""
 
-    def __init__(self, module: CModule, printers: ExpressionPrinters) -> None:
+    def __init__(
+        self,
+        module: CModule,
+        printers: ExpressionPrinters,
+        statements: StatementPrinters | None = None,
+    ) -> None:
         super().__init__()
+        self.statements = statements or {}  # printers of a dialect's own
         self.module = module
         self.say = module.say
         self.tables = module.tables
@@ -172,6 +181,7 @@ class CFunction(Chunks):
         self.declarations: list[str] = []  # lines for the top of the kernel
         self.shared_params: list[str] = []
         self.group_size: list[int] | None = None  # threads on each axis, if constant
+        self.divisors: dict[Var, int] = {}  # of integers that lets bind
         self._precedences: dict[str, int] = module.tables["precedence"]
         self._unique = UniqueNames()
         self._scopes: list[list[str]] = [[]]  # names of each block that is open

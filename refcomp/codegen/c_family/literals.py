@@ -1,8 +1,8 @@
 """Constants in the languages of the C family: texts that stand for exactly one value.
 
 A float is written in decimal digits if few of them are its exact value (`0.5f`), else in
-hexadecimal digits (`0x1.99999ap-4f`). An infinity or a NaN is written by its bits. So no compiler
-rounds a constant.
+hexadecimal digits (`0x1.99999ap-4f`). An infinity or a NaN is written by its bits. So is a float of
+which the language has no literals. So no compiler rounds a constant.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def spell_literal(
         raise CompilerBug(f"a constant of dtype {dtype} is printed as a scalar")
     if dtype.is_bool:
         return tables["literal"]["true" if value else "false"], True
-    if dtype.is_float and not math.isfinite(value):
+    suffix = tables["literal_suffix"].get(str(dtype))
+    if dtype.is_float and (suffix is None or not math.isfinite(value)):
         digits = struct.pack(_LAYOUTS[dtype.bits], value).hex()
         if dtype.bits == 16:
             return say.half_of_bits(digits=digits), True
         return say.float_of_bits(type=tables["type"][str(dtype)], digits=digits), True
-    suffix = tables["literal_suffix"].get(str(dtype))
     if dtype.is_float:
         return _digits(float(value)) + suffix, math.copysign(1.0, value) > 0
     value = int(value)

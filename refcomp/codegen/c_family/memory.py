@@ -1,7 +1,8 @@
 """Print reads and writes of memory as C: each shape of index, masked or not.
 
-An index of stride 1 is one access of a whole vector, which needs no more alignment than an element
-has. Any other index goes lane by lane. So does a masked access, as C has none.
+An index of stride 1 is one access of a whole vector. Its macro gets the known alignment of the
+first lane, from which a dialect decides how wide the accesses of the hardware are. Any other index
+goes lane by lane. So does a masked access, as C has none.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from refcomp.arith.alignment import divisor_of
 from refcomp.codegen.c_family.conversions import from_memory, to_memory
 from refcomp.codegen.c_family.expressions import print_wrapping
 from refcomp.codegen.c_family.function import CExpr, CFunction, ExpressionPrinters
@@ -18,6 +20,9 @@ from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Store
+
+# Bytes at whose multiples shared and local arrays begin. No access of a GPU is wider.
+WIDEST_ACCESS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,13 @@ def _load(out: CFunction, load: Load) -> CExpr:
     if load.predicate is None and _is_contiguous(load.index):
         whole = element(out, load.buffer, _first_index(load.index))
         if stored.lanes > 1:
-            lanes = stored.lanes
-            whole = out.compound(out.say.load_lanes, lanes=lanes, place=whole)
+            whole = out.compound(
+                out.say.load_lanes,
+                lanes=stored.lanes,
+                place=whole,
+                alignment=alignment_of(out, load.buffer, load.index),
+                size=stored.element.bytes,
+            )
         return from_memory(out, whole, load.dtype)
     zero = out.literal(0, stored.element)
     values = [
@@ -59,6 +69,8 @@ def print_store(out: CFunction, store: Store) -> None:
                 lanes=dtype.lanes,
                 place=place,
                 value=value,
+                alignment=alignment_of(out, store.buffer, store.index),
+                size=store.buffer.dtype.bytes,
             )
             out.emit(out.say.evaluate(value=text))
         return
@@ -76,6 +88,19 @@ def print_store(out: CFunction, store: Store) -> None:
                     value=part,
                 )
             )
+
+
+def alignment_of(out: CFunction, buffer: Buffer, index: Expr) -> int:
+    """Return the known alignment of the first lane of an access at `index`, in bytes.
+
+    It is a power of two, at most that of the widest access, and at most that of all lanes.
+    """
+    size = buffer.dtype.bytes
+    begin = max(buffer.alignment, size)
+    if buffer.scope != "global":
+        begin = max(buffer.alignment, WIDEST_ACCESS)
+    known = min(begin, size * divisor_of(index, out.divisors))
+    return min(known, WIDEST_ACCESS, size * index.dtype.lanes)
 
 
 def element(out: CFunction, buffer: Buffer, index: Expr) -> CExpr:

@@ -7,23 +7,19 @@ they are allocated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.c_family.atomics import print_atomic
 from refcomp.codegen.c_family.expressions import define, from_wrapping, print_wrapping
-from refcomp.codegen.c_family.function import CExpr, CFunction
-from refcomp.codegen.c_family.memory import element, print_store
+from refcomp.codegen.c_family.function import CExpr, CFunction, StatementPrinters
+from refcomp.codegen.c_family.memory import WIDEST_ACCESS, element, print_store
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.constants import as_constant, element_count
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
-
-# Size of the widest vector loads of shared memory, which are fastest if aligned.
-_VECTOR_BYTES = 16
 
 
 def print_stmt(out: CFunction, stmt: st.Stmt) -> None:
@@ -35,7 +31,8 @@ def print_stmt(out: CFunction, stmt: st.Stmt) -> None:
         define(out, stmt.var, stmt.value, is_volatile=is_volatile)
         stmt = stmt.body
     out.source = stmt
-    _STATEMENTS[type(stmt)](out, stmt)
+    print_it = out.statements.get(type(stmt)) or _STATEMENTS[type(stmt)]
+    print_it(out, stmt)
 
 
 def _block(out: CFunction, block: st.Block) -> None:
@@ -57,7 +54,11 @@ def _for(out: CFunction, loop: st.For) -> None:
         print_stmt(out, loop.body)
 
     body = out.capture_block(print_body)
-    macro = out.say.loop_volatile if is_volatile else out.say.loop
+    macro: Callable[..., str] = out.say.loop
+    if is_volatile:
+        macro = out.say.loop_volatile
+    elif loop.kind == st.UNROLLABLE:
+        macro = out.say.loop_to_unroll
     name = out.names[loop.var]
     text = macro(
         type=type_,
@@ -131,17 +132,18 @@ def _allocate(out: CFunction, allocate: st.Allocate) -> None:
     type_ = out.module.memory_type_of(buffer.dtype)
     elements = element_count(buffer.shape)
     count = max(1, elements or 0)
+    alignment = max(WIDEST_ACCESS, buffer.alignment)
     if buffer.scope == "local" and elements is not None:
         out.emit(
             out.say.array(
                 type=type_,
                 name=out.name(buffer),
                 count=count,
+                alignment=alignment,
             )
         )
     elif buffer.scope == "shared" and elements is not None:
         name = out.name_of_kernel(buffer)
-        alignment = max(_VECTOR_BYTES, buffer.alignment)
         out.declare_above(
             out.say.shared_array(
                 type=type_,
@@ -153,14 +155,10 @@ def _allocate(out: CFunction, allocate: st.Allocate) -> None:
     elif buffer.scope == "shared":
         space = out.tables["scope"]["shared"]
         name = out.name_of_kernel(buffer)
-        out.shared_params.append(
-            out.say.buffer_param(
-                scope=space,
-                type=type_,
-                name=name,
-                is_read=False,
-            )
-        )
+        param = out.say.shared_param(scope=space, type=type_, name=name)
+        out.shared_params.append(param)
+        # Not every dialect has pointers to shared memory as parameters.
+        out.declare_above(out.say.shared_pointer(type=type_, name=name))
     else:
         raise CompilerBug(
             f"{buffer.name}, a {buffer.scope} buffer, is allocated in a kernel",
@@ -179,7 +177,7 @@ def _prefetch(out: CFunction, prefetch: st.Prefetch) -> None:
         out.emit(out.say.prefetch(place=place))
 
 
-_STATEMENTS: Mapping[type[st.Stmt], Callable[[CFunction, Any], None]] = {
+_STATEMENTS: StatementPrinters = {
     st.For: _for,
     st.Store: print_store,
     st.Allocate: _allocate,

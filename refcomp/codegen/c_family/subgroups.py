@@ -2,8 +2,9 @@
 
 The result of a call gets a name of its own: inside a condition of C, some threads might not
 evaluate it. Needs a device whose subgroups have at least as many threads as the call names.
-Refuses devices that do not exchange values within subgroups (Unsupported), and groups of a
-constant size that is not a multiple of the width (UserError).
+Refuses, with Unsupported, devices that do not exchange values within subgroups, and subgroups that
+are wider than the table `subgroup` says. Refuses, with UserError, groups of a constant size that is
+not a multiple of the width.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from math import prod
 from refcomp.codegen.c_family.expressions import add
 from refcomp.codegen.c_family.function import CExpr, CFunction
 from refcomp.foundation.dtype import DType
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.expr import BitAnd, Call, IntImm
 
 _U32 = DType("uint", 32)
@@ -29,6 +30,13 @@ def print_subgroup_call(out: CFunction, call: Call, value: CExpr) -> CExpr:
             f"subgroups of {width}",
             why="the last subgroup would lack threads that others exchange values with",
             remedy="make the extents of the threadIdx loops a multiple of the width",
+        )
+    widest = out.tables["subgroup"].get("threads", width)
+    if width > widest:
+        raise Unsupported(
+            f"a subgroup of {width} threads does not fit into a warp",
+            why=f"a warp of this GPU has {widest} lanes",
+            remedy="schedule for narrower subgroups",
         )
     if call.name == "subgroup_shuffle":
         return _shuffle(out, value, call, width)

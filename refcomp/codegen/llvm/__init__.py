@@ -6,6 +6,8 @@
     expressions.py    one function for each class of expression
     memory.py         loads and stores
     imports.py        LLVM IR of the user's own
+    kernels.py        parameters and indices of kernels, on every GPU
+    kernel_statements.py    their arrays and atomic updates
 
 A dialect of LLVM IR adds a folder of templates, and functions for the nodes that it prints
 differently: `refcomp/codegen/amdgpu/` is the example.

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from refcomp.arith.alignment import divisor_of
 from refcomp.codegen.accumulator import Chunk, Chunks, Declarations
-from refcomp.codegen.alignment import divisor_of
 from refcomp.codegen.llvm.imports import ImportedFunction
 from refcomp.codegen.spelling import Spelling
 from refcomp.foundation.dtype import DType
@@ -49,13 +49,16 @@ class LlvmModule:
         self.globals = Declarations()
         self.requires: set[str] = set()  # libraries to link
         self.functions: list[Chunk] = []
+        self.metadata: list[str] = []  # nodes, in the order of their numbers
         # Call of a registered function -> symbol of its description.
         self.descriptions: dict[str, str] = {}
         self.imported: dict[str, ImportedFunction] = {}  # from the user's own LLVM IR
         self._symbols = UniqueNames(separator=".")
         self.vector_bits = vector_bits  # of the widest vector register
         self.wavefront_size = 1  # lanes of a wave of the GPU
-        self.gpu = ""  # name of the AMD GPU, '' on the host
+        self.gpu = ""  # name of the GPU, '' on the host
+        # Atomic updates of fewer bits have no instruction.
+        self.min_atomic_bits = 0
         self.llvm = 0  # major version that reads the text, where it matters
         # The minimum number of waves for which a SIMD must have registers; 0: no minimum.
         self.min_waves = 0

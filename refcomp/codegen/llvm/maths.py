@@ -2,8 +2,9 @@
 
 libmvec may have no version for a vector. Then the vector is cut into pieces that libmvec has, if
 they divide its lanes, and else into scalars. No argument is wider than the target's vector
-registers. Needs that `lower_intrinsics` ran: an intrinsic that LLVM and libm lack is refused with
-CompilerBug.
+registers. A function of f32 that errs by too much (table `function_ulp`) is computed in f64.
+
+Needs that `lower_intrinsics` ran: an intrinsic that LLVM and libm lack is refused with CompilerBug.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
-from refcomp.foundation.dtype import BOOL, DType
+from refcomp.foundation.dtype import BOOL, F32, F64, DType
 from refcomp.foundation.errors import CompilerBug
 from refcomp.ir.expr import Call
+from refcomp.ir.intrinsics import INTRINSICS
 
 
 def _call(out: LlvmFunction, call: Call) -> str:
@@ -72,6 +74,12 @@ def call_function(
         arguments: operands.
     """
     tables = out.tables
+    if dtype.bits == F32.bits and _is_too_coarse(out, name):
+        wide = F64.with_lanes(dtype.lanes)
+        widen = tables["cast"]["float_widen"]
+        widened = [out.convert(widen, value, dtype, wide) for value in arguments]
+        result = call_function(out, name, wide, widened)
+        return out.convert(tables["cast"]["float_narrow"], result, wide, dtype)
     function = tables["function"][name] + tables["function_suffix"][str(dtype.element)]
     out.module.require_library("functions")
     if dtype.lanes == 1:
@@ -88,6 +96,14 @@ def call_function(
     if version.lanes == dtype.lanes:
         return _call_pure(out, mangled, dtype, arguments)
     return _piece_by_piece(out, mangled, dtype, arguments, version.lanes)
+
+
+def _is_too_coarse(out: LlvmFunction, name: str) -> bool:
+    """Return True if the library's function may err by more than the loop IR allows."""
+    ulp: float = out.tables.get("function_ulp", {}).get(name, 0)
+    return (
+        ulp > 0 and ulp > INTRINSICS[name].ulp
+    )  # fmod, which is exact, is not an intrinsic
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from refcomp.codegen.alignment import divisor_of
+from refcomp.arith.alignment import divisor_of
 from refcomp.codegen.llvm.expressions import is_nonzero
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
 from refcomp.foundation.dtype import BOOL, I64, DType
@@ -128,13 +128,16 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Acce
 def _alignment(out: LlvmFunction, buffer: Buffer, index: Expr) -> int:
     """Return the known alignment of a vector's address, in bytes.
 
-    It is that of an element. Only shared and private arrays of a kernel begin at a known address,
-    so that the index says more.
+    It is that of an element, unless the buffer is known to begin at a multiple of more: shared and
+    private arrays of a kernel, and arguments that `align_arguments` aligned.
     """
     size = buffer.dtype.bytes
-    if not out.module.gpu or buffer.scope == "global":
+    if not out.module.gpu:
         return size
-    return min(size * divisor_of(index, out.divisors), MIN_ALIGNMENT)
+    begin = MIN_ALIGNMENT
+    if buffer.scope == "global":
+        begin = max(buffer.alignment, size)
+    return min(size * divisor_of(index, out.divisors), begin, MIN_ALIGNMENT)
 
 
 def _widen(out: LlvmFunction, operand: str, source: DType, target: DType) -> str:

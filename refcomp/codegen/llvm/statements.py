@@ -51,7 +51,8 @@ def _block(out: LlvmFunction, block: st.Block) -> None:
         out.statement(stmt)
 
 
-def _for(out: LlvmFunction, loop: st.For) -> None:
+def print_for(out: LlvmFunction, loop: st.For, note: str = "") -> None:
+    """Print a loop. `note` is metadata of its last branch."""
     dtype = loop.var.dtype
     minimum = out.value(loop.minimum)
     end = out.value(loop.extent)
@@ -67,6 +68,7 @@ def _for(out: LlvmFunction, loop: st.For) -> None:
         minimum=minimum,
         end=end,
         less=out.module.opcode("LT", dtype),
+        note=note,
         body=BODY,
     )
     out.emit_around(text, body)
@@ -192,7 +194,7 @@ def _region_param(inner: LlvmFunction, item: ir.Var | Buffer) -> str:
 
 # Of every LLVM target.
 STATEMENTS: StatementPrinters = {
-    st.For: _for,
+    st.For: print_for,
     st.Store: print_store,
     st.IfThenElse: _if_then_else,
     st.Block: _block,

@@ -20,7 +20,7 @@ import pytest
 
 from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
 from refcomp.codegen.signature import machine_symbol
-from refcomp.driver.kernel_resources import expected_kernel
+from refcomp.driver.amd_resources import expected_kernel
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import Buffer
@@ -195,7 +195,7 @@ _REWRITES = [
 
 
 # What a lane reads of another one: all of a group write, wait, read, and wait again.
-_EXCHANGE = """
+EXCHANGE = """
 define i32 @exchange(i32 %thread, ptr %barrier, ptr %pieces, i32 %address, i32 %mine) {
   %at = getelementptr i32, ptr %pieces, i32 %thread
   store i32 %mine, ptr %at
@@ -228,30 +228,49 @@ def _to_host_text(text: str) -> str:
         declared = (
             "" if "@llvm.amdgcn.s.barrier" in text else "declare void @llvm.amdgcn.s.barrier()\n"
         )
-        text += _EXCHANGE + declared
+        text += EXCHANGE + declared
     for pattern, replacement in _REWRITES:
         text = re.sub(pattern, replacement, text)
+    return with_host_header(text)
+
+
+def with_host_header(text: str) -> str:
+    """LLVM IR without triple and layout, with those of this host, and each declaration once.
+
+    Functions of several address spaces have become one.
+    """
+    lines = text.split("\n")
+    repeated = {k for k, line in enumerate(lines) if line.startswith("declare ")}
+    repeated -= {lines.index(lines[k]) for k in repeated}
+    text = "\n".join(line for k, line in enumerate(lines) if k not in repeated)
     triple, layout = host_triple_and_layout()
     return f'target datalayout = "{layout}"\ntarget triple = "{triple}"\n{text}'
 
 
 class HostSimulation:
-    """Kernels printed for AMD GPUs, compiled for this host; `call(kernel, args)` runs one."""
+    """Kernels printed for AMD GPUs, compiled for this host; `call(kernel, args)` runs one.
 
-    def __init__(self, kernels: Sequence[PrimFunc], folder: Path) -> None:
-        text = _to_host_text(print_kernels(kernels).text)
+    Another dialect of LLVM IR gives its `text`, rewritten for this host.
+    """
+
+    def __init__(self, kernels: Sequence[PrimFunc], folder: Path, text: str = "") -> None:
+        text = text or _to_host_text(print_kernels(kernels).text)
         source = Source(text, "llvm", (), frozenset({"libm", "libgcc_s"}))
         path = folder / "kernels.so"
         path.write_bytes(compile_source(source, {"passes": "sroa"}, "so").data)
         self._library = ctypes.CDLL(str(path))
         self._libc = ctypes.CDLL(None)
 
-    def call(self, kernel: PrimFunc, args: Sequence[Any]) -> None:
-        """Runs the kernel on numpy arrays, written in place, and numbers."""
+    def call(self, kernel: PrimFunc, args: Sequence[Any], begins: Sequence[int] = ()) -> None:
+        """Runs the kernel on numpy arrays, written in place, and numbers.
+
+        `begins` are further arguments: where shared buffers of unknown size begin.
+        """
         values = [
             ctypes.c_void_p(arg.ctypes.data) if isinstance(param, Buffer) else _number(param, arg)
             for param, arg in zip(kernel.params, args, strict=True)
         ]
+        values += map(ctypes.c_uint64, begins)
         known = dict(zip(kernel.params, args, strict=True))
         grid, block = ([_extent(e, known) for e in part] for part in _grid_and_block(kernel))
         self.run(machine_symbol(kernel.name), values, grid, block)

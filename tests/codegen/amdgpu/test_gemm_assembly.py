@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.driver.amd_resources import resources_of
 from refcomp.driver.devices import rocm_emulator
-from refcomp.driver.kernel_resources import resources_of
 from refcomp.driver.pipeline import run_passes
 from refcomp.ir.buffer import Load
 from refcomp.ir.expr import Ramp

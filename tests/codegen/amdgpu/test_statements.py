@@ -17,6 +17,7 @@ from tests.codegen.amdgpu.kernels import (
     print_kernels,
     use_llvm,
 )
+from tests.codegen.atomic_cases import ATOMIC_KINDS, atomic_kernel
 
 DYNAMIC = """
 func dynamic(A: f32[m], C: f64[m] out, m: i64, k: i64) {
@@ -31,40 +32,11 @@ func dynamic(A: f32[m], C: f64[m] out, m: i64, k: i64) {
   }
 }
 """
-ATOMIC_KINDS = [
-    *((operator, dtype) for operator in ("add", "min", "max") for dtype in ("f16", "f32", "f64")),
-    *(
-        (operator, f"{sign}{bits}")
-        for operator in ("add", "min", "max", "and", "or", "xor")
-        for sign in "iu"
-        for bits in (8, 16, 32, 64)
-    ),
-]
-
-
-def _atomic(operator, dtype):
-    """Each thread updates an element of global and one of shared memory."""
-    kernel = parse_func(f"""
-    func {operator}_{dtype}(A: {dtype}[8], G: {dtype}[3] out, R: {dtype}[2] out) {{
-      for t in range(8) threadIdx.x {{
-        alloc S: {dtype}[2] shared {{
-          if (t < 2) {{ S@[t] = G@[2] }}
-          barrier
-          atomic {operator} G[t % 2] with A@[t]
-          atomic {operator} S[t % 2] with A@[t]
-          barrier
-          if (t < 2) {{ R@[t] = S@[t] }}
-        }}
-      }}
-    }}
-    """)
-    verify(kernel, "device")
-    return kernel
 
 
 @pytest.mark.llvm
 def test_updates_agree_with_the_interpreter(tmp_path):
-    kernels = [_atomic(*kind) for kind in ATOMIC_KINDS]
+    kernels = [atomic_kernel(*kind) for kind in ATOMIC_KINDS]
     simulation = HostSimulation(kernels, tmp_path)
     rng = np.random.default_rng(3)
     for kernel in kernels:
@@ -82,21 +54,12 @@ def test_updates_agree_with_the_interpreter(tmp_path):
 @pytest.mark.parametrize(("llvm", "gpu"), TOOLS_AND_GPUS)
 def test_updates_compile(llvm, gpu, monkeypatch):
     use_llvm(llvm, monkeypatch)
-    compile_kernels([_atomic(*kind) for kind in ATOMIC_KINDS], gpu)
-
-
-def test_an_update_is_one_instruction_where_there_is_one():
-    for operator, dtype in ATOMIC_KINDS:
-        text = print_kernels([_atomic(operator, dtype)]).text
-        is_tried = dtype == "f16" or (dtype[0] == "f" and operator != "add")
-        assert text.count("atomicrmw") == (0 if is_tried else 2)
-        assert text.count("cmpxchg") == (2 if is_tried else 0)
-        assert text.count('syncscope("agent") monotonic') == (2 if is_tried else 1)
+    compile_kernels([atomic_kernel(*kind) for kind in ATOMIC_KINDS], gpu)
 
 
 def test_before_llvm_16_narrow_updates_are_tried():
     for operator, dtype in ATOMIC_KINDS:
-        text = print_kernels([_atomic(operator, dtype)], llvm=15).text
+        text = print_kernels([atomic_kernel(operator, dtype)], llvm=15).text
         is_narrow = dtype[1:] in ("8", "16")
         assert (text.count("cmpxchg") == 2) == (
             is_narrow or dtype in ("f16",) or (dtype[0] == "f" and operator != "add")
@@ -124,21 +87,6 @@ def test_dynamic_buffers_are_one_variable_without_a_size():
     assert text.count("smax.i64(i64 %") == 3  # no size is asked of the last one
 
 
-def test_local_and_shared_buffers():
-    text = print_kernels([parse_func("""
-    func f(A: i8[4] out) {
-      for t in range(4) threadIdx.x {
-        alloc L: bool[3] local { alloc S: f64[5, 2] shared align 128 { alloc N: f32[0] shared {
-          L@[0] = true  S@[t] = 1.0f64  A@[t] = i8(L@[0])
-        } } }
-      }
-    }
-    """)]).text  # fmt: skip
-    assert "%L = alloca [3 x i8], align 16, addrspace(5)" in text
-    assert "@f.S = internal addrspace(3) global [10 x double] undef, align 128" in text
-    assert "@f.N = internal addrspace(3) global [1 x float] undef, align 16" in text
-
-
 def test_a_barrier_orders_memory_on_both_sides():
     text = print_kernels([parse_func("""
     func f(A: i8[4] out) { for t in range(4) threadIdx.x { barrier A@[t] = 1i8 } }
@@ -148,9 +96,3 @@ def test_a_barrier_orders_memory_on_both_sides():
         "  call void @llvm.amdgcn.s.barrier()\n"
         '  fence syncscope("workgroup") acquire\n'
     ) in text
-
-
-def test_inputs_are_told_from_outputs():
-    text = print_kernels([parse_func("func f(A: i8[4], B: i8[4] out) { B@[0] = A@[0] }")]).text
-    assert "noalias readonly align 1 nonnull dereferenceable(4) %A, ptr" in text
-    assert "noalias writeonly align 1 nonnull dereferenceable(4) %B)" in text
