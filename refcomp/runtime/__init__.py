@@ -7,8 +7,9 @@ The files in reading order:
     function.py      the base class of functions with checked arguments
     host/            machine code for this processor
     launch.py        kernels on a device: load, launch, limits
+    packed_arguments.py  the arguments of a kernel as bytes
     programs/        the host part of a program, and its kernels
-    hip/, opencl/    the drivers of AMD GPUs and of OpenCL devices
+    hip/, opencl/, cuda/  the drivers of AMD GPUs, OpenCL devices and NVIDIA GPUs
     module.py        compiled functions with their source texts
     files/           the format of module files
     module_file.py   loading a module file, with all checks
@@ -21,6 +22,7 @@ Example::
     (True, True)
 """
 
+from refcomp.runtime.arrays.cuda_array import from_cuda_array
 from refcomp.runtime.arrays.entry_checks import EntryChecks
 from refcomp.runtime.arrays.ndarray import (
     NDArray,
@@ -29,6 +31,7 @@ from refcomp.runtime.arrays.ndarray import (
     from_dlpack,
     from_numpy,
 )
+from refcomp.runtime.cuda.driver import CudaDriver
 from refcomp.runtime.device import Device, cpu, device, register_device_kind
 from refcomp.runtime.function import Function
 from refcomp.runtime.hip.driver import HipDriver
@@ -45,6 +48,7 @@ __all__ = [
     "empty",
     "from_numpy",
     "from_dlpack",
+    "from_cuda_array",
     "Device",
     "device",
     "cpu",
@@ -54,6 +58,7 @@ __all__ = [
     "ProgramFunction",
     "OpenCLDriver",
     "HipDriver",
+    "CudaDriver",
     "Module",
     "load_module",
     "TimeResult",

@@ -78,6 +78,14 @@ class PartingDriver(Protocol):
     def part(self, memory: DeviceMemory, offset: int, size: int) -> DeviceMemory: ...
 
 
+@runtime_checkable
+class SharingDriver(Protocol):
+    """A Driver whose memory other libraries can use by its addresses."""
+
+    dlpack_type: int  # DLPack's number of the kind of device
+    dlpack_stream: int  # DLPack's number of the stream to which all work goes
+
+
 def part_of(memory: DeviceMemory, offset: int, size: int) -> DeviceMemory:
     """Return a part of a piece of memory, for devices with real addresses.
 
@@ -266,6 +274,14 @@ def device(kind: str, index: int = 0) -> Device:
             remedy="count from 0: cpu(0)",
         )
     return Device(kind, index, driver)
+
+
+def device_of_dlpack(number: int, index: int) -> Device | None:
+    """Return a device by DLPack's number of its kind; None if refcomp does not share that kind."""
+    for kind, driver in _DRIVERS.items():
+        if isinstance(driver, SharingDriver) and driver.dlpack_type == number:
+            return Device(kind, index, driver)
+    return None
 
 
 def checked_device(value: object) -> Device:

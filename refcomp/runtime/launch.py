@@ -25,6 +25,15 @@ Argument = DeviceMemory | np.generic  # of a kernel
 
 
 @dataclass(frozen=True, slots=True)
+class AlignedBuffer:
+    """A buffer that a kernel accesses several elements at a time."""
+
+    position: int  # among the parameters
+    name: str
+    alignment: int  # bytes, a divisor of the address at which it must begin
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSignature:
     """The interface of a kernel for its launches."""
 
@@ -33,6 +42,8 @@ class KernelSignature:
     params: tuple[DType | None, ...]  # None for a buffer, else the dtype of a number
     # (thread tag, text about the loop that is bound to it: its origin, or else its name)
     loops: tuple[tuple[str, str], ...] = ()
+    # Buffers whose addresses must be multiples of more than an element's size.
+    aligned: tuple[AlignedBuffer, ...] = ()
 
 
 def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSignature:
@@ -49,6 +60,11 @@ def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSigna
         params=tuple(None if isinstance(p, Buffer) else p.dtype for p in kernel.params),
         loops=tuple(
             (loop.kind, str(loop.origin or f"loop {loop.var.name}")) for loop in loops
+        ),
+        aligned=tuple(
+            AlignedBuffer(position, param.name, param.alignment)
+            for position, param in enumerate(kernel.params)
+            if isinstance(param, Buffer) and param.alignment > param.dtype.bytes
         ),
     )
 
@@ -112,6 +128,24 @@ def check_launch(
     if (size := sum(shared_bytes)) > limits.shared_bytes:
         request = f"{size} bytes of shared memory"
         raise _beyond(kernel, request, limits.shared_bytes, device, ())
+
+
+def check_alignment(kernel: KernelSignature, values: Sequence[Argument]) -> None:
+    """Raise UserError if a buffer begins at an address that `kernel` cannot access.
+
+    Arrays of their own begin at aligned addresses. Parts of arrays may not, nor memory of others.
+    """
+    for buffer in kernel.aligned:
+        memory = values[buffer.position]
+        assert isinstance(memory, DeviceMemory)
+        if memory.address % buffer.alignment:
+            raise UserError(
+                f"the kernel {kernel.name} cannot access {buffer.name}, which begins at the "
+                f"address {memory.address:#x}",
+                why="its wide accesses need an address that is a multiple of "
+                f"{buffer.alignment} bytes",
+                remedy="copy the array first, or schedule without vectorize",
+            )
 
 
 def _beyond(

@@ -1,11 +1,13 @@
-"""One shared object, compiled from hand-written LLVM IR, that the tests of this folder call."""
+"""Fixtures of this folder: a shared object from hand-written LLVM IR, and a stand-in for GPUs."""
 
 import pytest
 
 from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, Source, TensorParam
 from refcomp.foundation.dtype import F32, I32, SCALAR_DTYPES, as_dtype
+from refcomp.runtime.device import _DRIVERS, Device, device
 from refcomp.runtime.module import Module
 from refcomp.toolchain import compile_source, host_triple_and_layout
+from tests.runtime.cuda.recording_pycuda import RecordingPycuda, driver_of
 
 _IR = """
 define i32 @add(ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %n, i32 %threads) {
@@ -153,3 +155,11 @@ def module(binary: Binary, source: Source) -> Module:
         symbols=SYMBOLS,
         disassemble=lambda: "assembly",
     )
+
+
+@pytest.fixture
+def cuda_gpu(monkeypatch: pytest.MonkeyPatch) -> tuple[RecordingPycuda, Device]:
+    """Let the kind `cuda` be a stand-in for pycuda; return it and GPU number 0."""
+    recording = RecordingPycuda()
+    monkeypatch.setitem(_DRIVERS, "cuda", driver_of(recording))
+    return recording, device("cuda")

@@ -7,7 +7,15 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Origin
-from refcomp.runtime.launch import Extents, KernelSignature, check_launch, kernel_signature
+from refcomp.runtime.device import DeviceMemory
+from refcomp.runtime.launch import (
+    AlignedBuffer,
+    Extents,
+    KernelSignature,
+    check_alignment,
+    check_launch,
+    kernel_signature,
+)
 from tests.runtime.device_programs import ADD
 from tests.runtime.fake_device import FakeDriver, fake_device
 
@@ -86,3 +94,19 @@ def test_too_much_shared_memory() -> None:
         UserError, match=r"needs 1025 bytes of shared memory, but fake:0 has 1024\n.*spl"
     ):
         _check((1, 1, 1), (1000, 25))
+
+
+def test_an_argument_that_is_not_aligned() -> None:
+    (kernel,) = ADD.kernels
+    wide = [with_fields(p, alignment=16) if p.name == "C" else p for p in kernel.params]
+    signature = kernel_signature(with_fields(kernel, params=tuple(wide)))
+    assert signature.aligned == (AlignedBuffer(2, "C", 16),)
+    memory = [DeviceMemory(address, None) for address in (4, 8, 32)]
+    check_alignment(signature, memory)
+    with pytest.raises(UserError) as caught:
+        check_alignment(signature, [*memory[:2], DeviceMemory(36, None)])
+    assert str(caught.value) == (
+        "the kernel add_kernel cannot access C, which begins at the address 0x24\n"
+        "  why: its wide accesses need an address that is a multiple of 16 bytes\n"
+        "  what to do: copy the array first, or schedule without vectorize"
+    )

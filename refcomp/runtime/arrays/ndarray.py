@@ -25,14 +25,18 @@ import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.runtime.arrays.cuda_interface import write_interface
+from refcomp.runtime.arrays.dlpack import read_capsule, write_capsule
 from refcomp.runtime.device import (
     CopyingDriver,
     Device,
     DeviceMemory,
     HostArray,
+    SharingDriver,
     address_of,
     checked_device,
     cpu,
+    device_of_dlpack,
 )
 
 # Bits of numpy's `flags.num`.
@@ -50,6 +54,8 @@ _MAX_BYTES = sys.maxsize - 4096
 
 # The host in DLPack: kDLCPU, device 0.
 _DLPACK_HOST = (1, 0)
+# DLPack's number of NVIDIA GPUs: kDLCUDA.
+DLPACK_CUDA = 2
 # Indices of all elements: a[:], a[...] and a[()].
 _WHOLE = (slice(None), Ellipsis, ())
 
@@ -270,9 +276,15 @@ class NDArray:
     def __dlpack__(self, **request: Any) -> object:
         """Return a DLPack capsule that shares the memory; `request` as in the array API standard.
 
-        Raises Unsupported for bfloat16 and for memory of other devices. Raises UserError if the
-        array is read-only and the consumer's version of DLPack cannot express this.
+        Raises Unsupported for bfloat16 on the host, and for memory of devices that share none.
+        Raises UserError if the array is read-only and the consumer's version of DLPack cannot
+        express this.
         """
+        if place := self._shared_place():
+            # -1 says that the consumer does not want to wait.
+            if request.get("stream") != -1:
+                self._device.sync()
+            return write_capsule(self.memory, self.shape, self.type, place)
         array = self._exportable()
         try:
             return array.__dlpack__(**request)
@@ -285,8 +297,30 @@ class NDArray:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's number of the kind of device, and the index."""
+        if place := self._shared_place():
+            return place
         kind, index = self._exportable(any_dtype=True).__dlpack_device__()
         return int(kind), int(index)
+
+    def _shared_place(self) -> tuple[int, int] | None:
+        """Return DLPack's name of a device that shares its memory; None for others."""
+        driver: object = self._device.driver
+        if not isinstance(driver, SharingDriver):
+            return None
+        return driver.dlpack_type, self._device.index
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        """The memory of an NVIDIA GPU, for libraries such as CuPy and Numba.
+
+        AttributeError on other devices. Unsupported for bfloat16, which the protocol does not have.
+
+        Source: Numba, CUDA Array Interface (version 3).
+        """
+        place = self._shared_place()
+        if place is None or place[0] != DLPACK_CUDA:
+            raise AttributeError(f"an array on {self._device} is not on an NVIDIA GPU")
+        return write_interface(self.address, self.shape, self._dtype)
 
     def _exportable(self, any_dtype: bool = False) -> HostArray:
         if self._host is None:
@@ -498,15 +532,35 @@ def layout_problem(source: HostArray, element: np.dtype[np.generic]) -> str:
     return ""
 
 
+def _from_device(source: Any, kind: int, index: int) -> NDArray:
+    """Return an array that shares memory of a device, by DLPack's number of its kind."""
+    device = device_of_dlpack(kind, index)
+    if device is None:
+        raise Unsupported(
+            f"this {type(source).__name__} lies on DLPack's device {(kind, index)}",
+            why=f"refcomp shares memory of the host {_DLPACK_HOST} and of NVIDIA GPUs only",
+            remedy="copy it to the host first",
+        )
+    device.require()
+    driver: object = device.driver
+    assert isinstance(driver, SharingDriver)
+    # The producer lets this stream wait for its own work.
+    shared = read_capsule(source.__dlpack__(stream=driver.dlpack_stream))
+    return NDArray(shared.memory, shared.shape, to_numpy(shared.dtype), device)
+
+
 def from_dlpack(source: Any) -> NDArray:
-    """Return an array on the host that shares the memory of a producer of DLPack.
+    """Return an array that shares the memory of a producer of DLPack.
 
     Args:
-        source: an array with `__dlpack__`, such as one of numpy, PyTorch or JAX on the host.
+        source: an array with `__dlpack__`, such as one of numpy, PyTorch or JAX, on the host or on
+            an NVIDIA GPU.
 
     Raises:
-        UserError: `source` does not offer DLPack, or `from_numpy` refuses its layout.
-        Unsupported: it is on another device, or numpy cannot read its dtype, such as bfloat16.
+        UserError: `source` does not offer DLPack, its elements do not lie in C's order without
+            gaps, or this machine does not have its device.
+        Unsupported: it is on a device of another kind, or refcomp does not have its dtype. On the
+            host, numpy must have the dtype, too, so that bfloat16 is refused.
 
     Source: the DLPack protocol of the Python array API standard.
 
@@ -526,11 +580,7 @@ def from_dlpack(source: Any) -> NDArray:
             remedy="use refcomp.array",
         )
     if (place := tuple(source.__dlpack_device__())) != _DLPACK_HOST:
-        raise Unsupported(
-            f"this {type(source).__name__} lies on DLPack's device {place}",
-            why=f"refcomp shares memory of the host {_DLPACK_HOST} only",
-            remedy="copy it to the host first",
-        )
+        return _from_device(source, *map(int, place))
     try:
         shared = np.from_dlpack(source)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

@@ -30,7 +30,7 @@ from refcomp.runtime.files.manifest import (
     malformed,
     pack_members,
 )
-from refcomp.runtime.launch import KernelSignature
+from refcomp.runtime.launch import AlignedBuffer, KernelSignature
 
 # Bytes of the host functions' text, which limits the time of parsing. Models need far less.
 LAUNCH_LIMIT = 1 << 20
@@ -98,6 +98,10 @@ def _kernel_to_json(kernel: KernelSignature) -> dict[str, object]:
             "buffer" if dtype is None else str(dtype) for dtype in kernel.params
         ],
         "loops": [list(loop) for loop in kernel.loops],
+        "aligned": [
+            [str(buffer.position), buffer.name, str(buffer.alignment)]
+            for buffer in kernel.aligned
+        ],
     }
 
 
@@ -167,7 +171,25 @@ def _kernel_from_json(value: Manifest) -> KernelSignature:
     loops = [as_texts(loop) for loop in value["loops"]]
     # A loop of another length than 2 raises ValueError, which MALFORMED includes.
     named = tuple((tag, loop) for tag, loop in loops)
-    return KernelSignature(name, symbol, tuple(params), named)
+    # Files of earlier versions say nothing of alignment.
+    aligned = [as_texts(buffer) for buffer in value.get("aligned", ())]
+    return KernelSignature(
+        name,
+        symbol,
+        tuple(params),
+        named,
+        tuple(_aligned_buffer(params, *buffer) for buffer in aligned),
+    )
+
+
+def _aligned_buffer(
+    params: list[DType | None], position: str, name: str, alignment: str
+) -> AlignedBuffer:
+    buffer = AlignedBuffer(int(position), name, int(alignment))
+    is_buffer = 0 <= buffer.position < len(params) and params[buffer.position] is None
+    if not is_buffer or buffer.alignment <= 0:
+        raise ValueError(f"no buffer {position} can be aligned to {alignment} bytes")
+    return buffer
 
 
 def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.hip import api as hip_api
-from refcomp.runtime.arrays.scalars import typed_scalar
-from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip.handle import HipHandle
 from refcomp.runtime.hip.stream import Owner
 from refcomp.runtime.launch import Argument, Extents, KernelSignature
+from refcomp.runtime.packed_arguments import pack_arguments
 
-_POINTER_BYTES = 8
 SHARED_ALIGNMENT = 16  # bytes
 _THREADS_IN_ALL = 2**32  # along an axis: HIP counts them in 32 bits
 
@@ -121,20 +119,6 @@ def _check_size(kernel: str, grid: Extents, block: Extents) -> None:
                 why=f"HIP starts fewer than {_THREADS_IN_ALL} threads along an axis",
                 remedy="let a thread do more, or bind a part of the loop to another axis",
             )
-
-
-def pack_arguments(kernel: KernelSignature, values: Sequence[Argument]) -> bytes:
-    """Return the argument buffer of `kernel`: memory by its address, numbers as they are."""
-    buffer = bytearray()
-    for dtype, value in zip(kernel.params, values, strict=True):
-        if isinstance(value, DeviceMemory):
-            piece = value.address.to_bytes(_POINTER_BYTES, "little")
-        else:
-            assert dtype is not None, "a buffer is passed as DeviceMemory"
-            piece = typed_scalar(dtype, value).tobytes()
-        # Each argument starts at a multiple of its size.
-        buffer += bytes(-len(buffer) % len(piece)) + piece
-    return bytes(buffer)
 
 
 def dynamic_shared_bytes(sizes: Sequence[int]) -> int:

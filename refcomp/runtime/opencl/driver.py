@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 _INSTALL = (
     "pip install pyopencl; apt-get install pocl-opencl-icd for OpenCL on the processor"
 )
-# Bytes between two pieces of memory, so that pieces of 0 bytes have different addresses.
-_GAP = 256
+# Each piece of memory begins at a multiple of so many bytes. A buffer of OpenCL begins at one of at
+# least 128, the size of the largest vector (CL_DEVICE_MEM_BASE_ADDR_ALIGN).
+_ALIGNMENT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class OpenCLDriver:
         self._lock = Lock()
         self._found: _OpenclDevices | None = None
         self._opened: dict[int, Opened] = {}  # by index of the device
-        self._next_address = _GAP  # see _address_for
+        self._next_address = _ALIGNMENT  # see _address_for
 
     def count(self) -> int:
         """Return the number of devices."""
@@ -215,7 +216,8 @@ class OpenCLDriver:
         """
         with self._lock:
             address = self._next_address
-            self._next_address += size + _GAP
+            # Pieces of 0 bytes have different addresses, too.
+            self._next_address += (size // _ALIGNMENT + 1) * _ALIGNMENT
         return address
 
     def _look(self) -> _OpenclDevices:

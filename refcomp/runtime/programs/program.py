@@ -29,6 +29,7 @@ from refcomp.runtime.launch import (
     Extents,
     KernelSignature,
     Launcher,
+    check_alignment,
     check_launch,
 )
 from refcomp.runtime.programs.host_walk import compile_host
@@ -235,10 +236,12 @@ class ProgramFunction(Function):
             shared_bytes: the size of each piece of a group's shared memory, in bytes.
 
         Raises:
-            UserError: the launch exceeds the device's limits.
+            UserError: the launch exceeds the device's limits, or a buffer is not aligned as
+                the kernel needs it.
         """
         launcher, limits = self._code.load()
         check_launch(kernel, grid, block, shared_bytes, limits, self.device)
+        check_alignment(kernel, values)
         try:
             launcher.launch(kernel.name, values, grid, block, shared_bytes)
         except RefcompError as error:

@@ -414,8 +414,8 @@ def test_from_dlpack_refuses() -> None:
         from_dlpack(np.zeros(2, np.complex64))
     with pytest.raises(Unsupported, match=r"this ndarray cannot be shared by DLPack\n  why: .+\n"):
         from_dlpack(np.zeros(2, ml_dtypes.bfloat16))
-    with pytest.raises(Unsupported, match=r"lies on DLPack's device \(2, 0\)\n.*\(1, 0\)"):
-        from_dlpack(Producer(np.zeros(2), device=(2, 0)))
+    with pytest.raises(Unsupported, match=r"lies on DLPack's device \(4, 0\)\n.*\(1, 0\)"):
+        from_dlpack(Producer(np.zeros(2), device=(4, 0)))
 
 
 # ---- another kind of device ------------------------------------------------------------------

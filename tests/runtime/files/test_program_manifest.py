@@ -20,6 +20,7 @@ from refcomp.runtime.files.program_manifest import (
     read_hosts,
     unpack_program,
 )
+from refcomp.runtime.launch import AlignedBuffer
 from refcomp.runtime.programs.host_walk import compile_host
 from tests.runtime.device_programs import (
     ADD,
@@ -42,6 +43,7 @@ CONTENTS = ProgramContents(
     sources={"loop_ir": "func é"},
     device_sources={"opencl": ADD_OPENCL.text},
 )
+_KERNEL = {"name": "k", "symbol": "k", "params": ["buffer"], "loops": []}
 
 
 def _unpack(members: dict[str, bytes]) -> ProgramContents:
@@ -71,6 +73,10 @@ def test_there_and_back() -> None:
     assert _unpack(members) == CONTENTS
     binary = replace(CONTENTS, code=Binary(b"\x7fELF", "hsaco"))
     assert _unpack(pack_program(binary)) == binary
+    first, *others = CONTENTS.kernels
+    wide = replace(first, aligned=(AlignedBuffer(2, "C", 16),))
+    aligned = replace(CONTENTS, kernels=(wide, *others))
+    assert _unpack(pack_program(aligned)) == aligned
 
 
 def test_host_functions_are_read_back() -> None:
@@ -85,7 +91,7 @@ def test_an_unknown_kind_of_device() -> None:
         with pytest.raises(UserError) as caught:
             _unpack(_changed(lambda m, kind=kind: m.update(device=kind)))
         assert f"file has kernels for an unknown kind of device '{kind}'" in str(caught.value)
-        assert "build the module for one of: opencl" in str(caught.value)
+        assert "build the module for one of: cuda, opencl" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +108,10 @@ def test_an_unknown_kind_of_device() -> None:
         {"kernels": [{"name": "k", "symbol": "k", "params": ["bf16"], "loops": []}]},
         {"kernels": [{"name": "k", "symbol": "k", "params": ["what"], "loops": []}]},
         {"kernels": [{"name": "k", "symbol": "k", "params": [], "loops": [["x"]]}]},
+        {"kernels": [_KERNEL | {"aligned": [["1", "A", "16"]]}]},
+        {"kernels": [_KERNEL | {"aligned": [["0", "A", "0"]]}]},
+        {"kernels": [_KERNEL | {"aligned": [["0", "A"]]}]},
+        {"kernels": [_KERNEL | {"params": ["i64"], "aligned": [["0", "A", "16"]]}]},
         {"languages": ["nothing"]},
         {"device_languages": "opencl"},
         {"target": {"kind": "opencl"}},

@@ -27,6 +27,7 @@ ATTRIBUTES = {
 _NUMBERS = {hip_api.number(f"hipDeviceAttribute{name}"): v for name, v in ATTRIBUTES.items()}
 WORDS = {100: b"no ROCm-capable device is detected", 101: b"invalid device ordinal"}
 NAMES = {100: b"hipErrorNoDevice", 101: b"hipErrorInvalidDevice"}
+_ALIGNMENT = 256  # bytes, at least, of memory that HIP allocates
 INVALID_HANDLE = hip_api.number("hipErrorInvalidHandle")
 INVALID_VALUE = hip_api.number("hipErrorInvalidValue")
 
@@ -210,7 +211,9 @@ class RecordingHip:
         return 0
 
     def _make_memory(self, size: int, what: str) -> int:
-        piece = ctypes.create_string_buffer(size)
+        whole = (ctypes.c_ubyte * (size + _ALIGNMENT))()
+        begin = -ctypes.addressof(whole) % _ALIGNMENT
+        piece = (ctypes.c_ubyte * size).from_buffer(whole, begin)
         address = ctypes.addressof(piece)
         self.memory[address], self.alive[address] = piece, what
         return address

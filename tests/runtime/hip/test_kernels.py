@@ -12,7 +12,7 @@ from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.hip import kernels as hip_kernels
-from refcomp.runtime.hip.kernels import dynamic_shared_bytes, pack_arguments
+from refcomp.runtime.hip.kernels import dynamic_shared_bytes
 from refcomp.runtime.launch import KernelSignature
 from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 
@@ -42,11 +42,6 @@ def recording() -> RecordingHip:
 
 def load(recording, *kernels):
     return driver_of(recording).load(0, Binary(b"code", "hsaco"), kernels)
-
-
-def test_arguments_are_packed_naturally():
-    assert pack_arguments(KERNEL, VALUES) == PACKED
-    assert pack_arguments(KernelSignature("f", "f", ()), []) == b""
 
 
 def test_a_launch_gives_all_to_the_library(recording):

@@ -122,6 +122,7 @@ class TestOnPocl:
         starts = [piece.address for piece in pieces]
         ends = [start + size for start, size in zip(starts, sizes, strict=True)]
         assert all(end < start for end, start in zip(ends[:-1], starts[1:], strict=True))
+        assert all(start % 128 == 0 for start in starts)
 
     def test_too_much_memory(self) -> None:
         with pytest.raises(MemoryError, match=r"has no room for \d+ bytes \(.*\)\. Free arrays"):
