@@ -8,5 +8,7 @@ compile.py           functions -> code: the whole pipeline, then the compiler
 outside_calls.py     calls that leave the loop IR, found or refused
 code_objects.py      kernels of bare code objects
 devices.py           the device that a target's name means
-kernel_resources.py  registers and memory that kernels take, and which loop to change
+kernel_resources.py  kernels that take too much of a GPU: which loop to change
+amd_resources.py     registers and memory that kernels take of an AMD GPU
+nvidia_resources.py  the same of an NVIDIA GPU
 """

@@ -75,10 +75,14 @@ class Backend:
         device: the kind of device that runs the code.
         limits: limits of kernels for a device that this machine does not have; None without
             kernels.
+        limits_by_options: returns these limits for the device that the options of a target name;
+            None if no option names a device.
         schedules: the schedules of `refcomp.topi` that fit.
         calls: functions that loop IR may call beside C functions: LLVM's intrinsics and imported
-            LLVM IR (`llvm`), instructions of AMD GPUs (`amdgpu`).
-        resources: returns the registers and the memory that the kernels of some code take.
+            LLVM IR (`llvm`), instructions of AMD GPUs (`amdgpu`) or of NVIDIA GPUs
+            (`nvidia`).
+        resources: returns the registers and the memory that the kernels of compiled functions
+            take.
 
     Example::
 
@@ -101,9 +105,10 @@ class Backend:
     options: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     limits: DeviceLimits | None = None
-    schedules: Literal["cpu", "gpu"] = "cpu"
-    calls: frozenset[Literal["llvm", "amdgpu"]] = frozenset()
-    resources: Callable[[Source | Binary], Iterable[KernelResources]] | None = None
+    limits_by_options: Callable[[Target], DeviceLimits] | None = None
+    schedules: Literal["cpu", "gpu", "cuda"] = "cpu"
+    calls: frozenset[Literal["llvm", "amdgpu", "nvidia"]] = frozenset()
+    resources: Callable[[CompiledFunctions], Iterable[KernelResources]] | None = None
 
     @property
     def has_kernels(self) -> bool:

@@ -37,7 +37,19 @@ _MAX_SECONDS = "max-seconds"
 # Observed devices have numbers, since each is a device of its own.
 _observed = count(1)
 
-__all__ = ["context", "cpu", "device", "device_for", "opencl", "rocm", "rocm_emulator"]
+__all__ = [
+    "context",
+    "cpu",
+    "cuda",
+    "device",
+    "device_for",
+    "gpu",
+    "opencl",
+    "rocm",
+    "rocm_emulator",
+]
+# Names of kinds of devices in the classic API.
+_CLASSIC_NAMES = {"gpu": "cuda"}
 
 
 def context(name: str | Target, index: int = 0) -> Device:
@@ -46,7 +58,7 @@ def context(name: str | Target, index: int = 0) -> Device:
     The device need not exist on this machine: `device.exist` is True if it does.
 
     Args:
-        name: a target, which may have options, or a kind of device.
+        name: a target, which may have options, or a kind of device; `"gpu"` is `"cuda"`.
         index: the number of the device among those of its kind, an int of at least 0.
 
     Raises:
@@ -65,7 +77,7 @@ def context(name: str | Target, index: int = 0) -> Device:
     """
     kind = name.kind if isinstance(name, Target) else _first_word(name)
     by_target = {backend.name: backend.device for backend in backends()}
-    kind = by_target.get(kind, kind)
+    kind = by_target.get(kind, _CLASSIC_NAMES.get(kind, kind))
     if kind not in device_kinds():
         known = dict.fromkeys([*device_kinds(), *by_target])
         remedy = (
@@ -105,6 +117,47 @@ def opencl(index: int = 0) -> Device:
         'opencl:1'
     """
     return device("opencl", index)
+
+
+def cuda(index: int = 0) -> Device:
+    """Return an NVIDIA GPU, which need not exist on this machine.
+
+    The targets `cuda` and `nvptx` run on it. It needs NVIDIA's driver and the package pycuda
+    (`pip install refcomp[cuda]`); `device.driver.absence()` says what is missing.
+
+    Args:
+        index: the number of the GPU as NVIDIA's driver counts them, an int of at least 0.
+
+    Raises:
+        UserError: the index is not such an int.
+
+    Source: TVM, tvm.cuda.
+
+    Example::
+
+        >>> str(rc.cuda(1))
+        'cuda:1'
+    """
+    return device("cuda", index)
+
+
+def gpu(index: int = 0) -> Device:
+    """Return an NVIDIA GPU: the classic name of `cuda`.
+
+    Args:
+        index: the number of the GPU, an int of at least 0.
+
+    Raises:
+        UserError: the index is not such an int.
+
+    Source: TVM, tvm.gpu.
+
+    Example::
+
+        >>> rc.gpu(0) == rc.cuda(0) == rc.context("gpu")
+        True
+    """
+    return cuda(index)
 
 
 def rocm(index: int = 0) -> Device:

@@ -11,7 +11,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target
 from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
+from refcomp.ir.gpu_intrinsics import vendor_of
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern
 
@@ -24,8 +24,8 @@ def check_outside_calls(funcs: Sequence[PrimFunc], target: Target) -> tuple[str,
         for node in walk(func.body):
             if not isinstance(node, CallExtern | PureExtern) or node.name in imported:
                 continue
-            if is_gpu_intrinsic(node.name):
-                _check_gpu(node.name, target)
+            if vendor := vendor_of(node.name):
+                _check_gpu(node.name, vendor, target)
             elif "llvm" not in backend_of(target).calls or not node.name.startswith(
                 "llvm."
             ):
@@ -33,12 +33,17 @@ def check_outside_calls(funcs: Sequence[PrimFunc], target: Target) -> tuple[str,
     return libraries
 
 
-def _check_gpu(name: str, target: Target) -> None:
-    if "amdgpu" not in backend_of(target).calls:
+# vendor -> how messages call it, and a target with its instructions
+_VENDORS = {"amdgpu": ("AMD", "rocm"), "nvidia": ("NVIDIA", "cuda")}
+
+
+def _check_gpu(name: str, vendor: str, target: Target) -> None:
+    if vendor not in backend_of(target).calls:
+        company, fitting = _VENDORS[vendor]
         raise UserError(
             f"the target {target} does not know {name}",
-            why="it is an instruction of AMD GPUs",
-            remedy='build for the target "rocm"',
+            why=f"it is an instruction of {company} GPUs",
+            remedy=f'build for the target "{fitting}"',
         )
 
 

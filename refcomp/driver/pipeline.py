@@ -19,7 +19,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.verify import Level, verify
 
 # Steps that are not passes over one function.
-_OF_PROGRAMS = (Scope.SPLIT, Scope.DEVICE_LIMITS)
+_OF_PROGRAMS = (Scope.SPLIT, Scope.DEVICE_LIMITS, Scope.LAUNCHES)
 
 
 def steps_for(kind: str) -> tuple[PipelineStep, ...]:
@@ -84,7 +84,7 @@ def find_pass(name: str) -> Pass:
     if name in {step.name for step in _all_steps() if step.scope in _OF_PROGRAMS}:
         raise UserError(
             f"the step {name} cannot be run alone",
-            why="it makes a program of a function, or needs a program and a device's limits",
+            why="it makes a program of a function, or needs a program",
             remedy="`refcomp pass --all --target opencl` runs it; `refcomp show` shows it",
         )
     if name not in passes:

@@ -17,6 +17,7 @@ from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_func, print_program
 from refcomp.ir.verify import Level, verify
+from refcomp.passes.align_arguments import align_arguments
 from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
 from refcomp.passes.check_accesses import check_accesses
 from refcomp.passes.check_device_limits import check_device_limits
@@ -28,12 +29,15 @@ from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.introduce_lets import introduce_lets
+from refcomp.passes.join_matrix_calls import join_matrix_calls
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.passes.make_selects_lazy import make_selects_lazy
+from refcomp.passes.make_shared_memory_dynamic import make_shared_memory_dynamic
 from refcomp.passes.narrow_index_types import narrow_index_types
 from refcomp.passes.outline_parallel import outline_parallel
 from refcomp.passes.partition_loops import partition_loops
+from refcomp.passes.reduce_in_subgroups import reduce_in_subgroups
 from refcomp.passes.refuse_bound_loops import refuse_bound_loops
 from refcomp.passes.remove_no_ops import remove_no_ops
 from refcomp.passes.reuse_storage import reuse_storage
@@ -57,6 +61,7 @@ class Scope(StrEnum):
     DEVICE_LIMITS = "limits"
     KERNEL = "kernel"  # each kernel of the Program
     PROGRAM = "program"  # each kernel of the Program, and the host's part
+    LAUNCHES = "launches"  # the Program at once: kernels and launches change together
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,8 @@ INTERPRETER_STEPS = (
         insert_barriers, Level.NESTED, "the interpreter refuses races as a GPU cannot"
     ),
 )
-_DEVICE = (
+# The steps until there are kernels that fit the device, and those that lower them.
+_TO_KERNELS = (
     CHECK_ACCESSES,
     _LAZY,
     _VIRTUAL_THREADS,
@@ -222,6 +228,8 @@ _DEVICE = (
         "as soon as there are kernels to check",
         Scope.DEVICE_LIMITS,
     ),
+)
+_LOWER_KERNELS = (
     replace(_INTRINSICS, scope=Scope.KERNEL),
     PipelineStep(
         lower_bfloat16,
@@ -232,8 +240,8 @@ _DEVICE = (
 )
 _KERNEL_LETS = replace(_LETS, level=Level.DEVICE, scope=Scope.KERNEL)
 
-OPENCL_STEPS = (
-    *_DEVICE,
+# Steps of the languages whose vectors have 2, 4, 8 or 16 lanes.
+_FIT_TO_C = (
     PipelineStep(
         fit_vector_lanes,
         Level.DEVICE,
@@ -242,7 +250,52 @@ OPENCL_STEPS = (
     ),
     _KERNEL_LETS,
 )
-ROCM_STEPS = (*_DEVICE, _KERNEL_LETS)
+OPENCL_STEPS = (*_TO_KERNELS, *_LOWER_KERNELS, *_FIT_TO_C)
+# Steps of NVIDIA's GPUs.
+DYNAMIC_SHARED_MEMORY = PipelineStep(
+    make_shared_memory_dynamic,
+    Level.FLAT,
+    "behind the check of limits, which counts constant sizes only",
+    Scope.LAUNCHES,
+)
+_ALIGN_ARGUMENTS = PipelineStep(
+    align_arguments,
+    Level.DEVICE,
+    "last, when indices are as they are printed",
+    Scope.KERNEL,
+)
+_REDUCE_IN_SUBGROUPS = PipelineStep(
+    reduce_in_subgroups,
+    Level.DEVICE,
+    "after barriers, and while indices are not hidden in lets",
+    Scope.KERNEL,
+)
+_JOIN_CALLS = PipelineStep(
+    join_matrix_calls,
+    Level.DEVICE,
+    "while operands are alike, and after bfloat16 is lowered",
+    Scope.KERNEL,
+)
+CUDA_STEPS = (
+    *_TO_KERNELS,
+    DYNAMIC_SHARED_MEMORY,
+    *_LOWER_KERNELS,
+    _REDUCE_IN_SUBGROUPS,
+    _JOIN_CALLS,
+    *_FIT_TO_C,
+    _ALIGN_ARGUMENTS,
+)
+# Steps of LLVM's targets, whose vectors may have any lanes.
+ROCM_STEPS = (*_TO_KERNELS, *_LOWER_KERNELS, _KERNEL_LETS)
+NVPTX_STEPS = (
+    *_TO_KERNELS,
+    DYNAMIC_SHARED_MEMORY,
+    *_LOWER_KERNELS,
+    _JOIN_CALLS,
+    _REDUCE_IN_SUBGROUPS,
+    _KERNEL_LETS,
+    _ALIGN_ARGUMENTS,
+)
 
 
 def kernels_of(made: Sequence[FuncOrProgram]) -> list[PrimFunc]:
@@ -267,6 +320,8 @@ def run_step(
         for kernel in kernels if limits is not None else ():
             step.function(kernel, limits)
         return made
+    if step.scope == Scope.LAUNCHES:
+        return _run_on_program(step, made)
     kernels = tuple(run_pass(step, kernel) for kernel in kernels)
     if step.scope == Scope.PROGRAM:
         # The host's part remains at the level at which it launches kernels.
@@ -292,6 +347,18 @@ def _split(step: PipelineStep, func: PrimFunc) -> Program:
     if is_dumping():
         dump_stage(step.name, print_program(program))
     return program
+
+
+def _run_on_program(step: PipelineStep, program: Program) -> Program:
+    """Run one step on a whole Program, and verify its result."""
+    result: Program = step.function(program)
+    if result is not program:
+        verify(result.host, Level.LAUNCH)
+        for kernel in result.kernels:
+            verify(kernel, step.level)
+        if is_dumping():
+            dump_stage(step.name, print_program(result))
+    return result
 
 
 def print_made(made: Sequence[FuncOrProgram]) -> str:

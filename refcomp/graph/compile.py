@@ -21,11 +21,12 @@ from refcomp.graph.optimize import optimize
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
+from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 
 # `Backend.schedules` -> the function that schedules a node
-_SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu}
+_SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu, "cuda": schedule_cuda}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

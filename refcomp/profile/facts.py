@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from refcomp.driver.kernel_resources import KernelResources
+from refcomp.driver.amd_resources import AmdResources
 from refcomp.emulator.machine.observation import AddressSpace
 from refcomp.emulator.observers.counting import (
     InstructionCounts,
@@ -35,7 +35,7 @@ class RuleInputs:
 
     counts: KernelCounts
     listing: Listing
-    resources: KernelResources | None  # None if unknown
+    resources: AmdResources | None  # None if unknown
     bound: Bound | None  # None if no card is known
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
-from refcomp.driver.kernel_resources import KernelResources, resources_of
+from refcomp.driver.amd_resources import AmdResources, resources_of
 from refcomp.emulator.observers.counting import CLASSES, KernelCounts
 from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
 from refcomp.foundation.artifacts import Binary
@@ -61,7 +61,7 @@ class ProfileReport:
 
     counts: KernelCounts
     listing: Listing
-    resources: KernelResources | None
+    resources: AmdResources | None
     bound: Bound | None
     advice: tuple[Advice, ...]
 
@@ -210,7 +210,7 @@ def _sources(module: DeviceModule | None) -> Mapping[str, str]:
     return found
 
 
-def _resources(counts: KernelCounts, code: object) -> KernelResources | None:
+def _resources(counts: KernelCounts, code: object) -> AmdResources | None:
     """Return the resources of the kernel, with the waves that fit when launched as it last was."""
     if not isinstance(code, Binary):
         return None

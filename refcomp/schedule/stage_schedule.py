@@ -602,7 +602,8 @@ class StageSchedule:
         Args:
             axis: a loop of this stage.
             key: `"auto_unroll_max_step"`: unroll loops inside that have at most `value` stores in
-                all. `"unroll_explicit"`: with value 0, leave unrolled loops to the compiler behind.
+                all. `"unroll_explicit"`: with value 0, leave unrolled loops to the target's
+                compiler, on `cuda` by `#pragma unroll`.
                 `"import_llvm"`: `value` is LLVM IR that defines C functions for the whole
                 module, on hosts only.
             value: a number of at least 0, or the text of LLVM IR.

@@ -28,7 +28,7 @@ def _mine(**fields):
 
 
 def test_the_own_back_ends_are_there_from_the_beginning():
-    assert [one.name for one in backends()] == ["llvm", "interp", "opencl", "rocm"]
+    assert [one.name for one in backends()] == ["llvm", "interp", "opencl", "rocm", "cuda", "nvptx"]
     assert backend_of("rocm -mcpu=gfx942").name == "rocm"
 
 

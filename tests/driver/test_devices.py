@@ -8,7 +8,7 @@ import pytest
 import refcomp
 from refcomp.driver import devices
 from refcomp.driver.backends import as_target
-from refcomp.driver.devices import context, cpu, device_for, opencl, rocm
+from refcomp.driver.devices import context, cpu, cuda, device_for, gpu, opencl, rocm
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS
 from refcomp.emulator.machine.observation import Observer
@@ -29,6 +29,9 @@ def test_other_kinds() -> None:
     assert context("opencl", 2) == opencl(2) == refcomp.context("opencl", 2) == refcomp.opencl(2)
     assert str(opencl()) == "opencl:0"
     assert context("rocm -mcpu=gfx90a", 1) == rocm(1) == refcomp.rocm(1) != opencl(1)
+    assert context("cuda -arch=sm_90", 1) == cuda(1) == refcomp.cuda(1) != rocm(1)
+    assert context("gpu", 1) == gpu(1) == refcomp.gpu(1) == cuda(1)
+    assert str(cuda()) == "cuda:0"
 
 
 def test_the_device_of_a_target() -> None:
@@ -41,7 +44,7 @@ def test_names_that_mean_no_device(name: str) -> None:
     with pytest.raises(
         UserError,
         match=r"is not the name of a device\n"
-        r"  what to do: use one of: cpu, opencl, rocm.*rocm_emulator\(",
+        r"  what to do: use one of: cpu, cuda, opencl, rocm.*rocm_emulator\(",
     ):
         context(name)
 

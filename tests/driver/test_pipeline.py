@@ -56,8 +56,9 @@ def test_every_step_says_why_it_stands_where_it_stands():
     with refcomp.build_options(**_LICENCES):
         steps = [step for backend in backends() for step in steps_for(backend.name)]
     assert all(step.reason and step.level for step in steps)
-    special = {step.name for step in steps if step.scope in (Scope.SPLIT, Scope.DEVICE_LIMITS)}
-    assert special == {"split_host_device", "check_device_limits"}
+    of_programs = (Scope.SPLIT, Scope.DEVICE_LIMITS, Scope.LAUNCHES)
+    special = {step.name for step in steps if step.scope in of_programs}
+    assert special == {"split_host_device", "check_device_limits", "make_shared_memory_dynamic"}
     assert set(all_passes()) == {step.name for step in steps} - special
 
 

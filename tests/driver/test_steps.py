@@ -91,3 +91,21 @@ def test_the_host_of_a_program_is_verified_at_the_level_of_launches():
 
     with pytest.raises(CompilerBug):
         run_step(PipelineStep(as_kernel, "device", "", Scope.PROGRAM), _program())
+
+
+def test_a_step_may_change_kernels_and_launches_together():
+    program = _program()
+    seen = []
+
+    def keep(whole: Program) -> Program:
+        seen.append(whole)
+        return whole
+
+    assert run_step(PipelineStep(keep, "flat", "", Scope.LAUNCHES), program) is program
+    assert seen == [program]
+    # A kernel that launches something is refused at the level of kernels.
+    swapped = PipelineStep(
+        lambda whole: Program(whole.host, (whole.host,)), "flat", "", Scope.LAUNCHES
+    )
+    with pytest.raises(CompilerBug):
+        run_step(swapped, program)

@@ -14,6 +14,7 @@ from refcomp.foundation.options import current_options
 from refcomp.runtime.hip.library import load_hip
 from refcomp.runtime.host.threads import set_thread_count
 from refcomp.toolchain import find_tools, load_description
+from refcomp.toolchain.find import find_tool
 from refcomp.toolchain.run import tool_timeout_s
 
 ROOT = Path(__file__).parents[2]
@@ -29,19 +30,27 @@ def tools(name: str) -> Callable[[], Any]:
     return lambda: find_tools(load_description(name))
 
 
+def tool(name: str, key: str) -> Callable[[], Any]:
+    return lambda: find_tool(load_description(name), key)
+
+
 # Name: what reads it, and values that make no sense.
 REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "REFCOMP_CACHE_LIMIT": (default_cache, ("2G", "-1", "9" * 5000)),
     "REFCOMP_CERTIFY": (current_options, ("yes", "2")),
     "REFCOMP_CHECK_BOUNDS": (current_options, ("yes", "2")),
     "REFCOMP_CLANG": (tools("opencl_c"), ("/nowhere",)),
+    "REFCOMP_CUOBJDUMP": (tool("sass", "cuobjdump"), ("/nowhere",)),
     "REFCOMP_LLC": (tools("llvm"), ("/nowhere", "/bin/true")),
     "REFCOMP_LLD": (tools("llvm"), ("/nowhere",)),
     "REFCOMP_LLVM": (tools("llvm"), ("/nowhere", "/etc/passwd")),
     "REFCOMP_NUM_THREADS": (lambda: set_thread_count(None), ("0", "many", "9" * 5000)),
     "REFCOMP_NVCC": (tools("cuda"), ("/nowhere",)),
+    "REFCOMP_NVDISASM": (tools("sass"), ("/nowhere",)),
+    "REFCOMP_NVPTX_LLVM": (tools("nvptx"), ("/nowhere",)),
     "REFCOMP_OCLGRIND": (tools("opencl"), ("/nowhere",)),
     "REFCOMP_OPT": (tools("llvm"), ("/nowhere",)),
+    "REFCOMP_PTXAS": (tools("ptxas"), ("/nowhere",)),
     "REFCOMP_ROCM": (load_hip, ("gpu", "emulator:gfx1", "emulator:gfx942:odd")),
     "REFCOMP_ROCM_LLVM": (tools("rocm"), ("/nowhere",)),
     "REFCOMP_TOOL_TIMEOUT": (tool_timeout_s, ("soon", "-1", "1e308", "9" * 5000)),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import refcomp as rc
-from refcomp.driver.kernel_resources import KernelResources
+from refcomp.driver.amd_resources import AmdResources
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
 from refcomp.profile.advice import advise
 from refcomp.profile.bound import bound_of
@@ -188,7 +188,7 @@ def test_scratch():
     ],
 )
 def test_few_waves(limit, remedy):
-    taken = KernelResources("k", 256, 0, 32, 0, 0, 0, 0, 256, 2, limit)
+    taken = AmdResources("k", 256, 0, 32, 0, 0, 0, 0, 256, 2, limit)
     (told,) = _advice(FMA, resources=taken)
     assert f"2 waves a SIMD at a time (estimate), for want of {limit}" in told and remedy in told
     assert _advice(FMA, resources=replace(taken, waves=4)) == []

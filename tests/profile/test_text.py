@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from refcomp.driver.kernel_resources import KernelResources
+from refcomp.driver.amd_resources import AmdResources
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
 from refcomp.profile.report import report_of
 from refcomp.profile.text import printable, report_to_text, reports_to_text
@@ -46,7 +46,7 @@ def test_lines_of_another_compilers_source_are_named():
 
 
 def test_registers_and_waves():
-    taken = KernelResources("k", 256, 128, 32, 3, 7, 0, 4096, 256, 2, "vector registers")
+    taken = AmdResources("k", 256, 128, 32, 3, 7, 0, 4096, 256, 2, "vector registers")
     text = " ".join(report_to_text(replace(_counted("k", 1), resources=taken)).split())
     assert "registers: 256 of a lane (128 of them accumulators), 3 spilled to memory, " in text
     assert "32 of a wave, 7 spilled to lanes; 4096 bytes of LDS" in text

@@ -42,5 +42,5 @@ INTERP = Backend(
     options={"libs": LIBRARIES},
     steps=INTERPRETER_STEPS,
     load=_load,
-    calls=frozenset({"amdgpu"}),
+    calls=frozenset({"amdgpu", "nvidia"}),
 )

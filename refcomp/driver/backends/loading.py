@@ -45,11 +45,13 @@ def device_of(target: Target) -> Device:
 def device_limits(target: Target) -> DeviceLimits:
     """Return the limits of kernels for `target`.
 
-    If this machine has the device, they are its own. Otherwise they are those of the back end.
+    If this machine has the device, they are its own. Otherwise they are those of the device that
+    the target's options name, or those of the back end.
     """
     device = device_of(target)
     if not device.exist:
-        return limits_of(target, None)
+        by_options = backend_of(target).limits_by_options
+        return limits_of(target, by_options(target) if by_options else None)
     # Every back end with kernels names a kind of device that runs them.
     driver = cast(DeviceDriver, device.driver)
     return limits_of(target, driver.limits(device.index))

@@ -9,13 +9,14 @@ from typing import cast
 from refcomp import toolchain
 from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
 from refcomp.codegen.debug_locations import add_debug_locations, link_lines
-from refcomp.driver.backend import Backend, Code
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_of, load_programs
-from refcomp.driver.kernel_resources import (
+from refcomp.driver.amd_resources import (
+    AmdResources,
     expected_kernel,
     resources_of,
     warn_of_slow_kernels,
 )
+from refcomp.driver.backend import Backend, Code, CompiledFunctions
+from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_of, load_programs
 from refcomp.driver.steps import ROCM_STEPS, FuncOrProgram, kernels_of
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dump import dump_stage
@@ -98,6 +99,10 @@ def _texts(
     }
 
 
+def _resources(compiled: CompiledFunctions) -> tuple[AmdResources, ...]:
+    return resources_of(compiled.code.code if compiled.code else None)
+
+
 def _gpu_of(target: Target) -> str:
     """Return the GPU that the target names, by default that of this machine."""
     if mcpu := target.option("mcpu", ""):
@@ -127,5 +132,5 @@ ROCM = Backend(
     device="rocm",
     schedules="gpu",
     calls=frozenset({"amdgpu"}),
-    resources=resources_of,
+    resources=_resources,
 )

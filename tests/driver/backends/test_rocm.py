@@ -1,5 +1,7 @@
 """AMD GPUs as a back end: which GPU a text is printed for."""
 
+from dataclasses import replace
+
 import pytest
 
 from refcomp.driver.backends import as_target, rocm
@@ -22,11 +24,11 @@ def test_kernels_are_printed_for_the_named_gpu():
 
 
 def test_the_code_tells_what_kernels_take():
-    code = compile_functions([fills("float32")], "rocm -mcpu=gfx942").code
-    (kernel,) = ROCM.resources(code.code)
+    compiled = compile_functions([fills("float32")], "rocm -mcpu=gfx942")
+    (kernel,) = ROCM.resources(compiled)
     assert kernel.kernel == "f_kernel0" and kernel.vgprs > 0
     with pytest.raises(Unsupported, match="the resources of kernels are not known"):
-        ROCM.resources(None)
+        ROCM.resources(replace(compiled, code=None))
 
 
 def test_texts_that_are_shown_are_those_of_the_code():
