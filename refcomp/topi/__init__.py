@@ -27,8 +27,13 @@ from refcomp.topi.conv2d_nchwc import conv2d_nchwc
 from refcomp.topi.dense import gemm, matmul
 from refcomp.topi.elementwise import clip, identity, relu, sigmoid, tanh
 from refcomp.topi.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm
+from refcomp.topi.schedules.tensor_cores import (
+    TensorCoreBlock,
+    schedule_tensor_cores,
+)
 from refcomp.topi.softmax import softmax
 from refcomp.topi.transform import concatenate, flatten, reshape, split, transpose
 
@@ -40,7 +45,8 @@ __all__ = [
     "conv2d", "conv2d_nhwc", "conv2d_nchwc",
     "max_pool2d", "avg_pool2d", "global_avg_pool2d",
     "reshape", "flatten", "transpose", "concatenate", "split",
-    "schedule_llvm", "schedule_gpu",
+    "schedule_llvm", "schedule_gpu", "schedule_cuda",
+    "schedule_tensor_cores", "TensorCoreBlock",
 ]
 # fmt: on
 

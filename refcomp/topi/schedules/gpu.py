@@ -7,9 +7,10 @@ axis, so that their accesses coalesce.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from refcomp.schedule.schedule import Schedule, create_schedule
+from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, thread_axis
@@ -44,7 +45,26 @@ def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
         }
     """
     schedule = create_schedule(outputs)
-    computed = [stage for stage in schedule.stages if isinstance(stage.op, ComputeOp)]
+    schedule_stages(schedule, schedule.stages, bind_elements)
+    return schedule
+
+
+def schedule_stages(
+    schedule: Schedule,
+    stages: Sequence[Stage],
+    bind: Callable[[StageSchedule, ComputeOp], IterVar],
+) -> None:
+    """Schedule the computes of `stages`, which are in the order of the schedule.
+
+    Cheap stages are inlined. A reduction is attached to the elementwise output that follows it.
+
+    Args:
+        schedule: the schedule that has the stages.
+        stages: the stages to schedule; others are left as they are.
+        bind: divides a stage that keeps its memory among groups and threads, and returns the axis
+            of the threads.
+    """
+    computed = [stage for stage in stages if isinstance(stage.op, ComputeOp)]
     threads: dict[Operation, IterVar] = {}
     # Consumers first: a reduction is attached to the thread of the element that reads it.
     for stage in reversed(computed):
@@ -58,11 +78,10 @@ def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
             handle.set_scope("local")
             handle.compute_at(schedule[follower], threads[follower.op])
         elif op.axis:  # a stage of rank 0 is refused when kernels are split off
-            threads[op] = _bind(handle, op)
-    return schedule
+            threads[op] = bind(handle, op)
 
 
-def _bind(handle: StageSchedule, op: ComputeOp) -> IterVar:
+def bind_elements(handle: StageSchedule, op: ComputeOp) -> IterVar:
     """Fuse all axes, bind them to groups and threads, and return the axis of the threads."""
     whole = handle.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
     block, thread = handle.split(whole, factor=_THREADS)
