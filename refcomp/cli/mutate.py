@@ -27,7 +27,7 @@ from refcomp.te.tensor import Tensor
 MIN_NOTICED = 95.0
 _LOOPS = "loop-ir"
 _COMPILER = "compiler"
-_LANGUAGES = ("llvm", "opencl", "amdgpu")  # of templates
+_LANGUAGES = ("llvm", "opencl", "cuda", "amdgpu")  # of templates
 _ALL = "all"
 _EVERY_MUTANT = 10**9  # more than there are
 
@@ -75,8 +75,9 @@ class MutationReport(MutantCounts):
     type=NameChoice([_LOOPS, _COMPILER, *_LANGUAGES, _ALL]),
     multiple=True,
     help="What to mutate. loop-ir: loop IR after each pass; compiler: the functions of refcomp "
-    "that schedule, lower and pass; llvm, opencl, amdgpu: the templates of this language, run as "
-    "machine code. May be repeated. Default: loop-ir; without a program also compiler and llvm.",
+    "that schedule, lower and pass; llvm, opencl, cuda, amdgpu: the templates of this language, "
+    "run as machine code (for cuda on this machine, by g++). May be repeated. Default: loop-ir; "
+    "without a program also compiler and llvm.",
 )
 @click.option(
     "--count",

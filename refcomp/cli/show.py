@@ -58,6 +58,7 @@ class Shown:
         "refcomp show matmul.py:matmul --stage asm",
         "refcomp show matmul.py:matmul --stage after:vectorize_loops",
         "refcomp show scale.py:scale --target 'rocm -mcpu=gfx942' --resources",
+        "refcomp show scale.py:scale --target 'cuda -arch=sm_80' --resources",
     ),
 )
 @click.argument("program", metavar="SCRIPT.py[:NAME]|MODEL.onnx|TEXT")
@@ -66,13 +67,14 @@ class Shown:
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm. Models also have graph and "
     "optimized-graph. Devices have programs and opencl; or programs, kernels, llvm, metadata, "
-    "lines and asm. Default: all but lines.",
+    "lines and asm; or programs, cuda, ptx, ptxas and asm. Default: all but lines.",
 )
 @click.option(
     "--resources",
     is_flag=True,
-    help="Show only the resources that each kernel takes of an AMD GPU: registers, bytes of "
-    "memory, and how many waves fit on a SIMD.",
+    help="Show only the resources that each kernel takes of a GPU: registers, bytes of memory, how "
+    "many waves fit on a SIMD (AMD) or blocks on a multiprocessor (NVIDIA), and which loop to "
+    "change (NVIDIA).",
 )
 @target_option()
 @json_option

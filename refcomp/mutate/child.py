@@ -83,7 +83,9 @@ def _be_child(work: Callable[[Send], None], write_end: int, processor_s: float) 
         with open("/proc/self/statm", encoding="ascii") as file:
             own_bytes = int(file.read().split()[5]) * resource.getpagesize()
         max_bytes = own_bytes + _MAX_NEW_BYTES
-        resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
+        # The hard limit stays: programs of sanitizers need address space without end.
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # Ends an endless loop even if the parent has been killed.
         seconds = ceil(processor_s + time.process_time())

@@ -121,20 +121,23 @@ _HOST_DTYPES = (
     "uint64",
 )
 _DEVICE_DTYPES = ("int32", "uint32", "float32", "float64", "bool")
+# CUDA has its own operators on f16, and widens small integers.
+_CUDA_DTYPES = (*_DEVICE_DTYPES, "int64", "uint8", "int16", "float16")
 
 
 def operations(target: str) -> list[Operations]:
     """Return all computations for a kind of target, built anew."""
     is_host = target == "llvm"
+    dtypes = {"llvm": _HOST_DTYPES, "cuda": _CUDA_DTYPES}.get(target, _DEVICE_DTYPES)
     made = [
-        _elementwise(dtype, target, lanes)
-        for dtype in (_HOST_DTYPES if is_host else _DEVICE_DTYPES)
-        for lanes in (1, _LANES)
+        _elementwise(dtype, target, lanes) for dtype in dtypes for lanes in (1, _LANES)
     ]
     made += [_functions(dtype, target) for dtype in ("float32", "float64")]
     for subject in subjects():
         if (subject.kind == "llvm") == is_host:
             made.append(_from_subject(subject, target))
+    if target == "cuda":
+        made.append(_sums_of_threads())
     if is_host:
         made += [_reads(), _writes(), _temporaries()]
         made += [_without_memory(is_parallel) for is_parallel in (False, True)]
@@ -275,6 +278,19 @@ def _reads() -> Operations:
         args=(a, p, *outputs),
         inputs=(numbers, places),
     )
+
+
+def _sums_of_threads() -> Operations:
+    """Return a computation whose threads add up rows together, in two warps."""
+    x = placeholder((3, 64), "int32", "X")
+    k = reduce_axis((0, 64), "k")
+    total = compute((3,), lambda i: sum(x[i, k], axis=k), name="total")
+    assert isinstance(total, Tensor)
+    schedule = create_schedule(total)
+    schedule[total].bind(total.op.axis[0], thread_axis("blockIdx.x"))
+    schedule[total].bind(k, thread_axis("threadIdx.x"))
+    numbers = np.random.default_rng(6).integers(-99, 99, (3, 64)).astype(np.int32)
+    return Operations("sums of threads", "cuda", schedule, (x, total), (numbers,))
 
 
 def _writes() -> Operations:

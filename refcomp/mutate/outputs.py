@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from refcomp import toolchain
+from refcomp.codegen.cuda.module import print_cuda
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.compiler import build_functions
 from refcomp.driver.backends import as_target
 from refcomp.driver.backends.llvm import print_host
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.backends.rocm import print_rocm
+from refcomp.driver.cuda_on_host import (
+    Sanitizers,
+    compile_on_host,
+    cuda_programs,
+    device_on_host,
+    load_on_host,
+)
 from refcomp.driver.devices import device_for
 from refcomp.driver.pipeline import run_device_passes, run_passes
 from refcomp.emulator.hip import EmulatedHip
@@ -41,6 +49,7 @@ _TOOL_LIMIT_S = 20.0
 _LIMIT_S = 60.0
 _GPU = "gfx942"  # one that the emulator knows
 _GPU_BYTES = 1 << 26
+_SHARED = "__shared__"  # in a text of CUDA C++ with shared arrays
 _TARGET = as_target(f"rocm -mcpu={_GPU}")
 _HOST = as_target("llvm")
 _Code = TypeVar("_Code")
@@ -172,7 +181,7 @@ class EmulatedOutput:
     threads do not reach.
     """
 
-    folders: tuple[str, ...] = ("llvm", "amdgpu")
+    folders: tuple[str, ...] = ("llvm", "llvm_kernels", "amdgpu")
     limit_s = 4 * _LIMIT_S
 
     def __init__(self, folder: Path) -> None:
@@ -217,6 +226,62 @@ class EmulatedOutput:
         return binary.data
 
 
+class CudaOutput:
+    """CUDA C++ on this machine, by g++. Kernels with shared memory also run checked for races."""
+
+    folders: tuple[str, ...] = ("c_family", "cuda")
+    limit_s = 4 * _LIMIT_S
+
+    def __init__(self, folder: Path) -> None:
+        """Keep compiled code in `folder`."""
+        self._cache = Cache(folder)
+        self._programs: dict[PrimFunc, Program] = {}
+        self._right: dict[PrimFunc, Source] = {}
+
+    def print_right(self, funcs: Sequence[PrimFunc]) -> list[str]:
+        device_on_host("")  # compiled once, for all children
+        device_on_host("races")
+        for func, program in zip(funcs, cuda_programs(funcs), strict=True):
+            self._programs[func] = program
+            self._right[func] = self.printed(func)
+        return [self._right[func].text for func in funcs]
+
+    def printed(self, func: PrimFunc) -> Source:
+        return print_cuda(self._programs[func].kernels)
+
+    def compiled(self, source: Source, _func: PrimFunc) -> tuple[Source, Binary]:
+        return source, compile_on_host(source, cache=self._cache)
+
+    def run(
+        self, code: tuple[Source, Binary], func: PrimFunc, arrays: Sequence[Array]
+    ) -> Ran:
+        source, binary = code
+        ran = self._run(binary, "", func, arrays)
+        if _SHARED not in self._right[func].text:
+            return ran
+        checked = compile_on_host(source, "races", self._cache)
+        try:
+            self._run(checked, "races", func, arrays)
+        except ToolchainError as error:
+            return replace(ran, fault=error.why or error.what)
+        return ran
+
+    def _run(
+        self,
+        binary: Binary,
+        sanitizers: Sanitizers,
+        func: PrimFunc,
+        arrays: Sequence[Array],
+    ) -> Ran:
+        device = device_on_host(sanitizers)
+        module = load_on_host([func], [self._programs[func]], binary, device)
+        return _run_on_device(module, device, arrays)
+
+    def is_right_code(self, code: tuple[Source, Binary], func: PrimFunc) -> bool:
+        right = compile_on_host(self._right[func], cache=self._cache)
+        return right.data == code[1].data
+
+
 def _run_on_device(module: Module, device: Device, arrays: Sequence[Array]) -> Ran:
     copies = [array(one, device) for one in arrays]
     module(*copies)
@@ -236,5 +301,6 @@ def _small_gpu() -> Device:
 OUTPUTS: dict[str, Callable[[Path], Output[Any]]] = {
     "llvm": HostOutput,
     "opencl": OpenCLOutput,
+    "cuda": CudaOutput,
     "amdgpu": EmulatedOutput,
 }

@@ -220,9 +220,10 @@ def _words(table: Mapping[str, str]) -> re.Pattern[str]:
     longest_first = sorted(table, key=len, reverse=True)
     words = "|".join(word for word in longest_first if word.isalpha())
     signs = "|".join(re.escape(sign) for sign in longest_first if not sign.isalpha())
-    return re.compile(
-        rf"(?<![\w.%@])(?:{words})(?![\w.:])|(?<=[ )])(?:{signs})(?= )|[!~](?=\()"
-    )
+    pattern = rf"(?<![\w.%@])(?:{words})(?![\w.:])|(?<=[ )])(?:{signs})(?= )"
+    if "~" in table:
+        pattern += r"|[!~](?=\()"
+    return re.compile(pattern)
 
 
 _NUMBER = re.compile(r"(?<![\w.%@}\"])\d+(?![\w.\"])")

@@ -40,6 +40,7 @@ def examples() -> Iterator[object]:
     for name in COMMANDS:
         for line in map(str.strip, examples_of(name)):
             mark = pytest.mark.rocm if "scale." in line else pytest.mark.llvm
+            mark = pytest.mark.nvcc if "cuda" in line else mark
             yield pytest.param(line, marks=mark, id=re.sub(r"\s+", " ", line))
 
 

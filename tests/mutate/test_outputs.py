@@ -12,7 +12,13 @@ from refcomp.mutate import outputs
 from refcomp.mutate.child import Outcome, run_in_child
 from refcomp.mutate.expected_results import ExpectedResults
 from refcomp.mutate.operations import operations
-from refcomp.mutate.outputs import OUTPUTS, EmulatedOutput, HostOutput, OpenCLOutput
+from refcomp.mutate.outputs import (
+    OUTPUTS,
+    CudaOutput,
+    EmulatedOutput,
+    HostOutput,
+    OpenCLOutput,
+)
 from tests.mutate.test_expected_results import expected_results
 
 
@@ -69,6 +75,22 @@ def test_without_a_device(tmp_path, monkeypatch):
     assert "there is no device" in str(caught.value)
 
 
+@pytest.mark.gcc
+def test_cuda(tmp_path):
+    """A kernel with shared memory is also checked for races."""
+    (right,) = [ExpectedResults(o) for o in operations("cuda") if o.name == "tiled transpose"]
+    output = CudaOutput(tmp_path)
+    (text,) = output.print_right([right.func])
+    source = output.printed(right.func)
+    assert source.text == text and "__global__" in text
+    code = output.compiled(source, right.func)
+    assert right.difference(output.run(code, right.func, right.arrays())) == ""
+    assert output.is_right_code(code, right.func)
+    racy = replace(source, text=text.replace("__syncthreads();", ""))
+    ran = output.run(output.compiled(racy, right.func), right.func, right.arrays())
+    assert "data race" in ran.fault and ran.arrays
+
+
 @pytest.mark.rocm
 def test_the_emulator(tmp_path, monkeypatch):
     monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path))  # as it is again afterwards
@@ -86,4 +108,4 @@ def test_the_emulator(tmp_path, monkeypatch):
 
 def test_folders(tmp_path):
     last = {name: make(tmp_path).folders[-1] for name, make in OUTPUTS.items()}
-    assert last == {"llvm": "llvm", "opencl": "opencl", "amdgpu": "amdgpu"}
+    assert last == {"llvm": "llvm", "opencl": "opencl", "cuda": "cuda", "amdgpu": "amdgpu"}

@@ -28,6 +28,7 @@ def _made(line):
         ("  if (b == 0) return 0;", "operator flipped", "b != 0"),
         ("  return a < b ? a : b;", "branches exchanged", "? b : a"),
         ("barrier(LOCAL);", "line dropped", ""),
+        ("vec operator~(vec a) {", "operator flipped", "operator(vec a)"),
     ],
 )
 def test_what_is_changed(line, kind, changed):
@@ -108,7 +109,7 @@ def test_what_a_dialect_says_itself_is_not_replaced():
 
 
 def test_there_are_hundreds_of_all_kinds():
-    for folders in (("llvm",), ("c_family", "opencl")):
+    for folders in (("llvm",), ("c_family", "opencl"), ("c_family", "cuda")):
         edits = list(spelling_edits(*folders))
         kinds = {edit.operator for edit in edits}
         assert len(edits) > 250

@@ -58,6 +58,14 @@ def test_a_sample_of_opencl_is_noticed(request, record_property):
         _judged(_sample("opencl", 4, "i32"), 1, record_property, "opencl")
 
 
+@pytest.mark.gcc
+def test_a_sample_of_cuda_is_noticed(request, record_property):
+    if request.config.getoption("--nightly"):
+        _judged(_sample("cuda", 300), 60, record_property, "cuda")
+    else:
+        _judged(_sample("cuda", 20, "i32", "tiled transpose"), 3, record_property, "cuda")
+
+
 @pytest.mark.rocm
 def test_a_sample_of_the_templates_of_amd_gpus_is_noticed(request, record_property):
     if request.config.getoption("--nightly"):
