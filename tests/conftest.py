@@ -104,6 +104,24 @@ def _lack_of_nvcc() -> str:
     return "no nvcc: pip install nvidia-cuda-nvcc, or install the CUDA toolkit"
 
 
+def _lack_of_nvrtc() -> str:
+    names = ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump")
+    lacking = [name for name in names if not _is_installed(name)]
+    return f"no {', '.join(lacking)}: pip install 'refcomp[nvidia]'" if lacking else ""
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _lack_of_gcc() -> str:
+    return "" if shutil.which("g++") else "no g++: apt-get install g++"
+
+
 def _lack_of_pocl() -> str:
     remedy = "pip install pyopencl, apt-get install pocl-opencl-icd"
     if importlib.util.find_spec("pyopencl") is None:
@@ -121,9 +139,7 @@ def _lack_of_intel() -> str:
     variable = "REFCOMP_TEST_INTEL_OPENCL"
     if named := os.environ.get(variable):
         return "" if os.path.exists(named) else f"no {named}, which {variable} names"
-    try:
-        importlib.metadata.distribution("intel-opencl-rt")
-    except importlib.metadata.PackageNotFoundError:
+    if not _is_installed("intel-opencl-rt"):
         remedy = "pip install 'refcomp[intel]'"
         return f"no intel-opencl-rt: {remedy}, or let {variable} name a libintelocl.so"
     return "" if importlib.util.find_spec("pyopencl") else "no pyopencl: pip install pyopencl"
@@ -183,6 +199,8 @@ NEEDS: dict[str, Callable[[], str]] = {
     "llvm16": lambda: _lack_of_version(16),
     "clang": _lack_of_clang,
     "nvcc": _lack_of_nvcc,
+    "nvrtc": _lack_of_nvrtc,
+    "gcc": _lack_of_gcc,
     "pocl": _lack_of_pocl,
     "oclgrind": _lack_of_oclgrind,
     "intel": _lack_of_intel,

@@ -17,6 +17,7 @@ from refcomp.compiler import build_functions
 from refcomp.driver.backends import as_target
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.compile import compile_functions
+from refcomp.driver.cuda_on_host import build_on_host
 from refcomp.driver.devices import rocm_emulator
 from refcomp.driver.pipeline import run_device_passes, steps_for
 from refcomp.driver.steps import run_step
@@ -24,6 +25,8 @@ from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.runtime.device import Device
+from refcomp.runtime.module import Module
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.schedule.schedule import Schedule
 from tests.codegen.amdgpu.kernels import signatures
@@ -107,9 +110,28 @@ def check_emulated(computation: Computation, schedule: Schedule) -> None:
     agree([a.asnumpy() for a in arrays], expected(computation), "on the emulated gfx942")
 
 
+def check_cuda(computation: Computation, schedule: Schedule) -> None:
+    """This machine, by g++ with sanitizers, agrees with numpy about the text for NVIDIA GPUs."""
+    func = lowered(computation, schedule)
+    for sanitizers in ("races", "bounds"):
+        module, device = build_on_host([func], sanitizers)
+        check_module(module, device, func.name, computation)
+
+
+def check_nvidia(computation: Computation, schedule: Schedule) -> None:
+    """The NVIDIA GPU agrees with numpy. UserError when there is none."""
+    refcomp.cuda(0).require()
+    _check_together([(lowered(computation, schedule), computation)], "cuda")
+
+
 def _check_together(cases: Sequence[tuple[PrimFunc, Computation]], target: str) -> None:
     module, device = build_functions([func for func, _ in cases], target), refcomp.context(target)
     for func, computation in cases:
-        arrays = [refcomp.array(a, device) for a in computation.arrays(_SEED)]
-        module[func.name](*arrays)
-        agree([a.asnumpy() for a in arrays], expected(computation), f"{func.name} on {target}")
+        check_module(module, device, func.name, computation)
+
+
+def check_module(module: Module, device: Device, name: str, computation: Computation) -> None:
+    """A function of `module` on `device` agrees with numpy."""
+    arrays = [refcomp.array(a, device) for a in computation.arrays(_SEED)]
+    module[name](*arrays)
+    agree([a.asnumpy() for a in arrays], expected(computation), f"{name} on {device}")

@@ -10,8 +10,10 @@ from hypothesis.strategies import SearchStrategy
 
 from refcomp.schedule.schedule import Schedule
 from tests.properties.device_differential import (
+    check_cuda,
     check_emulated,
     check_every_pass,
+    check_nvidia,
     check_opencl,
     check_rocm,
 )
@@ -41,6 +43,8 @@ _TARGETS: dict[str, tuple[Callable[[Sequence[str]], SearchStrategy[Any]], _Check
     "kernels": (device_cases, check_every_pass),  # interpreted, so that races show
     "opencl": (device_cases, check_opencl),
     "rocm": (device_cases, check_rocm),
+    "cuda": (device_cases, check_cuda),  # by g++ on this machine
+    "nvidia": (device_cases, check_nvidia),
     "emulated": (device_cases, check_emulated),
 }
 NAMES = tuple(_TARGETS)

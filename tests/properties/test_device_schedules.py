@@ -1,11 +1,22 @@
-"""Random GPU schedules: OpenCL runs them as numpy does, every LLVM compiles them for AMD GPUs."""
+"""Random GPU schedules: OpenCL runs them as numpy does, every LLVM compiles them for AMD GPUs.
+
+Some of them are also printed as CUDA C++: nvcc compiles them, and g++ with sanitizers judges them.
+LLVM and ptxas compile some for NVIDIA GPUs.
+"""
 
 from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from refcomp.codegen.cuda.module import print_cuda
 from refcomp.driver.backends import as_target
+from refcomp.driver.cuda_on_host import (
+    compile_on_host,
+    cuda_programs,
+    device_on_host,
+    load_on_host,
+)
 from refcomp.driver.pipeline import passes_for, run_device_passes
 from refcomp.driver.steps import run_pass
 from refcomp.foundation.target import limits_of
@@ -15,13 +26,18 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, Barrier
 from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.runtime.cuda.driver import USUAL_LIMITS
+from refcomp.toolchain import compile_source
 from tests.codegen.amdgpu.kernels import LLVMS_AND_GPUS, compile_kernels, use_llvm
-from tests.properties.device_differential import check_opencl_together
+from tests.codegen.nvptx.kernels import assemble, compile_ptx
+from tests.properties.device_differential import check_module, check_opencl_together
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 SHARDS = 4
 ROUNDS = 10  # of drawing, at most; most shards take three
 LEAST = 500  # schedules in all shards together
+AS_CUDA = 2  # of how many schedules of the first shard one is judged as CUDA, too
+BATCH = 200  # schedules that g++ and nvcc compile as one file
 
 
 @dataclass(frozen=True)
@@ -99,3 +115,56 @@ def test_every_llvm_compiles_them_for_amd_gpus(drawn, monkeypatch, record_proper
         compile_kernels(kernels[:: 4 if llvm == "15" else 1], gpu, verify="1")
     where = ", ".join(f"{gpu} by LLVM {llvm}" for llvm, gpu in LLVMS_AND_GPUS)
     record_property("summary", f"{len(drawn)} GPU schedules compiled for {where}")
+
+
+FIRST_SHARD = pytest.mark.parametrize("drawn", [0], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def as_cuda(drawn, request):
+    """Batches of schedules, their Programs for `cuda`, and the printed text of all kernels."""
+    chosen = drawn if request.config.getoption("--nightly") else drawn[::AS_CUDA]
+    batches = []
+    for begin in range(0, len(chosen), BATCH):
+        batch = chosen[begin : begin + BATCH]
+        programs = cuda_programs([one.func for one in batch])
+        kernels = [kernel for program in programs for kernel in program.kernels]
+        batches.append((batch, programs, print_cuda(kernels)))
+    return batches
+
+
+@FIRST_SHARD
+@pytest.mark.gcc
+@pytest.mark.parametrize("sanitizers", ["races", "bounds"])
+def test_they_agree_with_numpy_as_cuda_on_this_machine(as_cuda, sanitizers, record_property):
+    """The sanitizers report nothing, either."""
+    device = device_on_host(sanitizers)
+    for batch, programs, source in as_cuda:
+        code = compile_on_host(source, sanitizers)
+        module = load_on_host([one.func for one in batch], programs, code, device)
+        for one in batch:
+            check_module(module, device, one.func.name, one.case.computation)
+    count = sum(len(batch) for batch, _, _ in as_cuda)
+    assert count >= LEAST / SHARDS / AS_CUDA
+    record_property("summary", f"{count} GPU schedules as CUDA by g++, checked for {sanitizers}")
+
+
+@FIRST_SHARD
+@pytest.mark.nvcc
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_nvcc_compiles_them(as_cuda, arch):
+    for _, _, source in as_cuda:
+        binary = compile_source(source, {"arch": arch}, "cubin", description="cuda")
+        assert binary.data.startswith(b"\x7fELF")
+
+
+@FIRST_SHARD
+@pytest.mark.llvm
+@pytest.mark.nvcc
+def test_llvm_and_ptxas_compile_them_for_nvidia_gpus(as_cuda):
+    for batch, _, _ in as_cuda:
+        programs = [run_device_passes(one.func, "nvptx", USUAL_LIMITS) for one in batch[::2]]
+        kernels = [kernel for program in programs for kernel in program.kernels]
+        ptx = compile_ptx(kernels, passes="default<O1>")
+        assert ptx.count(".visible .entry ") == len(kernels) >= len(programs) / 2
+        assert assemble(ptx).data.startswith(b"\x7fELF")

@@ -1,8 +1,8 @@
-"""Kernels of random GPU schedules for AMD GPUs compute what numpy does.
+"""Kernels of random GPU schedules, printed as LLVM IR for AMD or NVIDIA, compute what numpy does.
 
-Whether they compile is the affair of `test_device_schedules`. They are run on the host in place of
-a GPU: through the driver, on a pretended HIP library, whose launches run the printed text with
-threads of the system.
+Whether they compile for AMD GPUs is the affair of `test_device_schedules`. They are run on the host
+in place of a GPU: through the driver, on a pretended HIP library, whose launches run the printed
+text with threads of the system.
 """
 
 import ctypes
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import refcomp
+from refcomp.codegen.llvm.kernel_statements import dynamic_shared
 from refcomp.codegen.signature import machine_symbol, signature_of
 from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
@@ -25,17 +26,20 @@ from refcomp.runtime.launch import kernel_signature
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.toolchain.code_object import argument_places
 from tests.codegen.amdgpu.kernels import HostSimulation, signatures
+from tests.codegen.nvptx.kernels import NvptxOnHost, assemble, compile_ptx
 from tests.properties.differential import agree, expected
 from tests.runtime.hip.recording_hip import RecordingHip, driver_of
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 COUNT = 36
-_LIMITS = limits_of(as_target("rocm"))
+# How the text of each target runs on this machine.
+SIMULATIONS = {"rocm": HostSimulation, "nvptx": NvptxOnHost}
+_DYNAMIC_BYTES = 16 * 1024  # between the beginnings of shared buffers of unknown size
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A case as a Program for AMD GPUs; names of kernels are its own."""
+    """A case as a Program for a target; names of kernels are its own."""
 
     case: GpuCase
     func: PrimFunc
@@ -43,18 +47,28 @@ class Drawn:
 
 
 @pytest.mark.llvm
-def test_random_schedules_compute(request, tmp_path, record_property):
-    drawn = _draw(400 if request.config.getoption("--nightly") else COUNT)
+@pytest.mark.parametrize("target", ["rocm", pytest.param("nvptx", marks=pytest.mark.nvcc)])
+def test_random_schedules_compute(target, request, tmp_path, record_property):
+    drawn = _draw(400 if request.config.getoption("--nightly") else COUNT, target)
     kernels = [kernel for one in drawn for kernel in one.program.kernels]
-    device = _simulated_device(kernels, tmp_path)
+    device = _simulated_device(kernels, SIMULATIONS[target](kernels, tmp_path))
     for one in drawn:
         _run(one, device)
-    text = f"{len(drawn)} random GPU schedules, {len(kernels)} kernels, as text for AMD GPUs"
+    if target == "nvptx":
+        _assemble(kernels)
+    text = f"{len(drawn)} random GPU schedules, {len(kernels)} kernels, as text of {target}"
     record_property("summary", f"{text}, run on the host")
     assert len(drawn) >= 30
 
 
-def _draw(count: int) -> list[Drawn]:
+def _assemble(kernels: list[PrimFunc]) -> None:
+    ptx = compile_ptx(kernels)
+    assert ptx.count(".entry") == len(kernels)
+    assert assemble(ptx).data.startswith(b"\x7fELF")
+
+
+def _draw(count: int, target: str) -> list[Drawn]:
+    limits = limits_of(as_target(target))
     found: list[Drawn] = []
     relaxed = [*HealthCheck]
 
@@ -63,7 +77,7 @@ def _draw(count: int) -> list[Drawn]:
     def collect(case):
         name = f"case{len(found)}"
         func = refcomp.lower(case.schedule, case.computation.args, name)
-        found.append(Drawn(case, func, run_device_passes(func, "rocm", _LIMITS)))
+        found.append(Drawn(case, func, run_device_passes(func, target, limits)))
 
     collect()
     return found
@@ -77,16 +91,24 @@ def _run(one: Drawn, device: Device) -> None:
     agree([a.asnumpy() for a in arrays], expected(one.case.computation), one.func.name)
 
 
-def _simulated_device(kernels: list[PrimFunc], folder) -> Device:
-    simulation, recording = HostSimulation(kernels, folder), RecordingHip()
+def _simulated_device(kernels: list[PrimFunc], simulation: HostSimulation) -> Device:
+    recording = RecordingHip()
+    begins = {machine_symbol(k.name): _begins(k, simulation) for k in kernels}
     params = {machine_symbol(k.name): kernel_signature(k).params for k in kernels}
 
     def launch(symbol: str, *rest) -> None:
         *numbers, _, arguments = rest
-        simulation.run(symbol, _unpacked(params[symbol], arguments), numbers[:3], numbers[3:])
+        values = [*_unpacked(params[symbol], arguments), *begins[symbol]]
+        simulation.run(symbol, values, numbers[:3], numbers[3:])
 
     recording.on_launch = launch
     return Device("rocm", 0, driver_of(recording))
+
+
+def _begins(kernel: PrimFunc, simulation: HostSimulation) -> list[object]:
+    """Where shared buffers of unknown size begin, which kernels for NVIDIA GPUs are passed."""
+    count = len(dynamic_shared(kernel.body)) if isinstance(simulation, NvptxOnHost) else 0
+    return [ctypes.c_uint64(number * _DYNAMIC_BYTES) for number in range(count)]
 
 
 def _unpacked(params: tuple[DType | None, ...], arguments: bytes) -> list[object]:
