@@ -24,19 +24,26 @@ def call_fresh(
     *,
     threads: int | None = None,
     environment: Mapping[str, str] | None = None,
+    timeout_s: float = _TIMEOUT_S,
     **arguments: Any,
 ) -> Any:
     """Return `function(**arguments)`, called in a process of its own.
 
-    Each library uses at most `threads` threads there. Raises RuntimeError if the process fails.
+    Each library uses at most `threads` threads there. Raises RuntimeError if the process fails, and
+    subprocess.TimeoutExpired if it takes longer than `timeout_s`.
     """
     limits = {} if threads is None else thread_limits(threads)
     name = [function.__module__, function.__name__, json.dumps(arguments)]
-    text = run_python(["-m", "benchmarks.fresh", *name], limits | dict(environment or {}))
+    variables = limits | dict(environment or {})
+    text = run_python(["-m", "benchmarks.fresh", *name], variables, timeout_s)
     return json.loads(text.splitlines()[-1])
 
 
-def run_python(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+def run_python(
+    arguments: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float = _TIMEOUT_S,
+) -> str:
     """Return the output of a Python with these arguments. Raises RuntimeError if it fails."""
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -44,7 +51,7 @@ def run_python(arguments: Sequence[str], environment: Mapping[str, str] | None =
         env=os.environ | dict(environment or {}),
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT_S,
+        timeout=timeout_s,
     )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]

@@ -7,7 +7,7 @@ that the row must meet. Ratios are refcomp's time over the peer's: below 1 refco
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -148,8 +148,26 @@ def _quantity(value: float, unit: str) -> str:
     return f"{value / scale:.3g} {name}"
 
 
-def as_json(rows: Sequence[Row | Missing], machine: dict[str, Any], is_quick: bool) -> str:
-    """Return the results as text: the machine, then seconds and ratios, one object a row."""
+def row_of(fields: Mapping[str, Any]) -> Row:
+    """Return the Row whose fields `dataclasses.asdict` gave, for rows of another process."""
+    made = dict(fields)
+    for name in ("ours", "theirs", "ratio"):
+        made[name] = made[name] and Figure(**made[name])
+    made["work"] = made["work"] and Work(**made["work"])
+    made["bar"] = made["bar"] and Bar(**made["bar"])
+    return Row(**made)
+
+
+def as_json(
+    rows: Sequence[Row | Missing],
+    machine: dict[str, Any],
+    is_quick: bool,
+    details: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the results as text: the machine, then seconds and ratios, one object a row.
+
+    `details` are entries of the whole file that only some benchmarks have.
+    """
     measured = [asdict(row) | {"is_met": row.is_met} for row in rows if isinstance(row, Row)]
     lacking = [{"workload": r.workload, "why": r.why} for r in rows if isinstance(r, Missing)]
     results = {
@@ -158,6 +176,7 @@ def as_json(rows: Sequence[Row | Missing], machine: dict[str, Any], is_quick: bo
         "machine": machine,
         "rows": measured,
         "missing": lacking,
+        **(details or {}),
     }
     return json.dumps(results, indent=1) + "\n"
 

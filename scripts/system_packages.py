@@ -16,7 +16,8 @@ from pathlib import Path
 LLVM, HIP = ("llvm", "lld", "clang"), ("libamdhip64",)
 IS_DEMO = "--demo" in sys.argv
 OTHERS = ["rocm-device-libs", "pocl-opencl-icd", "ocl-icd-libopencl1", "oclgrind", "libgomp1"]
-OTHERS += ["libamdhip64-dev", "llvm-15", "lld-15", "llvm-16", "lld-16", "chromium-driver"]  # tests
+OTHERS += ["libamdhip64-dev", "llvm-15", "lld-15", "llvm-16", "lld-16"]  # tests
+OTHERS += ["chromium-driver", "g++"]  # tests
 VENV = "python{}.{}-venv".format(*sys.version_info)
 UNOFFERED = Path(__file__).parents[1] / ".venv" / "unoffered-packages"
 SUDO = [] if os.geteuid() == 0 else ["sudo", "-n"]
@@ -38,7 +39,8 @@ def installed() -> set[str]:
 
 
 def offered() -> set[str]:
-    names = "|".join([*(f"{name}-[0-9]+" for name in LLVM + HIP), *OTHERS, VENV])
+    numbered = [f"{name}-[0-9]+" for name in LLVM + HIP]
+    names = "|".join([*numbered, *map(re.escape, [*OTHERS, VENV])])
     command = ["apt-cache", "search", "--names-only", f"^({names})$"]
     lines = subprocess.check_output(command, text=True).splitlines()
     return {line.split()[0] for line in lines}

@@ -16,9 +16,9 @@ from hypothesis import Phase
 
 import refcomp
 from benchmarks.measure import figure_of
-from benchmarks.rocm.operators import CASES, OperatorCase
+from benchmarks.operators import CASES, OperatorCase
 from benchmarks.rocm.product import RocBlas, build_product, peak_flops
-from refcomp.driver.kernel_resources import resources_of
+from refcomp.driver.amd_resources import resources_of
 from refcomp.foundation.errors import RefcompError
 from refcomp.runtime.device import Device
 from refcomp.runtime.hip.driver import HipDriver

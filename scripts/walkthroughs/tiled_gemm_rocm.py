@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 
 import refcomp as rc
-from refcomp.driver.kernel_resources import resources_of
+from refcomp.driver.amd_resources import resources_of
 
 N = 1024
 TILE, STEP, THREADS, LANES = 128, 8, 16, 4  # of a group; of k at a time; along a side; of vectors

@@ -21,7 +21,7 @@ from instruction_mix import draw_shares, print_mix
 from tiled_gemm_rocm import describe, finish
 
 import refcomp as rc
-from refcomp.driver.kernel_resources import resources_of
+from refcomp.driver.amd_resources import resources_of
 
 ROWS, COLUMNS, THREADS, LANES = 128, 256, 16, 4  # of a group; along a side; of vectors
 

@@ -15,8 +15,8 @@ import pytest
 
 import refcomp
 from benchmarks.fresh import run_python
+from benchmarks.operators import CASES
 from benchmarks.rocm import check, parts, product
-from benchmarks.rocm.operators import CASES
 from benchmarks.rocm.product import TILE, RocBlas, build_product, peak_flops
 from refcomp.runtime.device import Device
 from tests.runtime.hip.recording_hip import RecordingHip, driver_of

@@ -1,7 +1,7 @@
-"""The operators of topi on an AMD GPU: which ones, on what, and a schedule that any stage can have.
+"""The operators of topi that a check of a GPU runs: on what, and how wrong a result may be.
 
-Every stage becomes a kernel of its own: one thread for an element. What is checked is whether
-results are numpy's, not how fast they come.
+By default every stage becomes a kernel of its own: one thread for an element. What is checked is
+whether results are numpy's, not how fast they come.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import refcomp
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import Tensor
 from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy
 from refcomp.topi.broadcast import add, add_numpy, divide, divide_numpy
 from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
@@ -64,13 +65,12 @@ class OperatorCase:
         rng = np.random.default_rng(7)
         return [rng.uniform(0.1, 1, shape).astype(self.dtype) for shape in self.shapes]
 
-    def build(self, target: str) -> Module:
-        """Build the operator as a module for `target`."""
+    def build(self, target: str, schedule_of: Callable[[Tensor], Schedule] | None = None) -> Module:
+        """Build the operator for `target`, by default with one thread for each element."""
         pairs = enumerate(self.shapes)
         tensors = [refcomp.placeholder(shape, self.dtype, f"I{k}") for k, shape in pairs]
         result = self.compute(*tensors)
-        schedule = create_schedule(result)
-        bind_every_stage(schedule)
+        schedule = (schedule_of or _element_a_thread)(result)
         module: Module = refcomp.build(schedule, [*tensors, result], target, name=self.name)
         return module
 
@@ -87,6 +87,12 @@ class OperatorCase:
         wanted = np.asarray(self.meaning(*self.inputs()), np.float64)
         off = np.abs(result.astype(np.float64) - wanted) / (1 + np.abs(wanted))
         return float(off.max(initial=0.0)) / (self.tolerance or _EXACT)
+
+
+def _element_a_thread(result: Tensor) -> Schedule:
+    schedule = create_schedule(result)
+    bind_every_stage(schedule)
+    return schedule
 
 
 def bind_every_stage(schedule: Schedule) -> None:
