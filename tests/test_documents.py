@@ -84,6 +84,22 @@ def test_the_readme_session_on_an_emulated_gpu(tmp_path: Path) -> None:
         assert done.returncode == ("n:i64=101" in arguments)
 
 
+@pytest.mark.nvcc
+def test_the_readme_lists_the_resources_of_kernels_for_nvidia(tmp_path: Path) -> None:
+    """Versions of nvcc may choose other registers."""
+    (tmp_path / "scale.py").write_text(fenced("README.md", "python")[1], encoding="utf-8")
+    (session,) = (text for text in fenced("README.md", "console") if "--resources" in text)
+    line, _, expected = session.removeprefix("$ ").partition("\n")
+    name, *arguments = shlex.split(line)
+    assert name == "refcomp"
+    text = printed([sys.executable, "-m", "refcomp.cli", *arguments], tmp_path, "")
+    assert without_numbers(text) == without_numbers(expected)
+
+
+def without_numbers(text: str) -> list[str]:
+    return re.sub(r"\b\d+\b", "N", text).split()
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_to_files(document: str) -> None:
     folder = (ROOT / document).parent
