@@ -1,18 +1,24 @@
 """Type inference: the dtypes and shapes of a node's outputs, and its te compute.
 
 `FUSED` is the only operator outside of the registry. Its meaning is its subgraph.
+
+The te compute is the only rule for types, and building it takes about a millisecond: each index is
+proved to be in bounds. So the types are memoised by all that decides them: the record of the
+operator, the types of the inputs, and the attributes. An operator that is registered anew is
+another record. Errors are not memoised, as they name the node.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import RefcompError
 from refcomp.graph.dims import Shape, Symbols, dim_to_expr, expr_to_dim
 from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
-from refcomp.graph.operators import find_operator
+from refcomp.graph.operators import Operator, find_operator
 from refcomp.te.operation import placeholder
 from refcomp.te.tensor import Tensor
 
@@ -20,6 +26,20 @@ from refcomp.te.tensor import Tensor
 FUSED = "fused"
 
 Type = tuple[DType, Shape]
+
+
+class _Inferred(NamedTuple):
+    """The types of an application of an operator."""
+
+    operator: Operator  # kept alive, so that no other record has its `id`
+    types: list[Type]
+
+
+_MAX_APPLICATIONS = 4096
+# The longest key that is kept, in extents, attributes and characters. A model of unknown origin
+# may have shapes and attributes of any size, and the memo outlives the model.
+_MAX_KEY = 1000
+_APPLICATIONS: dict[Hashable, _Inferred] = {}
 
 
 def infer_types(
@@ -36,23 +56,90 @@ def infer_types(
     """
     if operator == FUSED:
         return [(value.dtype, value.shape) for value in subgraphs[0].outputs]
-    symbols = Symbols()
-    tensors = [None if v is None else value_to_placeholder(v, symbols) for v in inputs]
     try:
-        outputs = _apply(operator, tensors, attributes)
-        return [(t.dtype, tuple(map(expr_to_dim, t.shape))) for t in outputs]
+        found = _applicable(operator, inputs, attributes)
+        key = _key(found, inputs, attributes)
+        kept = None if key is None else _APPLICATIONS.get(key)
+        if kept is not None:
+            return list(kept.types)
+        types = _types_of_compute(found, inputs, attributes)
     except RefcompError as error:
         error.where = error.where or where or None
         raise
+    if key is not None:
+        # Threads may meet here. Each access to a dict is atomic, and equal keys have equal types.
+        if len(_APPLICATIONS) >= _MAX_APPLICATIONS:
+            _APPLICATIONS.clear()
+        _APPLICATIONS[key] = _Inferred(found, types)
+    return list(types)
 
 
-def _apply(
-    operator: str, tensors: Sequence[Tensor | None], attributes: Mapping[str, Attribute]
+def _applicable(
+    name: str, inputs: Sequence[object], attributes: Mapping[str, Attribute]
+) -> Operator:
+    """Return the operator `name`; UserError if it does not take such inputs or attributes."""
+    operator = find_operator(name)
+    operator.check_inputs(inputs)
+    operator.check_attributes(attributes)
+    return operator
+
+
+def _key(
+    operator: Operator,
+    inputs: Sequence[Value | None],
+    attributes: Mapping[str, Attribute],
+) -> Hashable | None:
+    """Return what decides the types of an application; None if it is not worth keeping."""
+    parts: list[object] = [id(operator)]
+    for value in inputs:
+        if value is None:
+            parts.append(None)
+        else:
+            parts.append(value.dtype)
+            _flatten(value.shape, parts)
+    for name in sorted(attributes):
+        parts.append(name)
+        _flatten(attributes[name], parts)
+    size = len(parts) + sum(len(part) for part in parts if isinstance(part, str))
+    return tuple(parts) if size <= _MAX_KEY and _OTHER not in parts else None
+
+
+_OTHER = (
+    object()
+)  # stands for a value that might not be data, so that it cannot be compared
+
+
+def _flatten(value: object, parts: list[object]) -> None:
+    """Append the items of a nested tuple, each with its type, since True, 1 and 1.0 are equal."""
+    kind = type(value)
+    if kind is tuple:
+        assert isinstance(value, tuple)
+        parts += (tuple, len(value))
+        for item in value:
+            _flatten(item, parts)
+    elif kind in (bool, int, float, str):
+        parts += (kind, value)
+    else:
+        parts.append(_OTHER)
+
+
+def _types_of_compute(
+    operator: Operator,
+    inputs: Sequence[Value | None],
+    attributes: Mapping[str, Attribute],
+) -> list[Type]:
+    symbols = Symbols()
+    tensors = [None if v is None else value_to_placeholder(v, symbols) for v in inputs]
+    made = _compute(operator, tensors, attributes)
+    return [(t.dtype, tuple(map(expr_to_dim, t.shape))) for t in made]
+
+
+def _compute(
+    operator: Operator,
+    tensors: Sequence[Tensor | None],
+    attributes: Mapping[str, Attribute],
 ) -> list[Tensor]:
-    found = find_operator(operator)
-    found.check_inputs(tensors)
-    found.check_attributes(attributes)
-    made = found.compute(*tensors, **attributes)
+    made = operator.compute(*tensors, **attributes)
     return made if isinstance(made, list) else [made]
 
 
@@ -78,5 +165,6 @@ def node_to_te(node: GraphNode, tensors: Mapping[Value, Tensor]) -> dict[Value, 
         outputs = [inner[value] for value in graph.outputs]
     else:
         inputs = [None if value is None else tensors[value] for value in node.inputs]
-        outputs = _apply(node.operator, inputs, node.attributes)
+        operator = _applicable(node.operator, inputs, node.attributes)
+        outputs = _compute(operator, inputs, node.attributes)
     return dict(zip(node.outputs, outputs, strict=True))
