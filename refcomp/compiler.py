@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from refcomp.certificates import certify_build
@@ -10,9 +10,11 @@ from refcomp.codegen.signature import signature_of
 from refcomp.driver.backend import Loading
 from refcomp.driver.backends import as_target, backend_of
 from refcomp.driver.compile import compile_functions
-from refcomp.driver.outside_calls import check_outside_calls
+from refcomp.driver.outside_calls import checked_calls
 from refcomp.driver.steps import CHECK_ACCESSES, run_pass
-from refcomp.foundation.dump import dump_stage
+from refcomp.foundation.artifacts import Signature
+from refcomp.foundation.c_functions import library_paths
+from refcomp.foundation.dump import dump_stage, is_dumping
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import current_options
 from refcomp.foundation.target import Target
@@ -131,16 +133,32 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     return _build_lowered(ready, chosen)
 
 
-def _build_lowered(funcs: Sequence[PrimFunc], chosen: Target) -> Module:
-    """Build one module from functions of the nested level."""
-    libraries = check_outside_calls(funcs, chosen)
-    sources = {"loop_ir": "\n".join(print_func(func) for func in funcs)}
-    dump_stage("lowered", sources["loop_ir"])
-    if current_options().check_bounds:  # now, as the signatures list what is checked
-        funcs = [run_pass(CHECK_ACCESSES, func) for func in funcs]
-    signatures = tuple(signature_of(func) for func in funcs)
-    compiled = compile_functions(funcs, chosen)
-    return backend_of(chosen).load(compiled, Loading(signatures, sources, libraries))
+def _build_lowered(funcs: Iterable[PrimFunc], chosen: Target) -> Module:
+    """Build one module from functions of the nested level.
+
+    An iterable may lower each function when it is asked for it: the first ones are compiled while
+    others are still lowered.
+    """
+    libraries = library_paths(chosen.option("libs", ""))
+    texts: list[str] = []
+    signatures: list[Signature] = []
+
+    def ready() -> Iterator[PrimFunc]:
+        for func in checked_calls(funcs, chosen):
+            texts.append(print_func(func))
+            if current_options().check_bounds:
+                # Now, as the signatures list what is checked.
+                func = run_pass(CHECK_ACCESSES, func)
+            signatures.append(signature_of(func))
+            yield func
+
+    if is_dumping():  # all functions are one stage, which comes before the others
+        funcs = list(funcs)
+        dump_stage("lowered", "\n".join(print_func(func) for func in funcs))
+    compiled = compile_functions(ready(), chosen)
+    sources = {"loop_ir": "\n".join(texts)}
+    loading = Loading(tuple(signatures), sources, libraries)
+    return backend_of(chosen).load(compiled, loading)
 
 
 def _check_given(func: Any) -> None:

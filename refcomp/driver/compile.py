@@ -6,7 +6,7 @@ end's record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from refcomp.driver.backend import CompiledFunctions, Print
@@ -23,9 +23,11 @@ from refcomp.ir.func import PrimFunc
 
 @paused_collector()
 def compile_functions(
-    funcs: Sequence[PrimFunc], target: Target | str
+    funcs: Iterable[PrimFunc], target: Target | str
 ) -> CompiledFunctions:
-    """Run the target's pipeline on `funcs`, and compile the results together.
+    """Run the target's pipeline on each of `funcs`, and compile the results together, in order.
+
+    A function is taken from an iterable when those before it have passed the pipeline.
 
     Raises UserError for what the target cannot do; ToolchainError when its tools cannot compile.
     """

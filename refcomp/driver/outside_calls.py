@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from refcomp.codegen.llvm.imports import functions_in
 from refcomp.driver.backends import backend_of
@@ -16,21 +16,30 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern
 
 
-def check_outside_calls(funcs: Sequence[PrimFunc], target: Target) -> tuple[str, ...]:
-    """Return the user's shared objects. Raises UserError for calls that a target does not know."""
+def checked_calls(funcs: Iterable[PrimFunc], target: Target) -> Iterator[PrimFunc]:
+    """Yield `funcs`, each after its calls. Raises UserError for a call that a target does not know.
+
+    A function may call what the LLVM IR of the user's own defines that any function of a list
+    brings. In another iterable, it is that of the function itself and of those before it.
+    """
     libraries = library_paths(target.option("libs", ""))
-    imported = _imported_functions(funcs, target)
+    imported: set[str] = set()
+    for func in funcs if isinstance(funcs, Sequence) else ():
+        imported |= _imported_functions(func, target)
     for func in funcs:
+        imported |= _imported_functions(func, target)
         for node in walk(func.body):
-            if not isinstance(node, CallExtern | PureExtern) or node.name in imported:
-                continue
-            if vendor := vendor_of(node.name):
-                _check_gpu(node.name, vendor, target)
-            elif "llvm" not in backend_of(target).calls or not node.name.startswith(
-                "llvm."
-            ):
-                find_c_function(node.name, libraries)
-    return libraries
+            if isinstance(node, CallExtern | PureExtern) and node.name not in imported:
+                _check_call(node.name, libraries, target)
+        yield func
+
+
+def _check_call(name: str, libraries: tuple[str, ...], target: Target) -> None:
+    known = backend_of(target).calls
+    if vendor := vendor_of(name):
+        _check_gpu(name, vendor, target)
+    elif "llvm" not in known or not name.startswith("llvm."):
+        find_c_function(name, libraries)
 
 
 # vendor -> how messages call it, and a target with its instructions
@@ -47,11 +56,9 @@ def _check_gpu(name: str, vendor: str, target: Target) -> None:
         )
 
 
-def _imported_functions(funcs: Sequence[PrimFunc], target: Target) -> set[str]:
+def _imported_functions(func: PrimFunc, target: Target) -> set[str]:
     """Return the functions that LLVM IR of the user's own defines. Only hosts can include it."""
-    names = {
-        name for func in funcs for text in func.imports for name in functions_in(text)
-    }
+    names = {name for text in func.imports for name in functions_in(text)}
     if names and "llvm" not in backend_of(target).calls:
         raise UserError(
             f"the target {target} cannot take in LLVM IR",

@@ -4,6 +4,7 @@ import pytest
 
 import refcomp
 from refcomp.codegen.signature import machine_symbol
+from refcomp.driver import compile as compile_module
 from refcomp.driver.backends import loading, rocm
 from refcomp.driver.compile import compile_functions
 from refcomp.foundation.artifacts import Binary, Source
@@ -60,6 +61,27 @@ def test_functions_become_programs_with_one_code(kind):
     assert names == ["scale_kernel0", "other_kernel0"]
     for text in compiled.code.sources.values():
         assert all(machine_symbol(name) in text for name in names)
+
+
+def test_functions_of_an_iterable_pass_the_pipeline_before_the_next_one_is_made(monkeypatch):
+    events = []
+    run = compile_module.run_pipeline
+
+    def noted(func, *args):
+        events.append(f"passes of {func.name}")
+        return run(func, *args)
+
+    def made():
+        for name in ("one", "two"):
+            events.append(f"lowering of {name}")
+            yield _scale(name)
+
+    monkeypatch.setattr(compile_module, "run_pipeline", noted)
+    compiled = compile_functions(made(), "opencl")
+    assert [program.host.name for program in compiled.made] == ["one", "two"]
+    assert events == [
+        f"{what} of {name}" for name in ("one", "two") for what in ("lowering", "passes")
+    ]
 
 
 def test_opencl_is_loaded_as_text():
