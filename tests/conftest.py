@@ -7,6 +7,7 @@
 - A test that needs `intel` runs with `--nightly` only; without, it is not selected.
 - `REFCOMP_CACHE_DIR` is an empty folder of this run, shared by its workers and removed afterwards;
   so is `POCL_CACHE_DIR`, where PoCL keeps what it compiles.
+- `REFCOMP_VERIFY_STEPS` is 1: every build verifies the loop IR after each step.
 - `REFCOMP_TRACEBACK` is `full`: failures show refcomp's own frames, which users do not see.
 - Hypothesis draws the same examples in each run; `--nightly` draws many more, and new ones.
 - A test that never ends is stopped after `timeout` of setup.cfg and fails; `--nightly` waits.
@@ -56,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("ci")
         _draw_by_the_seed_alone()
     os.environ.setdefault("REFCOMP_TRACEBACK", "full")
+    os.environ.setdefault("REFCOMP_VERIFY_STEPS", "1")
     watch_tools()
     if _is_worker(config):
         return

@@ -17,6 +17,7 @@ from refcomp.driver.steps import (
     run_pass,
     run_step,
 )
+from refcomp.foundation.options import build_options
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.exact.stand_ins import with_stand_ins
 
@@ -49,22 +50,24 @@ def in_order(func: PrimFunc, steps: Sequence[PipelineStep]) -> PrimFunc:
     """Return `func` after those of `steps` that order virtual threads and insert barriers."""
     for step in steps:
         if step.name in _ORDERING:
-            func = run_pass(step, func)
+            with build_options(verify_steps=True):
+                func = run_pass(step, func)
     return func
 
 
 def versions(func: PrimFunc, kind: str) -> Iterator[Version]:
     """Yield the lowered `func`, and its version after each pass that changes it.
 
-    The passes are those for targets of `kind`, without `check_accesses`: the interpreter itself
-    refuses accesses out of range.
+    Each version is verified. The passes are those for targets of `kind`, without `check_accesses`:
+    the interpreter itself refuses accesses out of range.
     """
     steps = [step for step in steps_for(kind) if step.name != CHECK_ACCESSES.name]
     yield Version("lowering", func, tuple(steps))
     made: FuncOrProgram = func
     is_exact = True
     for number, step in enumerate(steps, 1):
-        changed = run_step(step, made)
+        with build_options(verify_steps=True):
+            changed = run_step(step, made)
         if changed is made:
             continue
         made = changed

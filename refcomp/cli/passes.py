@@ -37,6 +37,7 @@ from refcomp.driver.steps import (
 from refcomp.foundation.artifacts import Signature
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, UserError
+from refcomp.foundation.options import build_options
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.foundation.target import DeviceLimits, Target
 from refcomp.ir.func import PrimFunc
@@ -151,7 +152,8 @@ def run_verified_step(
     """Return the result of one step. Raise CompilerBug if it is illegal."""
     if isinstance(made, PrimFunc) and step.scope == Scope.FUNCTION:
         return run_verified(made, step.function)
-    return run_step(step, made, limits)
+    with build_options(verify_steps=True):
+        return run_step(step, made, limits)
 
 
 @deep_recursion()

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from refcomp.driver.backends import backend_of, backends
 from refcomp.driver.steps import (
     FuncOrProgram,
     Pass,
     PipelineStep,
     Scope,
-    run_pass,
     run_step,
+    verify_made,
 )
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
-from refcomp.ir.verify import Level, verify
+from refcomp.ir.verify import Level
 
+_NAME_THE_STEP = (
+    "this is a bug of refcomp; set REFCOMP_VERIFY_STEPS to 1, which names the step that is wrong, "
+    "and report its message"
+)
 # Steps that are not passes over one function.
 _OF_PROGRAMS = (Scope.SPLIT, Scope.DEVICE_LIMITS, Scope.LAUNCHES)
 
@@ -39,23 +45,36 @@ def passes_for(kind: str) -> tuple[PipelineStep, ...]:
 def run_pipeline(
     func: PrimFunc, kind: str, limits: DeviceLimits | None = None
 ) -> FuncOrProgram:
-    """Run all steps for `kind`; each result that changed is verified.
+    """Run all steps for `kind`, and verify the result.
 
+    With the build option `verify_steps`, `func` and each result that changed are verified, too.
     Kernels that ask for more than `limits` are refused (UserError); without `limits`, none are.
     """
-    made: FuncOrProgram = func
-    verify(func, Level.NESTED)
-    for step in steps_for(kind):
-        made = run_step(step, made, limits)
-    return made
+    return _run_steps(steps_for(kind), func, limits)
 
 
 def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
-    """Run `passes_for(kind)`: all steps of a host's pipeline, those before the split of others."""
-    verify(func, Level.NESTED)
-    for step in passes_for(kind):
-        func = run_pass(step, func)
-    return func
+    """Run `passes_for(kind)`: all steps of a host's pipeline, those before the split of others.
+
+    Results are verified as by `run_pipeline`.
+    """
+    made = _run_steps(passes_for(kind), func)
+    assert isinstance(made, PrimFunc)
+    return made
+
+
+def _run_steps(
+    steps: Sequence[PipelineStep], func: PrimFunc, limits: DeviceLimits | None = None
+) -> FuncOrProgram:
+    made: FuncOrProgram = func
+    if current_options().verify_steps:
+        verify_made(func, Level.NESTED, after="lowering")
+    for step in steps:
+        made = run_step(step, made, limits)
+    if not current_options().verify_steps:
+        last = steps[-1].level if steps else Level.NESTED
+        verify_made(made, last, after="all steps", remedy=_NAME_THE_STEP)
+    return made
 
 
 def run_device_passes(func: PrimFunc, kind: str, limits: DeviceLimits) -> Program:

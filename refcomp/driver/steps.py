@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from refcomp.foundation.dump import dump_stage, is_dumping
+from refcomp.foundation.options import current_options
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
@@ -70,7 +71,8 @@ class PipelineStep:
 
     # What it takes and returns depends on the scope.
     function: Callable[..., Any]
-    level: Level  # of the result, for verifying it; the host's part of a Program is at `launch`
+    # Of the result, or of its kernels: the host's part of a Program is at `launch`.
+    level: Level
     reason: str  # why it stands where it stands
     scope: Scope = Scope.FUNCTION
     licence: str = ""  # the build option without which the step is left out
@@ -218,7 +220,7 @@ _TO_KERNELS = (
     _NARROW,
     PipelineStep(
         split_host_device,
-        Level.LAUNCH,
+        Level.FLAT,
         "when loops are whole and nothing moves any more",
         Scope.SPLIT,
     ),
@@ -308,9 +310,10 @@ def kernels_of(made: Sequence[FuncOrProgram]) -> list[PrimFunc]:
 def run_step(
     step: PipelineStep, made: FuncOrProgram, limits: DeviceLimits | None = None
 ) -> FuncOrProgram:
-    """Run one step, and verify its result. Return `made` itself if nothing changed.
+    """Run one step. Return `made` itself if nothing changed.
 
-    Device limits are not checked without `limits`.
+    With the build option `verify_steps`, the result is verified. Device limits are not checked
+    without `limits`.
     """
     if isinstance(made, PrimFunc):
         return _split(step, made) if step.scope == Scope.SPLIT else run_pass(step, made)
@@ -332,10 +335,10 @@ def run_step(
 
 @deep_recursion()
 def run_pass(step: PipelineStep, func: PrimFunc) -> PrimFunc:
-    """Run one step on a function, a kernel or a host's part, and verify its result."""
+    """Run one step on a function, a kernel or a host's part, as `run_step` does."""
     result: PrimFunc = step.function(func)
     if result is not func:
-        verify(result, step.level)
+        _verify_if_asked(result, step)
         if is_dumping():
             dump_stage(step.name, print_func(result))
     return result
@@ -343,22 +346,37 @@ def run_pass(step: PipelineStep, func: PrimFunc) -> PrimFunc:
 
 def _split(step: PipelineStep, func: PrimFunc) -> Program:
     program: Program = step.function(func)
-    verify(program.host, step.level)
+    _verify_if_asked(program, step)
     if is_dumping():
         dump_stage(step.name, print_program(program))
     return program
 
 
 def _run_on_program(step: PipelineStep, program: Program) -> Program:
-    """Run one step on a whole Program, and verify its result."""
     result: Program = step.function(program)
     if result is not program:
-        verify(result.host, Level.LAUNCH)
-        for kernel in result.kernels:
-            verify(kernel, step.level)
+        _verify_if_asked(result, step)
         if is_dumping():
             dump_stage(step.name, print_program(result))
     return result
+
+
+def _verify_if_asked(made: FuncOrProgram, step: PipelineStep) -> None:
+    if current_options().verify_steps:
+        verify_made(made, step.level, after=step.name)
+
+
+def verify_made(made: FuncOrProgram, level: Level, **words: str) -> None:
+    """Raise CompilerBug if a function, or a kernel of a Program, is not legal at `level`.
+
+    The host's part of a Program is verified at the level `launch`. `words` are those of `verify`.
+    """
+    if isinstance(made, PrimFunc):
+        verify(made, level, **words)
+        return
+    verify(made.host, Level.LAUNCH, **words)
+    for kernel in made.kernels:
+        verify(kernel, level, **words)
 
 
 def print_made(made: Sequence[FuncOrProgram]) -> str:

@@ -35,6 +35,9 @@ class BuildOptions:
         check_bounds: Check each access that is not proved to be in bounds when the compiled code
             runs. A call raises OutOfBounds if an index is wrong. REFCOMP_CHECK_BOUNDS=1 in the
             environment sets this option.
+        verify_steps: Verify the loop IR that is lowered, and the result of each step of the
+            pipeline. A broken step is then named. Without this option, only the result of the last
+            step is verified. REFCOMP_VERIFY_STEPS=1 in the environment sets this option.
 
     A scope overrides the environment.
     """
@@ -43,6 +46,7 @@ class BuildOptions:
     narrow_indices: bool = False
     certify: bool = False
     check_bounds: bool = False
+    verify_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class _Variable:
 _VARIABLES = {
     "certify": _Variable("REFCOMP_CERTIFY", "certify each build"),
     "check_bounds": _Variable("REFCOMP_CHECK_BOUNDS", "check accesses in each build"),
+    "verify_steps": _Variable("REFCOMP_VERIFY_STEPS", "verify each step of each build"),
 }
 _CURRENT: ContextVar[BuildOptions | None] = ContextVar("build_options", default=None)
 
@@ -69,9 +74,7 @@ def current_options() -> BuildOptions:
     scoped = _CURRENT.get()
     if scoped is not None:
         return scoped
-    return BuildOptions(
-        certify=_is_set("certify"), check_bounds=_is_set("check_bounds")
-    )
+    return BuildOptions(**{option: _is_set(option) for option in _VARIABLES})
 
 
 def is_certify_in_environment() -> bool:
@@ -102,7 +105,9 @@ def build_options(**changes: bool) -> Iterator[BuildOptions]:
         **changes: the options to change, each True or False. `contract` rounds a * b + c once on
             f32 and f64. `narrow_indices` computes indices as i32 if they are proved to fit.
             `certify` certifies each build first (`REFCOMP_CERTIFY=1`). `check_bounds` checks
-            accesses in each call (`REFCOMP_CHECK_BOUNDS=1`). All are False by default.
+            accesses in each call (`REFCOMP_CHECK_BOUNDS=1`). `verify_steps` verifies the
+            result of each step, not only of the last (`REFCOMP_VERIFY_STEPS=1`). All are False by
+            default.
 
     Yields:
         The options in force, a `BuildOptions`.

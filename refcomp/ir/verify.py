@@ -112,8 +112,17 @@ class _FaultFound(Exception):
         self.fault = fault
 
 
-def verify(func: PrimFunc, level: str) -> None:
-    """Raise CompilerBug with the printed function if `func` is not legal at `level`."""
+def verify(
+    func: PrimFunc,
+    level: str,
+    *,
+    after: str = "",
+    remedy: str = "this is a bug of refcomp; please report it with this text",
+) -> None:
+    """Raise CompilerBug with the printed function if `func` is not legal at `level`.
+
+    `after` names the step that made `func`, for the message.
+    """
     fault = find_fault(func, level)
     if fault is None:
         return
@@ -123,10 +132,11 @@ def verify(func: PrimFunc, level: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         mark = ">" if number in guilty else " "
         lines.append(f"{mark} {line}")
+    made = f"the loop IR of {func.name}" + (f" after {after}" if after else "")
     raise CompilerBug(
-        f"the loop IR of {func.name} is not legal at level {level}: {fault.what}",
+        f"{made} is not legal at level {level}: {fault.what}",
         where="\n".join([f"line {min(guilty)} of", *lines]),
-        remedy="this is a bug of refcomp; please report it with this text",
+        remedy=remedy,
     )
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from refcomp.driver.pipeline import passes_for
 from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import RefcompError
+from refcomp.foundation.options import build_options
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.lower import lower
@@ -156,11 +157,12 @@ def try_edit(edit: Edit, trials: Sequence[MutantTrial], send: Send) -> None:
 
 
 def _compile(subject: Subject) -> PrimFunc:
-    """Replay the subject's steps, lower it, and apply all passes."""
+    """Replay the subject's steps, lower it, and apply all passes, each of which is verified."""
     schedule = replay(subject.schedule.outputs, subject.schedule.steps)
     func = lower(schedule, subject.args, "subject")
-    for step in passes_for(subject.kind):
-        func = run_pass(step, func)
+    with build_options(verify_steps=True):
+        for step in passes_for(subject.kind):
+            func = run_pass(step, func)
     return func
 
 

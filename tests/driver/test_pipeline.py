@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.driver import pipeline
+from refcomp.driver import steps as steps_module
 from refcomp.driver.backends import as_target, backends
 from refcomp.driver.pipeline import (
     all_passes,
@@ -9,9 +11,10 @@ from refcomp.driver.pipeline import (
     passes_for,
     run_device_passes,
     run_passes,
+    run_pipeline,
     steps_for,
 )
-from refcomp.driver.steps import PipelineStep, Scope, run_pass
+from refcomp.driver.steps import PipelineStep, Scope
 from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.foundation.target import limits_of
 from refcomp.ir.expr import Expr
@@ -83,10 +86,67 @@ def test_passes_are_found_by_name():
             find_pass(name)
 
 
-def test_a_pass_that_breaks_a_function_is_caught_at_once():
-    broken = PipelineStep(lambda func: func.with_body(func.body.body), "nested", "it drops a loop")
-    with pytest.raises(CompilerBug):
-        run_pass(broken, _tiled(16))
+def _drop_loop(func):
+    return func.with_body(func.body.body)
+
+
+def _with_broken_step(monkeypatch, after):
+    """Let a pass that drops the outermost loop follow the step named `after`."""
+    right = pipeline.steps_for
+
+    def wrong(kind):
+        steps = list(right(kind))
+        place = next(k for k, step in enumerate(steps) if step.name == after)
+        broken = PipelineStep(_drop_loop, steps[place].level, "it is wrong", steps[place].scope)
+        return (*steps[: place + 1], broken, *steps[place + 1 :])
+
+    monkeypatch.setattr(pipeline, "steps_for", wrong)
+
+
+_BROKEN = [
+    ("llvm", _tiled, "partition_loops", "level host"),
+    ("llvm", _tiled, "introduce_lets", "level host"),
+    ("opencl", lambda n: _shared_rows(n), "lower_intrinsics", "level device"),
+]
+
+
+@pytest.mark.parametrize(("kind", "make", "after", "level"), _BROKEN)
+def test_a_step_that_breaks_a_function_is_caught_and_named(kind, make, after, level, monkeypatch):
+    _with_broken_step(monkeypatch, after)
+    with (
+        refcomp.build_options(verify_steps=True),
+        pytest.raises(CompilerBug, match="after _drop_loop is not legal at level"),
+    ):
+        run_pipeline(make(16), kind)
+    with (
+        refcomp.build_options(verify_steps=False),
+        pytest.raises(CompilerBug, match=f"after all steps is not legal at {level}") as caught,
+    ):
+        run_pipeline(make(16), kind)
+    assert "set REFCOMP_VERIFY_STEPS to 1" in caught.value.remedy
+
+
+def test_what_is_lowered_is_verified_with_each_step():
+    broken = _drop_loop(_tiled(16))
+    with (
+        refcomp.build_options(verify_steps=True),
+        pytest.raises(CompilerBug, match="after lowering is not legal at level nested"),
+    ):
+        run_passes(broken, "llvm")
+    with (
+        refcomp.build_options(verify_steps=False),
+        pytest.raises(CompilerBug, match="after all steps is not legal at level host"),
+    ):
+        run_passes(broken, "llvm")
+
+
+@pytest.mark.parametrize(("asked", "count"), [(False, 1), (True, 7)])
+def test_only_the_last_result_is_verified_unless_all_are_asked_for(asked, count, monkeypatch):
+    seen = []
+    monkeypatch.setattr(steps_module, "verify", lambda *args, **words: seen.append(words["after"]))
+    with refcomp.build_options(verify_steps=asked):
+        run_passes(_tiled(16), "llvm")
+    assert len(seen) == count
 
 
 def test_origins_survive_the_passes_that_keep_statements():

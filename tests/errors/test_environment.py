@@ -54,6 +54,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "REFCOMP_ROCM": (load_hip, ("gpu", "emulator:gfx1", "emulator:gfx942:odd")),
     "REFCOMP_ROCM_LLVM": (tools("rocm"), ("/nowhere",)),
     "REFCOMP_TOOL_TIMEOUT": (tool_timeout_s, ("soon", "-1", "1e308", "9" * 5000)),
+    "REFCOMP_VERIFY_STEPS": (current_options, ("yes", "2")),
 }
 # Read where a build goes through tools; a folder that cannot be written is refused.
 FOLDERS = ("REFCOMP_DUMP", "REFCOMP_KEEP")

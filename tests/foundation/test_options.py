@@ -6,12 +6,20 @@ import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import BuildOptions, current_options, is_certify_in_environment
 
-_ASKED_BY = [("REFCOMP_CERTIFY", "certify"), ("REFCOMP_CHECK_BOUNDS", "check_bounds")]
+_ASKED_BY = [
+    ("REFCOMP_CERTIFY", "certify"),
+    ("REFCOMP_CHECK_BOUNDS", "check_bounds"),
+    ("REFCOMP_VERIFY_STEPS", "verify_steps"),
+]
 
 
-def test_nothing_is_licensed_by_default(monkeypatch):
+@pytest.fixture(autouse=True)
+def silent_environment(monkeypatch):
     for variable, _ in _ASKED_BY:
         monkeypatch.delenv(variable, raising=False)
+
+
+def test_nothing_is_licensed_by_default():
     assert current_options() == BuildOptions()
     assert not current_options().contract
 
