@@ -7,6 +7,7 @@ Reading order:
 - stage_schedule.py: the primitives, with the loops before and after
 - schedule.py, step.py: the schedule and its recorded primitives
 - primitives/: the checks of each primitive
+- identity.py: a hash of all that lowering reads
 - auto_inline.py
 
 Example::
