@@ -73,15 +73,20 @@ class GraphBuilder:
         self._inputs.append(value)
         return value
 
-    def constant(self, name: str, array: Array) -> Value:
+    def constant(self, name: str, array: Array, *, copy: bool = True) -> Value:
         """Add a constant, and return its value. The constant holds a read-only copy of the array.
 
         Args:
             name: the name of the value, if no other value has it.
             array: a numpy array.
+            copy: False to hold the array's own memory, in its order. Nobody may write to it later.
         """
         dtype = as_dtype(array.dtype)
-        kept = np.array(array, to_numpy(dtype), order="C")
+        if copy:
+            kept = np.array(array, to_numpy(dtype), order="C")
+        else:
+            # A view: the flag of the caller's array stays as it is.
+            kept = np.asarray(array, to_numpy(dtype)).view()
         kept.flags.writeable = False  # graphs share constants, passes included
         value = Value(self._names.take(name), dtype, array.shape)
         self._constants[value] = kept
@@ -184,25 +189,39 @@ def _without_defaults(
 
 
 class GraphRewriter(GraphBuilder):
-    """A builder that copies another graph node by node, changing some of them."""
+    """A builder that copies another graph node by node, changing some of them.
+
+    What does not change is not copied. Inputs, constants, and nodes whose inputs all stay, are the
+    same objects in both graphs. So a change costs as much as the nodes that it concerns.
+    """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.name)
         self.graph = graph
+        self._inputs = list(graph.inputs)
+        self._constants = dict(graph.constants)
         self.values: dict[Value, Value] = {}  # of the copied graph -> of this graph
-        for value in graph.inputs:
-            self.values[value] = self.input(value.name, value.dtype, value.shape)
-        for value, array in graph.constants.items():
-            self.values[value] = self.constant(value.name, array)
+        for value in (*graph.inputs, *graph.constants):
+            self.values[value] = value
+            self._names.take(value.name)
 
     def mapped(self, values: Sequence[Value | None]) -> list[Value | None]:
         """Return the values of this graph that replace values of the copied graph."""
         return [None if value is None else self.values[value] for value in values]
 
     def copy(self, node: GraphNode) -> None:
-        """Repeat a node of the copied graph on the values that replace its inputs."""
+        """Keep a node of the copied graph, or repeat it on the values that replace its inputs."""
         names = [value.name for value in node.outputs]
         inputs = self.mapped(node.inputs)
+        # A new node may have taken a name. Then the value, and all that reads it, is repeated.
+        if tuple(inputs) == node.inputs and not any(
+            name in self._names for name in names
+        ):
+            self._nodes.append(node)
+            self.values.update((value, value) for value in node.outputs)
+            for name in names:
+                self._names.take(name)
+            return
         made = self.nodes(node.operator, inputs, node.attributes, names, node.subgraphs)
         self.values.update(zip(node.outputs, made, strict=True))
 

@@ -104,9 +104,8 @@ def _key(
     return tuple(parts) if size <= _MAX_KEY and _OTHER not in parts else None
 
 
-_OTHER = (
-    object()
-)  # stands for a value that might not be data, so that it cannot be compared
+# Stands for a value that is not plain data, and so cannot be compared.
+_OTHER = object()
 
 
 def _flatten(value: object, parts: list[object]) -> None:

@@ -60,7 +60,8 @@ class Operator:
         inputs: the names of the inputs, for messages.
         compute: takes tensors and returns a tensor, or a list of tensors for several outputs. The
             shapes and dtypes of its results are those of the node.
-        numpy: does the same with arrays. It is the meaning that compiled code is judged by.
+        numpy: does the same with arrays. It is the meaning that compiled code is judged by. Nothing
+            writes to its results later.
         attributes: the declarations of the attributes.
         pattern: how a node may join others in one kernel. An `anchor` has loops of its own. An
             `elementwise` node or a `movement` can be computed where its result is read.

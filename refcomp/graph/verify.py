@@ -6,6 +6,7 @@ graphs against the same rules in another way.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NoReturn
 
 from refcomp.foundation.dtype import as_dtype
@@ -14,11 +15,13 @@ from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
 
 
-def verify_graph(graph: Graph) -> None:
+def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
     """Check the rules of graphs, and raise an error for the first rule that is broken.
 
     Args:
         graph: the graph.
+        verified: nodes that were verified in another graph. Their types and subgraphs are not
+            checked again: a node and its values are immutable.
 
     Raises:
         CompilerBug: a rule is broken. The error has the graph's text.
@@ -42,8 +45,11 @@ def verify_graph(graph: Graph) -> None:
     for value, array in graph.constants.items():
         if array.shape != value.shape or as_dtype(array.dtype) != value.dtype:
             _fail(graph, f"constant {value} holds {array.dtype} of shape {array.shape}")
+    known = frozenset(verified)
     for node in graph.nodes:
-        _verify_node(graph, node, defined)
+        _verify_reads(graph, node, defined)
+        if node not in known:
+            _verify_types(graph, node)
         for value in node.outputs:
             _define(graph, value, defined, names)
     for value in graph.outputs:
@@ -60,10 +66,13 @@ def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) ->
     names.add(value.name)
 
 
-def _verify_node(graph: Graph, node: GraphNode, defined: set[Value]) -> None:
+def _verify_reads(graph: Graph, node: GraphNode, defined: set[Value]) -> None:
     for value in node.reads:
         if value not in defined:
             _fail(graph, f"node {node.name!r} reads {value} before it is made")
+
+
+def _verify_types(graph: Graph, node: GraphNode) -> None:
     _verify_subgraphs(graph, node)
     try:
         types = infer_types(node.operator, node.inputs, node.attributes, node.subgraphs)

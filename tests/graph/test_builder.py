@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+import refcomp.graph.builder as building
 from refcomp.foundation.errors import UserError
 from refcomp.graph.builder import GraphBuilder, GraphRewriter
+from refcomp.graph.graph import Graph
+from refcomp.graph.infer import infer_types
 from refcomp.graph.verify import verify_graph
-from tests.strategies.graphs import assert_equivalent, digits_graph, operators_of
+from tests.strategies.graphs import assert_equivalent, digits_graph, make_graph, operators_of
 from tests.strategies.operands import floats
 
 
@@ -62,14 +65,87 @@ def test_a_node_of_other_types_is_refused_where_it_is_made() -> None:
     assert info.value.where == "node 's'"
 
 
+def test_a_constant_may_hold_the_array_itself() -> None:
+    builder = GraphBuilder("g")
+    array = floats(0, 2, 3).T
+    value = builder.constant("c", array, copy=False)
+    x = builder.input("x", "f32", (2,))
+    kept = builder.finish([builder.node("add", [x, value])]).constants[value]
+    assert np.shares_memory(kept, array) and kept.strides == array.strides
+    assert array.flags.writeable and not kept.flags.writeable
+
+
+def _chain(length: int) -> Graph:
+    def build(builder, value):
+        for k in range(length):
+            bias = builder.constant(f"b{k}", floats(k, 6))
+            value = builder.node("add", [value, bias], name=f"y{k}")
+        return value
+
+    return make_graph(build)
+
+
+def _copied(rewriter: GraphRewriter) -> Graph:
+    for node in rewriter.graph.nodes:
+        rewriter.copy(node)
+    return rewriter.finish_copy()
+
+
+def test_rewriter_keeps_what_does_not_change() -> None:
+    graph = _chain(3)
+    copied = _copied(GraphRewriter(graph))
+    assert copied.nodes == graph.nodes
+    assert copied.inputs == graph.inputs and copied.outputs == graph.outputs
+    assert list(copied.constants.items()) == list(graph.constants.items())
+
+
+def test_rewriter_infers_only_nodes_that_change(monkeypatch) -> None:
+    graph = _chain(100)
+    inferred = []
+    monkeypatch.setattr(
+        building, "infer_types", lambda *given: inferred.append(given[0]) or infer_types(*given)
+    )
+    rewriter = GraphRewriter(graph)
+    *kept, last = graph.nodes
+    for node in kept:
+        rewriter.copy(node)
+    replaced = rewriter.node("relu", rewriter.mapped(last.inputs[:1]), name=last.name)
+    rewriter.values[last.outputs[0]] = replaced
+    changed = rewriter.finish_copy()
+    assert inferred == ["relu"]
+    assert list(changed.nodes[:-1]) == kept
+    verify_graph(changed)
+
+
+def test_rewriter_repeats_what_reads_a_changed_value() -> None:
+    graph = _chain(4)
+    rewriter = GraphRewriter(graph)
+    first, second, third, last = graph.nodes
+    rewriter.copy(first)
+    replaced = rewriter.node("relu", rewriter.mapped(second.inputs[:1]), name=second.name)
+    rewriter.values[second.outputs[0]] = replaced
+    rewriter.copy(third)
+    rewriter.copy(last)
+    changed = rewriter.finish_copy()
+    assert [node.name for node in changed.nodes] == ["y0", "y1", "y2", "y3"]
+    assert changed.nodes[0] is first
+    assert not {third, last} & set(changed.nodes)
+    verify_graph(changed)
+
+
+def test_rewriter_repeats_a_node_whose_name_is_taken() -> None:
+    graph = _chain(2)
+    rewriter = GraphRewriter(graph)
+    rewriter.node("relu", [graph.inputs[0]], name="y0")
+    changed = _copied(rewriter)
+    assert [node.name for node in changed.nodes] == ["y0.1", "y1"]
+    assert not set(graph.nodes) & set(changed.nodes)
+    verify_graph(changed)
+
+
 @pytest.mark.search
 def test_rewriter_copies_a_graph() -> None:
     graph = digits_graph()
-    rewriter = GraphRewriter(graph)
-    for node in graph.nodes:
-        rewriter.copy(node)
-    copied = rewriter.finish_copy()
+    copied = _copied(GraphRewriter(graph))
     assert str(copied) == str(graph)
-    assert not set(copied.values()) & set(graph.values())
     assert_equivalent(graph, copied)
-    assert np.all([a is not b for a, b in zip(copied.nodes, graph.nodes, strict=True)])

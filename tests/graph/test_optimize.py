@@ -1,6 +1,8 @@
 """All passes together."""
 
 import warnings
+from importlib import import_module
+from types import SimpleNamespace as Namespace
 
 import numpy as np
 import pytest
@@ -41,6 +43,32 @@ def test_every_step_has_a_reason() -> None:
 def test_a_graph_with_nothing_to_improve_stays() -> None:
     graph = make_graph(lambda b, x: b.node("relu", [x]))
     assert optimize(graph) is graph
+
+
+def test_only_nodes_that_a_pass_made_are_verified_after_it(monkeypatch) -> None:
+    def build(builder, value):
+        for _ in range(10):
+            value = builder.node("softmax", [value])
+        return builder.node("softmax", [builder.node("identity", [value])], name="last")
+
+    # The name in the package is the function's.
+    optimizing = import_module("refcomp.graph.optimize")
+    made = []
+    monkeypatch.setattr(
+        optimizing,
+        "verify_graph",
+        lambda graph, verified=(): made.append(
+            [node.name for node in graph.nodes if node not in verified]
+        ),
+    )
+    graph = make_graph(build, ("N", 4))
+    monkeypatch.setattr(optimizing, "current_options", lambda: None)
+    optimize(graph)
+    assert [len(made[0]), *made[1:]] == [12, ["last"]]
+    made.clear()
+    monkeypatch.setattr(optimizing, "current_options", lambda: Namespace(verify_steps=True))
+    optimize(graph)
+    assert [len(names) for names in made] == [12, 11]
 
 
 def test_damaged_weights_are_folded_in_silence() -> None:

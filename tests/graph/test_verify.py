@@ -53,6 +53,17 @@ def test_a_broken_rule_is_told(bad, message) -> None:
     assert str(bad) in str(info.value)
 
 
+def test_types_of_verified_nodes_are_not_checked_again() -> None:
+    wrong = GraphNode("relu", (X,), (Value("y", F64, ("N", 3)),))
+    given = graph(wrong, outputs=wrong.outputs)
+    verify_graph(given, [wrong])
+    with pytest.raises(CompilerBug, match="node 'y' should make"):
+        verify_graph(given, [RELU])
+    unmade = GraphNode("relu", (Y,), (Value("z", F32, ("N", 3)),))
+    with pytest.raises(CompilerBug, match="node 'z' reads y: f32.N, 3. before it is made"):
+        verify_graph(graph(unmade, outputs=unmade.outputs), [unmade])
+
+
 def test_subgraphs_are_held_against_the_node() -> None:
     fused = fuse_operators(make_graph(lambda b, x: b.node("relu", [b.node("tanh", [x])])))
     verify_graph(fused)

@@ -22,7 +22,7 @@ from refcomp.graph.operators import find_operator
 
 _TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
 _TO_SECOND = (0, 3, 1, 2)  # [n, h, w, c] -> [n, c, h, w]
-_WEIGHT_TO_PACKED = (2, 3, 1, 0)  # [o, c, kh, kw] -> [kh, kw, c, o]
+WEIGHT_TO_PACKED = (2, 3, 1, 0)  # [o, c, kh, kw] -> [kh, kw, c, o]
 _POOLS = ("max_pool2d", "avg_pool2d", "global_avg_pool2d")
 
 
@@ -84,7 +84,7 @@ class _LayoutRewriter:
         data, weight, *bias = node.inputs
         assert data is not None and weight is not None
         packed = self._transpose(
-            self.plain[weight], _WEIGHT_TO_PACKED, f"{weight.name}.packed"
+            self.plain[weight], WEIGHT_TO_PACKED, f"{weight.name}.packed"
         )
         if data not in self.last:
             name = f"{data.name}.nhwc"

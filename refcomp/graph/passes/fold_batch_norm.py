@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.passes.choose_layout import WEIGHT_TO_PACKED
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
@@ -28,11 +29,12 @@ def fold_batch_norm(graph: Graph) -> Graph:
             folded[node] = conv
     if not folded:
         return graph
+    replaced = set(folded.values())
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
         if node in folded:
             _add_folded(rewriter, folded[node], node)
-        elif node not in folded.values():
+        elif node not in replaced:
             rewriter.copy(node)
     return rewriter.finish_copy()
 
@@ -55,19 +57,32 @@ def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> No
     epsilon = norm.attributes.get("epsilon", 1e-5)
     assert data is not None and weight is not None and isinstance(epsilon, float)
     scale = gamma / np.sqrt(variance + epsilon)
-    # The first axis of the weight is the output channel.
-    folded_weight = _wide(rewriter, weight) * scale.reshape(-1, 1, 1, 1)
     old_bias = np.zeros_like(mean) if bias is None else _wide(rewriter, bias)
-    folded_bias = (old_bias - mean) * scale + beta
-    dtype = rewriter.graph.constants[weight].dtype
+    old_weight = rewriter.graph.constants[weight]
+    folded_weight = _scaled(old_weight, scale)
+    folded_bias = ((old_bias - mean) * scale + beta).astype(old_weight.dtype)
     inputs = [
         rewriter.values[data],
-        rewriter.constant(f"{conv.name}.folded_weight", folded_weight.astype(dtype)),
-        rewriter.constant(f"{conv.name}.folded_bias", folded_bias.astype(dtype)),
+        rewriter.constant(f"{conv.name}.folded_weight", folded_weight, copy=False),
+        rewriter.constant(f"{conv.name}.folded_bias", folded_bias, copy=False),
     ]
     rewriter.values[norm.outputs[0]] = rewriter.node(
         "conv2d", inputs, conv.attributes, norm.name
     )
+
+
+def _scaled(weight: Array, scale: npt.NDArray[np.float64]) -> Array:
+    """Return the weight with each output channel, its first axis, multiplied by its scale.
+
+    The memory is in the order of packed weights, so that the transpose of choose_layout copies
+    nothing: the largest arrays of a model exist once less.
+    """
+    # Packed, the output channel is the last axis.
+    packed = weight.transpose(WEIGHT_TO_PACKED)
+    result = np.empty(packed.shape, weight.dtype)
+    # The products are f64, and each is rounded once: when it is stored.
+    np.multiply(packed, scale, out=result, dtype=np.float64, casting="same_kind")
+    return result.transpose(np.argsort(WEIGHT_TO_PACKED))
 
 
 def _wide(rewriter: GraphRewriter, value: Value | None) -> npt.NDArray[np.float64]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
@@ -23,11 +25,11 @@ _MAX_ELEMENTS = 1 << 26  # of a result: 256 MiB of f32
 def fold_constants(graph: Graph) -> Graph:
     """Return `graph` with its constant nodes computed; the same object if it has none."""
     known: dict[Value, Array] = dict(graph.constants)
-    foldable: list[GraphNode] = []
+    foldable: set[GraphNode] = set()
     for node in graph.nodes:
         if all(value in known for value in node.reads) and _is_cheap(node):
             known.update(zip(node.outputs, evaluate_node(node, known), strict=True))
-            foldable.append(node)
+            foldable.add(node)
     if not foldable:
         return graph
     rewriter = GraphRewriter(graph)
@@ -36,7 +38,9 @@ def fold_constants(graph: Graph) -> Graph:
             rewriter.copy(node)
             continue
         for value in node.outputs:
-            rewriter.values[value] = rewriter.constant(value.name, known[value])
+            # Kernels read arrays row by row. What is in that order already is not copied.
+            rows = np.asarray(known[value], order="C")
+            rewriter.values[value] = rewriter.constant(value.name, rows, copy=False)
     return rewriter.finish_copy()
 
 

@@ -16,11 +16,11 @@ from refcomp.graph.graph import Graph
 def remove_identities(graph: Graph) -> Graph:
     """Return `graph` without identities; the same object if it has none."""
     made = {value for node in graph.nodes for value in node.outputs}
-    removable = []
+    removable = set()
     for node in graph.nodes:
         is_needed = node.outputs[0] in graph.outputs
         if node.operator == "identity" and node.inputs[0] in made and not is_needed:
-            removable.append(node)
+            removable.add(node)
     if not removable:
         return graph
     rewriter = GraphRewriter(graph)

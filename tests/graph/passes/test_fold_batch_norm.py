@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_batch_norm import fold_batch_norm
+from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.verify import verify_graph
 from tests.strategies.graphs import (
     assert_equivalent,
@@ -67,6 +69,26 @@ def test_statistics_that_are_computed_stay() -> None:
 
     graph = make_graph(build)
     assert fold_batch_norm(graph) is graph
+
+
+def test_products_are_rounded_once() -> None:
+    graph = make_graph(lambda b, x: norm(b, conv(b, x)))
+    changed = fold_batch_norm(graph)
+    weight, *parameters = graph.constants.values()
+    gamma, _, _, variance = (array.astype(np.float64) for array in parameters)
+    scale = (gamma / np.sqrt(variance + 1e-5)).reshape(-1, 1, 1, 1)
+    folded = changed.constants[changed.nodes[0].inputs[1]]
+    np.testing.assert_array_equal(folded, (weight.astype(np.float64) * scale).astype(np.float32))
+
+
+def test_folded_weights_are_packed_without_a_copy() -> None:
+    changed = fold_batch_norm(make_graph(lambda b, x: norm(b, conv(b, x))))
+    packed = fold_constants(choose_layout(changed))
+    folded = changed.constants[changed.nodes[0].inputs[1]]
+    (node,) = (node for node in packed.nodes if node.operator == "conv2d_nhwc")
+    kept = packed.constants[node.inputs[1]]
+    assert np.shares_memory(kept, folded)
+    assert kept.flags.c_contiguous
 
 
 @pytest.mark.search
