@@ -16,6 +16,7 @@ from refcomp.driver.steps import (
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
+from refcomp.foundation.python_limits import paused_collector
 from refcomp.foundation.target import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.verify import Level
@@ -63,6 +64,7 @@ def run_passes(func: PrimFunc, kind: str) -> PrimFunc:
     return made
 
 
+@paused_collector()
 def _run_steps(
     steps: Sequence[PipelineStep], func: PrimFunc, limits: DeviceLimits | None = None
 ) -> FuncOrProgram:

@@ -25,7 +25,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import declared_at
-from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.buffer import GLOBAL, Buffer
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
@@ -59,6 +59,7 @@ _MAX_QUOTED = 3  # declarations in one message
 
 
 @deep_recursion()
+@paused_collector()
 def lower(
     schedule: Schedule,
     args: Sequence[Tensor | Var] | None = None,

@@ -1,7 +1,10 @@
+import gc
+
 import numpy as np
 import pytest
 
 import refcomp
+from benchmarks.lowering.workload import chain_of_stages, compile_to_text
 from refcomp.driver import pipeline
 from refcomp.driver import steps as steps_module
 from refcomp.driver.backends import as_target, backends
@@ -248,3 +251,19 @@ def test_bound_loops_are_refused_for_the_host():
 
 def test_the_interpreter_gets_barriers():
     assert _count(run_passes(_shared_rows(4), "interp"), Barrier) == 1
+
+
+def test_no_garbage_is_collected_while_a_program_is_compiled():
+    schedule, args = chain_of_stages(300)
+    collections = []
+
+    def note(phase, _):
+        collections.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        compile_to_text(schedule, args)
+    finally:
+        gc.callbacks.remove(note)
+    # Each of lowering, passes and printing may be followed by one, with start and stop.
+    assert len(collections) <= 2 * 3 * 3

@@ -30,7 +30,7 @@ from refcomp.codegen.llvm.module import reserve_symbol
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
-from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import varying_variables
@@ -50,6 +50,7 @@ _TAKE_WRONG_BYTES = range(17, 20)
 
 
 @deep_recursion()
+@paused_collector()
 def print_amdgpu(
     kernels: Sequence[PrimFunc],
     *,

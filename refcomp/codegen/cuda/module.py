@@ -26,7 +26,7 @@ from refcomp.codegen.cuda.named_instructions import instruction_printers
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
-from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.func import PrimFunc
 
 # Features of all GPUs, values of the table `extension`.
@@ -37,6 +37,7 @@ _WORD = re.compile(r"\w+")
 
 
 @deep_recursion()
+@paused_collector()
 def print_cuda(kernels: Sequence[PrimFunc], arch: str = OLDEST_ARCH) -> Source:
     """Return one file with `kernels`, which are at the device level, for GPUs from `arch` on."""
     module = CModule(load_spelling("c_family", "cuda"), _FEATURES)

@@ -32,7 +32,7 @@ from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 
@@ -47,6 +47,7 @@ _STATEMENTS: StatementPrinters = {**HOST_STATEMENTS, **CALL_STATEMENTS}
 
 
 @deep_recursion()
+@paused_collector()
 def print_llvm(
     funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int
 ) -> Source:

@@ -40,7 +40,7 @@ from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import varying_variables
 
@@ -62,6 +62,7 @@ _EXPRESSIONS: ExpressionPrinters = {
 
 
 @deep_recursion()
+@paused_collector()
 def print_nvptx(kernels: Sequence[PrimFunc], *, layout: str, arch: str) -> Source:
     """Return one module with `kernels`.
 

@@ -20,11 +20,12 @@ from refcomp.codegen.c_family.kernels import print_kernels
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
-from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.func import PrimFunc
 
 
 @deep_recursion()
+@paused_collector()
 def print_opencl(kernels: Sequence[PrimFunc], *, extensions: Collection[str]) -> Source:
     """Return one file with `kernels`.
 
