@@ -86,7 +86,7 @@ def build(
         )
     if current_options().certify:
         certify_build(inputs, args, name, chosen.kind)
-    return _build_lowered([with_entry_conditions(lower(inputs, args, name))], chosen)
+    return build_lowered([with_entry_conditions(lower(inputs, args, name))], chosen)
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
@@ -130,10 +130,10 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     ready = [with_entry_conditions(func) for func in funcs]
     for func in ready if current_options().certify else ():
         certify_build(func, (), func.name, chosen.kind)
-    return _build_lowered(ready, chosen)
+    return build_lowered(ready, chosen)
 
 
-def _build_lowered(funcs: Iterable[PrimFunc], chosen: Target) -> Module:
+def build_lowered(funcs: Iterable[PrimFunc], chosen: Target) -> Module:
     """Build one module from functions of the nested level.
 
     An iterable may lower each function when it is asked for it: the first ones are compiled while

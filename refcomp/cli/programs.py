@@ -22,9 +22,9 @@ from refcomp.cli.texts import read_funcs
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
-from refcomp.foundation.target import Target
+from refcomp.foundation.target import Target, as_target
 from refcomp.frontend.onnx import from_onnx
-from refcomp.graph.compile import lower_node
+from refcomp.graph.compile import schedule_graph
 from refcomp.graph.optimize import optimize
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
@@ -68,10 +68,9 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
         return LoweredProgram(tuple(map(LoweredFunction, read_funcs(given))))
     graph = from_onnx(given)
     optimized = optimize(graph)
-    pieces = []
-    for number, node in enumerate(optimized.nodes):
-        func, _ = lower_node(node, number, target)
-        pieces.append(LoweredFunction(func))
+    functions, _ = schedule_graph(optimized, target)
+    chosen = as_target(target)
+    pieces = [LoweredFunction(one.lower(chosen)) for one in functions]
     graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
     return LoweredProgram(tuple(pieces), graphs)
 

@@ -1,8 +1,8 @@
 """Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor.
 
 Reading order: graph.py (values, nodes, text), operators.py, builder.py, infer.py (types),
-verify.py, optimize.py and passes/, evaluate.py (the meaning, by numpy), compile.py, plan.py,
-executor.py.
+structure.py (which nodes are equal), verify.py, optimize.py and passes/, evaluate.py (the meaning,
+by numpy), compile.py, plan.py, executor.py.
 
 Example::
 

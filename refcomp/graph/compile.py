@@ -1,4 +1,4 @@
-"""Compile a graph to one module: each node becomes one kernel, and one run of the tools makes all.
+"""Compile a graph to one module: each node becomes a kernel, and equal nodes share their function.
 
 A kernel takes the node's inputs, then its outputs, then its workspaces. The executor owns all
 memory, so that no kernel allocates any.
@@ -7,20 +7,25 @@ memory, so that no kernel allocates any.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from refcomp.certificates import certify_build
-from refcomp.compiler import build_functions
+from refcomp.compiler import build_lowered
 from refcomp.driver.backends import as_target, backend_of
-from refcomp.foundation.options import build_options, current_options
+from refcomp.foundation.options import current_options
 from refcomp.foundation.target import Target
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
 from refcomp.graph.optimize import optimize
+from refcomp.graph.structure import node_key
 from refcomp.ir.func import PrimFunc
+from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
+from refcomp.schedule.schedule import Schedule
+from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
@@ -31,9 +36,9 @@ _SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu, "cuda": schedule_cuda}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeKernel:
-    """The function of one node. Its arguments are inputs, outputs and workspaces, in that order."""
+    """The call of a function for one node. Its arguments are inputs, outputs and workspaces."""
 
-    name: str  # in the module
+    name: str  # of the function, in the module
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     workspaces: tuple[Value, ...]  # memory that only this kernel uses
@@ -46,7 +51,8 @@ class GraphModule:
     Attributes:
         graph: the graph after all passes.
         kernels: for each node, in order, the name of its function and the values that it takes.
-        module: the module with a function for each node; None for a graph without nodes.
+            Equal nodes have one function.
+        module: the module with all functions; None for a graph without nodes.
         target: the target that the module is compiled for.
 
     Source: TVM, GraphExecutorFactoryModule.
@@ -71,9 +77,10 @@ class GraphModule:
 
 
 def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
-    """Return the compiled graph, which a `GraphExecutor` runs. Each node becomes one function.
+    """Return the compiled graph, which a `GraphExecutor` runs.
 
-    The graph is optimized first: operators are fused, and constants are folded.
+    The graph is optimized first: operators are fused, and constants are folded. Then each node
+    becomes one function. Nodes that differ only in the names of their values share a function.
 
     Args:
         graph: what `from_onnx` or a `GraphBuilder` returned.
@@ -104,37 +111,79 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """
     optimized = optimize(graph)
     chosen = as_target(target)
-    lowered = [lower_node(node, k, chosen) for k, node in enumerate(optimized.nodes)]
-    functions = [func for func, _ in lowered]
-    # Not certified again: lower_node has certified each schedule, if the options ask for it.
-    with build_options(certify=False):
-        module = build_functions(functions, chosen) if functions else None
-    kernels = tuple(kernel for _, kernel in lowered)
+    functions, kernels = schedule_graph(optimized, chosen)
+    module = None
+    if functions:
+        # One at a time, so that the first ones are compiled while others are still lowered.
+        lowered = (with_entry_conditions(one.lower(chosen)) for one in functions)
+        module = build_lowered(lowered, chosen)
     return GraphModule(optimized, kernels, module, chosen)
 
 
-def lower_node(
-    node: GraphNode, index: int, target: Target | str = "llvm"
-) -> tuple[PrimFunc, NodeKernel]:
-    """Return the function of a node, scheduled for `target`, and how to call it."""
-    chosen = as_target(target)
+@dataclass(frozen=True, slots=True, eq=False)
+class ScheduledKernel:
+    """A function of a graph before it is lowered."""
+
+    name: str
+    schedule: Schedule
+    inputs: tuple[Tensor, ...]  # of the node, each once
+    outputs: tuple[Tensor, ...]
+    workspaces: tuple[Tensor, ...]
+
+    @property
+    def args(self) -> tuple[Tensor, ...]:
+        """Return the parameters of the function."""
+        return (*self.inputs, *self.outputs, *self.workspaces)
+
+    def lower(self, target: Target) -> PrimFunc:
+        """Return the function. It is certified first, if the build options ask for it."""
+        if current_options().certify:
+            certify_build(self.schedule, self.args, self.name, target.kind)
+        return lower(self.schedule, self.args, self.name)
+
+    def called_by(self, node: GraphNode) -> NodeKernel:
+        """Return the call for a node that this function computes, with workspaces of its own."""
+        workspaces = []
+        for tensor in self.workspaces:
+            shape = tuple(map(expr_to_dim, tensor.shape))
+            workspaces.append(Value(f"{self.name}.{tensor.name}", tensor.dtype, shape))
+        return NodeKernel(self.name, node.reads, node.outputs, tuple(workspaces))
+
+
+def schedule_graph(
+    graph: Graph, target: Target | str = "llvm"
+) -> tuple[list[ScheduledKernel], tuple[NodeKernel, ...]]:
+    """Return the functions of a graph, each once, and their calls: one for each node, in order.
+
+    The number in a function's name is that of the first node that calls it.
+    """
+    functions: dict[Hashable, ScheduledKernel] = {}
+    calls = []
+    for number, node in enumerate(graph.nodes):
+        key = node_key(node)
+        if key not in functions:
+            functions[key] = schedule_node(node, number, target)
+        calls.append(functions[key].called_by(node))
+    return list(functions.values()), tuple(calls)
+
+
+def schedule_node(
+    node: GraphNode, number: int, target: Target | str = "llvm"
+) -> ScheduledKernel:
+    """Return the function of node `number`, scheduled for `target`."""
     symbols = Symbols()
     # An input that is read twice is one argument: arguments may not overlap.
     inputs = {value: value_to_placeholder(value, symbols) for value in node.reads}
     made = node_to_te(node, inputs)
     outputs = [made[value] for value in node.outputs]
-    schedule = _SCHEDULES[backend_of(chosen).schedules](outputs)
-    stored = stored_tensors(schedule)
-    name = f"kernel{index}_{_title(node)}"
-    args = [*inputs.values(), *outputs, *stored]
-    if current_options().certify:
-        certify_build(schedule, args, name, chosen.kind)
-    func = lower(schedule, args, name)
-    workspaces = []
-    for tensor in stored:
-        shape = tuple(map(expr_to_dim, tensor.shape))
-        workspaces.append(Value(f"{name}.{tensor.name}", tensor.dtype, shape))
-    return func, NodeKernel(name, tuple(inputs), node.outputs, tuple(workspaces))
+    schedule = _SCHEDULES[backend_of(as_target(target)).schedules](outputs)
+    return ScheduledKernel(
+        name=f"kernel{number}_{_title(node)}",
+        schedule=schedule,
+        inputs=tuple(inputs.values()),
+        outputs=tuple(outputs),
+        workspaces=tuple(stored_tensors(schedule)),
+    )
 
 
 def _title(node: GraphNode) -> str:

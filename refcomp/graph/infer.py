@@ -19,6 +19,7 @@ from refcomp.foundation.errors import RefcompError
 from refcomp.graph.dims import Shape, Symbols, dim_to_expr, expr_to_dim
 from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
 from refcomp.graph.operators import Operator, find_operator
+from refcomp.graph.structure import application_key
 from refcomp.te.operation import placeholder
 from refcomp.te.tensor import Tensor
 
@@ -58,7 +59,7 @@ def infer_types(
         return [(value.dtype, value.shape) for value in subgraphs[0].outputs]
     try:
         found = _applicable(operator, inputs, attributes)
-        key = _key(found, inputs, attributes)
+        key = _kept_key(found, inputs, attributes)
         kept = None if key is None else _APPLICATIONS.get(key)
         if kept is not None:
             return list(kept.types)
@@ -84,42 +85,17 @@ def _applicable(
     return operator
 
 
-def _key(
+def _kept_key(
     operator: Operator,
     inputs: Sequence[Value | None],
     attributes: Mapping[str, Attribute],
 ) -> Hashable | None:
-    """Return what decides the types of an application; None if it is not worth keeping."""
-    parts: list[object] = [id(operator)]
-    for value in inputs:
-        if value is None:
-            parts.append(None)
-        else:
-            parts.append(value.dtype)
-            _flatten(value.shape, parts)
-    for name in sorted(attributes):
-        parts.append(name)
-        _flatten(attributes[name], parts)
-    size = len(parts) + sum(len(part) for part in parts if isinstance(part, str))
-    return tuple(parts) if size <= _MAX_KEY and _OTHER not in parts else None
-
-
-# Stands for a value that is not plain data, and so cannot be compared.
-_OTHER = object()
-
-
-def _flatten(value: object, parts: list[object]) -> None:
-    """Append the items of a nested tuple, each with its type, since True, 1 and 1.0 are equal."""
-    kind = type(value)
-    if kind is tuple:
-        assert isinstance(value, tuple)
-        parts += (tuple, len(value))
-        for item in value:
-            _flatten(item, parts)
-    elif kind in (bool, int, float, str):
-        parts += (kind, value)
-    else:
-        parts.append(_OTHER)
+    """Return the key of an application; None if it is too long, or cannot be compared."""
+    key = application_key(operator, inputs, attributes)
+    if key is None:
+        return None
+    size = len(key) + sum(len(part) for part in key if isinstance(part, str))
+    return key if size <= _MAX_KEY else None
 
 
 def _types_of_compute(

@@ -66,12 +66,11 @@ def optimize(graph: Graph) -> Graph:
             }
         }
     """
-    # The option may not exist yet.
-    is_everything = getattr(current_options(), "verify_steps", False)
+    options = current_options()
     verify_graph(graph)
     for step in STEPS:
         changed = step.function(graph)
         if changed is not graph:
-            verify_graph(changed, () if is_everything else graph.nodes)
+            verify_graph(changed, () if options.verify_steps else graph.nodes)
         graph = changed
     return graph

@@ -188,13 +188,17 @@ def test_a_model_is_profiled_kernel_by_kernel(cli, tmp_path):
     from tests.frontend.models import make_model, single  # noqa: PLC0415  (needs onnx)
 
     page, model = tmp_path / "page.html", tmp_path / "model.onnx"
-    nodes = [single("MatMul", "x", "w", outputs=("h",)), single("MatMul", "h", "w")]
-    weights = {"w": np.ones((8, 8), np.float32)}
+    # The first two nodes are equal: they are two launches of one kernel.
+    inner = (("x", "g"), ("g", "h"))
+    nodes = [single("MatMul", start, "w", outputs=(end,)) for start, end in inner]
+    nodes.append(single("MatMul", "h", "last"))
+    weights = {"w": np.ones((8, 8), np.float32), "last": np.ones((8, 4), np.float32)}
     onnx.save(make_model(nodes, {"x": ["n", 8]}, ["y"], weights), model)
     result = cli("emulate", model, "--symbol", "n=3", "--profile", page)
     assert result.exit_code == 0, result.stderr
     assert "kernels, all launches; microseconds at least by an estimate" in result.stdout
-    assert result.stdout.count(" on gfx942: 1 launch") == 2
+    assert result.stdout.count(" on gfx942: 2 launches") == 1
+    assert result.stdout.count(" on gfx942: 1 launch,") == 1
     assert page.read_text().count('<section class="kernel"') == 2
     told = json.loads(cli("emulate", model, "--symbol", "n=3", "--json").stdout)["profile"]
     names = [one["kernel"] for one in told]

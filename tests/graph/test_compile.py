@@ -1,10 +1,15 @@
 """Compiling graphs: kernels, their names and arguments, and that one run of the tools makes all."""
 
+import numpy as np
 import pytest
 
 import refcomp.graph.compile as compiling
-from refcomp.graph.compile import compile_graph, lower_node
+from refcomp.foundation.target import as_target
+from refcomp.graph.compile import compile_graph, schedule_graph, schedule_node
+from refcomp.graph.evaluate import evaluate_graph
+from refcomp.graph.executor import GraphExecutor
 from refcomp.ir.verify import verify
+from refcomp.lowering.lower import lower
 from tests.strategies.graphs import digits_graph, make_graph
 from tests.strategies.operands import floats
 
@@ -16,7 +21,7 @@ def test_digit_network_is_seven_kernels(monkeypatch) -> None:
     def build_once(funcs, target):
         built.append([func.name for func in funcs])
 
-    monkeypatch.setattr(compiling, "build_functions", build_once)
+    monkeypatch.setattr(compiling, "build_lowered", build_once)
     module = compile_graph(digits_graph(), "interp")
     assert built == [[kernel.name for kernel in module.kernels]]
     assert built[0] == [
@@ -31,9 +36,61 @@ def test_digit_network_is_seven_kernels(monkeypatch) -> None:
     assert module.target.kind == "interp"
 
 
+def _residual(builder, value, k):
+    """One block; all blocks are equal but for names and constants."""
+    weight = builder.constant(f"w{k}", floats(k, 4, 4))
+    product = builder.node("matmul", [value, weight], name=f"product{k}")
+    return builder.node("add", [value, builder.node("relu", [product])], name=f"sum{k}")
+
+
+def test_equal_nodes_share_a_function() -> None:
+    def build(builder, value):
+        for k in range(3):
+            value = _residual(builder, value, k)
+        return builder.node("softmax", [value])
+
+    graph = make_graph(build, ("N", 4))
+    module = compile_graph(graph, "interp")
+    names = ["kernel0_matmul_relu_add", "kernel3_softmax"]
+    assert [kernel.name for kernel in module.kernels] == [names[0]] * 3 + names[1:]
+    assert module.module is not None and list(module.module.signatures) == names
+    x = floats(9, 2, 4)
+    (result,) = GraphExecutor(module).run(x=x)
+    (expected,) = evaluate_graph(graph, {"x": x})
+    np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5)
+
+
+def test_calls_of_one_function_have_workspaces_of_their_own() -> None:
+    graph = make_graph(lambda b, x: b.node("softmax", [b.node("softmax", [x])]), ("N", 5))
+    (function,), (first, second) = schedule_graph(graph)
+    assert first.name == second.name == function.name
+    assert [value.name for value in first.workspaces] == [v.name for v in second.workspaces]
+    assert not set(first.workspaces) & set(second.workspaces)
+
+
+def test_functions_are_lowered_when_the_build_asks_for_them(monkeypatch) -> None:
+    events = []
+
+    def recorded(schedule, args, name):
+        events.append(f"lower {name}")
+        return lower(schedule, args, name)
+
+    def build(funcs, target):
+        events.extend(f"build {func.name}" for func in funcs)
+
+    monkeypatch.setattr(compiling, "lower", recorded)
+    monkeypatch.setattr(compiling, "build_lowered", build)
+    graph = make_graph(lambda b, x: [b.node("softmax", [x], {"axis": k}) for k in (0, 1)])
+    compile_graph(graph, "interp")
+    names = ["kernel0_softmax", "kernel1_softmax"]
+    assert events == [f"{what} {name}" for name in names for what in ("lower", "build")]
+
+
 def test_arguments_are_inputs_outputs_and_workspaces() -> None:
     graph = make_graph(lambda b, x: b.node("softmax", [x]), ("N", 5))
-    func, kernel = lower_node(graph.nodes[0], 3)
+    function = schedule_node(graph.nodes[0], 3)
+    func = function.lower(as_target("llvm"))
+    kernel = function.called_by(graph.nodes[0])
     verify(func, "nested")
     assert func.name == kernel.name == "kernel3_softmax"
     assert kernel.inputs == graph.inputs
@@ -49,9 +106,9 @@ def test_arguments_are_inputs_outputs_and_workspaces() -> None:
 
 def test_an_input_read_twice_is_one_argument() -> None:
     graph = make_graph(lambda b, x: b.node("add", [x, x]))
-    func, kernel = lower_node(graph.nodes[0], 0)
+    (function,), (kernel,) = schedule_graph(graph)
     assert len(kernel.inputs) == 1
-    assert len(func.params) == 2
+    assert len(function.lower(as_target("llvm")).params) == 2
 
 
 @pytest.mark.parametrize("name", ["a; drop", "x" * 300, "п", '"'])
@@ -60,7 +117,7 @@ def test_hostile_names_do_not_reach_function_names(name) -> None:
         return builder.node("add", [x, builder.constant(name, floats(0, 6))], name=name)
 
     graph = make_graph(build)
-    func, _ = lower_node(graph.nodes[0], 0)
+    func = schedule_node(graph.nodes[0], 0).lower(as_target("llvm"))
     assert func.name == "kernel0_add"
     assert all(param.name.isascii() and len(param.name) <= 40 for param in func.params)
 

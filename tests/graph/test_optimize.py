@@ -2,12 +2,12 @@
 
 import warnings
 from importlib import import_module
-from types import SimpleNamespace as Namespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 
+from refcomp.foundation.options import build_options
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.optimize import STEPS, optimize
 from tests.strategies.graphs import (
@@ -62,12 +62,12 @@ def test_only_nodes_that_a_pass_made_are_verified_after_it(monkeypatch) -> None:
         ),
     )
     graph = make_graph(build, ("N", 4))
-    monkeypatch.setattr(optimizing, "current_options", lambda: None)
-    optimize(graph)
+    with build_options(verify_steps=False):
+        optimize(graph)
     assert [len(made[0]), *made[1:]] == [12, ["last"]]
     made.clear()
-    monkeypatch.setattr(optimizing, "current_options", lambda: Namespace(verify_steps=True))
-    optimize(graph)
+    with build_options(verify_steps=True):
+        optimize(graph)
     assert [len(names) for names in made] == [12, 11]
 
 
