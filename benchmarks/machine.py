@@ -11,7 +11,7 @@ from typing import Any
 from refcomp.toolchain.diagnose import diagnose
 
 _CPU_INFO = Path("/proc/cpuinfo")
-_PACKAGES = ("refcomp", "numpy", "onnxruntime")
+_PACKAGES = ("refcomp", "numpy", "onnxruntime", "apache-tvm")
 
 
 def describe_machine() -> dict[str, Any]:

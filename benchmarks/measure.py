@@ -59,13 +59,14 @@ def interleave(
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     with _without_collection():
         for turn in range(rounds):
-            for name in _rotated(list(contenders), turn):
+            for name in rotated(list(contenders), turn):
                 taken = seconds_per_call(contenders[name], numbers[name], clock)
                 seconds[name].append(taken)
     return seconds
 
 
-def _rotated(names: list[str], turn: int) -> list[str]:
+def rotated(names: list[str], turn: int) -> list[str]:
+    """Return the names in the order of round `turn`: each round begins with another one."""
     first = turn % len(names)
     return names[first:] + names[:first]
 

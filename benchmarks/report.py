@@ -79,6 +79,7 @@ def row_beside(
     *,
     work: Work | None = None,
     bar: Bar | None = None,
+    unit: Literal["s", ""] = "s",
     note: str = "",
 ) -> Row:
     """Return the row of samples that were taken in the same rounds."""
@@ -91,6 +92,7 @@ def row_beside(
         ratio_of(ours, theirs),
         work=work,
         bar=bar,
+        unit=unit,
         note=note,
     )
 

@@ -38,6 +38,7 @@ _NAMES = (
     "devices",
     "emulator",
     "digits",
+    "networks",
 )
 
 
