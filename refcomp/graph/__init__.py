@@ -2,7 +2,7 @@
 
 Reading order: graph.py (values, nodes, text), operators.py, builder.py, infer.py (types),
 structure.py (which nodes are equal), verify.py, optimize.py and passes/, evaluate.py (the meaning,
-by numpy), compile.py, plan.py, executor.py.
+by numpy), compile.py, constants.py (their memory), plan.py, executor.py.
 
 Example::
 

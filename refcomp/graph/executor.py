@@ -2,7 +2,8 @@
 
 For each set of values of the graph's symbols there is one plan (`refcomp.graph.plan`). A run copies
 the inputs in, launches the kernels, and copies the outputs out. It computes nothing itself. An
-executor may be used by several threads: its runs take turns.
+executor may be used by several threads: its runs take turns. On the host, executors share the
+memory of the graph's constants, which nothing writes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from refcomp.driver.devices import device_for
 from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import GraphModule
+from refcomp.graph.constants import constant_on
 from refcomp.graph.feeds import check_feeds, check_name, check_type
 from refcomp.graph.plan import Plan, make_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
@@ -74,7 +76,7 @@ class GraphExecutor:
         self._kept: dict[str, NDArray] = {}  # by `set_input`
         self._results: list[NDArray] = []  # of the last run
         self._constants = {
-            value: array(elements, self.device)
+            value: constant_on(self.device, elements)
             for value, elements in module.graph.constants.items()
         }
 

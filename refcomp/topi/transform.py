@@ -257,7 +257,7 @@ def transpose(data: Tensor, *, axes: Sequence[int]) -> Tensor:
 
 
 def transpose_numpy(data: Array, *, axes: Sequence[int]) -> Array:
-    return np.ascontiguousarray(data.transpose(*axes))
+    return data.transpose(*axes)
 
 
 def concatenate(*tensors: Tensor, axis: int) -> Tensor:

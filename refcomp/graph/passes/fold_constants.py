@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from refcomp.graph.builder import GraphRewriter
+from refcomp.graph.constants import aligned
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
@@ -38,9 +39,9 @@ def fold_constants(graph: Graph) -> Graph:
             rewriter.copy(node)
             continue
         for value in node.outputs:
-            # Kernels read arrays row by row. What is in that order already is not copied.
-            rows = np.asarray(known[value], order="C")
-            rewriter.values[value] = rewriter.constant(value.name, rows, copy=False)
+            # The meaning of a transpose is a view, which is copied here, and only once.
+            ready = aligned(np.asarray(known[value]))
+            rewriter.values[value] = rewriter.constant(value.name, ready, copy=False)
     return rewriter.finish_copy()
 
 
