@@ -13,13 +13,14 @@ from refcomp.oracle.tensors.evaluate import evaluate
 from refcomp.oracle.whole_outputs import interpret_whole
 from refcomp.schedule.schedule import Schedule
 from tests.strategies.computation import Computation
+from tests.strategies.lowered_once import lowered_once
 
 _SEED = 20240
 
 
 def lowered(computation: Computation, schedule: Schedule) -> PrimFunc:
     """The scheduled computation at the nested level."""
-    return refcomp.lower(schedule, computation.args, "case")
+    return lowered_once(schedule, computation.args)
 
 
 def expected(computation: Computation) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ from refcomp.driver.devices import rocm_emulator
 from refcomp.foundation.artifacts import Binary
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import VTHREAD, Allocate, AtomicUpdate, Barrier, For
 from refcomp.runtime.device import Device
 from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
@@ -64,7 +64,7 @@ def _draw(cases: st.SearchStrategy[GpuCase], count: int, number: int) -> list[Dr
     @given(cases)
     def collect(case: GpuCase) -> None:
         name = f"case{len(found)}"
-        found.append(Drawn(case, refcomp.lower(case.schedule, case.computation.args, name)))
+        found.append(Drawn(case, with_fields(case.func, name=name)))
 
     collect()
     return found

@@ -27,6 +27,7 @@ from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.make_selects_lazy import make_selects_lazy
 from tests.strategies.computes import computations
+from tests.strategies.lowered_once import lowered_once
 from tests.strategies.schedules import schedules
 
 SIZES = st.integers(0, 4)
@@ -241,6 +242,6 @@ def test_random_computations_fulfil_what_they_require(data: st.DataObject) -> No
     """The programs of all other property tests: none is refused at the sizes it is drawn with."""
     computation = data.draw(computations())
     schedule = data.draw(schedules(computation))
-    func = with_entry_conditions(rc.lower(schedule, computation.args))
+    func = with_entry_conditions(lowered_once(schedule, computation.args))
     for requirement in func.requires:
         assert evaluate_expr(requirement.condition, computation.sizes), requirement

@@ -17,6 +17,7 @@ from tests.strategies.computation import Computation
 from tests.strategies.computes import SCANS
 from tests.strategies.gpu_attempts import attempted_cases
 from tests.strategies.gpu_schedules import Maker, gpu_cases
+from tests.strategies.lowered_once import lowered_once
 from tests.strategies.stages_outside import stages_outside
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -25,7 +26,7 @@ _NOT_HERE = {"parallel", "tensorize"}
 
 
 def _lowered(case, schedule):
-    return refcomp.lower(schedule, case.computation.args, "case")
+    return lowered_once(schedule, case.computation.args)
 
 
 def _check(case):

@@ -23,6 +23,7 @@ from tests.strategies.blind_calls import blind_call
 from tests.strategies.bounded_schedules import state_of
 from tests.strategies.computation import Computation
 from tests.strategies.computes import FEW_STAGES, computations
+from tests.strategies.lowered_once import lowered_once
 
 _SHARDS = 2
 _MOST_TRIPS = 200_000  # a few seconds of interpreting
@@ -41,7 +42,7 @@ def check_refusal(error: RefcompError) -> None:
 def _build(computation: Computation, schedule: refcomp.Schedule) -> RefcompError | None:
     """Runs every pass; what one of them refuses."""
     try:
-        func = refcomp.lower(schedule, computation.args, "case")
+        func = lowered_once(schedule, computation.args)
         kind = "opencl" if any(kernels_in(func.body)) else "llvm"
         for step in passes_for(kind):
             if step.function is not refuse_bound_loops:
@@ -83,7 +84,7 @@ def _run(shard: int, examples: int) -> dict[str, int]:
             check_refusal(refusal)
             counts["wholes refused"] += 1
             return
-        func = refcomp.lower(schedule, computation.args)
+        func = lowered_once(schedule, computation.args)
         if _trips(func.body, computation.sizes) > _MOST_TRIPS:
             counts["wholes too long"] += 1
             return

@@ -2,7 +2,6 @@
 
 import pytest
 
-from refcomp.compiler import lower
 from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.target import limits_of
@@ -12,6 +11,7 @@ from tests.properties.intel_opencl import NO_VECTORIZER, alone
 from tests.properties.oclgrind import drawn
 from tests.properties.opencl_child import run_apart
 from tests.properties.targets import cases_for
+from tests.strategies.lowered_once import lowered_once
 
 pytestmark = pytest.mark.intel
 
@@ -24,7 +24,7 @@ def test_they_agree_with_numpy_on_intel_s_runtime(tmp_path, record_property):
     computations, programs = {}, {}
     for number, (computation, schedule) in enumerate(drawn(cases_for("opencl"), _COUNT)):
         name = f"case{number:04}"
-        func = lower(schedule, computation.args, name)
+        func = lowered_once(schedule, computation.args, name)
         program = run_device_passes(func, "opencl", limits)
         computations[name] = computation
         programs[name] = program, computation.arrays(_SEED)

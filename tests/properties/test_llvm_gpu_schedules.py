@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-import refcomp
 from refcomp.codegen.llvm.kernel_statements import dynamic_shared
 from refcomp.codegen.signature import machine_symbol, signature_of
 from refcomp.driver.backends import as_target
@@ -20,6 +19,7 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.target import limits_of
 from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.rewrite import with_fields
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.launch import kernel_signature
@@ -76,7 +76,7 @@ def _draw(count: int, target: str) -> list[Drawn]:
     @given(gpu_cases())
     def collect(case):
         name = f"case{len(found)}"
-        func = refcomp.lower(case.schedule, case.computation.args, name)
+        func = with_fields(case.func, name=name)
         found.append(Drawn(case, func, run_device_passes(func, target, limits)))
 
     collect()

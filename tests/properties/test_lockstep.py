@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import refcomp
 from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.errors import RefcompError
@@ -124,8 +123,7 @@ def test_kernels_as_they_are_compiled(request, counts, record_property):
     @settings(max_examples=examples, deadline=None, suppress_health_check=_RELAXED)
     @given(gpu_cases())
     def run(case):
-        func = refcomp.lower(case.schedule, case.computation.args, "case")
-        agree(run_device_passes(func, "opencl", limits), case.arrays(), counts)
+        agree(run_device_passes(case.func, "opencl", limits), case.arrays(), counts)
 
     run()
     _told("compiled kernels", counts, record_property)

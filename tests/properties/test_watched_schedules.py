@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-import refcomp
 from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes, steps_for
 from refcomp.driver.steps import run_step
 from refcomp.foundation.target import limits_of
 from refcomp.ir.printer import print_program
+from refcomp.ir.rewrite import with_fields
 from refcomp.oracle.interpreter.interpret import InterpretError
 from refcomp.oracle.lockstep.interpret import interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
@@ -24,7 +24,7 @@ def _cases(request, few, many):
 
 
 def _lowered(case, name):
-    return refcomp.lower(case.schedule, case.computation.args, name)
+    return with_fields(case.func, name=name)
 
 
 @pytest.mark.oclgrind

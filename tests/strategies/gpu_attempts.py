@@ -29,6 +29,7 @@ from refcomp.te.tensor import DATA_PARALLEL, IterVar
 from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import SCANS, computations
 from tests.strategies.gpu_schedules import GpuCase, case_of
+from tests.strategies.lowered_once import lowered_once
 from tests.strategies.stages_outside import stages_outside
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
@@ -67,7 +68,7 @@ def _attempted(draw: _Draw, computation: Computation) -> Schedule:
 
 
 def _is_taken(schedule: Schedule, computation: Computation) -> bool:
-    func = refcomp.lower(schedule, computation.args, "case")
+    func = lowered_once(schedule, computation.args)
     if stages_outside(func):
         return False
     for step in passes_for("opencl"):

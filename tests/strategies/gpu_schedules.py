@@ -37,6 +37,7 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
 from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import FEW_STAGES, computations
+from tests.strategies.lowered_once import lowered_once
 from tests.strategies.stages_outside import stages_outside
 from tests.strategies.wishes import with_wishes
 
@@ -85,7 +86,7 @@ def gpu_cases(
 
 def case_of(computation: Computation, schedule: Schedule) -> GpuCase:
     """The computation with a schedule that `lower` takes."""
-    func = refcomp.lower(schedule, computation.args, "case")
+    func = lowered_once(schedule, computation.args)
     has_groups, has_shared = _kernels_of(func, computation)
     return GpuCase(computation, schedule, has_groups, has_shared, func)
 
@@ -368,7 +369,7 @@ class Maker:
         """Moves stages that cannot stay where they are, and binds what is left to the host."""
         while True:
             try:
-                func = refcomp.lower(self.s, self.computation.args, "case")
+                func = lowered_once(self.s, self.computation.args)
             except UserError as error:
                 found = re.search(_REFUSED, str(error))
                 if found is None:

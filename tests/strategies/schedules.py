@@ -30,6 +30,7 @@ from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computation import Computation
 from tests.strategies.computes import EDGES, SCANS
+from tests.strategies.lowered_once import lowered_once
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
 
@@ -285,7 +286,7 @@ def closed(schedule: Schedule, computation: Computation) -> Schedule:
     kept = [*schedule.steps]
     while True:
         try:
-            refcomp.lower(schedule, computation.args, "case")
+            lowered_once(schedule, computation.args)
         except UserError as error:
             hindered = next((p for found, p in _HINDERED if re.search(found, str(error))), None)
             if hindered is not None:

@@ -21,6 +21,7 @@ from refcomp.schedule.schedule import Schedule, replay
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, IterVar
+from tests.strategies.lowered_once import lowered_once
 
 _MOST_VIRTUAL = 4
 
@@ -43,11 +44,12 @@ def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int 
         own = computed[draw(st.integers(0, len(computed) - 1))]
         try:
             wish(draw, StageSchedule(trial, own))
-            func = inject_virtual_threads(refcomp.lower(trial, args, "case"))
-            inject_double_buffers(func)
+            if len(trial.steps) > len(schedule.steps):  # there was something to wish for
+                func = inject_virtual_threads(lowered_once(trial, args))
+                inject_double_buffers(func)
+                schedule = trial
         except (UserError, Unsupported):
             continue
-        schedule = trial
     return schedule
 
 
