@@ -66,6 +66,11 @@ class Declarations:
         if key not in self._by_key:
             self._by_key[key] = write(**holes)
 
+    def update(self, other: Declarations) -> None:
+        """Add the texts of `other` whose keys are not there yet."""
+        for key, text in other._by_key.items():
+            self._by_key.setdefault(key, text)
+
     @property
     def text(self) -> str:
         """Return all declarations."""

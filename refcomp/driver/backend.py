@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Literal, Protocol
 
 from refcomp.driver.kernel_resources import KernelResources
 from refcomp.driver.steps import FuncOrProgram, PipelineStep, Scope
@@ -55,6 +56,24 @@ class Loading:
 
 Compile = Callable[[Sequence[FuncOrProgram], Target, DeviceLimits | None], Code]
 Load = Callable[[CompiledFunctions, Loading], Module]
+
+
+class PartsCompiler(Protocol):
+    """Compiles functions in parts, while others are still lowered."""
+
+    def add(self, made: FuncOrProgram) -> None:
+        """Take the next function, after all steps. It may start to compile those before it."""
+
+    def finish(self) -> Code:
+        """Return the code of all functions. It computes what that of `Backend.compile` does."""
+
+
+# The end of the context leaves no process behind. The last argument is called after each part, in
+# any thread.
+BeginParts = Callable[
+    [Target, DeviceLimits | None, Callable[[], None]],
+    AbstractContextManager[PartsCompiler],
+]
 Print = Callable[[Sequence[FuncOrProgram], Target], Source]
 
 
@@ -68,6 +87,8 @@ class Backend:
         steps: the pipeline, from the nested level to that of `compile`.
         load: makes a Module of compiled functions.
         compile: makes code; None if `load` runs the functions themselves.
+        begin_parts: begins to compile functions in parts, which are linked; None if all functions
+            are compiled at once.
         print: prints functions at the host level; None if the text alone cannot be called.
         texts: the texts of `refcomp show` beside the steps: stage -> a function that makes the
             text. By default the sources of `compile` and the disassembly.
@@ -97,6 +118,7 @@ class Backend:
     steps: tuple[PipelineStep, ...]
     load: Load
     compile: Compile | None = None
+    begin_parts: BeginParts | None = None
     print: Print | None = None
     texts: (
         Callable[[Sequence[FuncOrProgram], Target], Mapping[str, Callable[[], str]]]

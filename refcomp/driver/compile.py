@@ -6,10 +6,10 @@ end's record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from refcomp.driver.backend import CompiledFunctions, Print
+from refcomp.driver.backend import CompiledFunctions, PartsCompiler, Print
 from refcomp.driver.backends import backend_of
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.pipeline import run_pipeline
@@ -34,10 +34,24 @@ def compile_functions(
     chosen = as_target(target)
     backend = backend_of(chosen)
     limits = device_limits(chosen) if backend.has_kernels else None
-    made = tuple(run_pipeline(func, chosen.kind, limits) for func in funcs)
+    lowered = (run_pipeline(func, chosen.kind, limits) for func in funcs)
     if backend.compile is None:
-        return CompiledFunctions(chosen, made, None)
-    return CompiledFunctions(chosen, made, backend.compile(made, chosen, limits))
+        return CompiledFunctions(chosen, tuple(lowered), None)
+    if backend.begin_parts is None:
+        made = tuple(lowered)
+        return CompiledFunctions(chosen, made, backend.compile(made, chosen, limits))
+    with backend.begin_parts(chosen, limits, lambda: None) as parts:
+        made = tuple(_added(parts, lowered))
+        return CompiledFunctions(chosen, made, parts.finish())
+
+
+def _added(
+    parts: PartsCompiler, lowered: Iterable[FuncOrProgram]
+) -> Iterator[FuncOrProgram]:
+    """Yield each function after `parts` has taken it."""
+    for func in lowered:
+        parts.add(func)
+        yield func
 
 
 @paused_collector()

@@ -10,6 +10,7 @@ Reading order:
 - remember.py: the cache.
 - host.py and layout.py: facts about processors and GPUs.
 - compile.py: the door of this room.
+- parts.py: several texts compiled at the same time, and joined.
 - preference.py: the same for several toolchains of one language.
 - nvrtc_program.py: a program around NVIDIA's compiler in a library, run as a tool.
 - disassembly.py: from machine code back to text.

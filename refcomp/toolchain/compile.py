@@ -8,8 +8,9 @@ Refuses: UserError for an unknown option, output or language; ToolchainError if 
 missing, fails or hangs.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from refcomp.foundation.artifacts import Binary, Source
@@ -26,7 +27,7 @@ from refcomp.toolchain.host import check_options, host_part
 from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.places import environment_read_by_tools, file_path
 from refcomp.toolchain.remember import recall
-from refcomp.toolchain.run import tool_timeout_s
+from refcomp.toolchain.run import ToolRunner
 from refcomp.toolchain.steps import StepsResult, run_steps
 
 # Of the number before an entry of the cache that has a report.
@@ -80,36 +81,95 @@ def compile_with_report(
     timeout_s: float | None = None,
 ) -> ReportedBinary:
     """Compile a text as `compile_source` does, and also return the report of the tool."""
+    asked = request(description, target_options, output, cache=cache)
+    runner = ToolRunner(timeout_s)
+    entry = asked.result(source, runner=runner)
+    if not asked.output.has_report:
+        return ReportedBinary(Binary(entry, asked.output.format), "")
+    code, report = _unpack(entry)
+    binary = Binary(code, asked.output.format)
+    return ReportedBinary(binary, report.decode(errors="replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRequest:
+    """An output of a toolchain with all options, and the cache for its results."""
+
+    chain: Description
+    output: BuildOutput
+    options: Mapping[str, str]
+    store: Cache
+
+    def result(
+        self, source: Source, objects: Sequence[bytes] = (), *, runner: ToolRunner
+    ) -> bytes:
+        """Return the result for a text, or for the results of its parts, from the cache if there.
+
+        An output with a report gives the code and the report in one (`_pack`).
+        """
+        chain = self.chain
+        if source.language != chain.language:
+            raise UserError(
+                f"the {chain.name} toolchain takes {chain.language or 'no text'}, "
+                f"not {source.language}",
+                where=str(chain.path),
+            )
+
+        def make(tools: FoundTools) -> bytes:
+            return self._run(tools, source, objects, runner)
+
+        # The user wants to see the runs, so the cache is not read.
+        if is_keeping():
+            return make(find_tools(chain))
+        return recall(self.store, chain, _key_parts(self, source, objects), make)
+
+    def _run(
+        self,
+        tools: FoundTools,
+        source: Source,
+        objects: Sequence[bytes],
+        runner: ToolRunner,
+    ) -> bytes:
+        chain = self.chain
+        check_options(chain, tools, self.options, self.store)
+        libraries = _libraries(chain, source, self.output, self.options)
+        holes: dict[str, str | tuple[str, ...]] = {
+            **_tool_paths(chain, tools, self.output, source),
+            **_option_holes(chain, self.options),
+        }
+        steps = tuple(step.for_version(tools.version) for step in self.output.steps)
+        result = run_steps(
+            chain,
+            replace(self.output, steps=steps),
+            source,
+            holes,
+            libraries=libraries,
+            objects=objects,
+            runner=runner,
+        )
+        return _pack(result) if self.output.has_report else result.data
+
+
+def request(
+    description: str | Description,
+    target_options: Mapping[str, str],
+    output: str,
+    *,
+    cache: Cache | None = None,
+) -> OutputRequest:
+    """Return a checked request; the arguments are those of `compile_source`."""
     chain = description
     if not isinstance(chain, Description):
         chain = load_description(chain)
-    asked = _checked_output(chain, source, output)
+    if output not in chain.outputs:
+        raise UserError(
+            f"the {chain.name} toolchain has no output {output!r}",
+            where=str(chain.path),
+            remedy=f"use one of {', '.join(chain.outputs)}",
+        )
     options = _filled_options(chain, target_options)
     store = default_cache() if cache is None else cache
-    limit = tool_timeout_s() if timeout_s is None else timeout_s
-
-    def make(tools: FoundTools) -> bytes:
-        check_options(chain, tools, options, store)
-        libraries = _libraries(chain, source, asked, options)
-        holes: dict[str, str | tuple[str, ...]] = {
-            **_tool_paths(chain, tools, asked, source),
-            **_option_holes(chain, options),
-        }
-        steps = tuple(step.for_version(tools.version) for step in asked.steps)
-        build = replace(asked, steps=steps)
-        result = run_steps(chain, build, source, holes, libraries, limit)
-        return _pack(result) if asked.has_report else result.data
-
-    # The user wants to see the runs, so the cache is not read.
-    if is_keeping():
-        data = make(find_tools(chain))
-    else:
-        parts = _key_parts(chain, source, options, asked)
-        data = recall(store, chain, parts, make)
-    if not asked.has_report:
-        return ReportedBinary(Binary(data, asked.format), "")
-    code, report = _unpack(data)
-    return ReportedBinary(Binary(code, asked.format), report.decode(errors="replace"))
+    return OutputRequest(chain, chain.outputs[output], options, store)
 
 
 def _pack(result: StepsResult) -> bytes:
@@ -121,22 +181,6 @@ def _pack(result: StepsResult) -> bytes:
 def _unpack(entry: bytes) -> tuple[bytes, bytes]:
     end = _SIZE_BYTES + int.from_bytes(entry[:_SIZE_BYTES], "little")
     return entry[_SIZE_BYTES:end], entry[end:]
-
-
-def _checked_output(chain: Description, source: Source, output: str) -> BuildOutput:
-    if source.language != chain.language:
-        raise UserError(
-            f"the {chain.name} toolchain takes {chain.language or 'no text'}, "
-            f"not {source.language}",
-            where=str(chain.path),
-        )
-    if output not in chain.outputs:
-        raise UserError(
-            f"the {chain.name} toolchain has no output {output!r}",
-            where=str(chain.path),
-            remedy=f"use one of {', '.join(chain.outputs)}",
-        )
-    return chain.outputs[output]
 
 
 def _filled_options(chain: Description, given: Mapping[str, str]) -> dict[str, str]:
@@ -162,8 +206,9 @@ def _option_holes(
 
 
 def _key_parts(
-    chain: Description, source: Source, options: dict[str, str], output: BuildOutput
+    asked: OutputRequest, source: Source, objects: Sequence[bytes]
 ) -> tuple[str, ...]:
+    chain, output, options = asked.chain, asked.output, asked.options
     steps = [(step.arguments, step.before) for step in output.steps]
     settings: list[object] = [sorted(options.items()), steps, sorted(source.requires)]
     settings.append(source.entries)
@@ -172,7 +217,9 @@ def _key_parts(
     if environment := environment_read_by_tools(chain):
         settings.append(sorted(environment.items()))
     text = json.dumps(settings)
-    return ("compile", source.text, output.format, text, host_part(chain, options))
+    digests = [hashlib.sha256(data).hexdigest() for data in objects]
+    host = host_part(chain, options)
+    return ("compile", source.text, output.format, text, host, *digests)
 
 
 def _tool_paths(

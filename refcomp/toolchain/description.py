@@ -90,10 +90,10 @@ class Option:
 class BuildStep:
     """One run of a tool.
 
-    Holes of arguments are `{input}`, `{output}`, `{triple}` (the host's), `{entries}` (the
-    functions to keep, with commas), a tool, an option, a data file, and `{libraries}`. The last
-    must be an argument of its own. A data file that is not found is ''. In all argument lists
-    `{package}` is the folder of refcomp.
+    Holes of arguments are `{input}` (several files if the step joins parts), `{output}`,
+    `{triple}` (the host's), `{entries}` (the functions to keep, with commas), a tool, an option, a
+    data file, and `{libraries}`. The last must be an argument of its own. A data file that is not
+    found is ''. In all argument lists `{package}` is the folder of refcomp.
     """
 
     key: str
@@ -120,6 +120,21 @@ class BuildOutput:
     steps: tuple[BuildStep, ...]
     # If True, the stderr of the last step is a report that `compile_with_report` returns.
     has_report: bool = False
+    # If True, the last step takes the results of the steps before, of one text or of several.
+    joins_parts: bool = False
+
+    @property
+    def of_part(self) -> "BuildOutput":
+        """Return the output of one of several texts: all steps but the last."""
+        assert self.joins_parts
+        steps = self.steps[:-1]
+        return BuildOutput(steps[-1].suffix, steps)
+
+    @property
+    def of_all_parts(self) -> "BuildOutput":
+        """Return the output of what `of_part` made of several texts: the last step."""
+        assert self.joins_parts
+        return replace(self, steps=self.steps[-1:])
 
     def steps_for(self, libraries: Collection[str]) -> tuple[BuildStep, ...]:
         """Return the steps for a text that requires `libraries`."""
@@ -353,9 +368,22 @@ def _read_output(table: TomlTable, steps: Mapping[str, BuildStep]) -> BuildOutpu
         table.text("format"),
         tuple(steps[name] for name in names),
         table.flag("report", False),
+        table.flag("joins_parts", False),
     )
     table.close()
+    if output.joins_parts:
+        _check_joining(output, table)
     return output
+
+
+def _check_joining(output: BuildOutput, table: TomlTable) -> None:
+    if len(output.steps) < 2 or "{input}" not in output.steps[-1].arguments:
+        raise table.refuse(
+            "joins_parts",
+            "needs a last step with the argument {input}, and a step before it",
+        )
+    if output.has_report:
+        raise table.refuse("joins_parts", "does not go with a report")
 
 
 def _read_failures(table: TomlTable) -> Failures:

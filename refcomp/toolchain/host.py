@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
@@ -100,7 +100,7 @@ def host_facts(mcpu: str) -> HostFacts:
     return HostFacts(**json.loads(recall(default_cache(), description, parts, ask)))
 
 
-def host_part(description: Description, options: dict[str, str]) -> str:
+def host_part(description: Description, options: Mapping[str, str]) -> str:
     """Return the part of a cache key that depends on this machine; '' if none does."""
     host_values = (
         value in description.options[key].host_values for key, value in options.items()
@@ -146,7 +146,10 @@ def known_values(name: str, option: str) -> list[str]:
 
 
 def check_options(
-    description: Description, tools: FoundTools, options: dict[str, str], store: Cache
+    description: Description,
+    tools: FoundTools,
+    options: Mapping[str, str],
+    store: Cache,
 ) -> None:
     """Raise UserError, with the accepted values, for a value that the tool does not accept."""
     for key, value in options.items():

@@ -31,24 +31,30 @@ def is_keeping() -> bool:
 
 
 def keep_run(
-    source: Path, description: Description, commands: Sequence[tuple[str, ...]]
+    inputs: Sequence[Path],
+    description: Description,
+    commands: Sequence[tuple[str, ...]],
 ) -> None:
-    """Keep a copy of the folder of `source`, in which `commands` of a toolchain ran."""
+    """Keep a copy of the folder of `inputs`, in which `commands` of a toolchain ran."""
     if not is_keeping():
         return
     root = Path(os.environ[VARIABLE])
+    folder = inputs[0].parent
     script = _HEAD
     for name, value in environment_read_by_tools(description).items():
         script += f"export {name}={shlex.quote(value)}\n"
     for command in commands:
         # Relative paths, so that the script works in any folder.
-        local = [word.replace(f"{source.parent}{os.sep}", "") for word in command]
+        local = [word.replace(f"{folder}{os.sep}", "") for word in command]
         script += shlex.join(local) + "\n"
     # The outputs are left out, since LLVM's bitcode names the folder in which it was made.
-    digest = hashlib.sha256(script.encode() + source.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(script.encode())
+    for path in inputs:
+        digest.update(path.read_bytes())
+    target = root / f"{description.name}-{digest.hexdigest()[:16]}"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        _copy(source.parent, root, root / f"{description.name}-{digest}", script)
+        _copy(folder, root, target, script)
     except OSError as error:
         raise UserError(
             f"what was run cannot be kept in {root}",

@@ -1,8 +1,8 @@
 """Run a tool: an argument list, a time limit, and no process left behind.
 
-Each tool runs in a process group of its own. The whole group is killed if the time limit passes or
-the caller is interrupted. No shell is used. Raises ToolchainError if a tool cannot be started or
-does not end in time.
+Each tool runs in a process group of its own. The whole group is killed if the time limit passes,
+the caller is interrupted, or another thread kills it. No shell is used. Raises ToolchainError if a
+tool cannot be started or does not end in time.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from refcomp.foundation.errors import ToolchainError, UserError
 
@@ -96,17 +97,55 @@ def finish_tool(
     return Completed(command, process.returncode, stdout, _to_text(stderr), stderr)
 
 
-def run_tool(
-    command: Sequence[str], timeout_s: float, kept: Path | None = None
-) -> Completed:
-    """Start `command` and wait for it."""
-    return finish_tool(start_tool(command, kept), timeout_s, kept)
+class ToolKilled(Exception):
+    """A tool was killed because nobody wants its result any more."""
+
+
+class ToolRunner:
+    """Runs tools one after another. Another thread may kill the one that runs, and all later ones.
+
+    Each tool may take `timeout_s` seconds, by default those of `tool_timeout_s`.
+    """
+
+    def __init__(self, timeout_s: float | None = None) -> None:
+        self._timeout_s = tool_timeout_s() if timeout_s is None else timeout_s
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_killed = False
+
+    def run(self, command: Sequence[str], kept: Path | None = None) -> Completed:
+        """Start `command` and wait for it. Raise ToolKilled once `kill` has been called."""
+        with self._lock:
+            if self._is_killed:
+                raise ToolKilled
+            process = start_tool(command, kept)
+            self._process = process
+        try:
+            completed = finish_tool(process, self._timeout_s, kept)
+        finally:
+            with self._lock:
+                self._process = None
+                is_killed = self._is_killed
+        if is_killed:
+            raise ToolKilled
+        return completed
+
+    def kill(self) -> None:
+        """Kill the tool that runs, and start no other."""
+        with self._lock:
+            self._is_killed = True
+            if self._process is not None:
+                _signal_group(self._process)
+
+
+def _signal_group(process: "subprocess.Popen[bytes]") -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _kill_group(process: "subprocess.Popen[bytes]") -> bytes:
     """Kill the group, and return what it had written to stderr."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    _signal_group(process)
     try:
         return process.communicate(timeout=_GRACE_S)[1]
     except subprocess.TimeoutExpired as expired:

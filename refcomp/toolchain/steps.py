@@ -8,7 +8,7 @@ message has the command, its stderr and the line of the input that it names.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from refcomp.foundation.errors import ToolchainError
 from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import HOLE, BuildOutput, BuildStep, Description
 from refcomp.toolchain.keep import keep_run
-from refcomp.toolchain.run import Completed, run_tool, tool_timeout_s
+from refcomp.toolchain.run import Completed, ToolRunner
 
 _LIBRARIES = "{libraries}"
 
@@ -84,44 +84,62 @@ def run_steps(
     output: BuildOutput,
     source: Source,
     holes: Mapping[str, str | tuple[str, ...]],
-    libraries: tuple[str, ...],
-    timeout_s: float,
+    *,
+    libraries: tuple[str, ...] = (),
+    objects: Sequence[bytes] = (),
+    runner: ToolRunner | None = None,
 ) -> StepsResult:
-    """Return the result of the last step of `output` for `source`."""
+    """Return the result of the last step of `output`.
+
+    The first step reads the text of `source`, or else `objects`, the results of its parts.
+    """
     commands: list[tuple[str, ...]] = []
     with private_folder() as folder:
-        path = first = write_input(folder / description.input, source.text.encode())
+        inputs = _write_inputs(folder, description, source, objects)
+        paths = inputs
         entries = ",".join(source.entries)
         try:
             for step in output.steps_for(source.requires):
                 target = folder / f"{step.key}.{step.suffix}"
+                names = tuple(map(str, paths))
                 filled = {
                     **holes,
-                    "input": str(path),
+                    "input": names[0] if len(names) == 1 else names,
                     "output": str(target),
                     "entries": entries,
                 }
                 commands.append(fill_arguments(step.arguments, filled, libraries))
                 completed = run_checked(
-                    description, commands[-1], folder, timeout_s, source
+                    description, commands[-1], folder, source=source, runner=runner
                 )
-                path = target
+                paths = [target]
         finally:
-            keep_run(first, description, commands)
-        data = _read_result(path, step, commands[-1], folder)
+            keep_run(inputs, description, commands)
+        data = _read_result(target, step, commands[-1], folder)
         return StepsResult(data, completed.whole_stderr)
+
+
+def _write_inputs(
+    folder: Path, description: Description, source: Source, objects: Sequence[bytes]
+) -> list[Path]:
+    if not objects:
+        return [write_input(folder / description.input, source.text.encode())]
+    return [
+        write_input(folder / f"part{number}", data)
+        for number, data in enumerate(objects)
+    ]
 
 
 def run_checked(
     description: Description,
     command: tuple[str, ...],
     folder: Path,
-    timeout_s: float | None = None,
+    *,
     source: Source | None = None,
+    runner: ToolRunner | None = None,
 ) -> Completed:
     """Run a tool in `folder`. Raise ToolchainError if it fails, or ignores an option."""
-    limit = tool_timeout_s() if timeout_s is None else timeout_s
-    completed = run_tool(command, limit, folder)
+    completed = (runner or ToolRunner()).run(command, folder)
     phrases = [
         text for text in description.failures.phrases if text in completed.stderr
     ]

@@ -45,3 +45,12 @@ def test_declarations_stand_once_in_the_order_of_asking():
     for name in ("b", "a", "b"):
         declarations.add(name, lambda name=name: f"declare {name}\n")
     assert declarations.text == "declare b\ndeclare a\n"
+
+
+def test_declarations_of_several_files_are_each_kept_once():
+    whole, part = Declarations(), Declarations()
+    whole.add("a", str, object="a\n")
+    part.add("b", str, object="b\n")
+    part.add("a", str, object="a\n")
+    whole.update(part)
+    assert whole.text == "a\nb\n"

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import refcomp.graph.compile as compiling
+from refcomp.driver.backends import llvm
 from refcomp.foundation.target import as_target
 from refcomp.graph.compile import compile_graph, schedule_graph, schedule_node
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.ir.verify import verify
 from refcomp.lowering.lower import lower
+from refcomp.toolchain.parts import PartsBuild
 from tests.strategies.graphs import digits_graph, make_graph
 from tests.strategies.operands import floats
 
@@ -124,3 +126,34 @@ def test_hostile_names_do_not_reach_function_names(name) -> None:
 
 def test_a_graph_without_nodes_has_no_module() -> None:
     assert compile_graph(make_graph(lambda b, x: x), "interp").module is None
+
+
+@pytest.mark.llvm
+def test_a_graph_with_sixty_kernels_computes_the_same_in_parts(monkeypatch) -> None:
+    random = np.random.default_rng(0)
+
+    def build(b, x):
+        for k in range(60):  # each with extents of its own
+            weights = random.normal(size=(4 + k, 5 + k)).astype("float32") / (4 + k)
+            x = b.node("gemm", [x, b.constant(f"w{k}", weights)])
+        return x
+
+    graph = make_graph(build, ("N", 4))
+    started = []
+    start = PartsBuild.start
+
+    def noted(self, source):
+        started.append(source)
+        start(self, source)
+
+    monkeypatch.setattr(PartsBuild, "start", noted)
+    given = random.normal(size=(3, 4)).astype("float32")
+    results = []
+    for nodes in (10**9, 500):
+        monkeypatch.setattr(llvm, "_PART_NODES", nodes)
+        module = compile_graph(graph)
+        assert len(module.kernels) == 60
+        (result,) = GraphExecutor(module).run({"x": given})
+        results.append(result.asnumpy())
+    assert len(started) > 2
+    np.testing.assert_array_equal(*results)

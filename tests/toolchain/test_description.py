@@ -108,6 +108,11 @@ def test_without_a_needed_tool_all_count(tmp_path: Path) -> None:
         ('names = ["y"]', "names = []", r"^tools\.y\.names must not be empty"),
         ('names = ["y"]', 'names = ["y"]\nsize = 1', r"^tools\.y\.size is not a key"),
         ('steps = ["go"]', 'steps = ["gone"]', r"^outputs\.so\.steps names 'gone'"),
+        (
+            'steps = ["go"]',
+            'steps = ["go"]\njoins_parts = true',
+            r"^outputs\.so\.joins_parts needs a last step with the argument \{input\}, and a st",
+        ),
         ('"{input}"', '"{inptu}"', r"^steps\.go\.arguments has a hole \{inptu\} that nothing"),
         ('default = "2"', 'default = "2"\nlisting = ["{z}"]', r"^options\.level\.listing has a h"),
         ('default = "get x"', 'debian = "get x"', r"^install\.default is missing"),
@@ -155,3 +160,17 @@ def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UserError, match="is not a toolchain") as caught:
         load_description(name)
     assert ", ".join(toolchain_names()) in str(caught.value)
+
+
+def test_an_output_that_joins_parts_has_two_halves() -> None:
+    output = load_description("llvm").outputs["so"]
+    assert [step.key for step in output.of_part.steps] == ["optimize", "emit_object"]
+    assert output.of_part.format == "o" and not output.of_part.joins_parts
+    assert [step.key for step in output.of_all_parts.steps] == ["link"]
+    assert output.of_all_parts.format == "so"
+
+
+def test_an_output_with_a_report_joins_no_parts(tmp_path: Path) -> None:
+    two_steps = 'steps = ["go", "go"]\nreport = true\njoins_parts = true'
+    with pytest.raises(UserError, match=r"^outputs\.so\.joins_parts does not go with a report"):
+        _read(tmp_path, SMALL.replace('steps = ["go"]', two_steps))

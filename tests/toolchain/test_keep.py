@@ -72,7 +72,7 @@ def test_variables_that_a_tool_reads_itself_are_in_the_script(
     source = tmp_path / "in" / "kernel.cu"
     source.parent.mkdir()
     source.touch()
-    keep_run(source, description, [("nvcc", str(source))])
+    keep_run([source], description, [("nvcc", str(source))])
     (script,) = kept.glob("cuda-*/commands.sh")
     assert "export NVCC_CCBIN='/usr/bin/g++ 12'\nnvcc kernel.cu" in script.read_text()
     assert "OTHER" not in script.read_text()

@@ -16,7 +16,7 @@ from refcomp.runtime.hip.kernels import pack_arguments
 from refcomp.runtime.launch import kernel_signature
 from refcomp.toolchain import load_description, read_code_object
 from refcomp.toolchain.find import find_tools
-from refcomp.toolchain.run import run_tool
+from refcomp.toolchain.run import ToolRunner
 from tests.codegen.amdgpu.kernels import TOOLS_AND_GPUS, compile_kernels, use_llvm
 from tests.codegen.device_kernels import TEXTS, device_kernel
 
@@ -85,7 +85,7 @@ def _arguments_by_readelf(data: bytes, folder: Path) -> list[tuple[int, int]]:
     (folder / "code.hsaco").write_bytes(data)
     tools = Path(find_tools(load_description("rocm")).paths["llc"]).parent
     command = [f"{tools}/llvm-readelf", "--notes", str(folder / "code.hsaco")]
-    text = run_tool(command, 60).stdout.decode()
+    text = ToolRunner(60).run(command).stdout.decode()
     offsets, sizes = (
         [int(number) for number in re.findall(rf"\.{key}:\s+(\d+)", text)]
         for key in ("offset", "size")

@@ -10,7 +10,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.toolchain import compile_source, device_layout, load_description, read_code_object
 from refcomp.toolchain.find import find_tools
 from refcomp.toolchain.occupancy import occupancy_of
-from refcomp.toolchain.run import run_tool
+from refcomp.toolchain.run import ToolRunner
 from tests.codegen.amdgpu.kernels import use_llvm
 
 # Values kept over a barrier, floats in shared memory, threads of a group.
@@ -57,8 +57,8 @@ def _told_by_llvm(text, gpu, folder):
     tools = find_tools(load_description("rocm")).paths
     flags = [f"-mcpu={gpu}", "-disable-promote-alloca-to-vector", "-o", "-"]
     opt = [tools["opt"], "-S", "-passes=default<O3>", *flags, str(folder / "kernels.ll")]
-    (folder / "best.ll").write_bytes(run_tool(opt, 60).stdout)
-    asm = run_tool([tools["llc"], "-O3", *flags, str(folder / "best.ll")], 60).stdout.decode()
+    (folder / "best.ll").write_bytes(ToolRunner(60).run(opt).stdout)
+    asm = ToolRunner(60).run([tools["llc"], "-O3", *flags, str(folder / "best.ll")]).stdout.decode()
     found, name = {}, ""
     for line in asm.splitlines():
         if match := re.match(r"(k\d+_\d+_\d+):", line):

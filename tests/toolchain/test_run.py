@@ -4,12 +4,13 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.toolchain.run import finish_tool, run_tool, start_tool, tool_timeout_s
+from refcomp.toolchain.run import ToolKilled, ToolRunner, finish_tool, start_tool, tool_timeout_s
 
 
 def _script(folder: Path, body: str) -> str:
@@ -39,20 +40,20 @@ def _expect_death(pid: int) -> None:
 
 def test_output_and_status(tmp_path: Path) -> None:
     tool = _script(tmp_path, 'echo "$1"; echo problem >&2; exit 3')
-    completed = run_tool([tool, "a b; exit 0"], 60)
+    completed = ToolRunner(60).run([tool, "a b; exit 0"])
     assert completed.stdout == b"a b; exit 0\n"
     assert (completed.status, completed.stderr) == (3, "problem\n")
     assert completed.command == (tool, "a b; exit 0")
 
 
 def test_the_folder_and_the_empty_input(tmp_path: Path) -> None:
-    completed = run_tool([_script(tmp_path, "pwd; cat")], 60, tmp_path)
+    completed = ToolRunner(60).run([_script(tmp_path, "pwd; cat")], tmp_path)
     assert completed.stdout == f"{tmp_path}\n".encode()
 
 
 def test_stderr_that_is_no_text_or_has_no_end(tmp_path: Path) -> None:
     body = f"{sys.executable} -c \"import sys; sys.stderr.buffer.write(b'\\xff' * 99999)\""
-    completed = run_tool([_script(tmp_path, body)], 60)
+    completed = ToolRunner(60).run([_script(tmp_path, body)])
     assert completed.stderr.startswith("\ufffd")
     assert completed.stderr.endswith("[cut]")
     assert len(completed.stderr) < 20_000
@@ -111,6 +112,23 @@ def test_an_interrupt_kills_the_tool(tmp_path: Path) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     _expect_death(process.pid)
+
+
+def test_a_runner_that_is_killed_kills_its_tool_and_starts_no_other(tmp_path: Path) -> None:
+    runner = ToolRunner(60)
+    tool = _script(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(runner.run, [tool])
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            time.sleep(0.01)
+        runner.kill()
+        with pytest.raises(ToolKilled):
+            result.result()
+    _expect_death(int((tmp_path / "pid").read_text()))
+    (tmp_path / "pid").unlink()
+    with pytest.raises(ToolKilled):
+        runner.run([tool])
+    assert not (tmp_path / "pid").exists()
 
 
 def test_time_limit_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

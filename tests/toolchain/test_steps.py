@@ -8,6 +8,7 @@ from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import find_tools
+from refcomp.toolchain.run import ToolRunner
 from refcomp.toolchain.steps import fill_arguments, run_steps, write_input
 
 LLVM = load_description("llvm")
@@ -17,7 +18,9 @@ SOURCE = Source("one\ntwo\nthree\n", "llvm", ("", "C[i] = A[i]", ""))
 def _run(output: str = "so", timeout_s: float = 60, source: Source = SOURCE) -> bytes:
     holes = {**find_tools(LLVM).paths, "mcpu": "native", "mattr": "", "passes": "p"}
     libraries = ("/lib/a", "/lib/b")
-    return run_steps(LLVM, LLVM.outputs[output], source, holes, libraries, timeout_s).data
+    runner = ToolRunner(timeout_s)
+    made = run_steps(LLVM, LLVM.outputs[output], source, holes, libraries=libraries, runner=runner)
+    return made.data
 
 
 def test_holes_are_filled_and_libraries_become_several() -> None:

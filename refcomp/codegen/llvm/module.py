@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from refcomp.codegen.accumulator import BODY, Chunk, join_chunks
+from refcomp.codegen.accumulator import BODY, Chunk, Declarations, join_chunks
 from refcomp.codegen.line_map import LineMap
 from refcomp.codegen.llvm.calls import CALL_STATEMENTS, EXTERN_EXPRESSIONS, OWN_CALLS
 from refcomp.codegen.llvm.expressions import EXPRESSIONS
@@ -46,8 +46,6 @@ _EXPRESSIONS: ExpressionPrinters = {
 _STATEMENTS: StatementPrinters = {**HOST_STATEMENTS, **CALL_STATEMENTS}
 
 
-@deep_recursion()
-@paused_collector()
 def print_llvm(
     funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int
 ) -> Source:
@@ -59,27 +57,75 @@ def print_llvm(
         layout: the target's data layout, as LLVM spells it.
         vector_bits: width of the widest vector register; no vector of maths is wider.
     """
-    module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
-    for func in funcs:
-        reserve_symbol(module, func)
-    imports = tuple(dict.fromkeys(text for func in funcs for text in func.imports))
-    _take_imported(module, imports)
-    for func in funcs:
-        _print_function(module, func)
-    say = module.say
-    declarations = module.declarations.text
-    gap = say.gap() if declarations else ""
-    declared = _declared(module)
-    text, came_from = join_chunks(
-        [
-            Chunk(say.header(layout=layout, triple=triple)),
-            *module.functions,
-            Chunk(declarations + gap),
-            Chunk(say.attributes()),
-            *import_chunks(imports, declared, triple, layout),
-        ]
-    )
-    return Source(text, "llvm", LineMap(funcs, came_from), frozenset(module.requires))
+    printer = HostPrinter(triple=triple, layout=layout, vector_bits=vector_bits)
+    return printer.print_part(funcs)
+
+
+class HostPrinter:
+    """Prints functions part by part. Each part is a file that can be compiled alone.
+
+    Names are unique in all parts together, so that one file can hold all parts, too. Functions of
+    one part may not call others, except for imported functions of the same part. The arguments are
+    those of `print_llvm`.
+    """
+
+    def __init__(self, *, triple: str, layout: str, vector_bits: int) -> None:
+        self._module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
+        self._triple = triple
+        self._layout = layout
+        # Of all parts.
+        self._funcs: list[PrimFunc] = []
+        self._functions: list[Chunk] = []
+        self._declarations = Declarations()
+        self._imports: list[str] = []
+
+    @deep_recursion()
+    @paused_collector()
+    def print_part(self, funcs: Sequence[PrimFunc]) -> Source:
+        """Return a file with `funcs` alone."""
+        module = self._module
+        module.functions = []
+        module.declarations = Declarations()
+        for func in funcs:
+            reserve_symbol(module, func)
+        imports = list(dict.fromkeys(text for func in funcs for text in func.imports))
+        _take_imported(module, imports)
+        for func in funcs:
+            _print_function(module, func)
+        self._funcs += funcs
+        self._functions += module.functions
+        self._declarations.update(module.declarations)
+        self._imports += imports
+        return self._file(funcs, module.functions, module.declarations, imports)
+
+    def whole(self) -> Source:
+        """Return a file with the functions of all parts."""
+        return self._file(
+            self._funcs, self._functions, self._declarations, self._imports
+        )
+
+    def _file(
+        self,
+        funcs: Sequence[PrimFunc],
+        functions: Sequence[Chunk],
+        declarations: Declarations,
+        imports: Sequence[str],
+    ) -> Source:
+        say = self._module.say
+        layout, triple = self._layout, self._triple
+        declared = _declared(self._module, declarations.text)
+        gap = say.gap() if declarations.text else ""
+        text, came_from = join_chunks(
+            [
+                Chunk(say.header(layout=layout, triple=triple)),
+                *functions,
+                Chunk(declarations.text + gap),
+                Chunk(say.attributes()),
+                *import_chunks(imports, declared, triple, layout),
+            ]
+        )
+        requires = frozenset(self._module.requires)
+        return Source(text, "llvm", LineMap(funcs, came_from), requires)
 
 
 def reserve_symbol(module: LlvmModule, func: PrimFunc) -> str:
@@ -104,9 +150,9 @@ def _take_imported(module: LlvmModule, texts: Sequence[str]) -> None:
         module.imported[name] = function
 
 
-def _declared(module: LlvmModule) -> set[str]:
-    """Return what the module declares. Raise UserError if the user's own text defines it."""
-    declared = set(_DECLARED.findall(module.declarations.text))
+def _declared(module: LlvmModule, declarations: str) -> set[str]:
+    """Return the declared names. Raise UserError if the user's own text defines one of them."""
+    declared = set(_DECLARED.findall(declarations))
     for name in sorted(declared & module.imported.keys()):
         refuse_name(name, "compiled code calls the function of that name in a library")
     return declared

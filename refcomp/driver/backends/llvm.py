@@ -2,41 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 from refcomp import toolchain
-from refcomp.codegen.llvm.module import print_llvm
+from refcomp.codegen.llvm.module import HostPrinter
 from refcomp.driver.backend import Backend, Code, CompiledFunctions, Loading
 from refcomp.driver.steps import HOST_STEPS, FuncOrProgram
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.c_functions import library_paths
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import DeviceLimits, Target
+from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import CallExtern, CallPacked
+from refcomp.runtime.host.threads import thread_count
 from refcomp.runtime.module import Module
 
+if TYPE_CHECKING:
+    from refcomp.toolchain.parts import PartsBuild
+
 LIBRARIES = "shared objects with C functions that are called, as a.so,b.so"
+
+
+# Parts have at least so many nodes: the tools take about 0.1 s for them, and half as much to start.
+_PART_NODES = 3000
 
 
 def print_host(made: Sequence[FuncOrProgram], target: Target) -> Source:
     """Print functions at the host level as LLVM IR for this host."""
     funcs = [func for func in made if isinstance(func, PrimFunc)]
+    return _printer(target).print_part(funcs)
+
+
+def _printer(target: Target) -> HostPrinter:
     triple, layout = toolchain.host_triple_and_layout()
     bits = toolchain.vector_bits(target.option("mcpu", "native"))
-    return print_llvm(funcs, triple=triple, layout=layout, vector_bits=bits)
+    return HostPrinter(triple=triple, layout=layout, vector_bits=bits)
 
 
 def compile_host(
     made: Sequence[FuncOrProgram], target: Target, _limits: DeviceLimits | None
 ) -> Code:
     """Compile functions at the host level to a shared object."""
-    source = print_host(made, target)
-    dump_stage(source.language, source.text)  # before a tool can fail on it
-    libraries = library_paths(target.option("libs", ""))
-    options = dict(target.options) | {"libs": ",".join(libraries)}
-    binary = toolchain.compile_source(source, options, "so")
-    sources = {source.language: source.text}
-    return Code(binary, sources, lambda: toolchain.disassemble(binary))
+    with begin_host_parts(target) as parts:
+        for func in made:
+            parts.add(func)
+        return parts.finish()
+
+
+@contextmanager
+def begin_host_parts(
+    target: Target,
+    _limits: DeviceLimits | None = None,
+    notice: Callable[[], None] = lambda: None,
+) -> Iterator[HostParts]:
+    """Begin to compile functions at the host level; see `BeginParts`."""
+    with ExitStack() as at_exit:
+        yield HostParts(target, notice, at_exit)
+
+
+class HostParts:
+    """Compiles functions at the host level to a shared object, large modules in parts.
+
+    The bounds of parts depend only on the functions. A small module is one part.
+    """
+
+    def __init__(
+        self, target: Target, notice: Callable[[], None], at_exit: ExitStack
+    ) -> None:
+        libraries = library_paths(target.option("libs", ""))
+        self._options = dict(target.options) | {"libs": ",".join(libraries)}
+        self._printer = cache(lambda: _printer(target))
+        self._notice = notice
+        self._at_exit = at_exit
+        self._funcs: list[PrimFunc] = []  # of the next part
+        self._nodes = 0  # of these functions
+        self._is_last = False
+        self._build: PartsBuild | None = None  # once there are two parts
+
+    def add(self, made: FuncOrProgram) -> None:
+        """Take the next function. Start the part before it if that is large enough."""
+        assert isinstance(made, PrimFunc)
+        if self._nodes >= _PART_NODES and not self._is_last:
+            self._start_part()
+        self._funcs.append(made)
+        nodes = list(walk(made.body))
+        self._nodes += len(nodes)
+        self._is_last |= bool(made.imports) or any(map(_calls_out, nodes))
+
+    def finish(self) -> Code:
+        """Return the shared object of all functions."""
+        source = last = self._printer().print_part(self._funcs)
+        if self._build is not None:
+            source = self._printer().whole()
+        dump_stage(source.language, source.text)  # before a tool can fail on it
+        if self._build is None:
+            binary = toolchain.compile_source(source, self._options, "so")
+            self._notice()
+        else:
+            self._build.start(last)
+            binary = self._build.join(source.requires)
+        sources = {source.language: source.text}
+        return Code(binary, sources, lambda: toolchain.disassemble(binary))
+
+    def _start_part(self) -> None:
+        if self._build is None:
+            from refcomp.toolchain.parts import PartsBuild  # noqa: PLC0415  (for large modules)
+
+            self._build = self._at_exit.enter_context(
+                PartsBuild(
+                    self._options,
+                    "so",
+                    processes=thread_count(),
+                    notice=self._notice,
+                )
+            )
+        self._build.start(self._printer().print_part(self._funcs))
+        self._funcs = []
+        self._nodes = 0
+
+
+def _calls_out(node: Node) -> bool:
+    """Return True for a call that leaves the loop IR.
+
+    What it calls may be imported LLVM IR of another function, or the one callback of the module. So
+    all functions from the first such call on are one part.
+    """
+    is_call = isinstance(node, CallPacked | CallExtern | PureExtern)
+    return is_call and not (isinstance(node, PureExtern) and node.is_llvm_intrinsic)
 
 
 def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:
@@ -74,6 +172,7 @@ LLVM = Backend(
     steps=HOST_STEPS,
     print=print_host,
     compile=compile_host,
+    begin_parts=begin_host_parts,
     load=load_shared_object,
     texts=_texts,
     calls=frozenset({"llvm"}),

@@ -1,6 +1,7 @@
 """Whole modules: golden texts, random programs against the interpreter, the line map, the ABI."""
 
 import copy
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refcomp.codegen.llvm.module import HostPrinter
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
@@ -22,7 +24,7 @@ from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.toolchain import find_tools, load_description
-from tests.codegen.host_kernels import Kernels, print_generic
+from tests.codegen.host_kernels import GENERIC, Kernels, print_generic
 from tests.strategies.funcs import make_arguments, runnable_funcs
 
 ADD = """
@@ -251,3 +253,33 @@ def test_printing_grows_linearly():
         return len(print_generic([parse_func(f"func f(A: i64[n] out) {{ {body} }}")]).text)
 
     assert statements(400) < 11 * statements(40)
+
+
+def test_parts_are_files_of_their_own_and_together_the_file_of_all() -> None:
+    """Two functions with the same needs: each part declares them, the whole file once."""
+    funcs = parse_funcs(PARALLEL + PARALLEL.replace("parallel", "parallel_again") + ADD)
+    one, two, three = funcs
+    printer = HostPrinter(**GENERIC)
+    parts = [printer.print_part([one]), printer.print_part([two, three])]
+    for part, same in ((printer.whole(), funcs), (parts[0], [one])):
+        alone = print_generic(same)
+        assert (part.text, list(part.line_map)) == (alone.text, list(alone.line_map))
+        assert part.requires == alone.requires
+    for part, names in zip(parts, (["parallel"], ["parallel_again", "add"]), strict=True):
+        assert re.findall(r"^define i32 @(\w+)", part.text, re.MULTILINE) == names
+        assert part.text.count("declare void @GOMP_parallel") == 1
+        assert len(part.line_map) == part.text.count("\n")
+    stored = (
+        parts[1]
+        .text.splitlines()
+        .index(next(line for line in reversed(parts[1].text.splitlines()) if "store float" in line))
+    )
+    assert parts[1].line_map[stored] == "C@[i] = A@[i] + B@[i]"
+
+
+def test_a_function_of_a_later_part_has_a_name_of_its_own() -> None:
+    (func,) = parse_funcs(ADD)
+    printer = HostPrinter(**GENERIC)
+    printer.print_part([func])
+    with pytest.raises(UserError, match="two functions named 'add' cannot stand in one module"):
+        printer.print_part([func])

@@ -1,15 +1,23 @@
 """The host's back end: text, shared object, assembly."""
 
+import re
+from dataclasses import replace
+from threading import enumerate as enumerate_threads
+
 import numpy as np
 import pytest
 
 from refcomp.codegen.signature import signature_of
+from refcomp.compiler import build_functions
 from refcomp.driver.backend import Loading
-from refcomp.driver.backends import as_target
+from refcomp.driver.backends import as_target, llvm
 from refcomp.driver.backends.llvm import LLVM, compile_host, print_host
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.pipeline import run_pipeline
+from refcomp.foundation.errors import ToolchainError
 from refcomp.ir.parser import parse_func
+from refcomp.runtime.host.threads import set_thread_count
+from refcomp.toolchain.parts import PartsBuild
 
 pytestmark = pytest.mark.llvm
 FUNC = parse_func("func f(A: f32[n] out) { for i in range(n) { A[i] = 3.0f32 } }")
@@ -32,3 +40,106 @@ def test_the_text_is_what_is_compiled():
     assert compile_host(made, target, None).sources == {"llvm": text}
     shown = LLVM.texts(made, target)
     assert shown["llvm"]() == text and ".globl\tf" in shown["asm"]()
+
+
+# ---- large modules are compiled in parts ------------------------------------------------------
+
+
+def _filling(name, value, text="A[i] = {}"):
+    body = text.format(value)
+    return parse_func(f"func {name}(A: f32[n] out) {{ for i in range(n) {{ {body} }} }}")
+
+
+FUNCS = [_filling(f"f{k}", f"{k}.0f32") for k in range(7)]
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The names of the functions of each part that was started; a part has about two functions."""
+    monkeypatch.setattr(llvm, "_PART_NODES", 12)
+    texts = []
+    start = PartsBuild.start
+
+    def noted(self, source):
+        texts.append(re.findall(r"^define i32 @(\w+)", source.text, re.MULTILINE))
+        start(self, source)
+
+    monkeypatch.setattr(PartsBuild, "start", noted)
+    return texts
+
+
+def test_a_large_module_is_compiled_in_parts_and_is_the_same(started, monkeypatch):
+    parted = build_functions(FUNCS)
+    assert len(started) > 2
+    assert [name for part in started for name in part] == [func.name for func in FUNCS]
+    monkeypatch.setattr(llvm, "_PART_NODES", 10**9)
+    parts = len(started)
+    whole = build_functions(FUNCS)
+    assert len(started) == parts
+    for language in ("loop_ir", "llvm"):
+        assert parted.get_source(language) == whole.get_source(language)
+    for k in range(7):
+        for module in (parted, whole):
+            found = np.zeros(5, np.float32)
+            module[f"f{k}"](found)
+            assert found.tolist() == [k] * 5
+    for name in (func.name for func in FUNCS):
+        assert f"<{name}>:" in parted.get_source("asm")
+
+
+def test_the_bounds_of_parts_depend_on_the_functions_alone(started):
+    build_functions(FUNCS)
+    first = list(started)
+    set_thread_count(1)
+    try:
+        build_functions(FUNCS)
+    finally:
+        set_thread_count(None)
+    assert started == [*first, *first]
+
+
+def test_parts_start_while_later_functions_are_not_there_yet(started):
+    def made():
+        yield from FUNCS[:6]
+        assert started, "no part was started before the last function was made"
+        yield FUNCS[6]
+
+    compile_functions(made(), "llvm")
+
+
+def test_an_error_while_later_functions_are_made_leaves_no_part(started):
+    def made():
+        yield from FUNCS[:6]
+        raise RuntimeError("of the generator")
+
+    with pytest.raises(RuntimeError, match="of the generator"):
+        compile_functions(made(), "llvm")
+    assert started and not [t for t in enumerate_threads() if t.name.startswith("refcomp-part")]
+
+
+def test_a_failure_names_the_line_of_its_part(started, monkeypatch):
+    """The text of one function is damaged behind the printer."""
+    start = PartsBuild.start
+
+    def damaged(self, source):
+        start(self, replace(source, text=source.text.replace("float 0x4014", "flaot 0x4014")))
+
+    monkeypatch.setattr(PartsBuild, "start", damaged)
+    with pytest.raises(ToolchainError, match="opt.* failed") as caught:
+        build_functions(FUNCS)
+    assert caught.value.where == "A@[i] = 5.0f32"
+    assert len(started) > 2
+
+
+def test_functions_that_share_more_than_a_name_are_one_part(started):
+    """Imported LLVM IR and the callback exist once, so all behind the first call are together."""
+    caller = _filling("caller", "extern f32 twice(2.0f32)")
+    text = "define float @twice(float %x) { %y = fadd float %x, %x ret float %y }"
+    text = text.replace("{ ", "{\n  ").replace("%x ret", "%x\n  ret").replace(" }", "\n}")
+    importer = replace(_filling("importer", "3.0f32"), imports=(text,))
+    module = build_functions([*FUNCS[:3], caller, *FUNCS[3:], importer])
+    together = ["f2", "caller", "f3", "f4", "f5", "f6", "importer"]
+    assert started == [["f0", "f1"], together]
+    found = np.zeros(2, np.float32)
+    module["caller"](found)
+    assert found.tolist() == [4.0, 4.0]
