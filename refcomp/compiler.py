@@ -9,6 +9,7 @@ from refcomp.certificates import certify_build
 from refcomp.codegen.signature import signature_of
 from refcomp.driver.backend import Loading
 from refcomp.driver.backends import as_target, backend_of
+from refcomp.driver.build_cache import recall_module
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.outside_calls import checked_calls
 from refcomp.driver.steps import CHECK_ACCESSES, run_pass
@@ -25,6 +26,7 @@ from refcomp.ir.verify import Level, find_fault
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
+from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 
@@ -84,9 +86,30 @@ def build(
         raise UserError(
             "a schedule is built without arguments", remedy="pass args=[A, B, C]"
         )
+    return recall_module(
+        _description(inputs, args, name),
+        chosen,
+        lambda: _build_schedule(inputs, args, name, chosen),
+    )
+
+
+def _build_schedule(
+    schedule: Schedule, args: Sequence[Tensor | Var], name: str, chosen: Target
+) -> Module:
     if current_options().certify:
-        certify_build(inputs, args, name, chosen.kind)
-    return build_lowered([with_entry_conditions(lower(inputs, args, name))], chosen)
+        certify_build(schedule, args, name, chosen.kind)
+    return build_lowered([with_entry_conditions(lower(schedule, args, name))], chosen)
+
+
+def _description(
+    schedule: Schedule, args: Sequence[Tensor | Var], name: str
+) -> tuple[str, ...] | None:
+    """Return what the loop IR of a schedule depends on, None if nothing describes it."""
+    if not isinstance(args, list | tuple) or not isinstance(name, str):
+        return None  # refused by `lower`
+    # Lines of the user's program reach the messages of wrong calls.
+    identity = schedule_identity(schedule, args, with_lines=True)
+    return None if identity is None else ("schedule", identity, name)
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:

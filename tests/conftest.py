@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _draw_by_the_seed_alone()
     os.environ.setdefault("REFCOMP_TRACEBACK", "full")
     os.environ.setdefault("REFCOMP_VERIFY_STEPS", "1")
+    # A module that an earlier test built would hide what a later test changes in the compiler.
+    os.environ["REFCOMP_BUILD_CACHE"] = "0"
     watch_tools()
     if _is_worker(config):
         return

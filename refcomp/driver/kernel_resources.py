@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from refcomp.foundation.build_warnings import note_warning
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.provenance import caller_line
 from refcomp.ir.buffer import LOCAL, SHARED, Buffer, Load, StorageScope
@@ -50,6 +51,7 @@ def warn_of_slow_kernel(kernel: str, faults: Sequence[str], remedy: str) -> None
         faults: what makes it slow; each continues a sentence that begins with the kernel.
         remedy: what to do.
     """
+    note_warning()
     file, _, line = caller_line().rpartition(":")
     text = f"the kernel {kernel} {' and '.join(faults)}\n  what to do: {remedy}"
     warnings.warn_explicit(text, SlowKernelWarning, file or "refcomp", int(line or 1))

@@ -79,9 +79,11 @@ class Cache:
         """
         digest = hashlib.sha256()
         for part in parts:
-            raw = part.encode() if isinstance(part, str) else part
-            digest.update(len(raw).to_bytes(8, "little"))
-            digest.update(raw)
+            if isinstance(part, str):
+                # Surrogates are legal in Python's texts, so names may contain them.
+                part = part.encode("utf-8", "surrogatepass")
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
         return digest.hexdigest()
 
     def get(self, key: str) -> bytes | None:

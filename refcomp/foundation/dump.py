@@ -10,12 +10,19 @@ from pathlib import Path
 from refcomp.foundation.errors import UserError
 
 VARIABLE = "REFCOMP_DUMP"
+# Names the folder in which `refcomp.toolchain.keep` keeps the runs of tools.
+KEEP_VARIABLE = "REFCOMP_KEEP"
 _numbers = count()
 
 
 def is_dumping() -> bool:
     """Return True if REFCOMP_DUMP names a folder."""
     return bool(os.environ.get(VARIABLE))
+
+
+def is_keeping() -> bool:
+    """Return True if runs of tools are kept. Then the cache is not read."""
+    return bool(os.environ.get(KEEP_VARIABLE))
 
 
 def dump_stage(name: str, text: str) -> None:

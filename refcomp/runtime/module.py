@@ -65,6 +65,8 @@ class Module:
         >>> module.save(path)
         >>> module, module.entry.name, list(module.signatures)
         (<refcomp module for llvm: increment>, 'increment', ['increment'])
+        >>> module.contents.binary.format, list(module.contents.sources)
+        ('so', ['loop_ir', 'llvm'])
         >>> print(module.get_source("loop_ir"))
         func increment(A: f32[4], B: f32[4] out) {
         ...
@@ -390,6 +392,11 @@ class Module:
             for signature in signatures
         ]
         return cls(functions, target=target, sources=sources, entry=entry)
+
+    @property
+    def contents(self) -> ModuleContents | ProgramContents | None:
+        """Return what a module file would hold; None if the module cannot be saved."""
+        return self._contents
 
     @property
     def signatures(self) -> Mapping[str, Signature]:

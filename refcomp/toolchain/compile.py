@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.dump import is_keeping
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.toolchain.description import (
     HOLE,
@@ -24,7 +25,6 @@ from refcomp.toolchain.description import (
 )
 from refcomp.toolchain.find import FoundTools, find_file, find_tool, find_tools
 from refcomp.toolchain.host import check_options, host_part
-from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.places import environment_read_by_tools, file_path
 from refcomp.toolchain.remember import recall
 from refcomp.toolchain.run import ToolRunner

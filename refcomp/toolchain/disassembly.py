@@ -12,6 +12,7 @@ import zlib
 
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.dump import is_keeping
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import (
@@ -21,7 +22,6 @@ from refcomp.toolchain.description import (
     load_description,
 )
 from refcomp.toolchain.find import find_tool
-from refcomp.toolchain.keep import is_keeping
 from refcomp.toolchain.remember import recall
 from refcomp.toolchain.steps import fill_arguments, run_checked, write_input
 

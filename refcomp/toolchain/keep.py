@@ -16,18 +16,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from refcomp.foundation.dump import KEEP_VARIABLE, is_keeping
 from refcomp.foundation.errors import UserError
 from refcomp.toolchain.description import Description
 from refcomp.toolchain.places import environment_read_by_tools
 
-VARIABLE = "REFCOMP_KEEP"
 _SCRIPT = "commands.sh"
 _HEAD = '#!/bin/sh\nset -e\ncd "$(dirname "$0")"\n'
-
-
-def is_keeping() -> bool:
-    """Return True if runs are kept. The cache is not read then."""
-    return bool(os.environ.get(VARIABLE))
 
 
 def keep_run(
@@ -38,7 +33,7 @@ def keep_run(
     """Keep a copy of the folder of `inputs`, in which `commands` of a toolchain ran."""
     if not is_keeping():
         return
-    root = Path(os.environ[VARIABLE])
+    root = Path(os.environ[KEEP_VARIABLE])
     folder = inputs[0].parent
     script = _HEAD
     for name, value in environment_read_by_tools(description).items():
@@ -58,7 +53,7 @@ def keep_run(
     except OSError as error:
         raise UserError(
             f"what was run cannot be kept in {root}",
-            where=f"environment variable {VARIABLE}",
+            where=f"environment variable {KEEP_VARIABLE}",
             why=error.strerror or str(error),
             remedy="set it to a folder that you may write to, or unset it",
         ) from error

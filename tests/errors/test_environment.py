@@ -36,6 +36,7 @@ def tool(name: str, key: str) -> Callable[[], Any]:
 
 # Name: what reads it, and values that make no sense.
 REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
+    "REFCOMP_BUILD_CACHE": (build, ("yes", "2")),
     "REFCOMP_CACHE_LIMIT": (default_cache, ("2G", "-1", "9" * 5000)),
     "REFCOMP_CERTIFY": (current_options, ("yes", "2")),
     "REFCOMP_CHECK_BOUNDS": (current_options, ("yes", "2")),

@@ -1,6 +1,6 @@
 import pytest
 
-from refcomp.foundation.dump import dump_stage, is_dumping
+from refcomp.foundation.dump import dump_stage, is_dumping, is_keeping
 from refcomp.foundation.errors import UserError
 
 
@@ -27,3 +27,10 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("REFCOMP_DUMP", str(tmp_path / "file"))
     with pytest.raises(UserError, match="stages cannot be written to .*file\n.*REFCOMP_DUMP"):
         dump_stage("lowered", "text")
+
+
+def test_runs_of_tools_are_kept_if_a_folder_is_named(monkeypatch):
+    monkeypatch.delenv("REFCOMP_KEEP", raising=False)
+    assert not is_keeping()
+    monkeypatch.setenv("REFCOMP_KEEP", "folder")
+    assert is_keeping()

@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 FORMAT = "refcomp module"
 FORMAT_VERSION = 1
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 # The exceptions that code raises when it reads a malformed manifest.
 MALFORMED = (
     KeyError,
@@ -90,7 +90,7 @@ def pack_members(
         **manifest,
         "members": {name: _fingerprint(data) for name, data in members.items()},
     }
-    return {_MANIFEST: json.dumps(full, indent=1).encode(), **members}
+    return {MANIFEST: json.dumps(full, indent=1).encode(), **members}
 
 
 def _fingerprint(data: bytes) -> dict[str, int | str]:
@@ -112,7 +112,7 @@ def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
 
 def checked_manifest(path: str, members: Mapping[str, bytes]) -> Manifest:
     """Return the manifest in `members`. UserError for another version or damaged members."""
-    manifest = _read_manifest(path, members[_MANIFEST])
+    manifest = _read_manifest(path, members[MANIFEST])
     form = manifest.get("format_version")
     version = manifest.get("refcomp_version")
     if (form, version) != (FORMAT_VERSION, __version__):
@@ -164,7 +164,7 @@ def _check_machine(path: str, manifest: Manifest) -> None:
 
 def _check_members(path: str, declared: object, members: Mapping[str, bytes]) -> None:
     found = {
-        name: _fingerprint(data) for name, data in members.items() if name != _MANIFEST
+        name: _fingerprint(data) for name, data in members.items() if name != MANIFEST
     }
     if not isinstance(declared, dict):
         raise damaged(path, "its manifest does not list the members")

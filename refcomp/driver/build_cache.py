@@ -1,0 +1,184 @@
+"""Modules in the cache on disk, under all that their code depends on.
+
+The key of a module consists of:
+
+- what is built, as the caller describes it: the identity of a schedule, names of functions
+- the target with its options, and all build options
+- refcomp's own version, and in a checkout the state of its sources (`foundation/own_sources.py`)
+- this processor, and the tools and the device of the target
+- the environment variables of refcomp and of the tools
+
+Ensures: a module from the cache equals the module that a build would make, with the same texts.
+An entry that is damaged, malformed or cannot be loaded counts as missing. A build that prints a
+warning is not kept, so that it warns each time.
+
+Nothing is kept, or read, if a build has to show its stages (REFCOMP_DUMP, REFCOMP_KEEP) or to be
+certified. The same holds for targets that are registered from outside, for the interpreter, and for
+targets with shared objects of the user's (`-libs=`): refcomp does not know what these depend on.
+REFCOMP_BUILD_CACHE=0 turns the cache off, for code that changes refcomp while it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Callable, Sequence
+from dataclasses import astuple
+
+from refcomp.driver.backends import backend_of
+from refcomp.driver.backends.loading import device_limits, device_of
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.build_warnings import warning_count
+from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.dump import is_dumping, is_keeping
+from refcomp.foundation.errors import RefcompError, ToolchainError, UserError
+from refcomp.foundation.options import current_options
+from refcomp.foundation.own_sources import is_own_version_current, own_version
+from refcomp.foundation.target import Target
+from refcomp.runtime.module import Module
+from refcomp.runtime.module_bytes import module_from_bytes, module_to_bytes
+from refcomp.toolchain.description import load_description
+from refcomp.toolchain.find import find_tools
+from refcomp.toolchain.host import cpu_identity
+from refcomp.toolchain.places import environment_read_by_tools, file_path
+from refcomp.toolchain.versions import file_identity
+
+VARIABLE = "REFCOMP_BUILD_CACHE"
+# Kind of target -> the toolchains that make its code. A kind that is missing is not kept.
+_TOOLCHAINS = {
+    "llvm": ("llvm",),
+    "opencl": (),
+    "rocm": ("rocm",),
+    "cuda": ("cuda", "nvrtc"),
+    "nvptx": ("nvptx", "ptxas"),
+}
+# Variables of refcomp that change no code.
+_WITHOUT_EFFECT = frozenset(
+    {
+        VARIABLE,
+        "REFCOMP_CACHE_DIR",
+        "REFCOMP_CACHE_LIMIT",
+        "REFCOMP_NUM_THREADS",
+        "REFCOMP_TRACEBACK",
+    }
+)
+
+
+def recall_module(
+    parts: Sequence[str] | None, target: Target, make: Callable[[], Module]
+) -> Module:
+    """Return a module from the cache, or make it and keep it.
+
+    Call it under the build options that the user gave, since builds to be certified are not kept.
+
+    Args:
+        parts: what is built. Equal parts mean equal loop IR, with equal lines of the user's program
+            where these reach messages. None if nothing describes it, and it is not kept.
+        target: what the module is compiled for.
+        make: builds the module.
+
+    Raises:
+        UserError: an environment variable of the cache has a wrong value.
+        RefcompError: all errors of `make`.
+    """
+    key = None if parts is None else _key(parts, target)
+    if key is None:
+        return make()
+    store = default_cache()
+    data = store.get(key)
+    module = None if data is None else _loaded(data)
+    if module is not None:
+        return module
+    before = warning_count()
+    module = make()
+    if warning_count() == before and is_own_version_current():
+        _keep(store, key, module)
+    return module
+
+
+def _loaded(data: bytes) -> Module | None:
+    """Return the module in an entry, None if it cannot be loaded here."""
+    try:
+        return module_from_bytes(data, _disassembled)
+    except (RefcompError, ValueError):
+        return None
+
+
+def _keep(store: Cache, key: str, module: Module) -> None:
+    try:
+        data = module_to_bytes(module)
+    except UserError:  # too large for a module file
+        return
+    if data is not None:
+        store.put(key, data)
+
+
+def _disassembled(binary: Binary) -> str:
+    from refcomp.toolchain.disassembly import disassemble  # noqa: PLC0415  (rare)
+
+    return disassemble(binary)
+
+
+def _key(parts: Sequence[str], target: Target) -> str | None:
+    """Return the key of a module, None if nothing is kept."""
+    if not _is_on() or is_dumping() or is_keeping() or current_options().certify:
+        return None
+    if target.kind not in _TOOLCHAINS or target.option("libs", ""):
+        return None
+    version = own_version()
+    tools = _tools_part(target)
+    if version is None or tools is None:
+        return None
+    options = repr(astuple(current_options()))
+    surroundings = (cpu_identity(), _device_part(target), _environment_part())
+    return Cache.key(
+        "module", version, str(target), options, *surroundings, tools, *parts
+    )
+
+
+def _is_on() -> bool:
+    text = os.environ.get(VARIABLE, "")
+    if text not in ("", "0", "1"):
+        raise UserError(
+            f"{VARIABLE} is {reprlib.repr(text)}, which is neither 0 nor 1",
+            where=f"environment variable {VARIABLE}",
+            remedy="set it to 0 to build without the cache of modules; otherwise unset it",
+        )
+    return text != "0"
+
+
+def _environment_part() -> str:
+    """Return all variables of refcomp that may change code."""
+    names = (name for name in os.environ if name.startswith("REFCOMP_"))
+    chosen = sorted(name for name in names if name not in _WITHOUT_EFFECT)
+    return repr([(name, os.environ[name]) for name in chosen])
+
+
+def _device_part(target: Target) -> str:
+    """Return the limits and the architecture of the device, '' if the host runs the code."""
+    if not backend_of(target).has_kernels:
+        return ""
+    device = device_of(target)
+    arch = getattr(device.driver, "arch", None)
+    name = arch(device.index) if device.exist and arch is not None else ""
+    limits = device_limits(target)
+    return repr((device.exist, name, sorted(limits.features), limits))
+
+
+def _tools_part(target: Target) -> str | None:
+    """Return the identity of the tools and their files, None if tools are missing."""
+    found: list[str] = []
+    identities: list[object] = []
+    for name in _TOOLCHAINS[target.kind]:
+        description = load_description(name)
+        try:
+            tools = find_tools(description).identity
+            found.append(name)
+        except ToolchainError:
+            tools = ""
+        paths = filter(None, map(file_path, description.files.values()))
+        files = [file_identity(path) for path in paths]
+        read = sorted(environment_read_by_tools(description).items())
+        identities.append((name, tools, files, read))
+    is_missing = bool(_TOOLCHAINS[target.kind]) and not found
+    return None if is_missing else repr(identities)
