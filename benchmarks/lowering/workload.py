@@ -5,7 +5,8 @@ that are unrolled into straight code. The growth is the exponent e of time ~ sta
 two largest decades. It is 1 if the time is linear, and a note has the curve.
 
 Two more programs have real schedules: the product of `benchmarks.matmul` and the pipeline of
-`corners`. All times are processor times.
+`corners`. The largest programs and these two are also compiled by an earlier commit (`earlier`).
+All times are processor times.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from time import process_time
 
 import refcomp
 from benchmarks.lowering.corners import describe_corners
+from benchmarks.lowering.earlier import measure_beside
 from benchmarks.matmul import workload as matmul
 from benchmarks.measure import figure_of, interleave
 from benchmarks.report import Bar, Row
@@ -36,12 +38,12 @@ Described = tuple[refcomp.Schedule, list[Tensor]]
 
 
 def measure(is_quick: bool) -> list[Row]:
-    """For each shape of program its times by size, then the exponent."""
+    """Return for each shape of program its times by size, then the exponent; then the others."""
     sizes = _SIZES[:-1] if is_quick else _SIZES
     rows = []
     for shape, describe in (("stages", chain_of_stages), ("unrolled", unrolled_bodies)):
         rows += _curve(shape, describe, sizes, rounds=1 if is_quick else 3)
-    return [*rows, *_scheduled(rounds=3 if is_quick else 9)]
+    return [*rows, *_scheduled(rounds=3 if is_quick else 9), *measure_beside(is_quick)]
 
 
 def _scheduled(rounds: int) -> list[Row]:
