@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
+from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype, to_numpy
 from refcomp.foundation.errors import RefcompError, Unsupported, UserError
 from refcomp.foundation.paths import checked_path
 from refcomp.frontend.onnx_attributes import Attributes, Proto, read_attributes
 from refcomp.frontend.onnx_operators import CONVERTERS, OnnxValues
+from refcomp.frontend.onnx_weights import take_weights
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph
 from refcomp.graph.verify import verify_graph
@@ -73,10 +75,10 @@ def from_onnx(
           y: f32[N, 4] = relu(x)
         }
     """
-    data = _read(source, max_bytes)
-    model = _parse(data)
+    weights = take_weights(_read(source, max_bytes))
+    model = _parse(weights.rest)
     _check_opset(model)
-    graph = _Importer(model.graph).build()
+    graph = _Importer(model.graph, weights.taken).build()
     verify_graph(graph)
     return graph
 
@@ -101,17 +103,20 @@ def _read(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
             # Not max_bytes + 1 at once: Python takes that much memory, however small the file is.
-            pieces = bytearray()
-            while len(pieces) <= max_bytes and (piece := file.read(_PIECE)):
-                pieces += piece
+            size = os.fstat(file.fileno()).st_size
+            pieces = [file.read(min(size, max_bytes) + 1)]
+            # The file may have grown, and a pipe has no size.
+            while sum(map(len, pieces)) <= max_bytes and (piece := file.read(_PIECE)):
+                pieces.append(piece)
     except (OSError, ValueError) as error:
         raise UserError(
             f"the model {str(path)!r} cannot be read",
             why=str(error),
             remedy="check the path",
         ) from error
-    _check_size(len(pieces), repr(str(path)), max_bytes)
-    return bytes(pieces)
+    data = b"".join(pieces)  # of one piece, it is the same object
+    _check_size(len(data), repr(str(path)), max_bytes)
+    return data
 
 
 def _check_size(size: int, what: str, max_bytes: int) -> None:
@@ -158,8 +163,10 @@ def _check_opset(model: Proto) -> None:
 class _Importer:
     """A reader of one model's graph. `context` holds what has been built so far."""
 
-    def __init__(self, proto: Proto) -> None:
+    def __init__(self, proto: Proto, weights: Mapping[int, memoryview]) -> None:
         self.proto = proto  # a GraphProto
+        # number of an initializer -> its elements, which `proto` does not hold
+        self.weights = weights
         self.onnx = _onnx()
         self.context = OnnxValues(GraphBuilder(proto.name or "model"))
         self.reasons = Reasons()
@@ -192,19 +199,21 @@ class _Importer:
                 remedy="store them as dense tensors",
             )
         stored: dict[str, Array] = {}
-        for tensor in self.proto.initializer:
+        for number, tensor in enumerate(self.proto.initializer):
             if tensor.name in stored:
                 raise UserError(
                     f"two constants of the model are named {tensor.name!r}",
                     remedy="the file is damaged: export it again",
                 )
-            stored[tensor.name] = self.read_tensor(tensor)
+            raw = self.weights.get(number)
+            stored[tensor.name] = self.read_tensor(tensor, raw)
         return stored
 
-    def read_tensor(self, tensor: Proto) -> Array:
-        """Return the elements of a stored tensor.
+    def read_tensor(self, tensor: Proto, raw: memoryview | None = None) -> Array:
+        """Return the elements of a stored tensor; `raw` holds them if `tensor` does not.
 
-        Its size is checked before any memory is allocated for it.
+        Its size is checked before any memory is allocated for it. The array shares the memory of
+        `raw`.
         """
         what = f"constant {tensor.name!r}"
         is_external = tensor.data_location == self.onnx.TensorProto.EXTERNAL
@@ -218,16 +227,20 @@ class _Importer:
         dtype = self.element_dtype(tensor.data_type, what)
         # Bytes, at most: the elements are raw, or numbers of up to 8 bytes in one of the fields.
         numbers = sum(len(getattr(tensor, name)) for name in _NUMBER_FIELDS)
-        stored = len(tensor.raw_data) or 8 * numbers
+        raw_size = len(tensor.raw_data) if raw is None else len(raw)
+        stored = raw_size or 8 * numbers
         # Before `to_array`, which would allocate whatever a damaged shape asks for.
-        least = math.prod(dims) if tensor.raw_data else 0
+        least = math.prod(dims) if raw_size else 0
         if any(dim < 0 for dim in dims) or least > stored:
             raise UserError(
                 f"{what} of shape {dims} does not fit its {stored} bytes of data",
                 remedy="the file is damaged or incomplete: export it again",
             )
         try:
-            array = np.asarray(self.onnx.numpy_helper.to_array(tensor))
+            if raw is None:
+                array = np.asarray(self.onnx.numpy_helper.to_array(tensor))
+            else:
+                array = np.frombuffer(raw, _little_endian(dtype)).reshape(dims)
         except Exception as error:  # whatever onnx and numpy raise for damaged data
             raise UserError(
                 f"{what} of shape {dims} is damaged",
@@ -327,6 +340,12 @@ class _Importer:
                     f"two nodes of the model make {name!r}",
                     remedy="the file is damaged: export it again",
                 )
+
+
+def _little_endian(dtype: DType) -> np.dtype[np.generic]:
+    """Return the numpy dtype of raw elements in a model."""
+    native = to_numpy(dtype)
+    return native if sys.byteorder == "little" else native.newbyteorder("<")
 
 
 class Reasons:

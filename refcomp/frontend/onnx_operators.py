@@ -36,8 +36,8 @@ class OnnxValues:
         self.values[name] = value
 
     def add_constant(self, name: str, array: Array) -> None:
-        """Add a constant of the model."""
-        value = self.builder.constant(name, array)
+        """Add a constant of the model. The graph holds the memory of `array`."""
+        value = self.builder.constant(name, array, copy=False)
         self._constants[value] = array
         self.add(name, value)
 
