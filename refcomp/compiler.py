@@ -98,7 +98,8 @@ def _build_schedule(
 ) -> Module:
     if current_options().certify:
         certify_build(schedule, args, name, chosen.kind)
-    return build_lowered([with_entry_conditions(lower(schedule, args, name))], chosen)
+    func = with_entry_conditions(lower(schedule, args, name))
+    return build_lowered([func], chosen, 1)
 
 
 def _description(
@@ -153,11 +154,11 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     ready = [with_entry_conditions(func) for func in funcs]
     for func in ready if current_options().certify else ():
         certify_build(func, (), func.name, chosen.kind)
-    return build_lowered(ready, chosen)
+    return build_lowered(ready, chosen, len(ready))
 
 
-def build_lowered(funcs: Iterable[PrimFunc], chosen: Target) -> Module:
-    """Build one module from functions of the nested level.
+def build_lowered(funcs: Iterable[PrimFunc], chosen: Target, count: int) -> Module:
+    """Build one module from `count` functions of the nested level.
 
     An iterable may lower each function when it is asked for it: the first ones are compiled while
     others are still lowered.
@@ -178,7 +179,7 @@ def build_lowered(funcs: Iterable[PrimFunc], chosen: Target) -> Module:
     if is_dumping():  # all functions are one stage, which comes before the others
         funcs = list(funcs)
         dump_stage("lowered", "\n".join(print_func(func) for func in funcs))
-    compiled = compile_functions(ready(), chosen)
+    compiled = compile_functions(ready(), chosen, count)
     sources = {"loop_ir": "\n".join(texts)}
     loading = Loading(tuple(signatures), sources, libraries)
     return backend_of(chosen).load(compiled, loading)

@@ -5,6 +5,7 @@ backend.py           the record of a back end, and the register of all
 backends/            refcomp's own records: llvm, interp, opencl, rocm
 pipeline.py          the steps of a kind of target, found and run
 compile.py           functions -> code: the whole pipeline, then the compiler
+progress.py          a progress bar for builds that take long
 outside_calls.py     calls that leave the loop IR, found or refused
 code_objects.py      kernels of bare code objects
 devices.py           the device that a target's name means

@@ -13,6 +13,7 @@ from refcomp.driver.backend import CompiledFunctions, PartsCompiler, Print
 from refcomp.driver.backends import backend_of
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.pipeline import run_pipeline
+from refcomp.driver.progress import build_progress
 from refcomp.driver.steps import FuncOrProgram
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import Unsupported
@@ -23,26 +24,30 @@ from refcomp.ir.func import PrimFunc
 
 @paused_collector()
 def compile_functions(
-    funcs: Iterable[PrimFunc], target: Target | str
+    funcs: Iterable[PrimFunc], target: Target | str, count: int | None = None
 ) -> CompiledFunctions:
     """Run the target's pipeline on each of `funcs`, and compile the results together, in order.
 
-    A function is taken from an iterable when those before it have passed the pipeline.
+    A function is taken from an iterable when those before it have passed the pipeline. `count` is
+    the number of functions, if it is known; a progress bar shows it.
 
     Raises UserError for what the target cannot do; ToolchainError when its tools cannot compile.
     """
     chosen = as_target(target)
     backend = backend_of(chosen)
     limits = device_limits(chosen) if backend.has_kernels else None
-    lowered = (run_pipeline(func, chosen.kind, limits) for func in funcs)
-    if backend.compile is None:
-        return CompiledFunctions(chosen, tuple(lowered), None)
-    if backend.begin_parts is None:
-        made = tuple(lowered)
-        return CompiledFunctions(chosen, made, backend.compile(made, chosen, limits))
-    with backend.begin_parts(chosen, limits, lambda: None) as parts:
-        made = tuple(_added(parts, lowered))
-        return CompiledFunctions(chosen, made, parts.finish())
+    with build_progress(count) as progress:
+        lowered = (run_pipeline(func, chosen.kind, limits) for func in funcs)
+        counted = progress.counted(lowered)
+        if backend.compile is None:
+            return CompiledFunctions(chosen, tuple(counted), None)
+        if backend.begin_parts is None:
+            made = tuple(counted)
+            code = backend.compile(made, chosen, limits)
+            return CompiledFunctions(chosen, made, code)
+        with backend.begin_parts(chosen, limits, progress.part_compiled) as parts:
+            made = tuple(_added(parts, counted))
+            return CompiledFunctions(chosen, made, parts.finish())
 
 
 def _added(

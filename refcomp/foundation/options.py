@@ -84,14 +84,24 @@ def is_certify_in_environment() -> bool:
 
 def _is_set(option: str) -> bool:
     variable = _VARIABLES[option]
-    text = os.environ.get(variable.name, "")
+    return environment_flag(variable.name, variable.effect)
+
+
+def environment_flag(name: str, effect: str, *, default: bool = False) -> bool:
+    """Return True if the variable `name` is 1, False if it is 0, and `default` if it is not set.
+
+    Raises UserError for other values. `effect` is that of the value that is not the default, as an
+    infinitive.
+    """
+    text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
+        usual, other = ("1", "0") if default else ("0", "1")
         raise UserError(
-            f"{variable.name} is {reprlib.repr(text)}, which is neither 0 nor 1",
-            where=f"environment variable {variable.name}",
-            remedy=f"set it to 1 to {variable.effect}; otherwise set it to 0 or unset it",
+            f"{name} is {reprlib.repr(text)}, which is neither 0 nor 1",
+            where=f"environment variable {name}",
+            remedy=f"set it to {other} to {effect}; otherwise set it to {usual} or unset it",
         )
-    return text == "1"
+    return text == "1" if text else default
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     if functions:
         # One at a time, so that the first ones are compiled while others are still lowered.
         lowered = (with_entry_conditions(one.lower(chosen)) for one in functions)
-        module = build_lowered(lowered, chosen)
+        module = build_lowered(lowered, chosen, len(functions))
     return GraphModule(optimized, kernels, module, chosen)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import refcomp as rc
+from refcomp.driver.progress import build_progress
 from refcomp.foundation.cache import default_cache
 from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.options import current_options
@@ -51,6 +52,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "REFCOMP_NVPTX_LLVM": (tools("nvptx"), ("/nowhere",)),
     "REFCOMP_OCLGRIND": (tools("opencl"), ("/nowhere",)),
     "REFCOMP_OPT": (tools("llvm"), ("/nowhere",)),
+    "REFCOMP_PROGRESS": (lambda: build_progress(1).__enter__(), ("no", "2")),
     "REFCOMP_PTXAS": (tools("ptxas"), ("/nowhere",)),
     "REFCOMP_ROCM": (load_hip, ("gpu", "emulator:gfx1", "emulator:gfx942:odd")),
     "REFCOMP_ROCM_LLVM": (tools("rocm"), ("/nowhere",)),

@@ -20,7 +20,7 @@ from tests.strategies.operands import floats
 def test_digit_network_is_seven_kernels(monkeypatch) -> None:
     built = []
 
-    def build_once(funcs, target):
+    def build_once(funcs, target, count):
         built.append([func.name for func in funcs])
 
     monkeypatch.setattr(compiling, "build_lowered", build_once)
