@@ -77,7 +77,8 @@ def test_functions_are_lowered_when_the_build_asks_for_them(monkeypatch) -> None
         events.append(f"lower {name}")
         return lower(schedule, args, name)
 
-    def build(funcs, target):
+    def build(funcs, target, count):
+        assert count == 2
         events.extend(f"build {func.name}" for func in funcs)
 
     monkeypatch.setattr(compiling, "lower", recorded)
