@@ -7,12 +7,13 @@ memory, so that no kernel allocates any.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from refcomp.certificates import certify_build
 from refcomp.compiler import build_lowered
 from refcomp.driver.backends import as_target, backend_of
+from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.options import current_options
 from refcomp.foundation.target import Target
 from refcomp.graph.dims import Symbols, expr_to_dim
@@ -24,6 +25,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
+from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.cuda import schedule_cuda
@@ -112,12 +114,21 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     optimized = optimize(graph)
     chosen = as_target(target)
     functions, kernels = schedule_graph(optimized, chosen)
-    module = None
-    if functions:
-        # One at a time, so that the first ones are compiled while others are still lowered.
-        lowered = (with_entry_conditions(one.lower(chosen)) for one in functions)
-        module = build_lowered(lowered, chosen, len(functions))
+    module = _build(functions, chosen) if functions else None
     return GraphModule(optimized, kernels, module, chosen)
+
+
+def _build(functions: Sequence[ScheduledKernel], target: Target) -> Module:
+    """Return the module of all functions. If the cache has it, none of them is lowered."""
+
+    def lower_and_build() -> Module:
+        # One at a time, so that the first ones are compiled while others are still lowered.
+        lowered = (with_entry_conditions(one.lower(target)) for one in functions)
+        return build_lowered(lowered, target, len(functions))
+
+    identities = [one.identity() for one in functions]
+    parts = None if None in identities else ["graph", *filter(None, identities)]
+    return recall_module(parts, target, lower_and_build)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +145,13 @@ class ScheduledKernel:
     def args(self) -> tuple[Tensor, ...]:
         """Return the parameters of the function."""
         return (*self.inputs, *self.outputs, *self.workspaces)
+
+    def identity(self) -> str | None:
+        """Return a text that is equal for equal functions; None if nothing describes this one."""
+        # All lines are the one that compiles the graph. Only checks of accesses quote it.
+        with_lines = current_options().check_bounds
+        identity = schedule_identity(self.schedule, self.args, with_lines=with_lines)
+        return None if identity is None else f"{self.name} {identity}"
 
     def lower(self, target: Target) -> PrimFunc:
         """Return the function. It is certified first, if the build options ask for it."""

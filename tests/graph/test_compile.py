@@ -5,6 +5,7 @@ import pytest
 
 import refcomp.graph.compile as compiling
 from refcomp.driver.backends import llvm
+from refcomp.foundation.options import build_options
 from refcomp.foundation.target import as_target
 from refcomp.graph.compile import compile_graph, schedule_graph, schedule_node
 from refcomp.graph.evaluate import evaluate_graph
@@ -38,9 +39,9 @@ def test_digit_network_is_seven_kernels(monkeypatch) -> None:
     assert module.target.kind == "interp"
 
 
-def _residual(builder, value, k):
+def _residual(builder, value, k, seed=0):
     """One block; all blocks are equal but for names and constants."""
-    weight = builder.constant(f"w{k}", floats(k, 4, 4))
+    weight = builder.constant(f"w{k}", floats(k + seed, 4, 4))
     product = builder.node("matmul", [value, weight], name=f"product{k}")
     return builder.node("add", [value, builder.node("relu", [product])], name=f"sum{k}")
 
@@ -87,6 +88,56 @@ def test_functions_are_lowered_when_the_build_asks_for_them(monkeypatch) -> None
     compile_graph(graph, "interp")
     names = ["kernel0_softmax", "kernel1_softmax"]
     assert events == [f"{what} {name}" for name in names for what in ("lower", "build")]
+
+
+@pytest.fixture
+def build_cache(tmp_path, monkeypatch):
+    """The cache of modules is on, empty and this test's own."""
+    monkeypatch.setenv("REFCOMP_BUILD_CACHE", "1")
+    monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / "cache"))
+    for name, value in (("own_version", "this version"), ("is_own_version_current", True)):
+        monkeypatch.setattr(f"refcomp.driver.build_cache.{name}", lambda value=value: value)
+
+
+def _residual_network(seed=0):
+    def build(builder, value):
+        for k in range(2):
+            value = _residual(builder, value, k, seed)
+        return builder.node("softmax", [value])
+
+    return make_graph(build, ("N", 4))
+
+
+@pytest.mark.llvm
+def test_a_graph_in_the_cache_is_not_lowered(build_cache, monkeypatch) -> None:
+    first = compile_graph(_residual_network())
+    monkeypatch.setattr(compiling, "lower", lambda *given: pytest.fail("it was lowered"))
+    monkeypatch.setattr(compiling, "build_lowered", lambda *given: pytest.fail("it was built"))
+    # The weights are no part of the code.
+    again = compile_graph(_residual_network(seed=5))
+    assert [kernel.name for kernel in again.kernels] == [kernel.name for kernel in first.kernels]
+    assert [len(one.workspaces) for one in again.kernels] == [1, 1, 3]
+    x = floats(9, 2, 4)
+    (expected,) = evaluate_graph(_residual_network(seed=5), {"x": x})
+    (result,) = GraphExecutor(again).run(x=x)
+    np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.llvm
+def test_other_graphs_targets_and_options_are_lowered(build_cache, monkeypatch) -> None:
+    lowered = []
+    monkeypatch.setattr(
+        compiling, "lower", lambda *given: lowered.append(given[-1]) or lower(*given)
+    )
+    graph = make_graph(lambda b, x: b.node("relu", [x]), ("N", 4))
+    for changes, target in (({}, "llvm"), ({}, "llvm -mcpu=x86-64"), ({"contract": True}, "llvm")):
+        with build_options(**changes):
+            compile_graph(graph, target)
+            compile_graph(graph, target)
+    compile_graph(make_graph(lambda b, x: b.node("relu", [x]), ("M", 4)))
+    compile_graph(make_graph(lambda b, x: b.node("relu", [x]), ("N", 5)))
+    compile_graph(make_graph(lambda b, y: b.node("tanh", [y]), ("N", 4)))
+    assert lowered == ["kernel0_relu"] * 5 + ["kernel0_tanh"]
 
 
 def test_arguments_are_inputs_outputs_and_workspaces() -> None:
