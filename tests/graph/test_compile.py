@@ -181,7 +181,7 @@ def test_a_graph_without_nodes_has_no_module() -> None:
 
 
 @pytest.mark.llvm
-def test_a_graph_with_sixty_kernels_computes_the_same_in_parts(monkeypatch) -> None:
+def test_a_graph_with_sixty_kernels_computes_the_same_in_parts(monkeypatch, tmp_path) -> None:
     random = np.random.default_rng(0)
 
     def build(b, x):
@@ -203,6 +203,7 @@ def test_a_graph_with_sixty_kernels_computes_the_same_in_parts(monkeypatch) -> N
     results = []
     for nodes in (10**9, 500):
         monkeypatch.setattr(llvm, "_PART_NODES", nodes)
+        monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / str(nodes)))
         module = compile_graph(graph)
         assert len(module.kernels) == 60
         (result,) = GraphExecutor(module).run({"x": given})

@@ -20,7 +20,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
-from refcomp.runtime.host.threads import thread_count
+from refcomp.runtime.host.threads import usable_cores
 from refcomp.runtime.module import Module
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 LIBRARIES = "shared objects with C functions that are called, as a.so,b.so"
 
 
-# Parts have at least so many nodes: the tools take about 0.1 s for them, and half as much to start.
-_PART_NODES = 3000
+# Parts have at least so many nodes: the tools take about 70 ms for them, and 40 ms to start.
+_PART_NODES = 2000
 
 
 def print_host(made: Sequence[FuncOrProgram], target: Target) -> Source:
@@ -118,7 +118,7 @@ class HostParts:
                 PartsBuild(
                     self._options,
                     "so",
-                    processes=thread_count(),
+                    processes=usable_cores(),
                     notice=self._notice,
                 )
             )

@@ -102,10 +102,15 @@ def _count_from_environment() -> int:
     outermost = re.match(
         r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", "")
     )
-    if outermost:
-        count = int(outermost[1])
-    elif hasattr(os, "sched_getaffinity"):
-        count = len(os.sched_getaffinity(0))
-    else:
-        count = os.cpu_count() or 1
+    count = int(outermost[1]) if outermost else usable_cores()
     return min(count, MAX_THREADS)
+
+
+def usable_cores() -> int:
+    """Return the number of processors that this process may use, at least 1.
+
+    Variables and `set_thread_count` do not change it.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -16,7 +16,6 @@ from refcomp.driver.compile import compile_functions
 from refcomp.driver.pipeline import run_pipeline
 from refcomp.foundation.errors import ToolchainError
 from refcomp.ir.parser import parse_func
-from refcomp.runtime.host.threads import set_thread_count
 from refcomp.toolchain.parts import PartsBuild
 
 pytestmark = pytest.mark.llvm
@@ -54,8 +53,9 @@ FUNCS = [_filling(f"f{k}", f"{k}.0f32") for k in range(7)]
 
 
 @pytest.fixture
-def started(monkeypatch):
+def started(monkeypatch, tmp_path):
     """The names of the functions of each part that was started; a part has about two functions."""
+    monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / "cache"))  # nothing is built yet
     monkeypatch.setattr(llvm, "_PART_NODES", 12)
     texts = []
     start = PartsBuild.start
@@ -68,11 +68,12 @@ def started(monkeypatch):
     return texts
 
 
-def test_a_large_module_is_compiled_in_parts_and_is_the_same(started, monkeypatch):
+def test_a_large_module_is_compiled_in_parts_and_is_the_same(started, monkeypatch, tmp_path):
     parted = build_functions(FUNCS)
     assert len(started) > 2
     assert [name for part in started for name in part] == [func.name for func in FUNCS]
     monkeypatch.setattr(llvm, "_PART_NODES", 10**9)
+    monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / "other"))
     parts = len(started)
     whole = build_functions(FUNCS)
     assert len(started) == parts
@@ -87,14 +88,11 @@ def test_a_large_module_is_compiled_in_parts_and_is_the_same(started, monkeypatc
         assert f"<{name}>:" in parted.get_source("asm")
 
 
-def test_the_bounds_of_parts_depend_on_the_functions_alone(started):
-    build_functions(FUNCS)
+def test_the_bounds_of_parts_depend_on_the_functions_alone(started, monkeypatch):
+    compile_functions(FUNCS, "llvm")
     first = list(started)
-    set_thread_count(1)
-    try:
-        build_functions(FUNCS)
-    finally:
-        set_thread_count(None)
+    monkeypatch.setattr(llvm, "usable_cores", lambda: 1)
+    compile_functions(FUNCS, "llvm")
     assert started == [*first, *first]
 
 

@@ -24,6 +24,15 @@ def test_the_processors_this_process_may_use() -> None:
     assert threads.thread_count() == len(os.sched_getaffinity(0))
 
 
+def test_usable_cores_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFCOMP_NUM_THREADS", "1")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 5, 7})
+    assert threads.usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert threads.usable_cores() == 1
+
+
 def test_own_variable_wins_over_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads.thread_count() == 3
