@@ -11,7 +11,7 @@ from refcomp.graph.memory_plan import ALIGNMENT
 from refcomp.runtime.device import address_of, cpu
 from tests.runtime.fake_device import FakeDriver, fake_device
 from tests.strategies.graphs import make_graph
-from tests.strategies.operands import floats
+from tests.strategies.operands import floats, integers
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 5), (2, 0, 4)])
@@ -32,6 +32,13 @@ def test_only_other_memory_is_copied() -> None:
         copy = aligned(other)
         assert not np.shares_memory(copy, given) and address_of(copy) % ALIGNMENT == 0
         np.testing.assert_array_equal(copy, other)
+
+
+@pytest.mark.parametrize("shape", [(3, 200), (130, 65), (2, 3, 128), (0, 70), (70, 0)])
+def test_transposed_arrays_are_copied_whole(shape) -> None:
+    given = integers(0, *shape).T
+    np.testing.assert_array_equal(aligned(given), given)
+    assert aligned(given).flags.c_contiguous
 
 
 def test_host_shares_aligned_constants() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.constants import aligned_empty
+from refcomp.graph.constants import aligned_empty, column_blocks
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.passes.choose_layout import WEIGHT_TO_PACKED
 
@@ -81,8 +81,15 @@ def _scaled(weight: Array, scale: npt.NDArray[np.float64]) -> Array:
     # Packed, the output channel is the last axis.
     packed = weight.transpose(WEIGHT_TO_PACKED)
     result = aligned_empty(packed.shape, weight.dtype)
-    # The products are f64, and each is rounded once: when it is stored.
-    np.multiply(packed, scale, out=result, dtype=np.float64, casting="same_kind")
+    for columns in column_blocks(len(scale)):
+        np.multiply(
+            packed[..., columns],
+            scale[columns],
+            out=result[..., columns],
+            # The products are f64, and each is rounded once: when it is stored.
+            dtype=np.float64,
+            casting="same_kind",
+        )
     return result.transpose(np.argsort(WEIGHT_TO_PACKED))
 
 
