@@ -19,6 +19,9 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Allocate, For, LetStmt, Stmt
 
+_BINDERS = (For, Let, LetStmt)
+_NAMING_BUFFERS = (*ACCESSES, Allocate)
+
 
 def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
     """Return a copy of `stmt` that binds fresh names, and has its free variables replaced."""
@@ -28,7 +31,7 @@ def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
     def visit(recurse: Rewrite, node: Node) -> Node:
         if isinstance(node, Var):
             return values.get(node, node)
-        if isinstance(node, For | Let | LetStmt):
+        if isinstance(node, _BINDERS):
             var = values.setdefault(node.var, Var(node.var.name, node.var.dtype))
             return with_fields(map_children(node, recurse), var=var)
         if isinstance(node, Allocate):
@@ -36,7 +39,7 @@ def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
             shape = tuple(recurse(dim) for dim in node.buffer.shape)
             buffers.setdefault(node.buffer, with_fields(node.buffer, shape=shape))
         node = map_children(node, recurse)
-        if isinstance(node, (*ACCESSES, Allocate)):
+        if isinstance(node, _NAMING_BUFFERS):
             buffer = buffers.get(node.buffer, node.buffer)
             return with_changes(node, buffer=buffer)
         return node

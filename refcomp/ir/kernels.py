@@ -15,7 +15,13 @@ from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Let, Var
 from refcomp.ir.gpu_intrinsics import is_of_a_wave
 from refcomp.ir.intrinsics import is_subgroup_call
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import children, variables_in, walk
+from refcomp.ir.rewrite import (
+    child_expressions,
+    child_statements,
+    statements_in,
+    variables_in,
+    walk,
+)
 from refcomp.ir.stmt import (
     BLOCK_TAGS,
     CALLS,
@@ -90,7 +96,7 @@ def kernels_in(root: Stmt) -> Iterator[For]:
         if isinstance(stmt, For) and is_bound(stmt):
             yield stmt
         else:
-            stack.extend(reversed(_child_statements(stmt)))
+            stack += child_statements(stmt)[::-1]
 
 
 def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
@@ -99,7 +105,7 @@ def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
     Return None if all rules are kept (Note [Kernels] of `refcomp.ir.stmt`).
     """
     starts = list(kernels_in(root))
-    for stmt in _statements(root, frozenset(map(id, starts))):
+    for stmt in statements_in(root, without=frozenset(starts)):
         if isinstance(stmt, Barrier):
             return "a Barrier lies outside a kernel", stmt
         if isinstance(stmt, Allocate) and stmt.buffer.scope == SHARED:
@@ -110,20 +116,6 @@ def kernel_fault(root: Stmt) -> tuple[str, Stmt] | None:
         if fault is not None:
             return fault
     return None
-
-
-def _statements(root: Stmt, without: frozenset[int] = frozenset()) -> Iterator[Stmt]:
-    """Yield the statements below `root` in order, except subtrees with an id of `without`."""
-    stack = [root]
-    while stack:
-        stmt = stack.pop()
-        if id(stmt) not in without:
-            yield stmt
-            stack.extend(reversed(_child_statements(stmt)))
-
-
-def _child_statements(stmt: Stmt) -> list[Stmt]:
-    return [child for child in children(stmt) if isinstance(child, Stmt)]
 
 
 def _nest_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
@@ -153,7 +145,7 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
             return f"the host's function {stmt.name} is called within a kernel", stmt
         if isinstance(stmt, Barrier) and not is_uniform:
             return "a Barrier that some threads of a group may not reach", stmt
-        exprs = [child for child in children(stmt) if isinstance(child, Expr)]
+        exprs = child_expressions(stmt)
         if any(_is_collective_apart(expr, is_uniform) for expr in exprs):
             return "a subgroup's call that some threads of a group may not reach", stmt
         is_varying = _varies(stmt, varying)
@@ -161,14 +153,14 @@ def _body_fault(nest: KernelNest) -> tuple[str, Stmt] | None:
             varying.add(stmt.var)
         # A let runs its body in all threads. A loop or a branch may run it in some only.
         inner = is_uniform and (isinstance(stmt, LetStmt) or not is_varying)
-        stack.extend((child, inner) for child in reversed(_child_statements(stmt)))
+        stack.extend((child, inner) for child in reversed(child_statements(stmt)))
     return None
 
 
 def varying_variables(nest: KernelNest) -> set[Var]:
     """Return the variables whose values may differ between the threads of a group."""
     varying = _thread_variables(nest)
-    for stmt in _statements(nest.body):
+    for stmt in statements_in(nest.body):
         if isinstance(stmt, LetStmt | For) and _varies(stmt, varying):
             varying.add(stmt.var)
     return varying

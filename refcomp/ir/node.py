@@ -61,9 +61,9 @@ _CHILD_ANNOTATIONS = {
 }
 
 
-_CHILD_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 _DATA_FIELDS: dict[type[Node], tuple[str, ...]] = {}
-# For `refcomp.ir.rewrite.children`, which all other code calls.
+# For `refcomp.ir.rewrite`. All other code calls `child_fields`, and `children` of that module.
+CHILD_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 CHILD_READERS: dict[type[Node], _Reader] = {}
 # Classes whose fields hold one child each and nothing else, such as all operators.
 MADE_OF_NODES: set[type[Node]] = set()
@@ -85,7 +85,7 @@ def node(cls: type[_N]) -> type[_N]:
             )
         annotations[field.name] = field.type
     children = tuple(n for n, text in annotations.items() if text in _CHILD_ANNOTATIONS)
-    _CHILD_FIELDS[made] = children
+    CHILD_FIELDS[made] = children
     _DATA_FIELDS[made] = tuple(
         name for name in annotations if name not in (*children, "origin")
     )
@@ -102,12 +102,8 @@ def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
     """
     if not names:
         return lambda item: ()
-    is_plain = _PLAIN_CHILDREN.issuperset(annotations)
-    if is_plain and len(names) > 1:
-        return attrgetter(*names)
-    if is_plain:
-        read = attrgetter(names[0])
-        return lambda item: (read(item),)
+    if _PLAIN_CHILDREN.issuperset(annotations):
+        return _values_of(names)
     if len(names) == 1 and annotations[0].startswith("tuple"):
         return attrgetter(names[0])
     return _reader_of_any(names)
@@ -115,11 +111,11 @@ def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
 
 def _reader_of_any(names: tuple[str, ...]) -> _Reader:
     """Return a function that reads fields which hold a node, None, or a tuple of nodes."""
+    values_of = _values_of(names)
 
     def read(item: Node) -> tuple[Node, ...]:
         found: list[Node] = []
-        for name in names:
-            value = getattr(item, name)
+        for value in values_of(item):
             if isinstance(value, tuple):
                 found += value
             elif value is not None:
@@ -129,9 +125,17 @@ def _reader_of_any(names: tuple[str, ...]) -> _Reader:
     return read
 
 
+def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that reads the fields `names`."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    read = attrgetter(names[0])
+    return lambda item: (read(item),)
+
+
 def child_fields(cls: type[Node]) -> tuple[str, ...]:
     """Return the names of the fields that hold child nodes, in order of declaration."""
-    return _CHILD_FIELDS[cls]
+    return CHILD_FIELDS[cls]
 
 
 def data_fields(cls: type[Node]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The only traversals of the IR: children, map_children, walk, substitute.
+"""The only traversals of the IR: children, map_children, walk, statements_in, substitute.
 
 A rewrite is one recursive function whose last case is `map_children`:
 
@@ -11,13 +11,13 @@ A node whose children are unchanged is returned as the same object. `origin` is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any, Protocol, TypeVar, cast, overload
 
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.node import CHILD_READERS, Node, child_fields
+from refcomp.ir.node import CHILD_FIELDS, CHILD_READERS, Node
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -82,7 +82,7 @@ def map_children(
     The result is the same object if nothing changed.
     """
     changes: dict[str, object] = {}
-    for name in child_fields(type(node)):
+    for name in CHILD_FIELDS[type(node)]:
         old = getattr(node, name)
         if isinstance(old, only):
             mapped = function(old)
@@ -137,11 +137,33 @@ def walk(root: Node) -> Iterator[Node]:
     stack: list[Node] = [root]
     while stack:
         node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        stack.extend(reversed(children(node)))
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack += CHILD_READERS[type(node)](node)[::-1]
+
+
+def child_statements(stmt: Stmt) -> list[Stmt]:
+    """Return the children of `stmt` that are statements, in order."""
+    return [child for child in children(stmt) if isinstance(child, Stmt)]
+
+
+def child_expressions(stmt: Stmt) -> list[Expr]:
+    """Return the children of `stmt` that are expressions, in order."""
+    return [child for child in children(stmt) if isinstance(child, Expr)]
+
+
+def statements_in(root: Stmt, without: Container[Stmt] = frozenset()) -> Iterator[Stmt]:
+    """Yield `root` and the statements in it, parents first, except those in `without`.
+
+    A statement that stands at several places comes as often.
+    """
+    stack = [root]
+    while stack:
+        stmt = stack.pop()
+        if stmt not in without:
+            yield stmt
+            stack += child_statements(stmt)[::-1]
 
 
 def memoised(function: Callable[[Callable[[_A], _R], _A], _R]) -> Callable[[_A], _R]:
@@ -215,7 +237,8 @@ def variables_in(root: Node) -> tuple[Var, ...]:
 
     A variable that is bound in `root` but not used is not among them.
     """
-    return tuple(item for item in walk(root) if isinstance(item, Var))
+    # A list comprehension is faster than a generator.
+    return tuple([item for item in walk(root) if isinstance(item, Var)])
 
 
 def buffers_in(root: Node) -> tuple[Buffer, ...]:

@@ -59,6 +59,7 @@ from refcomp.ir.rewrite import (
     buffers_in,
     map_children,
     rewriter,
+    statements_in,
     substitute,
     walk,
     with_fields,
@@ -87,7 +88,7 @@ _WRITES = (BufferStore, AtomicUpdate)
 def inject_double_buffers(func: PrimFunc) -> PrimFunc:
     """Return `func` with two copies of each buffer under a pragma."""
     body = _visit(func.body)
-    for stmt in walk(body):
+    for stmt in statements_in(body):
         if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:
             _refuse(
                 stmt,

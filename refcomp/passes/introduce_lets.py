@@ -43,7 +43,7 @@ from refcomp.ir.expr import Expr, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.node import child_fields
-from refcomp.ir.rewrite import children, map_children, with_changes
+from refcomp.ir.rewrite import children, map_children, statements_in, with_changes
 from refcomp.ir.stmt import For, LetStmt, ParallelRegion, Stmt, with_lets
 from refcomp.passes.analysis.sharing import (
     LetScope,
@@ -66,12 +66,7 @@ def introduce_lets(func: PrimFunc) -> PrimFunc:
 
 def _bound_in(stmt: Stmt) -> Iterator[Var]:
     # Not `walk`: a statement that stands at two places binds its variables twice.
-    stack: list[Stmt] = [stmt]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, For | LetStmt):
-            yield node.var
-        stack.extend(child for child in children(node) if isinstance(child, Stmt))
+    return (item.var for item in statements_in(stmt) if isinstance(item, For | LetStmt))
 
 
 def _collect(root: Stmt, sharing: Sharing) -> list[LetScope]:

@@ -38,16 +38,17 @@ It refuses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from refcomp.arith import simplify
 from refcomp.ir.buffer import AddressOf, Buffer
-from refcomp.ir.expr import Expr, IntImm, Not, Var
+from refcomp.ir.expr import IntImm, Not, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
     buffers_in,
-    children,
+    child_expressions,
     same_items,
+    statements_in,
     variables_in,
     walk,
     with_changes,
@@ -85,21 +86,22 @@ def _is_empty(stmt: Stmt | None) -> bool:
     return stmt is None or (isinstance(stmt, Block) and not stmt.stmts)
 
 
-def _own_exprs(stmt: Stmt) -> Iterator[Expr]:
-    return (child for child in children(stmt) if isinstance(child, Expr))
-
-
 class _Clearing:
     """Clears the body of a binding before the binding itself, so that all uses are known."""
 
     def __init__(self, body: Stmt) -> None:
-        self._unread = _unread_buffers(body)
-        self._used: set[Var] = set()  # variables that the statements so far use
+        stmts = list(statements_in(body))
+        self._unread = _unread_buffers(stmts)
+        self._has_lets = any(isinstance(stmt, LetStmt) for stmt in stmts)
+        # With lets: the variables that the statements so far use.
+        self._used: set[Var] = set()
 
     def clear(self, stmt: Stmt) -> Stmt:
         """Return `stmt` without statements that do nothing, or an empty block."""
         cleared = self._cleared(stmt)
-        for expr in _own_exprs(cleared):
+        if not self._has_lets:
+            return cleared
+        for expr in child_expressions(cleared):
             self._used.update(variables_in(expr))
         if isinstance(cleared, LaunchKernel):
             # The arguments of a launch are not its children.
@@ -174,22 +176,21 @@ class _Clearing:
         return with_changes(stmt, captures=captures, body=body)
 
 
-def _unread_buffers(body: Stmt) -> set[Buffer]:
-    """Return the allocations that only stores to such allocations read."""
-    allocated: set[Buffer] = set()
+def _unread_buffers(stmts: Sequence[Stmt]) -> set[Buffer]:
+    """Return the allocations among `stmts` that only stores to such allocations read."""
+    allocated = {item.buffer for item in stmts if isinstance(item, Allocate)}
+    if not allocated:
+        return set()
     sources: dict[Buffer, set[Buffer]] = {}  # buffer -> those whose values it is given
     stack: list[Buffer] = []  # buffers that are read, and whose sources are not yet
-    for item in walk(body):
-        if isinstance(item, Allocate):
-            allocated.add(item.buffer)
-        elif isinstance(item, Stmt):
-            loaded = [b for expr in _own_exprs(item) for b in buffers_in(expr)]
-            if isinstance(item, BufferStore | Store | AtomicUpdate):
-                sources.setdefault(item.buffer, set()).update(loaded)
-            else:
-                stack += loaded
-            if isinstance(item, LaunchKernel):
-                stack += buffers_in(item)
+    for item in stmts:
+        loaded = [b for expr in child_expressions(item) for b in buffers_in(expr)]
+        if isinstance(item, BufferStore | Store | AtomicUpdate):
+            sources.setdefault(item.buffer, set()).update(loaded)
+        else:
+            stack += loaded
+        if isinstance(item, LaunchKernel):
+            stack += buffers_in(item)
     # Whatever is not allocated here may be read after the function.
     stack += [buffer for buffer in sources if buffer not in allocated]
     live: set[Buffer] = set()

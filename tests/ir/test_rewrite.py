@@ -9,10 +9,13 @@ from refcomp.ir.expr import Add, Expr, IntImm, Select, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
     buffers_in,
+    child_expressions,
+    child_statements,
     children,
     map_children,
     memoised,
     replace_buffers,
+    statements_in,
     substitute,
     variables_in,
     walk,
@@ -91,6 +94,20 @@ def test_walk_does_not_recurse():
     for _ in range(20_000):
         expr = Add(expr, i)
     assert sum(1 for _ in walk(expr)) == 20_001
+
+
+def test_statements_come_parents_first_at_each_of_their_places():
+    loop = For(j, IntImm(0, I64), i, "serial", STORE)
+    root = Block((STORE, loop))
+    assert list(statements_in(root)) == [root, STORE, loop, STORE]
+    assert list(statements_in(root, without={loop})) == [root, STORE]
+
+
+def test_statements_and_expressions_are_told_apart():
+    loop = For(j, IntImm(0, I64), i, "serial", STORE)
+    assert child_statements(loop) == [STORE] and child_statements(STORE) == []
+    assert child_expressions(loop) == [loop.minimum, i]
+    assert child_expressions(STORE) == [i, STORE.value]
 
 
 def test_memoised_visits_a_shared_node_once():

@@ -171,3 +171,14 @@ def test_a_prefetch_of_what_nobody_reads_goes_with_it():
     text = print_func(remove_no_ops(func))
     assert "T" not in text
     assert "A[0] = 1.0f32" in text
+
+
+def test_expressions_are_looked_at_only_where_a_let_or_an_allocation_may_go(monkeypatch):
+    visited = []
+    monkeypatch.setattr(module, "buffers_in", lambda expr: visited.append(expr) or ())
+    monkeypatch.setattr(module, "variables_in", lambda expr: visited.append(expr) or ())
+    plain = "for i in range(n) { A[i] = B[i] + 1.0f32 }"
+    header = "func f(B: f32[n], A: f32[n] out)"
+    assert _lines(f"{header} {{ {plain} }}") and not visited
+    remove_no_ops(parse_func(f"{header} {{ alloc T: f32[4] local {{ {plain} }} }}"))
+    assert visited

@@ -111,7 +111,7 @@ class Sharing:
         # are known before it is its turn.
         for number in reversed(range(len(self._exprs))):
             places = self._uses[number]
-            if self._may_bind(number):
+            if len(places) > 1 and self._may_bind(number):
                 num_uses = len(places)
                 places = self._bind(number, places)
                 found |= len(places) < num_uses
