@@ -2,7 +2,8 @@
 
 A rewrite is one recursive function whose last case is `map_children`:
 
-- For all nodes, `map_children(node, recurse)`, in a function made by `rewriter`.
+- For all nodes, `map_children(node, recurse)`, in a function made by `rewriter`; or, if only
+  nodes of some classes change, `replacer`.
 - For statements only, `map_children(stmt, visit, only=Stmt)`, which keeps expressions as they are.
 - For expressions only, `map_children(expr, visit, only=Expr)`, mostly made by `memoised`.
 
@@ -192,6 +193,21 @@ def rewriter(visit: Visit) -> Rewrite:
     """
     # Python has no type for "maps Expr to Expr, and Stmt to Stmt"; `visit` must keep this rule.
     return cast(Rewrite, memoised(visit))
+
+
+def replacer(replacements: Mapping[type[Node], Callable[[Any], Node]]) -> Rewrite:
+    """Return the rewrite that replaces nodes of some classes, children first.
+
+    `replacements[cls](node)` returns the replacement of a node, whose children are replaced
+    already. Shared subtrees are visited once.
+    """
+
+    def visit(recurse: Rewrite, node: Node) -> Node:
+        made = map_children(node, recurse)
+        replace = replacements.get(type(made))
+        return made if replace is None else replace(made)
+
+    return rewriter(visit)
 
 
 def substitute(node: _N, replacements: Mapping[Var, Expr]) -> _N:

@@ -24,43 +24,49 @@ Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2. Only constants are si
 A rank-0 buffer has offset 0.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import cast
-from refcomp.ir.rewrite import Rewrite, map_children, rewriter, with_fields
+from refcomp.ir.rewrite import replacer, with_fields
 from refcomp.ir.stmt import AtomicUpdate, BufferStore, Prefetch, Store
+
+_Other = TypeVar("_Other", AddressOf, AtomicUpdate, Prefetch)
 
 
 def flatten_storage(func: PrimFunc) -> PrimFunc:
     """Return `func` with each access at one element offset."""
-    flatten = rewriter(_flatten)
-    return func.with_body(flatten(func.body))
+    return func.with_body(replacer(_FLATTENED)(func.body))
 
 
-def _flatten(recurse: Rewrite, node: Node) -> Node:
-    node = map_children(node, recurse)
-    match node:
-        case BufferLoad():
-            offset = _offset(node.buffer, node.indices)
-            return Load(node.buffer, offset)
-        case BufferStore():
-            offset = _offset(node.buffer, node.indices)
-            return Store(
-                node.buffer,
-                offset,
-                node.value,
-                predicate=None,
-                origin=node.origin,
-            )
-        case AddressOf(indices=()):
-            return node  # the address of the whole buffer
-        case AddressOf() | AtomicUpdate() | Prefetch():
-            offset = _offset(node.buffer, node.indices)
-            return with_fields(node, indices=(offset,))
-    return node
+def _load(load: BufferLoad) -> Load:
+    return Load(load.buffer, _offset(load.buffer, load.indices))
+
+
+def _store(store: BufferStore) -> Store:
+    offset = _offset(store.buffer, store.indices)
+    return Store(
+        store.buffer,
+        offset,
+        store.value,
+        predicate=None,
+        origin=store.origin,
+    )
+
+
+def _other_access(node: _Other) -> _Other:
+    offset = _offset(node.buffer, node.indices)
+    return with_fields(node, indices=(offset,))
+
+
+def _address(address: AddressOf) -> AddressOf:
+    # Without indices, it is the address of the whole buffer.
+    return _other_access(address) if address.indices else address
 
 
 def _offset(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
@@ -78,3 +84,12 @@ def _offset(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
             offset = rows * width
         offset = offset + cast(I64, index)
     return offset
+
+
+_FLATTENED: dict[type[Node], Callable[..., Node]] = {
+    BufferLoad: _load,
+    BufferStore: _store,
+    AddressOf: _address,
+    AtomicUpdate: _other_access,
+    Prefetch: _other_access,
+}

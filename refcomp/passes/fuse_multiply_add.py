@@ -34,20 +34,18 @@ from __future__ import annotations
 from refcomp.foundation.dtype import F32, F64
 from refcomp.ir.expr import Add, Call, Expr, Mul, Sub
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import Rewrite, map_children, rewriter
+from refcomp.ir.rewrite import replacer
 
 
 def fuse_multiply_add(func: PrimFunc) -> PrimFunc:
     """Return `func` with an fma in place of each product that is added to something."""
-    fuse = rewriter(_fuse)
+    fuse = replacer({Add: _fuse, Sub: _fuse})
     return func.with_body(fuse(func.body))
 
 
-def _fuse(recurse: Rewrite, node: Node) -> Node:
-    node = map_children(node, recurse)
-    if not isinstance(node, Add | Sub) or node.dtype.element not in (F32, F64):
+def _fuse(node: Add | Sub) -> Expr:
+    if node.dtype.element not in (F32, F64):
         return node
     if isinstance(node.a, Mul):
         product = node.a

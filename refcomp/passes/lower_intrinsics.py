@@ -43,22 +43,15 @@ from refcomp.ir.expr import (
     Var,
 )
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import Rewrite, map_children, rewriter
+from refcomp.ir.rewrite import replacer
 
 _KEPT_IN_HALF = ("abs", "copysign", "float_to_bits", "bits_to_float")
 
 
 def lower_intrinsics(func: PrimFunc) -> PrimFunc:
     """Return `func` with only intrinsics that a host has."""
-    lower = rewriter(_visit)
-    return func.with_body(lower(func.body))
-
-
-def _visit(recurse: Rewrite, node: Node) -> Node:
-    node = map_children(node, recurse)
-    return _lower(node) if isinstance(node, Call) else node
+    return func.with_body(replacer({Call: _lower})(func.body))
 
 
 def _lower(call: Call) -> Expr:

@@ -30,7 +30,7 @@ extent that is negative or not a constant.
 
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import IntImm
-from refcomp.ir.fresh_names import with_fresh_names
+from refcomp.ir.fresh_names import Copier
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import SERIAL, UNROLLED, Block, For, Stmt, block
@@ -57,6 +57,7 @@ def _visit(stmt: Stmt) -> Stmt:
         return Block((), loop.origin)
     dtype = loop.var.dtype
     first = as_int(loop.minimum)
+    copier = Copier(loop.body, [loop.var])
     bodies: list[Stmt] = []
     for step in range(copies):
         value = loop.minimum
@@ -65,5 +66,5 @@ def _visit(stmt: Stmt) -> Stmt:
         elif step > 0:
             value = loop.minimum + IntImm(step, dtype)
         # Names are bound once in a function, so each copy gets its own.
-        bodies.append(with_fresh_names(loop.body, {loop.var: value}))
+        bodies.append(copier.copy({loop.var: value}))
     return block(bodies, loop.origin)

@@ -1,8 +1,9 @@
 import numpy as np
 
 from refcomp.foundation.dtype import I64
+from refcomp.ir import fresh_names as module
 from refcomp.ir.expr import IntImm, Let
-from refcomp.ir.fresh_names import with_fresh_names
+from refcomp.ir.fresh_names import Copier, with_fresh_names
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import walk
@@ -58,3 +59,24 @@ def test_free_variables_are_replaced_in_shapes_too():
 def test_what_binds_nothing_and_reads_no_replaced_variable_stays_the_same_object():
     store = parse_func("func f(A: i64[n] out) { A[0] = n }").body
     assert with_fresh_names(store, {}) is store
+
+
+def test_copies_share_what_is_the_same_in_all_of_them(monkeypatch):
+    func = parse_func("func f(A: i64[m] out, B: i64[n]) { A[m] = B[n * n] + m }")
+    m = func.symbols[0]
+    copier = Copier(func.body, [m])
+    visited = []
+    keep = module.map_children
+
+    def note(node, function):
+        visited.append(node)
+        return keep(node, function)
+
+    monkeypatch.setattr(module, "map_children", note)
+    copies = [copier.copy({m: IntImm(value, I64)}) for value in (7, 8)]
+    for copy, value in zip(copies, "78", strict=True):
+        assert print_func(func.with_body(copy)).splitlines()[1].strip() == (
+            f"A[{value}] = B[n * n] + {value}"
+        )
+        assert copy.value.a is func.body.value.a
+    assert visited == [func.body, func.body.value] * 2

@@ -15,6 +15,7 @@ from refcomp.ir.rewrite import (
     map_children,
     memoised,
     replace_buffers,
+    replacer,
     statements_in,
     substitute,
     variables_in,
@@ -122,6 +123,18 @@ def test_memoised_visits_a_shared_node_once():
         root = Add(root, root)
     assert memoised(visit)(root) is root
     assert len(visits) == 61
+
+
+def test_replacer_replaces_nodes_of_its_classes_children_first():
+    replaced = []
+
+    def drop(node):
+        replaced.append(node)
+        return node.a
+
+    assert replacer({Add: drop})(Add(Add(i, j), Add(j, j))) is i
+    assert [len(list(walk(node))) for node in replaced] == [3, 2, 3]
+    assert replacer({Add: drop})(STORE) is STORE
 
 
 def test_substitute_replaces_variables_and_keeps_what_does_not_use_them():
