@@ -5,9 +5,11 @@ TVM (`float32`, `int8`, `bfloat16`, `float32x8`) are understood too.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from operator import index
 from typing import Any, Literal, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +32,26 @@ _WIDTHS: dict[Kind, tuple[int, ...]] = {
 _NUMBER = "([1-9][0-9]*)"
 _PATTERN = re.compile(rf"(uint|int|bfloat|float|bf|u|i|f){_NUMBER}(?:x{_NUMBER})?\Z")
 _BOOL_PATTERN = re.compile(rf"bool(?:x{_NUMBER})?\Z")
+# The types that exist, by their fields.
+_KNOWN: WeakValueDictionary[tuple[Kind, int, int], "DType"] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, slots=True)
+def _key(kind: Kind, bits: int, lanes: int) -> tuple[Kind, int, int]:
+    """Return the fields of a type as plain values."""
+    try:
+        if isinstance(kind, str):
+            return kind, index(bits), index(lanes)
+    except TypeError:
+        pass
+    raise UserError(
+        f"no dtype has the kind {kind!r}, {bits!r} bits and {lanes!r} lanes",
+        remedy='pass a kind and two integers, such as DType("float", 32, lanes=4)',
+    )
+
+
+# Equal types are one object: every node is asked for its type, so that comparing and hashing a type
+# must be fast.
+@dataclass(frozen=True, slots=True, weakref_slot=True, init=False, eq=False)
 class DType:
     """A data type: a kind, a width in bits, and a number of vector lanes.
 
@@ -58,6 +77,29 @@ class DType:
     kind: Kind
     bits: int  # of one lane; 1 for a bool, which takes a byte in memory
     lanes: int = 1
+    # Derived from `kind`, and stored for the same reason.
+    is_float: bool = field(init=False, repr=False)  # f16, f32, f64 and bf16
+    is_int: bool = field(init=False, repr=False)  # signed and unsigned, not bool
+    is_bool: bool = field(init=False, repr=False)  # scalar or vector
+
+    def __new__(cls, kind: Kind, bits: int, lanes: int = 1) -> "DType":
+        """Return the only object with these fields; raise UserError if they cannot be fields."""
+        key = _key(kind, bits, lanes)
+        known = _KNOWN.get(key)
+        if known is not None:
+            return known
+        made = object.__new__(cls)
+        for name, value in zip(("kind", "bits", "lanes"), key, strict=True):
+            object.__setattr__(made, name, value)
+        object.__setattr__(made, "is_float", kind in ("float", "bfloat"))
+        object.__setattr__(made, "is_int", kind in ("int", "uint"))
+        object.__setattr__(made, "is_bool", kind == "bool")
+        # Two threads may both come here; both must leave with one object.
+        return _KNOWN.setdefault(key, made)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # So that a copy is the same object.
+        return DType, (self.kind, self.bits, self.lanes)
 
     def __str__(self) -> str:
         vector = "" if self.lanes == 1 else f"x{self.lanes}"
@@ -74,21 +116,6 @@ class DType:
     def dtype(self) -> "np.dtype[np.generic]":
         """The numpy dtype. Its name lets numpy accept a DType wherever it accepts a dtype."""
         return to_numpy(self)
-
-    @property
-    def is_float(self) -> bool:
-        """True for f16, f32, f64 and bf16."""
-        return self.kind in ("float", "bfloat")
-
-    @property
-    def is_int(self) -> bool:
-        """True for signed and unsigned integers, not for bool."""
-        return self.kind in ("int", "uint")
-
-    @property
-    def is_bool(self) -> bool:
-        """True for bool, scalar or vector."""
-        return self.kind == "bool"
 
     @property
     def element(self) -> "DType":

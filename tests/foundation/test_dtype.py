@@ -1,5 +1,9 @@
 """Data types are read from every spelling, printed in one, and stored as numpy stores them."""
 
+import copy
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,6 +30,20 @@ VECTORS = st.builds(DType.with_lanes, st.sampled_from(SCALAR_DTYPES), st.integer
 def test_text_is_read_back(dtype: DType) -> None:
     assert as_dtype(str(dtype)) == dtype
     assert hash(as_dtype(str(dtype))) == hash(dtype)
+
+
+@given(VECTORS)
+def test_equal_types_are_one_object(dtype: DType) -> None:
+    assert DType(dtype.kind, dtype.bits, dtype.lanes) is dtype
+    assert DType(dtype.kind, np.int64(dtype.bits), np.int64(dtype.lanes)) is dtype
+    assert type(dtype.bits) is int
+    assert copy.deepcopy(dtype) is pickle.loads(pickle.dumps(dtype)) is dtype
+
+
+@pytest.mark.parametrize("fields", [("int", "32"), (["int"], 32), ("int", 32, None), ("int", 1.5)])
+def test_fields_of_wrong_types_are_refused(fields: Any) -> None:
+    with pytest.raises(UserError, match="no dtype has the kind"):
+        DType(*fields)
 
 
 @given(VECTORS, VECTORS)
