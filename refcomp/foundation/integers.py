@@ -76,5 +76,7 @@ def wrap(value: int, dtype: DType) -> int:
     """Return `value` modulo 2 ** bits, as an integer of `dtype`; for bool, `value != 0`."""
     if dtype.is_bool:
         return int(value != 0)
+    if 0 <= value < 1 << (dtype.bits - 1):  # fits, whether signed or not
+        return value
     value &= (1 << dtype.bits) - 1
     return value - (1 << dtype.bits) if value > dtype.max_value else value

@@ -214,7 +214,9 @@ class IntImm(Expr):
     dtype: DType
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", wrap(int(self.value), self.dtype))
+        value = wrap(int(self.value), self.dtype)
+        if value is not self.value:
+            object.__setattr__(self, "value", value)
 
     # Python takes a constant for a number: an extent can be given to numpy as that of an array.
     def __int__(self) -> int:
@@ -234,7 +236,9 @@ class FloatImm(Expr):
     dtype: DType
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", round_to_dtype(float(self.value), self.dtype))
+        value = round_to_dtype(float(self.value), self.dtype)
+        if value is not self.value:
+            object.__setattr__(self, "value", value)
 
     def __float__(self) -> float:
         return self.value
@@ -567,6 +571,9 @@ class PureExtern(Expr):
 def round_to_dtype(value: float, dtype: DType) -> float:
     """Return `value` rounded to nearest even in the float type `dtype`."""
     if dtype.bits == 64 or math.isinf(value) or math.isnan(value):
+        return value
+    # Most constants are small integers, which every float type holds: bf16 has 8 bits.
+    if -256 <= value <= 256 and value.is_integer():
         return value
     if dtype.kind == "bfloat":
         # numpy converts by way of f32, which would round twice. bf16 has 8 bits of significand, and

@@ -145,11 +145,14 @@ def as_expr(value: object) -> Expr:
     return const(value) if to_expr is None else to_expr()
 
 
+# The kinds of dtypes that operators take, in the order in which one is converted to another.
+_ORDER = {"bool": 0, "int": 1, "uint": 1, "bfloat": 2, "float": 2}
+
+
 def _rank(dtype: DType) -> tuple[int, int]:
-    order = {"bool": 0, "int": 1, "uint": 1, "bfloat": 2, "float": 2}
-    if dtype.kind not in order:
+    if dtype.kind not in _ORDER:
         raise UserError(f"no arithmetic on dtype {dtype}")
-    return order[dtype.kind], dtype.bits
+    return _ORDER[dtype.kind], dtype.bits
 
 
 def promote(a: DType, b: DType) -> DType:
@@ -181,6 +184,8 @@ def match_types(a: object, b: object) -> tuple[Expr, Expr]:
     else:
         x = as_expr(a)
         y = as_expr(b)
+    if x.dtype is y.dtype and x.dtype.kind in _ORDER:
+        return x, y
     lanes = max(x.dtype.lanes, y.dtype.lanes)
     if {x.dtype.lanes, y.dtype.lanes} - {1, lanes}:
         raise UserError(
