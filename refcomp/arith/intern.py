@@ -47,6 +47,7 @@ class ExprTable:
         self._by_structure: dict[Hashable, Expr] = {}
         self._serials: dict[int, int] = {}
         self._all: list[Expr] = []  # serial number -> representative
+        self._constants: dict[tuple[int, DType], Expr] = {}
         self._declared: dict[int, Rank] = {}
         # Properties of representatives by id, computed when first needed.
         self._spans: dict[int, tuple[Rank, Rank]] = {}
@@ -71,9 +72,13 @@ class ExprTable:
 
     def constant(self, value: int, dtype: DType) -> Expr:
         """Return the integer or bool `value`, wrapped to `dtype`; a Broadcast for a vector."""
-        scalar = IntImm(value, dtype.element)
-        made = self.make(IntImm, scalar.value, scalar.dtype)
-        return made if dtype.lanes == 1 else self.make(Broadcast, made, dtype.lanes)
+        found = self._constants.get((value, dtype))
+        if found is None:
+            found = self.intern(IntImm(value, dtype.element))
+            if dtype.lanes > 1:
+                found = self.make(Broadcast, found, dtype.lanes)
+            self._constants[value, dtype] = found
+        return found
 
     def serial(self, expr: Expr) -> int:
         """Return the serial number of a representative."""
@@ -210,18 +215,18 @@ def bottom_up(
 
     Every expression in `done` must live as long as `done`.
     """
-    stack = [(root, False)]
+    stack = [root]
     while stack:
-        expr, has_parts = stack.pop()
-        if id(expr) in done:
+        expr = stack[-1]
+        if id(expr) in done:  # a shared part, which another parent has pushed, too
+            stack.pop()
             continue
-        missing: list[Expr] = []
-        if not has_parts:
-            missing = [part for part in parts(expr) if id(part) not in done]
+        missing = [part for part in parts(expr) if id(part) not in done]
         if missing:
-            stack.append((expr, True))
-            stack += [(part, False) for part in reversed(missing)]
+            missing.reverse()
+            stack += missing
         else:
+            stack.pop()
             done[id(expr)] = compute(expr)
 
 

@@ -13,7 +13,7 @@ binding, and negative terms subtracted, as in `i * 64 + j + n - 1`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 from typing import TypeGuard
@@ -21,6 +21,7 @@ from typing import TypeGuard
 from refcomp.arith.intern import ExprTable, Rank
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
+from refcomp.ir.rewrite import children
 
 # Serial numbers of atoms, ascending; a square repeats its atom.
 Monomial = tuple[int, ...]
@@ -284,6 +285,18 @@ class SumTable(ExprTable):
     def __init__(self) -> None:
         super().__init__()
         self._sums: dict[int, Sum] = {}
+        self._addends: dict[int, Parts] = {}
+
+    def addends(self, expr: Additive) -> Parts:
+        """Return the inner nodes and the leaves of the sum that a representative is."""
+        found = self._addends.get(id(expr))
+        if found is None:
+            found = self._addends[id(expr)] = addends(expr)
+        return found
+
+    def parts(self, expr: Expr) -> Sequence[Expr]:
+        """Return the leaves of a sum, the children of any other representative."""
+        return self.addends(expr)[1] if is_additive(expr) else children(expr)
 
     def atom(self, expr: Expr) -> Sum:
         """Return the Sum that is one times a representative."""

@@ -3,9 +3,10 @@
 Before:  (i * 4 + j) // 4 < n      with j in [0, 4), i in [0, n)
 After:   True
 
-A visit is a generator that requests simplified parts, possibly under more facts. One loop runs all
-visits on a stack of its own, so that deep expressions do not exhaust Python's. Results are stored
-by the identity of representatives, for each set of facts.
+One loop visits all nodes on a stack of its own, so that deep expressions do not exhaust Python's.
+Most nodes are visited when their parts are simplified. A visit of a choice, a chain or a let is a
+generator, which requests its parts one by one, some of them under more facts. Results are stored by
+the identity of representatives, for each set of facts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from refcomp.arith.intern import free_of
 from refcomp.arith.linear import (
     Sum,
     SumTable,
-    addends,
     collect,
     is_additive,
     is_summable,
@@ -61,12 +61,12 @@ from refcomp.ir.expr import (
     Sub,
     Var,
 )
+from refcomp.ir.node import MADE_OF_NODES
 from refcomp.ir.rewrite import children
 
-# Yields a simplifier and the expression that it shall simplify, is sent the result, and returns the
-# simplified form of the expression that is visited.
-_Visit = Generator[tuple["Simplifier", Expr], Expr, Expr]
-_CONSTANTS = (IntImm, FloatImm)
+# Yields a simplifier and the expression that it shall simplify, and goes on when that is done.
+# Returns the simplified form of the expression that is visited.
+_Visit = Generator[tuple["Simplifier", Expr], None, Expr]
 # Steps of a proof, by the number of proofs around it. Proofs build nodes, which are simplified by
 # proofs in turn. Without decreasing effort, time would be exponential in that nesting.
 _BUDGETS = (24, 6, 0, 0)
@@ -116,12 +116,13 @@ class Simplifier:
 
     def simplify(self, expr: Expr) -> Expr:
         """Return a simpler expression of the same value; the same object if there is none."""
-        result = self.representative(expr)
-        return expr if result is self.table.intern(expr) else result
+        own = self.table.intern(expr)
+        result = self._simplified(own)
+        return expr if result is own else result
 
     def representative(self, expr: Expr) -> Expr:
         """Return the representative of the simplified form of `expr`."""
-        return self._run(self.table.intern(expr))
+        return self._simplified(self.table.intern(expr))
 
     def is_nonnegative(self, total: Sum) -> bool:
         """Return True if `total`, over the unbounded integers, is proved to be >= 0."""
@@ -137,68 +138,85 @@ class Simplifier:
 
     # Visiting
 
-    def _run(self, root: Expr) -> Expr:
+    def _simplified(self, root: Expr) -> Expr:
         """Return the simplified form of a representative."""
-        stack: list[tuple[Simplifier, Expr, _Visit]] = []
-        owner, expr = self, root
-        result: Any
-        while True:
-            result = expr if isinstance(expr, _CONSTANTS) else owner._done.get(id(expr))
-            if result is None:
-                # A generator that has not begun accepts no value but this None.
-                stack.append((owner, expr, owner._visit(expr)))
-            while stack:
-                owner, expr, visit = stack[-1]
-                try:
-                    owner, expr = visit.send(result)
-                except StopIteration as finished:
-                    result = owner._done[id(expr)] = finished.value
-                    stack.pop()
-                else:
-                    break
-            if not stack:
-                return self._done.get(id(root), root)
+        found = self._done.get(id(root))
+        if found is not None:
+            return found
+        # The simplifier of a node, the node, and its visit if that has begun.
+        stack: list[tuple[Simplifier, Expr, _Visit | None]] = [(self, root, None)]
+        while stack:
+            owner, expr, visit = stack[-1]
+            done = owner._done
+            if id(expr) in done:  # a shared part, which another node has pushed, too
+                stack.pop()
+                continue
+            if visit is None:
+                visit = owner._begun(expr)
+            if visit is None:
+                parts = self.table.parts(expr)
+                missing = [part for part in parts if id(part) not in done]
+                if missing:
+                    missing.reverse()
+                    stack += [(owner, part, None) for part in missing]
+                    continue
+                done[id(expr)] = owner._visit(expr)
+                stack.pop()
+                continue
+            try:
+                known, part = next(visit)
+            except StopIteration as finished:
+                done[id(expr)] = finished.value
+                stack.pop()
+            else:
+                stack[-1] = (owner, expr, visit)
+                stack.append((known, part, None))
+        return self._done[id(root)]
 
-    def _visit(self, expr: Expr) -> _Visit:
-        if isinstance(expr, Var):
-            return self._visit_var(expr)
-        if is_additive(expr):
-            return self._visit_sum(expr)
+    def _begun(self, expr: Expr) -> _Visit | None:
+        """Return the visit of a node that asks for its parts itself, None for other nodes."""
         if isinstance(expr, IfThenElseExpr):
             return self._visit_lazy_choice(expr)
         if isinstance(expr, And | Or) and expr.dtype.lanes == 1:
             return self._visit_chain(expr)
         if isinstance(expr, Let):
             return self._visit_let(expr)
+        return None
+
+    def _visit(self, expr: Expr) -> Expr:
+        """Return the simplified form of a node whose parts are simplified."""
+        if isinstance(expr, IntImm | FloatImm):
+            return expr
+        if isinstance(expr, Var):
+            value = self._facts.values.get(id(expr))
+            return self._decided(expr) if value is None else value
+        if is_additive(expr):
+            return self._visit_sum(expr)
         return self._visit_other(expr)
 
-    def _visit_var(self, var: Var) -> _Visit:
-        yield from ()
-        value = self._facts.values.get(id(var))
-        return self._decided(var) if value is None else value
-
-    def _visit_sum(self, expr: Expr) -> _Visit:
-        parts = addends(expr)
-        leaves: dict[int, Sum] = {}
-        for leaf in parts[1]:
-            simple = self._done.get(id(leaf))
-            if simple is None:
-                simple = yield self, leaf
-            leaves[id(leaf)] = self.table.sum_of(simple)
-        total = collect(expr, lambda leaf: leaves[id(leaf)], parts)
+    def _visit_sum(self, expr: Expr) -> Expr:
+        done = self._done
+        sum_of = self.table.sum_of
+        total = collect(
+            expr, lambda leaf: sum_of(done[id(leaf)]), self.table.addends(expr)
+        )
         return self.finish_sum(total, expr.dtype)
 
     def _visit_lazy_choice(self, expr: IfThenElseExpr) -> _Visit:
-        condition = yield self, expr.condition
+        yield self, expr.condition
+        condition = self._done[id(expr.condition)]
         if isinstance(condition, IntImm):
             chosen = expr.true_value if condition.value else expr.false_value
-            return (yield self, chosen)
+            yield self, chosen
+            return self._done[id(chosen)]
         holds, fails = self, self
         if self.table.choices(expr) <= _MAX_CHOICES:
             holds = self._facts.assume(condition).simplifier
             fails = self._facts.assume(self.make(Not, condition)).simplifier
-        true_value = yield holds, expr.true_value
-        false_value = yield fails, expr.false_value
+        yield holds, expr.true_value
+        yield fails, expr.false_value
+        true_value = holds._done[id(expr.true_value)]
+        false_value = fails._done[id(expr.false_value)]
         return self.make(IfThenElseExpr, condition, true_value, false_value)
 
     def _visit_chain(self, expr: And | Or) -> _Visit:
@@ -216,15 +234,19 @@ class Simplifier:
         known = self
         for part in parts:
             if id(part) in used:
-                simple[id(part)] = yield known, part
+                yield known, part
+                simple[id(part)] = known._done[id(part)]
                 known = known._given(expr, simple[id(part)])
             else:
-                simple[id(part)] = yield self, part
+                yield self, part
+                simple[id(part)] = self._done[id(part)]
         known = self
         for part in reversed(plain):
+            operand = simple[id(part)]
             if known is not self:
-                simple[id(part)] = yield known, simple[id(part)]
-            known = known._given(expr, simple[id(part)])
+                yield known, operand
+                operand = simple[id(part)] = known._done[id(operand)]
+            known = known._given(expr, operand)
         operands = [simple[id(part)] for part in parts]
         return reduce(partial(self.make, type(expr)), operands)
 
@@ -236,29 +258,33 @@ class Simplifier:
         return self._facts.assume(condition).simplifier
 
     def _visit_let(self, expr: Let) -> _Visit:
-        value = yield self, expr.value
+        yield self, expr.value
+        value = self._done[id(expr.value)]
         if is_copied(value):
-            replaced = self._facts.define(expr.var, value)
-            return (yield replaced.simplifier, expr.body)
-        known = self._facts.let(expr.var, value)
-        body = yield known.simplifier, expr.body
+            replaced = self._facts.define(expr.var, value).simplifier
+            yield replaced, expr.body
+            return replaced._done[id(expr.body)]
+        known = self._facts.let(expr.var, value).simplifier
+        yield known, expr.body
+        body = known._done[id(expr.body)]
         if free_of(body, expr.var):
             return body
         return self.table.make(Let, expr.var, value, body)
 
-    def _visit_other(self, expr: Expr) -> _Visit:
-        simple: dict[int, Expr] = {}
-        for part in children(expr):
-            known = self._done.get(id(part))
-            simple[id(part)] = (yield self, part) if known is None else known
+    def _visit_other(self, expr: Expr) -> Expr:
+        cls = type(expr)
+        done = self._done
+        if cls in MADE_OF_NODES:
+            return self.make(cls, *[done[id(part)] for part in children(expr)])
+        simple = {id(part): done[id(part)] for part in children(expr)}
         fields: list[object] = []
-        for name in type(expr).__match_args__:
+        for name in cls.__match_args__:
             field = getattr(expr, name)
             if isinstance(field, tuple):
                 fields.append(tuple([simple.get(id(item), item) for item in field]))
             else:
                 fields.append(simple.get(id(field), field))
-        return self.make(type(expr), *fields)
+        return self.make(cls, *fields)
 
     # Building
 
