@@ -96,8 +96,8 @@ class Bounds:
 
     def interval_of_sum(self, total: Sum) -> Interval:
         """Return the values of a Sum over the unbounded integers."""
-        low: int | None = 0
-        high: int | None = 0
+        low: int | None = total.const
+        high: int | None = total.const
         for monomial, k in total.terms.items():
             product = self.interval(self.table.expr(monomial[0]))
             if len(monomial) > 1:
@@ -115,9 +115,10 @@ class Bounds:
         result = Interval(low, high)
         if self.known and total.terms:
             key, factor = direction(total)
-            if key in self.known:
-                result = result.intersect(self.known[key].scale(factor))
-        return result.shift(total.const)
+            known = self.known.get(key)
+            if known is not None:
+                result = result.intersect(known.scale(factor).shift(total.const))
+        return result
 
     def modular_of_sum(self, total: Sum) -> Modular:
         """Return a congruence that a Sum over the unbounded integers satisfies."""

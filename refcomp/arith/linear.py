@@ -34,7 +34,9 @@ _ADDITIVE = (Add, Sub, Mul)
 _MAX_FACTORS = 8
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, although no Sum is changed: making a frozen object takes twice the time, and proofs
+# make thousands of Sums.
+@dataclass(slots=True, eq=False)
 class Sum:
     """const + sum of coefficient * monomial. No coefficient is 0. `terms` must not be changed."""
 
@@ -248,9 +250,8 @@ def wrapped(total: Sum, dtype: DType) -> Sum:
     Small negative numbers are kept, also for unsigned types: `x - 1` is exact more often than
     `x + 255`.
     """
-    limit = dtype.max_value
     numbers = (total.const, *total.terms.values())
-    if all(-limit <= k <= limit for k in numbers):
+    if max(map(abs, numbers)) <= dtype.max_value:
         return total
     terms: Terms = {}
     for monomial, k in total.terms.items():

@@ -111,8 +111,9 @@ class SignSearch:
 
     def _is_bounded(self, total: Sum, atom: int) -> bool:
         # A replacement is monotone only if the Sum is linear in the atom, so squares are refused.
-        if any(monomial.count(atom) > 1 for monomial in total.terms):
-            return False
+        for monomial in total.terms:
+            if len(monomial) > 1 and monomial.count(atom) > 1:
+                return False
         expr = self._table.expr(atom)
         if isinstance(expr, FloorDiv | FloorMod | Min | Max | Select | IfThenElseExpr):
             return True

@@ -75,6 +75,9 @@ def _of_congruence(engine: Rewriter, cls: type[Expr], a: Expr, b: Expr) -> Sides
 
 def _inequality(engine: Rewriter, total: Sum, dtype: DType) -> _SumSides | bool:
     """Return the truth of total < 0, or else its normal form."""
+    sign = engine.bounds.interval_of_sum(total)
+    if sign.is_at_most(-1) or sign.is_at_least(0):
+        return sign.is_at_most(-1)
     if engine.is_nonnegative(total.scale(-1).shift(-1)):
         return True
     if engine.is_nonnegative(total):

@@ -15,12 +15,12 @@ from collections.abc import Generator
 from functools import partial, reduce
 from typing import Any, Protocol
 
-from refcomp.arith.bounds import Bounds, range_of_dtype
+from refcomp.arith.bounds import range_of_dtype
 from refcomp.arith.constants import fold_cast, fold_floats, fold_integers, is_copied
 from refcomp.arith.intern import free_of
 from refcomp.arith.linear import (
+    Additive,
     Sum,
-    SumTable,
     collect,
     is_additive,
     is_summable,
@@ -96,6 +96,9 @@ class Simplifier:
 
     def __init__(self, facts: Context) -> None:
         self._facts = facts
+        # The representatives that the facts are about, and what is known of their values.
+        self.table = facts.table
+        self.bounds = facts.bounds
         self._nesting = 0  # number of proofs in progress
         self._done: dict[
             int, Expr
@@ -103,16 +106,6 @@ class Simplifier:
         # The nesting is part of the keys below, since results depend on the budget of proofs.
         self._made: dict[tuple[int, type[Expr], int, int], Expr] = {}
         self._signs: dict[tuple[int, object, int], bool] = {}
-
-    @property
-    def table(self) -> SumTable:
-        """The representatives that the facts are about."""
-        return self._facts.table
-
-    @property
-    def bounds(self) -> Bounds:
-        """The intervals and congruences of expressions under the facts."""
-        return self._facts.bounds
 
     def simplify(self, expr: Expr) -> Expr:
         """Return a simpler expression of the same value; the same object if there is none."""
@@ -126,6 +119,9 @@ class Simplifier:
 
     def is_nonnegative(self, total: Sum) -> bool:
         """Return True if `total`, over the unbounded integers, is proved to be >= 0."""
+        sign = self.bounds.interval_of_sum(total)
+        if sign.is_at_least(0) or sign.is_at_most(-1):
+            return sign.is_at_least(0)
         key = (self._nesting, tuple(total.terms.items()), total.const)
         if key not in self._signs:
             search = SignSearch(self._facts, self.make, _BUDGETS[self._nesting])
@@ -194,7 +190,7 @@ class Simplifier:
             return self._visit_sum(expr)
         return self._visit_other(expr)
 
-    def _visit_sum(self, expr: Expr) -> Expr:
+    def _visit_sum(self, expr: Additive) -> Expr:
         done = self._done
         sum_of = self.table.sum_of
         total = collect(
@@ -306,6 +302,8 @@ class Simplifier:
 
     def finish_sum(self, total: Sum, dtype: DType) -> Expr:
         """Return the expression of a Sum, with quotients and remainders recombined."""
+        if total.is_const:
+            return self.table.constant(total.const, dtype)
         total = recombined(self, total, dtype)
         return self._decided(self.table.build(total, dtype))
 
