@@ -39,7 +39,8 @@ from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.foundation.options import build_options
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.foundation.target import DeviceLimits, Target
+from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.verify import Level, verify
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from typing import Literal, Protocol
 
 from refcomp.driver.kernel_resources import KernelResources
@@ -17,13 +18,8 @@ from refcomp.driver.steps import FuncOrProgram, PipelineStep, Scope
 from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import BuildOptions
-from refcomp.foundation.target import (
-    DeviceLimits,
-    Target,
-    TargetKind,
-    as_target,
-    register_kind,
-)
+from refcomp.foundation.target import Target, as_target, register_kind, target_kinds
+from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 from refcomp.runtime.module import Module
 
 
@@ -138,7 +134,7 @@ class Backend:
         return self.limits is not None
 
 
-# By name, in the order of registration.
+# Those that were registered, and refcomp's own as far as they are imported.
 _BACKENDS: dict[str, Backend] = {}
 
 
@@ -208,13 +204,18 @@ def _faults(backend: Backend) -> Iterator[str]:
 
 
 def backends() -> tuple[Backend, ...]:
-    """Return all back ends, in the order of registration."""
-    return tuple(_BACKENDS.values())
+    """Return all back ends: refcomp's own, then the others in the order of registration."""
+    return tuple(backend_of(kind.name) for kind in target_kinds())
 
 
 def backend_of(target: Target | str) -> Backend:
     """Return the back end of a target. Raises UserError for an unknown one."""
-    return _BACKENDS[as_target(target).kind]
+    kind = as_target(target).kind
+    if kind not in _BACKENDS:
+        # One of refcomp's own. Each imports a printer, and a program needs one or two of them.
+        home = import_module(f"refcomp.driver.backends.{kind}")
+        _BACKENDS[kind] = getattr(home, kind.upper())
+    return _BACKENDS[kind]
 
 
 def usual_backend(has_kernels: bool) -> Backend:

@@ -23,35 +23,30 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
+from typing import cast
 
-from refcomp.driver.backends import backend_of
-from refcomp.driver.backends.loading import device_limits, device_of
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.build_warnings import warning_count
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.dump import is_dumping, is_keeping
 from refcomp.foundation.errors import RefcompError, ToolchainError, UserError
+from refcomp.foundation.machine import cpu_identity
 from refcomp.foundation.options import current_options
 from refcomp.foundation.own_sources import is_own_version_current, own_version
+from refcomp.foundation.own_targets import OWN_KINDS
 from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import TargetKind
+from refcomp.runtime.device import device
+from refcomp.runtime.launch import DeviceDriver
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_bytes import module_from_bytes, module_to_bytes
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.find import find_tools
-from refcomp.toolchain.host import cpu_identity
 from refcomp.toolchain.places import environment_read_by_tools, file_path
 from refcomp.toolchain.versions import file_identity
 
 VARIABLE = "REFCOMP_BUILD_CACHE"
-# Kind of target -> the toolchains that make its code. A kind that is missing is not kept.
-_TOOLCHAINS = {
-    "llvm": ("llvm",),
-    "opencl": (),
-    "rocm": ("rocm",),
-    "cuda": ("cuda", "nvrtc"),
-    "nvptx": ("nvptx", "ptxas"),
-}
 # Variables of refcomp that change no code.
 _WITHOUT_EFFECT = frozenset(
     {
@@ -123,14 +118,15 @@ def _key(parts: Sequence[str], target: Target) -> str | None:
     """Return the key of a module, None if nothing is kept."""
     if not _is_on() or is_dumping() or is_keeping() or current_options().certify:
         return None
-    if target.kind not in _TOOLCHAINS or target.option("libs", ""):
+    kind = OWN_KINDS.get(target.kind)
+    if kind is None or kind.toolchains is None or target.option("libs", ""):
         return None
     version = own_version()
-    tools = _tools_part(target)
+    tools = _tools_part(kind.toolchains)
     if version is None or tools is None:
         return None
     options = repr(astuple(current_options()))
-    surroundings = (cpu_identity(), _device_part(target), _environment_part())
+    surroundings = (cpu_identity(), _device_part(kind), _environment_part())
     return Cache.key(
         "module", version, str(target), options, *surroundings, tools, *parts
     )
@@ -154,31 +150,34 @@ def _environment_part() -> str:
     return repr([(name, os.environ[name]) for name in chosen])
 
 
-def _device_part(target: Target) -> str:
+def _device_part(kind: TargetKind) -> str:
     """Return the limits and the architecture of the device, '' if the host runs the code."""
-    if not backend_of(target).has_kernels:
+    if kind.limits is None:
         return ""
-    device = device_of(target)
-    arch = getattr(device.driver, "arch", None)
-    name = arch(device.index) if device.exist and arch is not None else ""
-    limits = device_limits(target)
-    return repr((device.exist, name, sorted(limits.features), limits))
+    found = device(kind.device)
+    if not found.exist:
+        return "no device"
+    driver = cast(DeviceDriver, found.driver)
+    limits = driver.limits(found.index)
+    arch = getattr(driver, "arch", None)
+    name = arch(found.index) if arch else ""
+    # The order of a set differs between processes.
+    return repr((name, sorted(limits.features), replace(limits, features=frozenset())))
 
 
-def _tools_part(target: Target) -> str | None:
+def _tools_part(toolchains: Sequence[str]) -> str | None:
     """Return the identity of the tools and their files, None if tools are missing."""
-    found: list[str] = []
     identities: list[object] = []
-    for name in _TOOLCHAINS[target.kind]:
+    is_missing = bool(toolchains)
+    for name in toolchains:
         description = load_description(name)
         try:
             tools = find_tools(description).identity
-            found.append(name)
+            is_missing = False
         except ToolchainError:
             tools = ""
         paths = filter(None, map(file_path, description.files.values()))
         files = [file_identity(path) for path in paths]
         read = sorted(environment_read_by_tools(description).items())
         identities.append((name, tools, files, read))
-    is_missing = bool(_TOOLCHAINS[target.kind]) and not found
     return None if is_missing else repr(identities)

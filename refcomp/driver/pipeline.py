@@ -17,7 +17,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
 from refcomp.foundation.python_limits import paused_collector
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.verify import Level
 

@@ -14,7 +14,7 @@ from typing import Any
 from refcomp.foundation.dump import dump_stage, is_dumping
 from refcomp.foundation.options import current_options
 from refcomp.foundation.python_limits import deep_recursion
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_func, print_program
 from refcomp.ir.verify import Level, verify

@@ -1,8 +1,10 @@
-"""Facts about this machine's processor: its name, its kind, its instruction sets.
+"""Facts about this machine's processor: its name, its kind, its instruction sets, its identity.
 
 They come from /proc/cpuinfo. Without this file, no instruction set is known, and none is refused.
 """
 
+import hashlib
+import os
 import platform
 import re
 from functools import cache
@@ -18,6 +20,25 @@ _X86_INSTRUCTION_SETS = re.compile(
     r"|waitpkg|xop|xsave\w*"
 )
 _X86 = ("x86_64", "i686", "AMD64")
+# Fields that the choice of instructions depends on, x86 and Arm.
+_IDENTIFYING = frozenset(
+    {
+        "vendor_id",
+        "cpu family",
+        "model",
+        "model name",
+        "stepping",
+        "flags",
+        "CPU implementer",
+        "CPU architecture",
+        "CPU variant",
+        "CPU part",
+        "CPU revision",
+        "Features",
+    }
+)
+# Bytes of the block of one processor, and more.
+_BLOCK_BYTES = 16_384
 
 
 def machine() -> str:
@@ -40,11 +61,32 @@ def cpu_features() -> frozenset[str]:
     return frozenset(name for name in names if _X86_INSTRUCTION_SETS.fullmatch(name))
 
 
-def _cpuinfo_field(name: str) -> str:
-    """Return the value in the block of the first processor, '' if it is missing."""
+@cache
+def cpu_identity() -> str:
+    """Return a text that differs between processors or virtual machines with other instructions."""
+    block = _first_block()
+    if not block:
+        return f"{platform.machine()} {platform.processor()}"
+    lines = block.splitlines()
+    fields = [line for line in lines if line.split("\t")[0] in _IDENTIFYING]
+    digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
+    return f"{os.uname().machine} {digest}"
+
+
+def _first_block() -> str:
+    """Return the description of the first processor, '' if there is none."""
     try:
-        text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
+        # Without a buffer, as the kernel writes the blocks of all processors while it is read.
+        with open(_CPUINFO, "rb", buffering=0) as file:
+            text = file.read(_BLOCK_BYTES).decode(errors="replace")
     except OSError:
         return ""
-    match = re.search(rf"^{re.escape(name)}\s*:[ \t]*(.*)$", text, re.MULTILINE)
-    return match[1].strip() if match else ""
+    return text.partition("\n\n")[0]
+
+
+def _cpuinfo_field(name: str) -> str:
+    """Return the value in the block of the first processor, '' if it is missing."""
+    found = re.search(
+        rf"^{re.escape(name)}\s*:[ \t]*(.*)$", _first_block(), re.MULTILINE
+    )
+    return found[1].strip() if found else ""

@@ -1,44 +1,21 @@
 """Targets: what to compile for, parsed from a text such as `llvm -mcpu=znver4`.
 
-Each back end has a kind of target, which lists its options. `refcomp.driver.backends` registers the
-kinds.
+Each back end has a kind of target, which lists its options. refcomp's own are in
+`refcomp.foundation.own_targets`; `register_kind` adds others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.own_targets import OWN_KINDS
+from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
-
-@dataclass(frozen=True, slots=True)
-class DeviceLimits:
-    """The limits of a device for one kernel."""
-
-    threads_per_axis: tuple[int, int, int]  # of a group, in x, y and z
-    threads: int  # of a group, in all
-    shared_bytes: int  # of a group
-    features: frozenset[str] = frozenset()  # for OpenCL, the names of extensions
-    groups_per_axis: tuple[int, int, int] = (2**31 - 1,) * 3  # in x, y and z
-    argument_bytes: int = 1 << 30  # of all arguments together
-    vector_bytes: int = 1 << 30  # of the longest vector
-
-
-@dataclass(frozen=True, slots=True)
-class TargetKind:
-    """A kind of target: the first word of a target's text."""
-
-    name: str
-    meaning: str  # for users
-    options: Mapping[str, str]  # name of an option, as in `-name=value` -> its meaning
-    # Of a device about which nothing else is known; None if the code runs on the host.
-    limits: DeviceLimits | None = None
-
-
-_KINDS: dict[str, TargetKind] = {}
+# By name, in the order of registration. The first ones are refcomp's own.
+_KINDS: dict[str, TargetKind] = dict(OWN_KINDS)
 
 
 def register_kind(kind: TargetKind) -> None:

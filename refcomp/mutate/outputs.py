@@ -33,7 +33,8 @@ from refcomp.emulator.hip import EmulatedHip
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.cache import Cache
 from refcomp.foundation.errors import ToolchainError
-from refcomp.foundation.target import DeviceLimits, limits_of
+from refcomp.foundation.target import limits_of
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.hip.interface import offered_by
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.mutate.child import Send, run_in_child

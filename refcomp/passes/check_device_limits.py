@@ -34,7 +34,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.constants import as_int, element_count
 from refcomp.ir.func import PrimFunc

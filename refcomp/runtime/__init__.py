@@ -22,25 +22,49 @@ Example::
     (True, True)
 """
 
-from refcomp.runtime.arrays.cuda_array import from_cuda_array
-from refcomp.runtime.arrays.entry_checks import EntryChecks
-from refcomp.runtime.arrays.ndarray import (
-    NDArray,
-    array,
-    empty,
-    from_dlpack,
-    from_numpy,
-)
-from refcomp.runtime.cuda.driver import CudaDriver
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+# At once, since the module has the name of its function.
 from refcomp.runtime.device import Device, cpu, device, register_device_kind
-from refcomp.runtime.function import Function
-from refcomp.runtime.hip.driver import HipDriver
-from refcomp.runtime.host.threads import set_thread_count, thread_count
-from refcomp.runtime.module import Module
-from refcomp.runtime.module_file import load_module
-from refcomp.runtime.opencl.driver import OpenCLDriver
-from refcomp.runtime.programs.program import ProgramFunction
-from refcomp.runtime.timing import TimeResult
+
+if TYPE_CHECKING:
+    from refcomp.runtime.arrays.cuda_array import from_cuda_array
+    from refcomp.runtime.arrays.entry_checks import EntryChecks
+    from refcomp.runtime.arrays.ndarray import (
+        NDArray,
+        array,
+        empty,
+        from_dlpack,
+        from_numpy,
+    )
+    from refcomp.runtime.cuda.driver import CudaDriver
+    from refcomp.runtime.function import Function
+    from refcomp.runtime.hip.driver import HipDriver
+    from refcomp.runtime.host.threads import set_thread_count, thread_count
+    from refcomp.runtime.module import Module
+    from refcomp.runtime.module_file import load_module
+    from refcomp.runtime.opencl.driver import OpenCLDriver
+    from refcomp.runtime.programs.program import ProgramFunction
+    from refcomp.runtime.timing import TimeResult
+
+# Module -> its names. Each is imported on first use, since a call needs no drivers of GPUs.
+_SOURCES = {
+    "arrays.cuda_array": "from_cuda_array",
+    "arrays.entry_checks": "EntryChecks",
+    "arrays.ndarray": "NDArray array empty from_dlpack from_numpy",
+    "cuda.driver": "CudaDriver",
+    "function": "Function",
+    "hip.driver": "HipDriver",
+    "host.threads": "set_thread_count thread_count",
+    "module": "Module",
+    "module_file": "load_module",
+    "opencl.driver": "OpenCLDriver",
+    "programs.program": "ProgramFunction",
+    "timing": "TimeResult",
+}
+_HOME = {name: home for home, names in _SOURCES.items() for name in names.split()}
 
 __all__ = [
     "NDArray",
@@ -65,3 +89,19 @@ __all__ = [
     "set_thread_count",
     "thread_count",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        # Python suggests a near name of the module.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,7 @@ use of a device that this machine does not have.
 
 import re
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -206,6 +207,12 @@ class Device:
 
 # Kind of device -> its driver. Importing a driver's module registers it.
 _DRIVERS: dict[str, Driver] = {"cpu": HostDriver()}
+# Kind of refcomp's own -> the module of its driver, which is imported when the kind is asked for.
+_HOMES = {
+    "cuda": "refcomp.runtime.cuda.driver",
+    "opencl": "refcomp.runtime.opencl.driver",
+    "rocm": "refcomp.runtime.hip.driver",
+}
 
 
 def register_device_kind(kind: str, driver: Driver) -> None:
@@ -231,6 +238,7 @@ def register_device_kind(kind: str, driver: Driver) -> None:
             f"{kind!r} cannot be the name of a kind of device",
             remedy="use a-z, 0-9 and _",
         )
+    _import_driver(kind)  # so that nobody takes the name before
     if _DRIVERS.setdefault(kind, driver) is not driver:
         raise UserError(
             f"the kind of device {kind!r} is registered already",
@@ -240,7 +248,13 @@ def register_device_kind(kind: str, driver: Driver) -> None:
 
 def device_kinds() -> tuple[str, ...]:
     """Return the names of all kinds, also those that this machine does not have."""
-    return tuple(sorted(_DRIVERS))
+    return tuple(sorted({*_DRIVERS, *_HOMES}))
+
+
+def _import_driver(kind: str) -> None:
+    """Let the driver of a kind of refcomp's own be registered."""
+    if kind in _HOMES and kind not in _DRIVERS:
+        import_module(_HOMES[kind])
 
 
 def device(kind: str, index: int = 0) -> Device:
@@ -260,7 +274,10 @@ def device(kind: str, index: int = 0) -> Device:
         >>> str(rc.device("opencl", 1)), rc.device("cpu") == rc.cpu()
         ('opencl:1', True)
     """
-    driver = _DRIVERS.get(kind) if isinstance(kind, str) else None
+    driver = None
+    if isinstance(kind, str):
+        _import_driver(kind)
+        driver = _DRIVERS.get(kind)
     if driver is None:
         raise UserError(
             f"unknown kind of device {kind!r}",
@@ -278,7 +295,8 @@ def device(kind: str, index: int = 0) -> Device:
 
 def device_of_dlpack(number: int, index: int) -> Device | None:
     """Return a device by DLPack's number of its kind; None if refcomp does not share that kind."""
-    for kind, driver in _DRIVERS.items():
+    for kind in device_kinds():
+        driver = device(kind).driver
         if isinstance(driver, SharingDriver) and driver.dlpack_type == number:
             return Device(kind, index, driver)
     return None

@@ -13,7 +13,7 @@ import numpy as np
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in

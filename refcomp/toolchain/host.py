@@ -5,18 +5,15 @@ the data layout, the processor that `native` means, and the width of its additio
 remembers the facts for each tool and processor.
 """
 
-import hashlib
 import json
-import os
-import platform
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.foundation.machine import cpu_identity
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.private_folder import private_folder
 from refcomp.toolchain.description import Description, Option, load_description
@@ -38,23 +35,6 @@ _TRIPLE = re.compile(r"Default target: (\S+)")
 # alone has 256-bit registers, but adds integers in halves, and so has none of AVX2's functions.
 _WIDE_ADDITION = re.compile(r"\bVPADDD(Y|Z|Z256)rr\b")
 _WIDTHS = {"Y": 256, "Z256": 256, "Z": 512}
-# Fields of /proc/cpuinfo that the choice of instructions depends on, x86 and Arm.
-_CPU_FIELDS = frozenset(
-    {
-        b"vendor_id",
-        b"cpu family",
-        b"model",
-        b"model name",
-        b"stepping",
-        b"flags",
-        b"CPU implementer",
-        b"CPU architecture",
-        b"CPU variant",
-        b"CPU part",
-        b"CPU revision",
-        b"Features",
-    }
-)
 
 _MAX_LISTED = 8  # values of an option that an error names
 
@@ -106,22 +86,6 @@ def host_part(description: Description, options: Mapping[str, str]) -> str:
         value in description.options[key].host_values for key, value in options.items()
     )
     return cpu_identity() if any(host_values) else ""
-
-
-@cache
-def cpu_identity() -> str:
-    """Return a text that differs between processors or virtual machines with other instructions."""
-    try:
-        # The kernel writes one block per core as it is read: the first is enough.
-        with open("/proc/cpuinfo", "rb", buffering=0) as file:
-            block = file.read(16_384).partition(b"\n\n")[0]
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
-    fields = [
-        line for line in block.splitlines() if line.split(b"\t")[0] in _CPU_FIELDS
-    ]
-    digest = hashlib.sha256(b"\n".join(fields)).hexdigest()
-    return f"{os.uname().machine} {digest}"
 
 
 def check_option(name: str, option: str, value: str) -> None:

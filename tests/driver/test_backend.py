@@ -8,7 +8,7 @@ from refcomp.driver.backend import Backend, backend_of, backends, register_backe
 from refcomp.driver.steps import INTERPRETER_STEPS, OPENCL_STEPS, PipelineStep
 from refcomp.foundation import target
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.passes.flatten_storage import flatten_storage
 
 

@@ -1,5 +1,6 @@
 """Modules from the cache: never another one than a build would make, and no work to make one."""
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -212,12 +213,14 @@ def test_a_computation_without_identity_is_built(lowered):
     assert len(lowered) == 2
 
 
+@pytest.mark.pocl
 def test_the_limits_of_the_device_count(lowered, monkeypatch):
     _build(target="opencl", threads=32)
     _build(target="opencl", threads=32)
     assert len(lowered) == 1
-    limits = build_cache.device_limits(as_target("opencl -threads=128"))
-    monkeypatch.setattr(build_cache, "device_limits", lambda _target: limits)
+    device = build_cache.device("opencl")
+    limits = dataclasses.replace(device.driver.limits(0), threads=128)
+    monkeypatch.setattr(device.driver, "limits", lambda _index: limits)
     _build(target="opencl", threads=32)
     assert len(lowered) == 2
 

@@ -9,7 +9,7 @@ from refcomp.driver.backends import loading, rocm
 from refcomp.driver.compile import compile_functions
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.parser import parse_func
 from refcomp.runtime.device import Device
 from refcomp.toolchain import read_code_object

@@ -13,7 +13,7 @@ from refcomp.driver.steps import (
     run_step,
 )
 from refcomp.foundation.errors import CompilerBug, UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.parser import parse_func, parse_program
 from refcomp.ir.printer import print_func, print_program

@@ -17,7 +17,7 @@ import pytest
 import refcomp as rc
 from refcomp.driver import compile
 from refcomp.driver.backends import opencl
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from tests.quotations import QUOTATION, quoted
 
 HERE = rf"{re.escape(__file__)}:\d+"

@@ -51,3 +51,20 @@ def test_without_cpuinfo_nothing_is_known(fake_cpu) -> None:
     fake_cpu(None, "riscv64")
     assert machine.cpu_features() == frozenset()
     assert machine.cpu_name() == "riscv64" == machine.machine()
+
+
+def _identity(fake_cpu, text: str | None) -> str:
+    fake_cpu(text, "x86_64")
+    return machine.cpu_identity.__wrapped__()
+
+
+def test_the_identity_depends_on_features_not_on_frequency(fake_cpu) -> None:
+    first = "model name\t: Z\nflags\t\t: a b\ncpu MHz\t\t: 1000\n\nprocessor\t: 1\nflags\t\t: a\n"
+    base = _identity(fake_cpu, first)
+    assert _identity(fake_cpu, first.replace("1000", "2000")) == base
+    assert _identity(fake_cpu, first.replace("a b", "a c")) != base
+    assert _identity(fake_cpu, first.replace(": Z", ": Y")) != base
+
+
+def test_the_identity_without_cpuinfo(fake_cpu) -> None:
+    assert _identity(fake_cpu, None).startswith("x86_64")

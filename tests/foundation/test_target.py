@@ -3,14 +3,8 @@ import pytest
 import refcomp.driver.backends  # noqa: F401  (registers the kinds)
 from refcomp.foundation import target
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import (
-    DeviceLimits,
-    TargetKind,
-    as_target,
-    limits_of,
-    register_kind,
-    target_kinds,
-)
+from refcomp.foundation.target import as_target, limits_of, register_kind, target_kinds
+from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
 
 def test_reads_kind_and_options():

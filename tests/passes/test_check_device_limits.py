@@ -9,7 +9,8 @@ import refcomp
 from refcomp.driver.backends import as_target
 from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits, limits_of
+from refcomp.foundation.target import limits_of
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Barrier, Origin, block

@@ -21,7 +21,7 @@ from refcomp.driver.cuda_on_host import build_on_host
 from refcomp.driver.devices import rocm_emulator
 from refcomp.driver.pipeline import run_device_passes, steps_for
 from refcomp.driver.steps import run_step
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.foundation.artifacts import Binary, Source
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.device import Device, DeviceMemory
 from refcomp.runtime.launch import Extents, KernelSignature
 

@@ -4,7 +4,7 @@ import pytest
 
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Origin
 from refcomp.runtime.device import DeviceMemory

@@ -1,16 +1,15 @@
 """Facts about processors come from llc, are remembered, and unknown processors are refused."""
 
-import io
 import shutil
 
 import pytest
 
 from refcomp.foundation.errors import ToolchainError, UserError
+from refcomp.foundation.machine import cpu_identity
 from refcomp.toolchain import host
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.host import (
     check_option,
-    cpu_identity,
     host_facts,
     host_part,
     host_triple_and_layout,
@@ -114,29 +113,6 @@ def test_the_values_of_an_option_are_listed_once(fake_tools) -> None:
 def test_only_native_depends_on_this_machine() -> None:
     assert host_part(LLVM, {"mcpu": "native", "mattr": ""}) == cpu_identity()
     assert host_part(LLVM, {"mcpu": "haswell", "mattr": ""}) == ""
-
-
-def _identity(monkeypatch: pytest.MonkeyPatch, cpuinfo: bytes) -> str:
-    monkeypatch.setattr(host, "open", lambda *a, **k: io.BytesIO(cpuinfo), raising=False)
-    return cpu_identity.__wrapped__()
-
-
-def test_the_identity_depends_on_features_not_on_frequency(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first = b"model name\t: Z\nflags\t\t: a b\ncpu MHz\t\t: 1000\n\nprocessor\t: 1\nflags\t\t: a\n"
-    base = _identity(monkeypatch, first)
-    assert _identity(monkeypatch, first.replace(b"1000", b"2000")) == base
-    assert _identity(monkeypatch, first.replace(b"a b", b"a c")) != base
-    assert _identity(monkeypatch, first.replace(b": Z", b": Y")) != base
-
-
-def test_the_identity_without_cpuinfo(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*args: object, **keywords: object) -> None:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(host, "open", none, raising=False)
-    assert cpu_identity.__wrapped__()
 
 
 @pytest.mark.llvm

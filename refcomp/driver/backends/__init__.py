@@ -1,4 +1,4 @@
-"""The back ends of refcomp, one record in a file each; importing this package registers them.
+"""The back ends of refcomp, one record in a file each, which is imported on first use.
 
 llvm.py     machine code for this host, by way of LLVM IR
 interp.py   the loop IR itself, run by the interpreter
@@ -10,16 +10,7 @@ loading.py  how programs with kernels are loaded, on any device, and what its li
 """
 
 from refcomp.driver.backend import Backend, backend_of, backends, register_backend
-from refcomp.driver.backends.cuda import CUDA
-from refcomp.driver.backends.interp import INTERP
-from refcomp.driver.backends.llvm import LLVM
-from refcomp.driver.backends.nvptx import NVPTX
-from refcomp.driver.backends.opencl import OPENCL
-from refcomp.driver.backends.rocm import ROCM
 from refcomp.foundation.target import Target, as_target
-
-for _backend in (LLVM, INTERP, OPENCL, ROCM, CUDA, NVPTX):
-    register_backend(_backend)
 
 __all__ = [
     "Backend",

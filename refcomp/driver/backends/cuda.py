@@ -8,9 +8,8 @@ from functools import cache
 from refcomp import toolchain
 from refcomp.codegen.cuda.module import print_cuda
 from refcomp.driver.backend import Backend, Code
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, load_programs
+from refcomp.driver.backends.loading import load_programs
 from refcomp.driver.backends.nvidia import (
-    DEFAULT_ARCH,
     REPORT,
     all_archs_of,
     arch_of,
@@ -21,11 +20,12 @@ from refcomp.driver.backends.nvidia import (
     resources_of_compiled,
 )
 from refcomp.driver.steps import CUDA_STEPS, FuncOrProgram, kernels_of
+from refcomp.foundation import own_targets
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits, Target
-from refcomp.runtime.cuda.driver import USUAL_LIMITS
+from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import DeviceLimits
 
 _COMPILERS = ("cuda", "nvrtc")  # toolchains, in order of preference
 _FORMATS = ("cubin", "ptx", "fatbin")
@@ -101,21 +101,16 @@ def _texts(
 
 
 CUDA = Backend(
-    name="cuda",
-    summary="machine code for NVIDIA GPUs, by way of CUDA C++, and a host function",
-    options={
-        "arch": "the architecture, as `nvcc --list-gpu-code` lists them, or several with commas "
-        f"(default: that of the GPU of this machine, else {DEFAULT_ARCH})",
-        "code": "cubin, ptx or fatbin (default: cubin, or fatbin for several architectures)",
-        **LIMIT_OPTIONS,
-    },
-    limits=USUAL_LIMITS,
+    name=own_targets.CUDA.name,
+    summary=own_targets.CUDA.meaning,
+    options=own_targets.CUDA.options,
+    limits=own_targets.CUDA.limits,
     limits_by_options=limits_of_archs,
     steps=CUDA_STEPS,
     compile=_compile,
     load=load_programs,
     texts=_texts,
-    device="cuda",
+    device=own_targets.CUDA.device,
     schedules="cuda",
     calls=frozenset({"nvidia"}),
     resources=resources_of_compiled,

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from refcomp.driver.backend import Backend, CompiledFunctions, Loading
-from refcomp.driver.backends.llvm import LIBRARIES
 from refcomp.driver.steps import INTERPRETER_STEPS
+from refcomp.foundation import own_targets
 from refcomp.ir.func import PrimFunc
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.runtime.device import HostArray
@@ -37,9 +37,9 @@ def _run(
 
 
 INTERP = Backend(
-    name="interp",
-    summary="the loop IR, run by the plain Python interpreter: slow, no tools",
-    options={"libs": LIBRARIES},
+    name=own_targets.INTERP.name,
+    summary=own_targets.INTERP.meaning,
+    options=own_targets.INTERP.options,
     steps=INTERPRETER_STEPS,
     load=_load,
     calls=frozenset({"amdgpu", "nvidia"}),

@@ -11,10 +11,12 @@ from refcomp import toolchain
 from refcomp.codegen.llvm.module import HostPrinter
 from refcomp.driver.backend import Backend, Code, CompiledFunctions, Loading
 from refcomp.driver.steps import HOST_STEPS, FuncOrProgram
+from refcomp.foundation import own_targets
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.c_functions import library_paths
 from refcomp.foundation.dump import dump_stage
-from refcomp.foundation.target import DeviceLimits, Target
+from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
@@ -25,8 +27,6 @@ from refcomp.runtime.module import Module
 
 if TYPE_CHECKING:
     from refcomp.toolchain.parts import PartsBuild
-
-LIBRARIES = "shared objects with C functions that are called, as a.so,b.so"
 
 
 # Parts have at least so many nodes: the tools take about 70 ms for them, and 40 ms to start.
@@ -162,13 +162,9 @@ def _texts(
 
 
 LLVM = Backend(
-    name="llvm",
-    summary="machine code for this host, by way of LLVM IR",
-    options={
-        "mcpu": "the processor, as `llc -mcpu=help` lists them (default: native)",
-        "passes": "the value of `opt -passes=` (default: default<O2>)",
-        "libs": LIBRARIES,
-    },
+    name=own_targets.LLVM.name,
+    summary=own_targets.LLVM.meaning,
+    options=own_targets.LLVM.options,
     steps=HOST_STEPS,
     print=print_host,
     compile=compile_host,

@@ -6,17 +6,12 @@ from typing import cast
 
 from refcomp.codegen.signature import machine_symbol
 from refcomp.driver.backend import CompiledFunctions, Loading, backend_of
-from refcomp.foundation.target import DeviceLimits, Target, limits_of
+from refcomp.foundation.target import Target, limits_of
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import Program
 from refcomp.runtime.device import Device, device
 from refcomp.runtime.launch import DeviceDriver
 from refcomp.runtime.module import Module
-
-# Options of targets that set limits of the device, with their descriptions.
-LIMIT_OPTIONS = {
-    "threads": "how many threads a group may have (default: as the device says)",
-    "shared_bytes": "bytes of shared memory that a group may have (default: as the device says)",
-}
 
 
 def load_programs(compiled: CompiledFunctions, loading: Loading) -> Module:

@@ -20,13 +20,13 @@ from refcomp.driver.steps import kernels_of
 from refcomp.foundation.compute_capability import archs_of, capability_of
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.near_misses import advise
-from refcomp.foundation.target import DeviceLimits, Target
+from refcomp.foundation.own_targets import DEFAULT_CUDA_ARCH
+from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.runtime.cuda.driver import USUAL_LIMITS, CudaDriver
 from refcomp.toolchain import ReportedBinary, max_shared_bytes
 
-# The oldest architecture that nvcc 13 compiles for.
-DEFAULT_ARCH = "sm_75"
 # Key of ptxas's report among the texts of some code.
 REPORT = "ptxas"
 # Shared memory that a block may have on every GPU.
@@ -47,7 +47,7 @@ def all_archs_of(target: Target) -> tuple[str, ...]:
         return archs_of(arch)
     device = device_of(target)
     if not device.exist:
-        return (DEFAULT_ARCH,)
+        return (DEFAULT_CUDA_ARCH,)
     return (cast(CudaDriver, device.driver).arch(device.index),)
 
 

@@ -11,7 +11,7 @@ from refcomp.codegen.debug_locations import add_debug_locations, link_lines
 from refcomp.codegen.nvptx.module import print_nvptx
 from refcomp.codegen.nvptx.names import check_arch
 from refcomp.driver.backend import Backend, Code
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, load_programs
+from refcomp.driver.backends.loading import load_programs
 from refcomp.driver.backends.nvidia import (
     REPORT,
     arch_of,
@@ -22,12 +22,13 @@ from refcomp.driver.backends.nvidia import (
     resources_of_compiled,
 )
 from refcomp.driver.steps import NVPTX_STEPS, FuncOrProgram, kernels_of
+from refcomp.foundation import own_targets
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.compute_capability import capability_of
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.foundation.target import DeviceLimits, Target
-from refcomp.runtime.cuda.driver import USUAL_LIMITS
+from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import DeviceLimits
 
 _CODES = ("cubin", "ptx")
 
@@ -143,22 +144,16 @@ def _texts(
 
 
 NVPTX = Backend(
-    name="nvptx",
-    summary="machine code for NVIDIA GPUs, by way of LLVM IR, and a host function",
-    options={
-        "arch": "the architecture, as `llc -march=nvptx64 -mcpu=help` lists them, from sm_60 on "
-        "(default: that of the GPU of this machine, else sm_75)",
-        "code": "cubin, or ptx, which the driver compiles (default: cubin if there is a ptxas)",
-        "passes": "the value of `opt -passes=` (default: default<O3>)",
-        **LIMIT_OPTIONS,
-    },
-    limits=USUAL_LIMITS,
+    name=own_targets.NVPTX.name,
+    summary=own_targets.NVPTX.meaning,
+    options=own_targets.NVPTX.options,
+    limits=own_targets.NVPTX.limits,
     limits_by_options=limits_of_archs,
     steps=NVPTX_STEPS,
     compile=_compile,
     load=load_programs,
     texts=_texts,
-    device="cuda",
+    device=own_targets.NVPTX.device,
     schedules="cuda",
     calls=frozenset({"nvidia"}),
     resources=resources_of_compiled,

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from refcomp.codegen.opencl.module import print_opencl
 from refcomp.driver.backend import Backend, Code
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_limits, load_programs
+from refcomp.driver.backends.loading import device_limits, load_programs
 from refcomp.driver.steps import OPENCL_STEPS, FuncOrProgram, kernels_of
+from refcomp.foundation import own_targets
 from refcomp.foundation.dump import dump_stage
-from refcomp.foundation.target import DeviceLimits, Target
+from refcomp.foundation.target import Target
+from refcomp.foundation.target_kind import DeviceLimits
 
 
 def _compile(
@@ -31,26 +33,14 @@ def _texts(
 
 
 OPENCL = Backend(
-    name="opencl",
-    summary="kernels in OpenCL C, which the device's driver compiles, and a host function",
-    options=LIMIT_OPTIONS,
-    # Limits that all common devices fulfil, such as AMD's GPUs.
-    limits=DeviceLimits(
-        threads_per_axis=(256, 256, 256),
-        threads=256,
-        shared_bytes=32768,
-        features=frozenset(
-            {
-                "cl_khr_fp64",
-                "cl_khr_int64_base_atomics",
-                "cl_khr_int64_extended_atomics",
-            }
-        ),
-    ),
+    name=own_targets.OPENCL.name,
+    summary=own_targets.OPENCL.meaning,
+    options=own_targets.OPENCL.options,
+    limits=own_targets.OPENCL.limits,
     steps=OPENCL_STEPS,
     compile=_compile,
     load=load_programs,
     texts=_texts,
-    device="opencl",
+    device=own_targets.OPENCL.device,
     schedules="gpu",
 )

@@ -16,14 +16,14 @@ from refcomp.driver.amd_resources import (
     warn_of_slow_kernels,
 )
 from refcomp.driver.backend import Backend, Code, CompiledFunctions
-from refcomp.driver.backends.loading import LIMIT_OPTIONS, device_of, load_programs
+from refcomp.driver.backends.loading import device_of, load_programs
 from refcomp.driver.steps import ROCM_STEPS, FuncOrProgram, kernels_of
+from refcomp.foundation import own_targets
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.dump import dump_stage
-from refcomp.foundation.target import DeviceLimits, Target, number_option
-from refcomp.runtime.hip.driver import USUAL_LIMITS, HipDriver
-
-_DEFAULT_GPU = "gfx90a"
+from refcomp.foundation.target import Target, number_option
+from refcomp.foundation.target_kind import DeviceLimits
+from refcomp.runtime.hip.driver import HipDriver
 
 
 def print_rocm(made: Sequence[FuncOrProgram], target: Target) -> Source:
@@ -109,27 +109,20 @@ def _gpu_of(target: Target) -> str:
         return mcpu
     device = device_of(target)
     if not device.exist:
-        return _DEFAULT_GPU
+        return own_targets.DEFAULT_AMD_GPU
     return cast(HipDriver, device.driver).arch(device.index)
 
 
 ROCM = Backend(
-    name="rocm",
-    summary="machine code for AMD GPUs, by way of LLVM IR, and a host function",
-    options={
-        "mcpu": "the GPU, as `llc -march=amdgcn -mcpu=help` lists them (default: the GPU of "
-        "this machine, else gfx90a)",
-        "passes": "the value of `opt -passes=` (default: default<O3>)",
-        "wavefront": "lanes of a wave, 32 or 64 (default: as the GPU prefers)",
-        "waves": "minimum of waves for which a SIMD has registers (default: those of a group)",
-        **LIMIT_OPTIONS,
-    },
-    limits=USUAL_LIMITS,
+    name=own_targets.ROCM.name,
+    summary=own_targets.ROCM.meaning,
+    options=own_targets.ROCM.options,
+    limits=own_targets.ROCM.limits,
     steps=ROCM_STEPS,
     compile=_compile,
     load=load_programs,
     texts=_texts,
-    device="rocm",
+    device=own_targets.ROCM.device,
     schedules="gpu",
     calls=frozenset({"amdgpu"}),
     resources=_resources,

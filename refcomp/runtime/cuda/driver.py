@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.own_targets import CUDA_LIMITS
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.cuda.context import CudaContext
 from refcomp.runtime.cuda.handle import CudaHandle
 from refcomp.runtime.cuda.info import (
@@ -54,15 +55,8 @@ from refcomp.runtime.device import (
 )
 from refcomp.runtime.launch import KernelSignature
 
-# Limits of all GPUs from sm_75 on. Source: CUDA C++ Programming Guide, table of technical
-# specifications per compute capability.
-USUAL_LIMITS = DeviceLimits(
-    threads_per_axis=(1024, 1024, 64),
-    threads=1024,
-    shared_bytes=65536,
-    groups_per_axis=(2**31 - 1, 65535, 65535),
-    argument_bytes=4096,
-)
+# Of a GPU about which CUDA reports nothing.
+USUAL_LIMITS = CUDA_LIMITS
 # Bytes that a copy between two GPUs moves at once.
 _PIECE_BYTES = 64 << 20
 

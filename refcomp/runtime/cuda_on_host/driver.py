@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from refcomp.foundation.artifacts import Binary, Source
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.cuda.driver import USUAL_LIMITS
 from refcomp.runtime.cuda_on_host.process import HostArgument, HostProcess
 from refcomp.runtime.device import Device, DeviceMemory, HostArray

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.own_targets import AMD_LIMITS
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.device import (
     DeviceMemory,
     HostArray,
@@ -64,16 +65,8 @@ class _HipDevices:
     process: int  # the id of the process that counted them
 
 
-# The limits of an AMD GPU whose own are not known.
-USUAL_LIMITS = DeviceLimits(
-    threads_per_axis=(1024, 1024, 1024),
-    threads=1024,
-    shared_bytes=65536,
-    features=frozenset({"fp16", "fp64", "int64_atomics", "subgroups"}),
-    groups_per_axis=(2**31 - 1, 65535, 65535),
-    argument_bytes=4096,
-    vector_bytes=128,  # 32 adjacent registers, the maximum of an operand
-)
+# Of a GPU about which HIP reports nothing.
+USUAL_LIMITS = AMD_LIMITS
 
 
 class HipDriver:

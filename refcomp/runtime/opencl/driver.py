@@ -23,7 +23,7 @@ import numpy as np
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.device import DeviceMemory, HostArray, register_device_kind
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl.kernels import OpenCLKernels, OpenCLPrograms

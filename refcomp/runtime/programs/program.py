@@ -16,7 +16,7 @@ from typing import cast
 
 from refcomp.foundation.artifacts import Binary, Signature, Source, TensorParam
 from refcomp.foundation.errors import RefcompError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.arrays.entry_checks import MachineValues

@@ -13,7 +13,7 @@ from refcomp.driver.backends.loading import device_limits, device_of, load_progr
 from refcomp.driver.backends.opencl import OPENCL
 from refcomp.driver.compile import compile_functions
 from refcomp.foundation import target
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.device import Device
 from tests.driver.backends.kernels import fills
 

@@ -10,7 +10,7 @@ import pytest
 
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.cuda.driver import CudaDriver
 from refcomp.runtime.device import Device, DeviceMemory, device

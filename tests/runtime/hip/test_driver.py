@@ -9,7 +9,7 @@ import pytest
 
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.foundation.target import DeviceLimits
+from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.hip import api as hip_api
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device, DeviceMemory, device
