@@ -56,24 +56,30 @@ def _attempted(draw: _Draw, computation: Computation) -> Schedule:
         schedule = refcomp.create_schedule([tensor.op for tensor in computation.outputs])
     for stage in _computed(schedule):
         _make_kernel(draw, stage)
+    lowered = [schedule]
     for _ in range(draw(st.sampled_from(_ATTEMPTS))):
+        schedule = lowered[-1]
         attempt, trial = draw(st.sampled_from(_ATTEMPTED)), replay(schedule.outputs, schedule.steps)
         try:
             made = attempt(draw, _one(draw, _computed(trial)))
-            if _is_taken(made, computation):
-                schedule = made
+            if not stages_outside(lowered_once(made, computation.args)):
+                lowered.append(made)
         except (UserError, Unsupported, _NothingToDo):
             continue
-    return schedule
+    # Passes refuse hardly anything that is lowered: they run once, and not after each attempt.
+    while len(lowered) > 1 and not _passes_take(lowered[-1], computation):
+        lowered.pop()
+    return lowered[-1]
 
 
-def _is_taken(schedule: Schedule, computation: Computation) -> bool:
+def _passes_take(schedule: Schedule, computation: Computation) -> bool:
     func = lowered_once(schedule, computation.args)
-    if stages_outside(func):
+    try:
+        for step in passes_for("opencl"):
+            func = run_pass(step, func)
+        split_host_device(func)
+    except (UserError, Unsupported):
         return False
-    for step in passes_for("opencl"):
-        func = run_pass(step, func)
-    split_host_device(func)
     return True
 
 

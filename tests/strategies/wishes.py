@@ -7,6 +7,7 @@ all of a group compute. What is refused for this schedule is left out, and nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,10 +31,13 @@ _Wish = Callable[[_Draw, StageSchedule], None]
 
 
 def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int = 4) -> Schedule:
-    """`schedule` with up to `most` further steps that `lower` and the first passes take."""
+    """`schedule` with up to `most` further steps that `lower` and the first passes take.
+
+    Few wishes are refused: they are tried together first, and one by one only if that fails.
+    """
+    trial = replay(schedule.outputs, schedule.steps)
     for _ in range(draw(st.sampled_from([0, *range(1, most + 1), most]))):
         wish = draw(st.sampled_from(_WISHES))
-        trial = replay(schedule.outputs, schedule.steps)
         computed = [
             stage
             for stage in trial.stages
@@ -42,15 +46,24 @@ def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int 
             and stage.loops.leaves
         ]
         own = computed[draw(st.integers(0, len(computed) - 1))]
-        try:
+        with suppress(UserError, Unsupported):  # of the primitive, which changes nothing then
             wish(draw, StageSchedule(trial, own))
-            if len(trial.steps) > len(schedule.steps):  # there was something to wish for
-                func = inject_virtual_threads(lowered_once(trial, args))
-                inject_double_buffers(func)
-                schedule = trial
-        except (UserError, Unsupported):
-            continue
+    wished = trial.steps[len(schedule.steps) :]
+    if not wished or _is_taken(trial, args):
+        return trial if wished else schedule
+    for step in wished:
+        with suppress(UserError, Unsupported):  # where the step needs a refused one
+            trial = replay(schedule.outputs, [*schedule.steps, step])
+            schedule = trial if _is_taken(trial, args) else schedule
     return schedule
+
+
+def _is_taken(schedule: Schedule, args: Sequence[Any]) -> bool:
+    try:
+        inject_double_buffers(inject_virtual_threads(lowered_once(schedule, args)))
+    except (UserError, Unsupported):
+        return False
+    return True
 
 
 def _loop(draw: _Draw, stage: StageSchedule) -> IterVar:
