@@ -12,7 +12,7 @@ An architecture tour. A computation passes through these rooms from top to botto
 8. toolchain/   from text to machine code, see toolchains/       toolchain/compile.py
 9. runtime/     from machine code to a callable; arrays          runtime/module.py
 10. driver/     back ends: what each target runs, in order       driver/backends/
-11. compiler.py all of the above on one screen
+11. compiler.py all of the above on one screen; building.py is its door
 
 The last column is the file to begin with.
 
@@ -54,7 +54,7 @@ _SOURCES = {
         "CompilerBug OutOfBounds RefcompError ToolchainError Unsupported UserError"
     ),
     "refcomp.foundation.registry": "get_global_func list_global_func_names register_func",
-    "refcomp.driver.backends": "Target as_target",
+    "refcomp.foundation.target": "Target as_target",
     "refcomp.driver.backend": "Backend register_backend",
     "refcomp.foundation.options": "build_options",
     "refcomp.ir.promotion": "const",
@@ -80,7 +80,9 @@ _SOURCES = {
     ),
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
     "refcomp.certificates": "Certificate certify",
-    "refcomp.compiler": "build build_functions lower",
+    "refcomp.building": "build",
+    "refcomp.compiler": "build_functions",
+    "refcomp.lowering.lower": "lower",
     "refcomp.driver.code_objects": "load_code_object",
     "refcomp.runtime.device": "cpu device",
     "refcomp.driver.devices": "context cuda gpu opencl rocm rocm_emulator",

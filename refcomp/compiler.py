@@ -9,7 +9,6 @@ from refcomp.certificates import certify_build
 from refcomp.codegen.signature import signature_of
 from refcomp.driver.backend import Loading
 from refcomp.driver.backends import as_target, backend_of
-from refcomp.driver.build_cache import recall_module
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.outside_calls import checked_calls
 from refcomp.driver.steps import CHECK_ACCESSES, run_pass
@@ -26,91 +25,8 @@ from refcomp.ir.verify import Level, find_fault
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.lowering.lower import lower
 from refcomp.runtime.module import Module
-from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
-
-__all__ = ["build", "build_functions", "lower"]
-
-
-def build(
-    inputs: Schedule | PrimFunc,
-    args: Sequence[Tensor | Var] | None = None,
-    target: Target | str = "llvm",
-    target_host: Target | str | None = None,
-    name: str = "main",
-) -> Module:
-    """Compile a schedule, or one function of the loop IR, to a module that can be called.
-
-    The arguments of a call are numpy arrays, NDArrays and numbers. Outputs are arguments, too, and
-    are written in place. With the build option `certify`, a build whose result is wrong on small
-    sizes is refused.
-
-    Args:
-        inputs: the schedule, or the function, which brings its own name and parameters.
-        args: the tensors and scalar variables of a schedule, in calling order.
-        target: what to compile for, such as `"llvm -mcpu=native"`, `"opencl"` or `"rocm"`. The
-            target `"interp"` runs the loop IR by the interpreter and needs no tool.
-        target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
-            classic programs: the host's part of a device program is walked by Python.
-        name: name of the function that a schedule becomes.
-
-    Returns:
-        A module. `module(a, b)` calls the function, and `module.get_source("llvm")` is its text.
-
-    Raises:
-        UserError: `inputs` cannot be built, or a name is unknown.
-        Unsupported: the target cannot express the computation.
-        ToolchainError: a tool is missing or fails.
-
-    Source: TVM, tvm.build.
-
-    Example::
-
-        >>> A = rc.placeholder((4,), name="A")
-        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
-        >>> increment = rc.build(rc.create_schedule(B), [A, B], name="increment")
-        >>> b = np.empty(4, "float32")
-        >>> increment(np.arange(4, dtype="float32"), b)
-        >>> print(b)
-        [1. 2. 3. 4.]
-    """
-    if target_host is not None and as_target(target_host).kind != "llvm":
-        raise UserError(
-            f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
-        )
-    chosen = as_target(target)
-    if not isinstance(inputs, Schedule):
-        return build_functions([inputs], chosen)
-    if args is None:
-        raise UserError(
-            "a schedule is built without arguments", remedy="pass args=[A, B, C]"
-        )
-    return recall_module(
-        _description(inputs, args, name),
-        chosen,
-        lambda: _build_schedule(inputs, args, name, chosen),
-    )
-
-
-def _build_schedule(
-    schedule: Schedule, args: Sequence[Tensor | Var], name: str, chosen: Target
-) -> Module:
-    if current_options().certify:
-        certify_build(schedule, args, name, chosen.kind)
-    func = with_entry_conditions(lower(schedule, args, name))
-    return build_lowered([func], chosen, 1)
-
-
-def _description(
-    schedule: Schedule, args: Sequence[Tensor | Var], name: str
-) -> tuple[str, ...] | None:
-    """Return what the loop IR of a schedule depends on, None if nothing describes it."""
-    if not isinstance(args, list | tuple) or not isinstance(name, str):
-        return None  # refused by `lower`
-    # Lines of the user's program reach the messages of wrong calls.
-    identity = schedule_identity(schedule, args, with_lines=True)
-    return None if identity is None else ("schedule", identity, name)
 
 
 def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
@@ -155,6 +71,16 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
     for func in ready if current_options().certify else ():
         certify_build(func, (), func.name, chosen.kind)
     return build_lowered(ready, chosen, len(ready))
+
+
+def build_schedule(
+    schedule: Schedule, args: Sequence[Tensor | Var], name: str, chosen: Target
+) -> Module:
+    """Build a module from a schedule, which is certified first if the options ask for it."""
+    if current_options().certify:
+        certify_build(schedule, args, name, chosen.kind)
+    func = with_entry_conditions(lower(schedule, args, name))
+    return build_lowered([func], chosen, 1)
 
 
 def build_lowered(funcs: Iterable[PrimFunc], chosen: Target, count: int) -> Module:

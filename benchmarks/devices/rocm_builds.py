@@ -9,7 +9,7 @@ from functools import partial
 import refcomp
 from benchmarks.fresh import ROOT
 from benchmarks.measure import seconds_per_call
-from refcomp.compiler import build
+from refcomp.building import build
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import create_schedule
 

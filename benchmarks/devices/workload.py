@@ -20,7 +20,7 @@ from benchmarks.fresh import call_fresh
 from benchmarks.matmul.workload import build as build_for_host
 from benchmarks.measure import figure_of, interleave, seconds_per_call
 from benchmarks.report import Bar, Row, Work, row_beside
-from refcomp.compiler import build
+from refcomp.building import build
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import create_schedule
 

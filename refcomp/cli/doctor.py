@@ -16,10 +16,10 @@ import click
 import numpy as np
 
 from refcomp import __version__
+from refcomp.building import build
 from refcomp.cli.options import errors_and_examples, json_option
 from refcomp.cli.outcomes import FINE, NO_TOOLCHAIN
 from refcomp.cli.streams import progress, write_json
-from refcomp.compiler import build
 from refcomp.driver.backends import backend_of, backends
 from refcomp.driver.devices import device_for
 from refcomp.foundation.errors import RefcompError

@@ -20,8 +20,10 @@ REFCOMP_BUILD_CACHE=0 turns the cache off, for code that changes refcomp while i
 
 from __future__ import annotations
 
+import json
 import os
 import reprlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from typing import cast
@@ -30,21 +32,18 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.build_warnings import warning_count
 from refcomp.foundation.cache import Cache, default_cache
 from refcomp.foundation.dump import is_dumping, is_keeping
-from refcomp.foundation.errors import RefcompError, ToolchainError, UserError
+from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.machine import cpu_identity
 from refcomp.foundation.options import current_options
 from refcomp.foundation.own_sources import is_own_version_current, own_version
 from refcomp.foundation.own_targets import OWN_KINDS
+from refcomp.foundation.surroundings import state_of
 from refcomp.foundation.target import Target
 from refcomp.foundation.target_kind import TargetKind
 from refcomp.runtime.device import device
 from refcomp.runtime.launch import DeviceDriver
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_bytes import module_from_bytes, module_to_bytes
-from refcomp.toolchain.description import load_description
-from refcomp.toolchain.find import find_tools
-from refcomp.toolchain.places import environment_read_by_tools, file_path
-from refcomp.toolchain.versions import file_identity
 
 VARIABLE = "REFCOMP_BUILD_CACHE"
 # Variables of refcomp that change no code.
@@ -76,10 +75,12 @@ def recall_module(
         UserError: an environment variable of the cache has a wrong value.
         RefcompError: all errors of `make`.
     """
-    key = None if parts is None else _key(parts, target)
-    if key is None:
+    if parts is None or not _is_kept(target):
         return make()
     store = default_cache()
+    key = _key(store, parts, target)
+    if key is None:
+        return make()
     data = store.get(key)
     module = None if data is None else _loaded(data)
     if module is not None:
@@ -114,16 +115,23 @@ def _disassembled(binary: Binary) -> str:
     return disassemble(binary)
 
 
-def _key(parts: Sequence[str], target: Target) -> str | None:
-    """Return the key of a module, None if nothing is kept."""
+def _is_kept(target: Target) -> bool:
+    """Return True if modules for the target are kept, under the present options."""
     if not _is_on() or is_dumping() or is_keeping() or current_options().certify:
-        return None
+        return False
     kind = OWN_KINDS.get(target.kind)
-    if kind is None or kind.toolchains is None or target.option("libs", ""):
-        return None
+    has_known_inputs = kind is not None and kind.toolchains is not None
+    return has_known_inputs and not target.option("libs", "")
+
+
+def _key(store: Cache, parts: Sequence[str], target: Target) -> str | None:
+    """Return the key of a module, None if its tools or refcomp's own version are not known."""
+    kind = OWN_KINDS[target.kind]
     version = own_version()
-    tools = _tools_part(kind.toolchains)
-    if version is None or tools is None:
+    if version is None:
+        return None
+    tools = _tools_part(store, version, kind.toolchains or ())
+    if tools is None:
         return None
     options = repr(astuple(current_options()))
     surroundings = (cpu_identity(), _device_part(kind), _environment_part())
@@ -165,19 +173,36 @@ def _device_part(kind: TargetKind) -> str:
     return repr((name, sorted(limits.features), replace(limits, features=frozenset())))
 
 
-def _tools_part(toolchains: Sequence[str]) -> str | None:
-    """Return the identity of the tools and their files, None if tools are missing."""
-    identities: list[object] = []
-    is_missing = bool(toolchains)
-    for name in toolchains:
-        description = load_description(name)
-        try:
-            tools = find_tools(description).identity
-            is_missing = False
-        except ToolchainError:
-            tools = ""
-        paths = filter(None, map(file_path, description.files.values()))
-        files = [file_identity(path) for path in paths]
-        read = sorted(environment_read_by_tools(description).items())
-        identities.append((name, tools, files, read))
-    return None if is_missing else repr(identities)
+def _tools_part(store: Cache, version: str, toolchains: Sequence[str]) -> str | None:
+    """Return the identity of the tools and their files, None if tools are missing.
+
+    The cache remembers it with the variables and paths on which it depends, since a search would
+    take longer than all else.
+    """
+    if not toolchains:
+        return ""
+    packages = [path for path in sys.path if path.endswith("-packages")]
+    searched = repr((toolchains, sys.executable, sys.prefix, packages))
+    key = Cache.key("tools", version, searched)
+    data = store.get(key)
+    identity = None if data is None else _current_identity(data)
+    if identity is None:
+        from refcomp.toolchain.tools_state import tools_state  # noqa: PLC0415  (slow)
+
+        state = tools_state(toolchains)
+        identity = state.identity
+        now = state_of(state.variables, state.paths)
+        store.put(
+            key, json.dumps([identity, state.variables, state.paths, now]).encode()
+        )
+    return identity or None
+
+
+def _current_identity(data: bytes) -> str | None:
+    """Return the identity of tools in an entry, None if it may have changed."""
+    try:
+        identity, variables, paths, then = json.loads(data)
+        is_current = state_of(variables, paths) == then
+    except (ValueError, TypeError):
+        return None
+    return identity if is_current and isinstance(identity, str) else None

@@ -33,6 +33,11 @@ class Candidate:
 
 def environment_of(description: Description) -> tuple[str | None, ...]:
     """Return all parts of the environment on which a search depends."""
+    return tuple(os.environ.get(variable) for variable in variables_of(description))
+
+
+def variables_of(description: Description) -> tuple[str, ...]:
+    """Return the names of all variables on which a search depends."""
     variables = [
         "PATH",
         *description.look.variables,
@@ -41,7 +46,7 @@ def environment_of(description: Description) -> tuple[str | None, ...]:
         *(name for file in description.files.values() for name in file.variables),
         *("PYTHONPATH" for tool in description.tools.values() if tool.is_own_python),
     ]
-    return tuple(os.environ.get(variable) for variable in variables if variable)
+    return tuple(variable for variable in variables if variable)
 
 
 def environment_read_by_tools(description: Description) -> dict[str, str]:
@@ -85,14 +90,19 @@ def _candidates(
 
 def file_path(file: DataFile) -> str | None:
     """Return the path of the data file, or None."""
+    for pattern in places_of_file(file):
+        for path in _matches(pattern):
+            return path
+    return None
+
+
+def places_of_file(file: DataFile) -> list[str]:
+    """Return the absolute globs that are searched for a data file, in order."""
     patterns = list(file.patterns)
     if variable := _first_set(file.variables):
         folder = glob.escape(_value(variable))
         patterns = [os.path.join(folder, below) for below in file.variables[variable]]
-    for pattern in patterns:
-        for path in _expand(pattern):
-            return path
-    return None
+    return [filled for pattern in patterns for filled in _fill_places(pattern)]
 
 
 def describe_places(description: Description, tool: Tool) -> str:
@@ -151,30 +161,38 @@ def _first_set(variables: Iterable[str]) -> str:
 
 def _folders(description: Description) -> tuple[str, ...]:
     """Return all folders to search, in order, each real folder once."""
+    seen: dict[tuple[int, int], str] = {}
+    for pattern in folders_in_order(description):
+        for folder in _matches(pattern):
+            if os.path.isdir(folder):
+                seen.setdefault(_file_number(folder), folder)
+    return tuple(seen.values())
+
+
+def folders_in_order(description: Description) -> list[str]:
+    """Return the absolute globs of all folders to search, in order."""
     variable = _first_set(description.look.variables)
     if variable:
-        found = [
-            os.path.normpath(os.path.join(_value(variable), below))
-            for below in description.look.variables[variable]
-        ]
-    else:
-        found = [
-            os.path.normpath(os.path.join(_value(name), below))
-            for name, folders in description.look.first.items()
-            if _value(name)
-            for below in folders
-        ]
-        found += os.environ.get("PATH", "").split(os.pathsep)
-        majors = _majors(description)
-        for pattern in description.look.folders:
-            for filled in _fill_major(pattern, majors):
-                found += _expand(filled)
-    seen: dict[tuple[int, int], str] = {}
+        return _folders_below(variable, description.look.variables[variable])
+    found: list[str] = []
+    for name, folders in description.look.first.items():
+        if _value(name):
+            found += _folders_below(name, folders)
     # An empty or relative entry of PATH would depend on the current folder.
-    for folder in found:
-        if os.path.isabs(folder) and os.path.isdir(folder):
-            seen.setdefault(_file_number(folder), folder)
-    return tuple(seen.values())
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    found += [glob.escape(folder) for folder in path if os.path.isabs(folder)]
+    majors = _majors(description)
+    for pattern in description.look.folders:
+        for filled in _fill_major(pattern, majors):
+            found += _fill_places(filled)
+    return found
+
+
+def _folders_below(variable: str, folders: Iterable[str]) -> list[str]:
+    root = _value(variable)
+    return [
+        glob.escape(os.path.normpath(os.path.join(root, below))) for below in folders
+    ]
 
 
 def _majors(description: Description) -> range:
@@ -189,14 +207,11 @@ def _fill_major(text: str, majors: range) -> tuple[str, ...]:
     return tuple(text.replace("{major}", str(major)) for major in majors)
 
 
-def _expand(pattern: str) -> list[str]:
-    found: list[str] = []
-    for filled in _fill_places(pattern):
-        if glob.has_magic(filled):
-            found += sorted(glob.glob(filled), reverse=True)
-        elif os.path.exists(filled):
-            found.append(filled)
-    return found
+def _matches(pattern: str) -> list[str]:
+    """Return the existing paths that match a glob, the newest version first."""
+    if glob.has_magic(pattern):
+        return sorted(glob.glob(pattern), reverse=True)
+    return [pattern] if os.path.exists(pattern) else []
 
 
 def _fill_places(pattern: str) -> list[str]:

@@ -17,6 +17,8 @@ from refcomp.driver.build_cache import recall_module
 from refcomp.driver.kernel_resources import SlowKernelWarning, warn_of_slow_kernel
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.target import Target, as_target
+from refcomp.toolchain import find_tools, load_description, tools_state
+from refcomp.toolchain.tools_state import ToolsState
 
 pytestmark = pytest.mark.llvm
 _ROOT = Path(__file__).parents[2]
@@ -163,7 +165,7 @@ def test_variables_of_the_environment_count(lowered, monkeypatch):
 
 def test_another_tool_builds_again(lowered, tmp_path, monkeypatch):
     _build()
-    llc = build_cache.find_tools(build_cache.load_description("llvm")).paths["llc"]
+    llc = find_tools(load_description("llvm")).paths["llc"]
     (tmp_path / "llc").symlink_to(llc)
     monkeypatch.setenv("REFCOMP_LLC", str(tmp_path / "llc"))
     _build()
@@ -173,12 +175,33 @@ def test_another_tool_builds_again(lowered, tmp_path, monkeypatch):
 def test_without_tools_modules_are_not_looked_up(lowered, monkeypatch):
     _build()
 
-    def missing(_description):
-        raise ToolchainError("no tools")
-
-    monkeypatch.setattr(build_cache, "find_tools", missing)
+    monkeypatch.setenv("PATH", os.environ["PATH"] + ":/another")  # so that nothing is remembered
+    missing = ToolsState("", (), ())
+    monkeypatch.setattr(tools_state, "tools_state", lambda _names: missing)
     _build()
-    assert len(lowered) == 2
+    _build()
+    assert len(lowered) == 3
+
+
+def test_the_identity_of_the_tools_is_remembered(monkeypatch):
+    searches = []
+    search = tools_state.tools_state
+
+    def counted(names):
+        searches.append(names)
+        return search(names)
+
+    monkeypatch.setattr(tools_state, "tools_state", counted)
+    _build()
+    _build(2.0)
+    monkeypatch.setenv("REFCOMP_LLVM", "")
+    _build()
+    assert searches == [("llvm",), ("llvm",)]
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"7", b'["x", [], [], "x"]', b'["x", [7], [], "x"]'])
+def test_a_malformed_memory_of_tools_counts_as_missing(data):
+    assert build_cache._current_identity(data) is None
 
 
 def test_targets_that_depend_on_more_are_not_kept(lowered, tmp_path):
@@ -244,8 +267,9 @@ def _entries(store):
 
 def _keep_of(parts, data):
     """Keep `data` under the key of `parts`, and return it."""
-    key = build_cache._key(parts, as_target("llvm"))
-    build_cache.default_cache().put(key, data)
+    store = build_cache.default_cache()
+    key = build_cache._key(store, parts, as_target("llvm"))
+    store.put(key, data)
     return key
 
 

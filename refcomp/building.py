@@ -1,0 +1,95 @@
+"""The door of the compiler: a module for a schedule, from the cache or from the compiler.
+
+It imports the compiler only if the module is not in the cache, so that a program whose modules are
+there starts quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refcomp.driver.build_cache import recall_module
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import Target, as_target
+from refcomp.ir.expr import Var
+from refcomp.ir.func import PrimFunc
+from refcomp.runtime.module import Module
+from refcomp.schedule.identity import schedule_identity
+from refcomp.schedule.schedule import Schedule
+from refcomp.te.tensor import Tensor
+
+
+def build(
+    inputs: Schedule | PrimFunc,
+    args: Sequence[Tensor | Var] | None = None,
+    target: Target | str = "llvm",
+    target_host: Target | str | None = None,
+    name: str = "main",
+) -> Module:
+    """Compile a schedule, or one function of the loop IR, to a module that can be called.
+
+    The arguments of a call are numpy arrays, NDArrays and numbers. Outputs are arguments, too, and
+    are written in place. With the build option `certify`, a build whose result is wrong on small
+    sizes is refused.
+
+    Args:
+        inputs: the schedule, or the function, which brings its own name and parameters.
+        args: the tensors and scalar variables of a schedule, in calling order.
+        target: what to compile for, such as `"llvm -mcpu=native"`, `"opencl"` or `"rocm"`. The
+            target `"interp"` runs the loop IR by the interpreter and needs no tool.
+        target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
+            classic programs: the host's part of a device program is walked by Python.
+        name: name of the function that a schedule becomes.
+
+    Returns:
+        A module. `module(a, b)` calls the function, and `module.get_source("llvm")` is its text.
+
+    Raises:
+        UserError: `inputs` cannot be built, or a name is unknown.
+        Unsupported: the target cannot express the computation.
+        ToolchainError: a tool is missing or fails.
+
+    Source: TVM, tvm.build.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        >>> increment = rc.build(rc.create_schedule(B), [A, B], name="increment")
+        >>> b = np.empty(4, "float32")
+        >>> increment(np.arange(4, dtype="float32"), b)
+        >>> print(b)
+        [1. 2. 3. 4.]
+    """
+    if target_host is not None and as_target(target_host).kind != "llvm":
+        raise UserError(
+            f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
+        )
+    chosen = as_target(target)
+    if not isinstance(inputs, Schedule):
+        from refcomp.compiler import build_functions  # noqa: PLC0415  (as below)
+
+        return build_functions([inputs], chosen)
+    if args is None:
+        raise UserError(
+            "a schedule is built without arguments", remedy="pass args=[A, B, C]"
+        )
+
+    def make() -> Module:
+        # Here, since a module from the cache needs neither passes nor printers.
+        from refcomp.compiler import build_schedule  # noqa: PLC0415
+
+        return build_schedule(inputs, args, name, chosen)
+
+    return recall_module(_description(inputs, args, name), chosen, make)
+
+
+def _description(
+    schedule: Schedule, args: Sequence[Tensor | Var], name: str
+) -> tuple[str, ...] | None:
+    """Return what the loop IR of a schedule depends on, None if nothing describes it."""
+    if not isinstance(args, list | tuple) or not isinstance(name, str):
+        return None  # refused by `lower`
+    # Lines of the user's program reach the messages of wrong calls.
+    identity = schedule_identity(schedule, args, with_lines=True)
+    return None if identity is None else ("schedule", identity, name)
