@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 
-from refcomp.driver.backends import backends
+from refcomp.driver.backends import backend_of, backends
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.observation import Observer
@@ -18,7 +18,7 @@ from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
-from refcomp.foundation.target import Target, as_target
+from refcomp.foundation.target import Target
 from refcomp.runtime.device import Device, cpu, device, device_kinds
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.hip.library import (
@@ -97,7 +97,7 @@ def _first_word(name: object) -> str:
 
 def device_for(target: Target | str) -> Device:
     """Return device number 0 of the kind that runs code for `target`."""
-    return context(as_target(target))
+    return device(backend_of(target).device)
 
 
 def opencl(index: int = 0) -> Device:

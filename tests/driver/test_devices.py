@@ -36,6 +36,9 @@ def test_other_kinds() -> None:
 
 def test_the_device_of_a_target() -> None:
     assert device_for("llvm") == device_for(as_target("interp")) == cpu(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "backends", lambda: pytest.fail("other back ends were imported"))
+        assert device_for("llvm") == cpu(0)
     assert context(as_target("llvm -mcpu=znver4")) == cpu(0)
 
 

@@ -31,7 +31,7 @@ def fuse_operators(graph: Graph) -> Graph:
     grouping = _Grouping(graph)
     for node in graph.nodes:
         grouping.add(node)
-    groups = grouping.groups
+    groups = list(grouping.groups.values())
     if all(len(group) == 1 for group in groups):
         return graph
     rewriter = GraphRewriter(graph)
@@ -49,7 +49,8 @@ class _Grouping:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.readers = graph.readers()
-        self.groups: list[list[GraphNode]] = []  # in the order of their last nodes
+        # First node of a group -> its nodes, in the order of the last nodes.
+        self.groups: dict[GraphNode, list[GraphNode]] = {}
         self.group_of: dict[Value, list[GraphNode]] = {}  # that computes the value
         # The nodes to evaluate for an element of the value, repetitions included.
         self.cost: dict[Value, int] = {}
@@ -58,9 +59,10 @@ class _Grouping:
         """Add `node` to the group of the first input that it may join, or to a new group."""
         joined = next((v for v in node.reads if self._may_join(node, v)), None)
         group = [] if joined is None else self.group_of[joined]
-        # Moved to the end: all inputs of `node` are computed by then.
-        self.groups = [*(g for g in self.groups if g is not group), group]
         group.append(node)
+        # Moved to the end: all inputs of `node` are computed by then.
+        self.groups.pop(group[0], None)
+        self.groups[group[0]] = group
         cost = 1 if joined is None else self._cost_after(node, joined)
         for value in node.outputs:
             self.group_of[value] = group
