@@ -29,14 +29,21 @@ _NODE = re.compile(r"^!\d+ = ", re.MULTILINE)
 
 
 def add_debug_locations(
-    source: Source, kernels: Sequence[PrimFunc], dialect: str = "amdgpu"
+    source: Source,
+    kernels: Sequence[PrimFunc],
+    dialect: str = "amdgpu",
+    lines_before: int = 0,
 ) -> tuple[Source, str]:
     """Return `source` with a location in each instruction, and the text of the loop IR.
 
-    `kernels` are those that `source` was printed from, in the dialect `dialect` of LLVM IR.
+    Args:
+        source: LLVM IR in the dialect `dialect`.
+        kernels: those that `source` was printed from.
+        dialect: the folder of its templates.
+        lines_before: lines that stand before this text of the loop IR in the whole text.
     """
     assert isinstance(source.line_map, LineMap)
-    loop_ir = _loop_ir_lines(kernels)
+    loop_ir = _loop_ir_lines(kernels, lines_before)
     begins = loop_ir.begins
     first = len(_NODE.findall(source.text))
     metadata = _Metadata(begins, first, dialect)
@@ -91,12 +98,11 @@ class _LoopIrLines:
     origins: dict[int, tuple[str, ...]]  # line -> stage, axis, primitive, user's line
 
 
-def _loop_ir_lines(kernels: Sequence[PrimFunc]) -> _LoopIrLines:
+def _loop_ir_lines(kernels: Sequence[PrimFunc], offset: int = 0) -> _LoopIrLines:
     texts: list[str] = []
     lines: dict[int, int] = {}
     begins: dict[object, int] = {}
     origins: dict[int, tuple[str, ...]] = {}
-    offset = 0
     for kernel in kernels:
         text, statements = print_func_with_lines(kernel)
         begins[f"func {kernel.name}"] = offset + 1

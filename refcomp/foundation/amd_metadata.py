@@ -1,7 +1,8 @@
 """The metadata of a code object, which is a file of machine code for AMD GPUs.
 
 A code object is an ELF file whose note `AMDGPU` is a MessagePack map. The map describes the
-kernels and their arguments.
+kernels and their arguments. A linked code object has a note for each object that was linked. Its
+kernels are those of all notes, as in AMD's own library (comgr, mergeNoteRecords).
 
 Ensures: all values were in the file, have the format's types, and numbers are in range.
 Refuses, with ValueError and the reason, files that are damaged or are not code objects.
@@ -19,6 +20,7 @@ _T = TypeVar("_T", str, list[MsgpackValue], dict[str, MsgpackValue])
 
 _NOTE_NAME = "AMDGPU"
 _NOTE_KIND = 32
+_KERNELS = "amdhsa.kernels"
 # The version of the ABI in the ELF header -> version of the code-object format.
 _ABI_TO_VERSION = {1: 3, 2: 4, 3: 5, 4: 6}
 _MAX_COUNT = (1 << 32) - 1
@@ -91,7 +93,7 @@ def read_metadata(elf: ElfFile) -> CodeObjectMetadata:
         target=_entry(str, metadata, "amdhsa.target"),
         kernels=tuple(
             _kernel(_checked(dict, "a kernel", item))
-            for item in _entry(list, metadata, "amdhsa.kernels")
+            for item in _entry(list, metadata, _KERNELS)
         ),
     )
 
@@ -100,10 +102,26 @@ def metadata_map(elf: ElfFile) -> dict[str, MsgpackValue]:
     """Return all metadata of the code object `elf`, unchecked. ValueError."""
     if elf.machine != "EM_AMDGPU":
         raise ValueError(f"it is not an ELF file for AMD GPUs, but for {elf.machine}")
-    content = elf.note(_NOTE_NAME, _NOTE_KIND)
-    if content is None:
+    contents = elf.notes(_NOTE_NAME, _NOTE_KIND)
+    if not contents:
         raise ValueError("it has no metadata")
-    return _checked(dict, "the metadata", read_msgpack(content))
+    first, *others = (
+        _checked(dict, "the metadata", read_msgpack(content)) for content in contents
+    )
+    for other in others:
+        _join(first, other)
+    return first
+
+
+def _join(metadata: dict[str, MsgpackValue], other: dict[str, MsgpackValue]) -> None:
+    """Add the kernels of the metadata `other`, whose other entries must be the same. ValueError."""
+    kernels = [
+        *_entry(list, metadata, _KERNELS, []),
+        *_entry(list, other, _KERNELS, []),
+    ]
+    if {**metadata, _KERNELS: []} != {**other, _KERNELS: []}:
+        raise ValueError("its objects were compiled for different GPUs or versions")
+    metadata[_KERNELS] = kernels
 
 
 def _kernel(item: Mapping[str, MsgpackValue]) -> KernelMetadata:

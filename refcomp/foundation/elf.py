@@ -107,21 +107,22 @@ class ElfFile:
             raise ValueError("a segment is larger in the file than in memory")
         return self._data[segment.file_offset : end].ljust(segment.memory_size, b"\0")
 
-    def note(self, name: str, kind: int) -> bytes | None:
-        """Return the content of the first note of that name and kind. ValueError."""
+    def notes(self, name: str, kind: int) -> list[bytes]:
+        """Return the contents of all notes of that name and kind. ValueError."""
         from elftools.elf.notes import iter_notes  # noqa: PLC0415 (slow import)
 
         # pyelftools reads tables of unbounded length from the notes of core dumps.
         if self.kind == "ET_CORE":
             raise ValueError("it is a core dump")
+        found = []
         with _damage_refused():
             headers = list(self._segment_headers("PT_NOTE"))
             for header in _at_most(_MAX_NOTE_SEGMENTS, headers, "segments of notes"):
                 notes = iter_notes(self._elf, header["p_offset"], header["p_filesz"])
                 for note in _at_most(_MAX_NOTES, notes, "notes"):
                     if (note["n_name"], note["n_type"]) == (name, kind):
-                        return bytes(note["n_descdata"])
-        return None
+                        found.append(bytes(note["n_descdata"]))
+        return found
 
     def check_sections(self) -> None:
         """Raise ValueError if a section reaches beyond the file, as in a truncated one."""

@@ -60,14 +60,16 @@ class PartsBuild:
         self._kill_from(0)
         self._pool.shutdown(cancel_futures=True)
 
-    def start(self, source: Source) -> None:
-        """Compile `source` as soon as a process is free."""
+    def start(self, source: Source, options: Mapping[str, str] | None = None) -> None:
+        """Compile `source` as soon as a process is free. `options` are those of this part alone."""
+        asked = self._of_part
+        asked = replace(asked, options={**asked.options, **(options or {})})
         number = len(self._runners)
         runner = ToolRunner(self._timeout_s)
         self._runners.append(runner)
         if self._has_failed:
             runner.kill()
-        result = self._pool.submit(self._of_part.result, source, runner=runner)
+        result = self._pool.submit(asked.result, source, runner=runner)
         self._results.append(result)
         result.add_done_callback(lambda done: self._part_is_done(number, done))
 

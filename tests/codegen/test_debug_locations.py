@@ -41,6 +41,15 @@ def test_each_instruction_tells_the_line_of_its_statement():
     assert [a for a, b in zip(plain, kept, strict=False) if a != b and "define" not in a] == []
 
 
+def test_the_lines_of_a_part_begin_behind_those_of_the_parts_before():
+    source = print_kernels(KERNELS)
+    located, loop_ir = add_debug_locations(source, KERNELS, lines_before=100)
+    assert loop_ir == add_debug_locations(source, KERNELS)[1]
+    lines = located.text.splitlines()
+    told = {line.split(", !dbg !")[0].strip(): _line_of(line, lines) for line in lines}
+    assert told["%.2 = mul i64 %.1, 3"] == 103
+
+
 def _line_of(text, lines):
     number = text.rpartition("!dbg !")[2]
     nodes = [line for line in lines if line.startswith(f"!{number} = !DILocation(line: ")]

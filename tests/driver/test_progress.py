@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from refcomp.driver import progress
-from refcomp.driver.backends import llvm
+from refcomp.driver.backends import division
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.progress import build_progress
 from refcomp.foundation.errors import UserError
@@ -102,7 +102,7 @@ def test_a_number_of_functions_that_is_not_known_is_not_shown(open_terminal):
 @pytest.mark.llvm
 def test_parts_are_counted(open_terminal, monkeypatch):
     terminal = open_terminal()
-    monkeypatch.setattr(llvm, "_PART_NODES", 1)
+    monkeypatch.setattr(division, "PART_NODES", 1)
 
     def made():
         yield from FUNCS

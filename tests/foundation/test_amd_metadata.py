@@ -32,10 +32,17 @@ def kernel(name="f", *arguments, **more):
 def code_object(
     *kernels, target="amdgcn-amd-amdhsa--gfx90a:xnack-", abi=2, machine=224, metadata=None
 ):
-    """The smallest ELF file that has the metadata of these kernels, or other `metadata`."""
-    described = pack(metadata or {"amdhsa.kernels": list(kernels), "amdhsa.target": target})
-    note = struct.pack("<III", 7, len(described), 32) + b"AMDGPU\0\0" + described
-    note = struct.pack("<III", 4, 1, 3) + b"GNU\0x\0\0\0" + note
+    """The smallest ELF file that has the metadata of these kernels, or other `metadata`.
+
+    A tuple is the metadata of several objects that were linked.
+    """
+    if metadata is None:
+        metadata = {"amdhsa.kernels": list(kernels), "amdhsa.target": target}
+    note = struct.pack("<III", 4, 1, 3) + b"GNU\0x\0\0\0"
+    for one in metadata if isinstance(metadata, tuple) else (metadata,):
+        described = pack(one)
+        note += bytes(-len(note) % 4)
+        note += struct.pack("<III", 7, len(described), 32) + b"AMDGPU\0\0" + described
     header = b"\x7fELF\x02\x01\x01\x40" + bytes([abi]) + bytes(7)
     header += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
     return header + struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(note), len(note), 4) + note
@@ -63,6 +70,19 @@ def test_everything_is_read():
     assert (found.vgprs, found.sgprs, found.wavefront_size) == (8, 10, 64)
     assert (found.spilled_vgprs, found.spilled_sgprs) == (3, 5)
     assert found.arguments[0].size == 4 and found.arguments[0].space == ""
+
+
+def test_a_linked_code_object_has_the_kernels_of_all_its_notes():
+    objects = [
+        {"amdhsa.version": [1, 1], "amdhsa.target": "amdgcn-amd-amdhsa--gfx90a"} | more
+        for more in ({"amdhsa.kernels": [kernel("f")]}, {}, {"amdhsa.kernels": [kernel("g")]})
+    ]
+    found = code_object(metadata=tuple(objects))
+    assert [kernel.name for kernel in _read(found).kernels] == ["f", "g"]
+    assert len(metadata_map(ElfFile(found))["amdhsa.kernels"]) == 2
+    objects[1]["amdhsa.target"] = "amdgcn-amd-amdhsa--gfx942"
+    with pytest.raises(ValueError, match="its objects were compiled for different GPUs or vers"):
+        _read(code_object(metadata=tuple(objects)))
 
 
 def test_what_compilers_leave_out_has_a_default():

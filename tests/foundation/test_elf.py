@@ -122,7 +122,7 @@ def test_a_changed_byte_is_read_or_refused_by_value_error(data):
     place = data.draw(st.integers(0, 400) | st.integers(0, len(code) - 1))
     code[place] = data.draw(st.integers(0, 255))
     with suppress(ValueError):
-        ElfFile(bytes(code)).note("AMDGPU", 32)
+        ElfFile(bytes(code)).notes("AMDGPU", 32)
     with suppress(ValueError):
         ElfFile(bytes(code)).symbols()
     with suppress(ValueError):
@@ -163,28 +163,28 @@ def _with_notes(content, **more):
     return elf_file([segment(_NOTE, body_at(1), len(content))], body=content, **more)
 
 
-def test_the_first_note_of_a_name_and_kind_is_found():
+def test_the_notes_of_a_name_and_kind_are_found_in_order():
     notes = note(b"GNU\0", 32, b"a") + note(b"AMDGPU\0", 1, b"b")
     notes += note(b"AMDGPU\0", 32, b"content") + note(b"AMDGPU\0", 32, b"later")
-    assert ElfFile(_with_notes(notes)).note("AMDGPU", 32) == b"content"
-    assert ElfFile(_with_notes(notes)).note("AMDGPU", 33) is None
-    assert ElfFile(elf_file()).note("AMDGPU", 32) is None
+    assert ElfFile(_with_notes(notes)).notes("AMDGPU", 32) == [b"content", b"later"]
+    assert ElfFile(_with_notes(notes)).notes("AMDGPU", 33) == []
+    assert ElfFile(elf_file()).notes("AMDGPU", 32) == []
 
 
 def test_a_name_of_a_note_that_does_not_end_is_refused():
     """pyelftools raises an error of its own parser then, not one of ELF."""
     with pytest.raises(ValueError, match="missing terminator"):
-        ElfFile(_with_notes(note(b"AMDG", 32, b"content"))).note("AMDGPU", 32)
+        ElfFile(_with_notes(note(b"AMDG", 32, b"content"))).notes("AMDGPU", 32)
 
 
 def test_notes_are_bounded():
     data = elf_file([segment(_NOTE)] * 17)
     with pytest.raises(ValueError, match="more than 16 segments of notes"):
-        ElfFile(data).note("AMDGPU", 32)
+        ElfFile(data).notes("AMDGPU", 32)
     with pytest.raises(ValueError, match="more than 16384 notes"):
-        ElfFile(_with_notes(note(b"GNU\0", 9, b"") * 16386)).note("AMDGPU", 32)
+        ElfFile(_with_notes(note(b"GNU\0", 9, b"") * 16386)).notes("AMDGPU", 32)
     with pytest.raises(ValueError, match="it is a core dump"):
-        ElfFile(_with_notes(note(b"GNU\0", 9, b""), kind=4)).note("AMDGPU", 32)
+        ElfFile(_with_notes(note(b"GNU\0", 9, b""), kind=4)).notes("AMDGPU", 32)
 
 
 def test_tables_are_bounded():
@@ -277,7 +277,7 @@ def test_what_is_not_asked_for_takes_no_time():
     hashes = [section(_HASH, start, 8, link=1)] * count
     data = elf_file([segment(_DYNAMIC)] * count, [*tables, *hashes], numbers)
     assert ElfFile(data).loaded_segments() == ElfFile(data).relocations() == ()
-    assert ElfFile(data).note("AMDGPU", 32) is None
+    assert ElfFile(data).notes("AMDGPU", 32) == []
     assert needed_libraries(data) == ()
 
 

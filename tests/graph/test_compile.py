@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp.graph.compile as compiling
-from refcomp.driver.backends import llvm
+from refcomp.driver.backends import division
 from refcomp.foundation.options import build_options
 from refcomp.foundation.target import as_target
 from refcomp.graph.compile import compile_graph, schedule_graph, schedule_node
@@ -202,7 +202,7 @@ def test_a_graph_with_sixty_kernels_computes_the_same_in_parts(monkeypatch, tmp_
     given = random.normal(size=(3, 4)).astype("float32")
     results = []
     for nodes in (10**9, 500):
-        monkeypatch.setattr(llvm, "_PART_NODES", nodes)
+        monkeypatch.setattr(division, "PART_NODES", nodes)
         monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / str(nodes)))
         module = compile_graph(graph)
         assert len(module.kernels) == 60

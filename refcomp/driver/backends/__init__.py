@@ -6,6 +6,7 @@ opencl.py   kernels in OpenCL C
 rocm.py     kernels as machine code for AMD GPUs
 cuda.py     kernels in CUDA C++, compiled for NVIDIA GPUs
 nvptx.py    kernels as machine code for NVIDIA GPUs, by way of LLVM IR
+division.py how the functions of a large module are divided into parts
 loading.py  how programs with kernels are loaded, on any device, and what its limits are
 """
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from refcomp import toolchain
 from refcomp.codegen.llvm.module import HostPrinter
 from refcomp.driver.backend import Backend, Code, CompiledFunctions, Loading
+from refcomp.driver.backends.division import Division, begin_build
 from refcomp.driver.steps import HOST_STEPS, FuncOrProgram
 from refcomp.foundation import own_targets
 from refcomp.foundation.artifacts import Binary, Source
@@ -17,26 +18,20 @@ from refcomp.foundation.c_functions import library_paths
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import Target
 from refcomp.foundation.target_kind import DeviceLimits
-from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.node import Node
-from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import CallExtern, CallPacked
-from refcomp.runtime.host.threads import usable_cores
 from refcomp.runtime.module import Module
 
 if TYPE_CHECKING:
     from refcomp.toolchain.parts import PartsBuild
 
 
-# Parts have at least so many nodes: the tools take about 70 ms for them, and 40 ms to start.
-_PART_NODES = 2000
-
-
 def print_host(made: Sequence[FuncOrProgram], target: Target) -> Source:
     """Print functions at the host level as LLVM IR for this host."""
-    funcs = [func for func in made if isinstance(func, PrimFunc)]
-    return _printer(target).print_part(funcs)
+    return _printer(target).print_part(_functions(made))
+
+
+def _functions(made: Sequence[FuncOrProgram]) -> list[PrimFunc]:
+    return [func for func in made if isinstance(func, PrimFunc)]
 
 
 def _printer(target: Target) -> HostPrinter:
@@ -67,10 +62,7 @@ def begin_host_parts(
 
 
 class HostParts:
-    """Compiles functions at the host level to a shared object, large modules in parts.
-
-    The bounds of parts depend only on the functions. A small module is one part.
-    """
+    """Compiles functions at the host level to a shared object, large modules in parts."""
 
     def __init__(
         self, target: Target, notice: Callable[[], None], at_exit: ExitStack
@@ -80,24 +72,20 @@ class HostParts:
         self._printer = cache(lambda: _printer(target))
         self._notice = notice
         self._at_exit = at_exit
-        self._funcs: list[PrimFunc] = []  # of the next part
-        self._nodes = 0  # of these functions
-        self._is_last = False
+        self._division = Division()
         self._build: PartsBuild | None = None  # once there are two parts
 
     def add(self, made: FuncOrProgram) -> None:
-        """Take the next function. Start the part before it if that is large enough."""
-        assert isinstance(made, PrimFunc)
-        if self._nodes >= _PART_NODES and not self._is_last:
-            self._start_part()
-        self._funcs.append(made)
-        nodes = list(walk(made.body))
-        self._nodes += len(nodes)
-        self._is_last |= bool(made.imports) or any(map(_calls_out, nodes))
+        """Take the next function. Start the part before it if that is complete."""
+        if part := self._division.add(made):
+            if self._build is None:
+                build = begin_build(self._options, "so", "llvm", self._notice)
+                self._build = self._at_exit.enter_context(build)
+            self._build.start(self._print(part))
 
     def finish(self) -> Code:
         """Return the shared object of all functions."""
-        source = last = self._printer().print_part(self._funcs)
+        source = last = self._print(self._division.rest)
         if self._build is not None:
             source = self._printer().whole()
         dump_stage(source.language, source.text)  # before a tool can fail on it
@@ -110,31 +98,8 @@ class HostParts:
         sources = {source.language: source.text}
         return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
-    def _start_part(self) -> None:
-        if self._build is None:
-            from refcomp.toolchain.parts import PartsBuild  # noqa: PLC0415  (for large modules)
-
-            self._build = self._at_exit.enter_context(
-                PartsBuild(
-                    self._options,
-                    "so",
-                    processes=usable_cores(),
-                    notice=self._notice,
-                )
-            )
-        self._build.start(self._printer().print_part(self._funcs))
-        self._funcs = []
-        self._nodes = 0
-
-
-def _calls_out(node: Node) -> bool:
-    """Return True for a call that leaves the loop IR.
-
-    What it calls may be imported LLVM IR of another function, or the one callback of the module. So
-    all functions from the first such call on are one part.
-    """
-    is_call = isinstance(node, CallPacked | CallExtern | PureExtern)
-    return is_call and not (isinstance(node, PureExtern) and node.is_llvm_intrinsic)
+    def _print(self, made: Sequence[FuncOrProgram]) -> Source:
+        return self._printer().print_part(_functions(made))
 
 
 def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:

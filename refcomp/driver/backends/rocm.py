@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from refcomp import toolchain
 from refcomp.codegen.amdgpu.module import gpu_features, print_amdgpu
@@ -16,14 +17,18 @@ from refcomp.driver.amd_resources import (
     warn_of_slow_kernels,
 )
 from refcomp.driver.backend import Backend, Code, CompiledFunctions
+from refcomp.driver.backends.division import Division, begin_build
 from refcomp.driver.backends.loading import device_of, load_programs
 from refcomp.driver.steps import ROCM_STEPS, FuncOrProgram, kernels_of
 from refcomp.foundation import own_targets
-from refcomp.foundation.artifacts import Source
+from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.target import Target, number_option
 from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.hip.driver import HipDriver
+
+if TYPE_CHECKING:
+    from refcomp.toolchain.parts import PartsBuild
 
 
 def print_rocm(made: Sequence[FuncOrProgram], target: Target) -> Source:
@@ -45,35 +50,114 @@ def print_rocm(made: Sequence[FuncOrProgram], target: Target) -> Source:
 def _compile(
     made: Sequence[FuncOrProgram], target: Target, _limits: DeviceLimits | None
 ) -> Code:
-    kernels = kernels_of(made)
-    mcpu = _gpu_of(target)
-    source = print_rocm(made, target)
-    dump_stage(source.language, source.text)  # before a tool can fail on it
-    located, loop_ir = add_debug_locations(source, kernels)
-    version = toolchain.found_code_object_version()
-    # The debug locations are lines of the loop IR, which a debugger and the emulator show.
-    options = {"mcpu": mcpu, "code_object": str(version)}
-    options["features"] = gpu_features(
-        kernels,
-        mcpu,
-        number_option(target, "wavefront", 0),
-        toolchain.llvm_major("rocm"),
-    )
-    if passes := target.option("passes", ""):
-        options["passes"] = passes
-    binary = toolchain.compile_source(located, options, "hsaco", description="rocm")
-    expected = [expected_kernel(kernel) for kernel in kernels]
-    metadata = toolchain.check_code_object(binary, expected, mcpu, version)
-    warn_of_slow_kernels(kernels, metadata)
-    sources = {
-        source.language: source.text,
-        "kernels": loop_ir,
-        "metadata": toolchain.metadata_text(binary.data),
-        "lines": link_lines(source, kernels),
-    }
-    for language in ("kernels", "metadata", "lines"):
-        dump_stage(language, sources[language])
-    return Code(binary, sources, lambda: toolchain.disassemble(binary))
+    with _begin_parts(target) as parts:
+        for program in made:
+            parts.add(program)
+        return parts.finish()
+
+
+@contextmanager
+def _begin_parts(
+    target: Target,
+    _limits: DeviceLimits | None = None,
+    notice: Callable[[], None] = lambda: None,
+) -> Iterator[KernelParts]:
+    with ExitStack() as at_exit:
+        yield KernelParts(target, notice, at_exit)
+
+
+class KernelParts:
+    """Compiles kernels to a code object, large modules in parts.
+
+    Each part is a text of its own. The text of the module has all kernels, as if they were one
+    part.
+    """
+
+    def __init__(
+        self, target: Target, notice: Callable[[], None], at_exit: ExitStack
+    ) -> None:
+        self._target = target
+        self._notice = notice
+        self._at_exit = at_exit
+        self._made: list[FuncOrProgram] = []
+        self._loop_ir: list[str] = []  # text of each part
+        self._division = Division()
+        self._build: PartsBuild | None = None  # once there are two parts
+
+    def add(self, made: FuncOrProgram) -> None:
+        """Take the next program. Start the part before it if that is complete."""
+        if part := self._division.add(made):
+            if self._build is None:
+                build = begin_build(self._options(part), "hsaco", "rocm", self._notice)
+                self._build = self._at_exit.enter_context(build)
+            self._start(self._build, part, print_rocm(part, self._target))
+        self._made.append(made)
+
+    def finish(self) -> Code:
+        """Return the code object of all kernels."""
+        source = print_rocm(self._made, self._target)
+        dump_stage(source.language, source.text)  # before a tool can fail on it
+        rest = self._division.rest
+        if self._build is None:
+            options = self._options(rest)
+            binary = toolchain.compile_source(
+                self._located(source, rest), options, "hsaco", description="rocm"
+            )
+            self._notice()
+        else:
+            self._start(self._build, rest, print_rocm(rest, self._target))
+            binary = self._build.join(source.requires)
+        return self._code(source, binary)
+
+    def _start(
+        self, build: PartsBuild, part: Sequence[FuncOrProgram], source: Source
+    ) -> None:
+        build.start(self._located(source, part), self._options(part))
+
+    def _located(self, source: Source, part: Sequence[FuncOrProgram]) -> Source:
+        """Return the text of a part with debug locations.
+
+        They are lines of the loop IR of all parts, which a debugger and the emulator show.
+        """
+        before = "\n".join([*self._loop_ir, ""]).count("\n")
+        located, loop_ir = add_debug_locations(
+            source, kernels_of(part), lines_before=before
+        )
+        self._loop_ir.append(loop_ir)
+        return located
+
+    def _options(self, part: Sequence[FuncOrProgram]) -> dict[str, str]:
+        mcpu = _gpu_of(self._target)
+        options = {
+            "mcpu": mcpu,
+            "code_object": str(toolchain.found_code_object_version()),
+            "features": gpu_features(
+                kernels_of(part),
+                mcpu,
+                number_option(self._target, "wavefront", 0),
+                toolchain.llvm_major("rocm"),
+            ),
+        }
+        if passes := self._target.option("passes", ""):
+            options["passes"] = passes
+        return options
+
+    def _code(self, source: Source, binary: Binary) -> Code:
+        kernels = kernels_of(self._made)
+        expected = [expected_kernel(kernel) for kernel in kernels]
+        version = toolchain.found_code_object_version()
+        mcpu = _gpu_of(self._target)
+        metadata = toolchain.check_code_object(binary, expected, mcpu, version)
+        warn_of_slow_kernels(kernels, metadata)
+        sources = {
+            source.language: source.text,
+            "kernels": "\n".join(self._loop_ir),
+            "metadata": toolchain.metadata_text(binary.data),
+            "lines": link_lines(source, kernels),
+        }
+        for language in ("kernels", "metadata", "lines"):
+            dump_stage(language, sources[language])
+        return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
 
 def _texts(
@@ -120,6 +204,7 @@ ROCM = Backend(
     limits=own_targets.ROCM.limits,
     steps=ROCM_STEPS,
     compile=_compile,
+    begin_parts=_begin_parts,
     load=load_programs,
     texts=_texts,
     device=own_targets.ROCM.device,

@@ -10,7 +10,7 @@ import pytest
 from refcomp.codegen.signature import signature_of
 from refcomp.compiler import build_functions
 from refcomp.driver.backend import Loading
-from refcomp.driver.backends import as_target, llvm
+from refcomp.driver.backends import as_target, division
 from refcomp.driver.backends.llvm import LLVM, compile_host, print_host
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.pipeline import run_pipeline
@@ -56,7 +56,7 @@ FUNCS = [_filling(f"f{k}", f"{k}.0f32") for k in range(7)]
 def started(monkeypatch, tmp_path):
     """The names of the functions of each part that was started; a part has about two functions."""
     monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / "cache"))  # nothing is built yet
-    monkeypatch.setattr(llvm, "_PART_NODES", 12)
+    monkeypatch.setattr(division, "PART_NODES", 12)
     texts = []
     start = PartsBuild.start
 
@@ -72,7 +72,7 @@ def test_a_large_module_is_compiled_in_parts_and_is_the_same(started, monkeypatc
     parted = build_functions(FUNCS)
     assert len(started) > 2
     assert [name for part in started for name in part] == [func.name for func in FUNCS]
-    monkeypatch.setattr(llvm, "_PART_NODES", 10**9)
+    monkeypatch.setattr(division, "PART_NODES", 10**9)
     monkeypatch.setenv("REFCOMP_CACHE_DIR", str(tmp_path / "other"))
     parts = len(started)
     whole = build_functions(FUNCS)
@@ -91,7 +91,7 @@ def test_a_large_module_is_compiled_in_parts_and_is_the_same(started, monkeypatc
 def test_the_bounds_of_parts_depend_on_the_functions_alone(started, monkeypatch):
     compile_functions(FUNCS, "llvm")
     first = list(started)
-    monkeypatch.setattr(llvm, "usable_cores", lambda: 1)
+    monkeypatch.setattr(division, "usable_cores", lambda: 1)
     compile_functions(FUNCS, "llvm")
     assert started == [*first, *first]
 
