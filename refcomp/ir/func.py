@@ -42,8 +42,14 @@ class Requirement(Node):
     origin: RequirementOrigin | None = None
 
 
+class _Referenced(Node):
+    """A node to which there can be weak references, so that analyses can remember its results."""
+
+    __slots__ = ("__weakref__",)
+
+
 @node
-class PrimFunc(Node):
+class PrimFunc(_Referenced):
     """A function that runs `body` on its arguments: scalars, and buffers that do not overlap.
 
     Variables in the shapes of buffers that are not parameters are the *symbols*. They are solved

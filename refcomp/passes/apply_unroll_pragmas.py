@@ -53,6 +53,7 @@ from refcomp.ir.stmt import (
     line_of,
     place_of,
 )
+from refcomp.passes.analysis.contents import holds
 
 AUTO_UNROLL_MAX_STEP, UNROLL_EXPLICIT = "auto_unroll_max_step", "unroll_explicit"
 _STEPS = (BufferStore, Store, AtomicUpdate, *CALLS)
@@ -68,6 +69,8 @@ class _Settings:
 
 def apply_unroll_pragmas(func: PrimFunc) -> PrimFunc:
     """Return `func` without pragmas, its loops marked as they request."""
+    if not holds(func, Pragma):
+        return func
     return func.with_body(_visit(func.body, _Settings()))
 
 

@@ -35,12 +35,15 @@ from refcomp.ir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
 from refcomp.ir.stmt import LetStmt, Stmt, Store, block, with_lets
+from refcomp.passes.analysis.contents import dtypes_in
 
 LANES = (16, 8, 4, 2)
 
 
 def fit_vector_lanes(func: PrimFunc) -> PrimFunc:
     """Return `func` with vectors whose numbers of lanes are in `LANES`."""
+    if all(dtype.lanes == 1 for dtype in dtypes_in(func)):
+        return func
     return func.with_body(_Fitting().stmt(func.body))
 
 

@@ -36,10 +36,13 @@ from refcomp.ir.expr import Add, Call, Expr, Mul, Sub
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import replacer
+from refcomp.passes.analysis.contents import holds
 
 
 def fuse_multiply_add(func: PrimFunc) -> PrimFunc:
     """Return `func` with an fma in place of each product that is added to something."""
+    if not holds(func, Mul):
+        return func
     fuse = replacer({Add: _fuse, Sub: _fuse})
     return func.with_body(fuse(func.body))
 

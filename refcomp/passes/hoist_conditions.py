@@ -55,12 +55,13 @@ from refcomp.ir.rewrite import (
     with_fields,
 )
 from refcomp.ir.stmt import For, IfThenElse, Stmt
+from refcomp.passes.analysis.contents import holds
 from refcomp.passes.analysis.loop_guards import conjuncts
 
 
 def hoist_conditions(func: PrimFunc) -> PrimFunc:
     """Return `func` with invariant conditions outside of loops."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body)) if holds(func, IfThenElse) else func
 
 
 def _visit(stmt: Stmt) -> Stmt:

@@ -80,6 +80,7 @@ from refcomp.ir.stmt import (
     line_of,
     place_of,
 )
+from refcomp.passes.analysis.contents import holds
 
 DOUBLE_BUFFER = "double_buffer"
 _WRITES = (BufferStore, AtomicUpdate)
@@ -87,6 +88,8 @@ _WRITES = (BufferStore, AtomicUpdate)
 
 def inject_double_buffers(func: PrimFunc) -> PrimFunc:
     """Return `func` with two copies of each buffer under a pragma."""
+    if not holds(func, Pragma):
+        return func
     body = _visit(func.body)
     for stmt in statements_in(body):
         if isinstance(stmt, Pragma) and stmt.key == DOUBLE_BUFFER:

@@ -82,11 +82,12 @@ from refcomp.ir.stmt import (
     place_of,
 )
 from refcomp.passes.analysis.constant_extents import constant_extent
+from refcomp.passes.analysis.contents import holds
 
 
 def inject_virtual_threads(func: PrimFunc) -> PrimFunc:
     """Return `func` with each vthread loop distributed over the statements in it."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body)) if holds(func, VTHREAD) else func
 
 
 def _visit(stmt: Stmt) -> Stmt:

@@ -41,11 +41,12 @@ from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import Block, Stmt, Store, block
 from refcomp.ir.structure import structurally_equal
+from refcomp.passes.analysis.contents import holds
 
 
 def join_matrix_calls(func: PrimFunc) -> PrimFunc:
     """Return `func` with one call where calls asked for all elements of an instruction."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body)) if holds(func, PureExtern) else func
 
 
 def _visit(stmt: Stmt) -> Stmt:

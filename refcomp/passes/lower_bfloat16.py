@@ -48,6 +48,7 @@ from refcomp.ir.stmt import (
     Stmt,
     Store,
 )
+from refcomp.passes.analysis.contents import dtypes_in
 
 _U16 = DType("uint", 16)
 _U32 = DType("uint", 32)
@@ -60,6 +61,8 @@ _EXACT_CALLS = ("abs", "copysign", "floor", "ceil", "trunc", "round")
 
 def lower_bfloat16(func: PrimFunc) -> PrimFunc:
     """Return `func` without bfloat16."""
+    if not any(map(_is_bfloat, dtypes_in(func))):
+        return func
     lowering = _Lowering()
     params = tuple(lowering.param(param) for param in func.params)
     body = lowering.lower(func.body)

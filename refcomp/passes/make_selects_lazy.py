@@ -31,15 +31,16 @@ from refcomp.arith import Facts
 from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Select
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import Rewrite, map_children, rewriter, walk
+from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 from refcomp.ir.stmt import Stmt
 from refcomp.passes.analysis.access_ranges import is_in_range
+from refcomp.passes.analysis.contents import holds
 from refcomp.passes.analysis.scope_facts import facts_in, facts_of
 
 
 def make_selects_lazy(func: PrimFunc) -> PrimFunc:
     """Return `func` with if_then_else for each select that may read out of range."""
-    if not any(isinstance(node, Select) for node in walk(func.body)):
+    if not holds(func, Select):
         return func
     return func.with_body(_visit(func.body, facts_of(func)))
 

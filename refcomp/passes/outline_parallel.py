@@ -48,10 +48,13 @@ from refcomp.ir.stmt import (
     Store,
     with_lets,
 )
+from refcomp.passes.analysis.contents import holds
 
 
 def outline_parallel(func: PrimFunc) -> PrimFunc:
     """Return `func` with each outermost parallel loop as a ParallelRegion."""
+    if not holds(func, PARALLEL):
+        return func
     count = 0
 
     def visit(stmt: Stmt) -> Stmt:

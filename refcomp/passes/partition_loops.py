@@ -99,6 +99,7 @@ from refcomp.ir.stmt import (
     Stmt,
     block,
 )
+from refcomp.passes.analysis.contents import holds
 from refcomp.passes.analysis.loop_guards import (
     Guard,
     conjuncts,
@@ -130,6 +131,8 @@ class _Cut:
 
 def partition_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` with loops divided by their guards."""
+    if not holds(func, IfThenElse, IfThenElseExpr):
+        return func
     partition = _Partition()
     return func.with_body(partition.stmt(func.body, facts_of(func), MAX_COPIES))
 

@@ -23,12 +23,14 @@ Requires: nothing. Ensures: the function has no bound loop. Level: any, kept. It
 from refcomp.foundation.errors import UserError
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernels_in
-from refcomp.ir.stmt import line_of, place_of
+from refcomp.ir.stmt import THREAD_TAGS, line_of, place_of
+from refcomp.passes.analysis.contents import holds
 
 
 def refuse_bound_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` itself, or raise UserError if it has a bound loop."""
-    for loop in kernels_in(func.body):
+    loops = kernels_in(func.body) if holds(func, *THREAD_TAGS) else ()
+    for loop in loops:
         origin = loop.origin
         subject = f"loop {loop.var.name}"
         if origin:

@@ -77,6 +77,7 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Allocate, Block, Stmt
 from refcomp.ir.structure import structurally_equal
+from refcomp.passes.analysis.contents import holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class _Memory:
 
 def reuse_storage(func: PrimFunc) -> PrimFunc:
     """Return `func` with fewer allocations."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body)) if holds(func, Allocate) else func
 
 
 def _visit(stmt: Stmt) -> Stmt:

@@ -26,11 +26,12 @@ Requires: nothing. Ensures: no parallel loop is left. Level: any, kept. It refus
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, with_fields
 from refcomp.ir.stmt import PARALLEL, SERIAL, For, Stmt
+from refcomp.passes.analysis.contents import holds
 
 
 def serialize_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` with its parallel loops run in order."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body)) if holds(func, PARALLEL) else func
 
 
 def _visit(stmt: Stmt) -> Stmt:

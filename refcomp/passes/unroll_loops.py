@@ -35,6 +35,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import SERIAL, UNROLLED, Block, For, Stmt, block
 from refcomp.passes.analysis.constant_extents import constant_extent
+from refcomp.passes.analysis.contents import holds
 
 MAX_COPIES = 256
 MAX_NODES = 10_000
@@ -42,7 +43,7 @@ MAX_NODES = 10_000
 
 def unroll_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` with each unrolled loop written out, or serial if that is too long."""
-    return func.with_body(_visit(func.body))
+    return func.with_body(_visit(func.body)) if holds(func, UNROLLED) else func
 
 
 def _visit(stmt: Stmt) -> Stmt:

@@ -81,6 +81,7 @@ from refcomp.ir.stmt import (
     block,
 )
 from refcomp.passes.analysis.constant_extents import constant_extent
+from refcomp.passes.analysis.contents import holds
 from refcomp.passes.analysis.lane_conflicts import affine, may_conflict
 
 MAX_LANES = 256
@@ -92,6 +93,8 @@ class _StaysSerial(Exception):
 
 def vectorize_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` with vector statements, or a serial loop, for each vectorized loop."""
+    if not holds(func, VECTORIZED):
+        return func
     return func.with_body(_visit(func.body, in_kernel=False))
 
 
