@@ -30,7 +30,7 @@ from typing import cast
 
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.build_warnings import warning_count
-from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.cache import Cache, Label, default_cache
 from refcomp.foundation.dump import is_dumping, is_keeping
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.machine import cpu_identity
@@ -106,7 +106,8 @@ def _keep(store: Cache, key: str, module: Module) -> None:
     except UserError:  # too large for a module file
         return
     if data is not None:
-        store.put(key, data)
+        label = Label("module", module.target, tuple(module.signatures))
+        store.put(key, data, label)
 
 
 def _disassembled(binary: Binary) -> str:
@@ -192,9 +193,8 @@ def _tools_part(store: Cache, version: str, toolchains: Sequence[str]) -> str | 
         state = tools_state(toolchains)
         identity = state.identity
         now = state_of(state.variables, state.paths)
-        store.put(
-            key, json.dumps([identity, state.variables, state.paths, now]).encode()
-        )
+        text = json.dumps([identity, state.variables, state.paths, now])
+        store.put(key, text.encode(), Label("tools", ", ".join(toolchains)))
     return identity or None
 
 

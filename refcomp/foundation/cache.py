@@ -2,7 +2,7 @@
 
 Layout:
 
-- `entries/<two digits>/<key>`: one file for each entry, a header with a checksum, then the data
+- `entries/<two digits>/<key>`: one file for each entry: a checksum, a label for people, the data
 - `locks/<key>`: a file that a process locks while it makes this entry
 
 Ensures: `get` returns exactly the bytes that were put under the key. A damaged or truncated entry
@@ -14,14 +14,16 @@ cache. Refuses, with UserError, a directory that another user could write to
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import reprlib
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,8 +34,10 @@ DEFAULT_LIMIT = 2 << 30  # bytes
 # Digits of REFCOMP_CACHE_LIMIT. All disks are smaller, and Python refuses to parse thousands.
 _MAX_DIGITS = 18
 
-_MAGIC = b"refcomp-entry-1\n"
-_HEADER_SIZE = len(_MAGIC) + hashlib.sha256().digest_size
+_MAGIC = b"refcomp-entry-2\n"
+_LABEL_AT = len(_MAGIC) + hashlib.sha256().digest_size + 4
+# Bytes of a label. A longer one lists fewer names.
+_MAX_LABEL = 2048
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 # One put in this many measures the whole store.
 _PUTS_PER_CHECK = 64
@@ -53,11 +57,60 @@ class _Entry(NamedTuple):
     path: str
 
 
-def _header(key: str, data: bytes) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A description of an entry, for people who look at what is stored."""
+
+    kind: str = "unknown"  # `module`, `code`, `disassembly`, ...
+    origin: str = ""  # the target or the toolchain
+    names: tuple[str, ...] = ()  # of functions
+
+    def to_bytes(self) -> bytes:
+        """Return at most `_MAX_LABEL` bytes, which `label_from_bytes` reads."""
+        names = self.names
+        while True:
+            text = json.dumps([self.kind, self.origin, *names]).encode()
+            if len(text) <= _MAX_LABEL or not names:
+                return text[:_MAX_LABEL]
+            names = names[: len(names) // 2]
+
+
+def label_from_bytes(raw: bytes) -> Label:
+    """Return the label that `Label.to_bytes` wrote; the default one if `raw` is malformed."""
+    try:
+        kind, origin, *names = json.loads(raw)
+    except (ValueError, TypeError, RecursionError):
+        return Label()
+    texts = (kind, origin, *names)
+    if not all(isinstance(text, str) for text in texts):
+        return Label()
+    return Label(kind, origin, tuple(names))
+
+
+class StoredEntry(NamedTuple):
+    """An entry as it lies on disk. Its label is not checked for damage."""
+
+    used: float  # time of the last use, in seconds since 1970
+    size: int  # bytes of the file
+    label: Label
+
+
+class Freed(NamedTuple):
+    """The entries that were deleted."""
+
+    entries: int
+    size: int  # bytes
+
+
+def _packed(key: str, label: bytes, data: bytes) -> bytes:
+    body = b"".join([len(label).to_bytes(4, "little"), label, data])
     # The checksum covers the key too: an entry that was renamed is damaged.
     digest = hashlib.sha256(key.encode())
-    digest.update(data)
-    return _MAGIC + digest.digest()
+    digest.update(body)
+    return b"".join([_MAGIC, digest.digest(), body])
+
+
+_NO_LABEL = Label()
 
 
 class Cache:
@@ -94,21 +147,23 @@ class Cache:
         except OSError:
             return None
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes, label: Label = _NO_LABEL) -> None:
         """Keep `data` under `key`, unless the directory cannot be written to."""
-        if len(data) + _HEADER_SIZE > self.limit:
+        if len(data) + _LABEL_AT > self.limit:
             return
         with suppress(OSError):
             self._make_root()
             if path := self._path(key):
                 make_private(os.path.dirname(path))
-                _write_atomically(path, _header(key, data) + data)
+                _write_atomically(path, _packed(key, label.to_bytes(), data))
         # Keys are evenly spread, so a rule on keys needs no counter that processes share.
         is_chosen = int(key[:8], 16) % _PUTS_PER_CHECK == 0
         if is_chosen or len(data) * _PUTS_PER_CHECK > self.limit:
             self.evict()
 
-    def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
+    def get_or_make(
+        self, key: str, make: Callable[[], bytes], label: Label = _NO_LABEL
+    ) -> bytes:
         """Return the bytes under `key`; if they are missing, make and keep them.
 
         If several processes want the same key, one makes the bytes and the others wait. An
@@ -121,23 +176,29 @@ class Cache:
             data = self.get(key)
             if data is None:
                 data = make()
-                self.put(key, data)
+                self.put(key, data, label)
         return data
 
     def evict(self) -> None:
         """Delete the least recently used entries if the store exceeds its limit."""
+        entries = self._oldest_first()
+        if sum(entry.size for entry in entries) > self.limit:
+            _delete_oldest(entries, int(_SHARE_KEPT * self.limit))
+
+    def shrink(self, size: int) -> Freed:
+        """Delete the least recently used entries until at most `size` bytes are stored."""
+        return _delete_oldest(self._oldest_first(), size)
+
+    def entries(self) -> list[StoredEntry]:
+        """Return all entries, the most recently used first."""
+        return [
+            StoredEntry(entry.used, entry.size, _read_label(entry.path))
+            for entry in reversed(self._oldest_first())
+        ]
+
+    def _oldest_first(self) -> list[_Entry]:
         root = self._find_root()
-        entries = [] if root is None else sorted(_scan(os.path.join(root, "entries")))
-        excess = sum(entry.size for entry in entries) - self.limit
-        if excess <= 0:
-            return
-        to_free = excess + (1 - _SHARE_KEPT) * self.limit
-        for entry in entries:
-            if to_free <= 0:
-                return
-            with suppress(OSError):
-                os.unlink(entry.path)
-            to_free -= entry.size
+        return [] if root is None else sorted(_scan(os.path.join(root, "entries")))
 
     def _find_root(self) -> str | None:
         """Return the real path of `root`, None if it is missing. UserError if unsafe."""
@@ -180,13 +241,46 @@ def _read_entry(key: str, path: str) -> bytes | None:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
         raw = file.read()
-        data = raw[_HEADER_SIZE:]
-        if raw[:_HEADER_SIZE] != _header(key, data):
+        begin = _LABEL_AT + _label_size(raw)
+        label = raw[_LABEL_AT:begin]
+        data = raw[begin:]
+        if raw != _packed(key, label, data):
             return None
         # The time of the last use, by which `evict` chooses.
         with suppress(OSError):
             os.utime(file.fileno())
         return data
+
+
+def _label_size(raw: bytes) -> int:
+    return int.from_bytes(raw[_LABEL_AT - 4 : _LABEL_AT], "little")
+
+
+def _read_label(path: str) -> Label:
+    try:
+        with open(os.open(path, os.O_RDONLY | _OPEN), "rb") as file:
+            raw = file.read(_LABEL_AT + _MAX_LABEL)
+    except OSError:
+        return Label()
+    if not raw.startswith(_MAGIC):
+        return Label()  # of an earlier version
+    return label_from_bytes(raw[_LABEL_AT : _LABEL_AT + _label_size(raw)])
+
+
+def _delete_oldest(entries: Iterable[_Entry], size: int) -> Freed:
+    """Delete entries, the first ones first, until those that are left have `size` bytes."""
+    rest = list(entries)
+    to_free = sum(entry.size for entry in rest) - size
+    freed = Freed(0, 0)
+    for entry in rest:
+        if to_free <= 0:
+            break
+        with suppress(OSError):
+            os.unlink(entry.path)
+            freed = Freed(freed.entries + 1, freed.size + entry.size)
+        # Also if another process has deleted it.
+        to_free -= entry.size
+    return freed
 
 
 def _write_atomically(path: str, raw: bytes) -> None:

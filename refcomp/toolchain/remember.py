@@ -6,10 +6,19 @@ inputs. It is used only if no tool is found at all. On a hit no tool is started.
 
 from collections.abc import Callable
 
-from refcomp.foundation.cache import Cache
+from refcomp.foundation.cache import Cache, Label
 from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Description
 from refcomp.toolchain.find import FoundTools, find_tools
+
+# The first of the parts -> how the list of the cache calls the result.
+_KINDS = {
+    "compile": "code",
+    "disassemble": "disassembly",
+    "facts": "processor",
+    "option": "accepted option",
+    "known": "accepted options",
+}
 
 
 def recall(
@@ -35,7 +44,8 @@ def recall(
 
     def make_and_record() -> bytes:
         data = make(tools)
-        cache.put(record, key.encode())
+        cache.put(record, key.encode(), Label("latest result", description.name))
         return data
 
-    return cache.get_or_make(key, make_and_record)
+    kind = _KINDS.get(parts[0], parts[0])
+    return cache.get_or_make(key, make_and_record, Label(kind, description.name))

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from refcomp.foundation.cache import Cache, default_cache
+from refcomp.foundation.cache import Cache, Label, default_cache
 from refcomp.foundation.errors import ToolchainError
 from refcomp.toolchain.description import Version, VersionRule
 from refcomp.toolchain.places import package_folders
@@ -67,7 +67,7 @@ def _texts(paths: Iterable[str], rule: VersionRule) -> dict[str, str]:
         known[path] = _answer(completed)
         # A failure may be temporary.
         if isinstance(completed, Completed) and completed.status == 0:
-            cache.put(keys[path], _answer(completed))
+            cache.put(keys[path], _answer(completed), Label("version", path))
     return {
         path: (text or b"").decode(errors="replace") for path, text in known.items()
     }

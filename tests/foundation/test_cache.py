@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from refcomp.foundation import cache as cache_module
-from refcomp.foundation.cache import DEFAULT_LIMIT, Cache, default_cache
+from refcomp.foundation.cache import DEFAULT_LIMIT, Cache, Label, default_cache, label_from_bytes
 from refcomp.foundation.errors import UserError
 
 KEY = Cache.key("something")
@@ -403,3 +403,49 @@ def test_a_limit_that_is_no_number_is_refused(
         default_cache()
     assert "unset it" in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+def test_entries_have_labels(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    label = Label("module", "llvm", ("add", "a\udc80"))
+    cache.put(KEY, DATA, label)
+    cache.put(Cache.key("other"), b"x")
+    assert {entry.label for entry in cache.entries()} == {label, Label()}
+    assert cache.get(KEY) == DATA
+
+
+def test_a_long_label_names_fewer_functions(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    names = tuple(f"kernel{number}_conv2d_relu" for number in range(1000))
+    cache.put(KEY, DATA, Label("module", "llvm", names))
+    (entry,) = cache.entries()
+    assert 30 < len(entry.label.names) < 100 and cache.get(KEY) == DATA
+    cache.put(KEY, DATA, Label("x" * 10_000))
+    assert cache.entries()[0].label == Label() and cache.get(KEY) == DATA
+
+
+@pytest.mark.parametrize("raw", [b"", b"7", b"[]", b'["a"]', b'["a", 1]', b"\xff", b"[" * 9999])
+def test_a_malformed_label_is_unknown(raw: bytes) -> None:
+    assert label_from_bytes(raw) == Label()
+
+
+def test_entries_of_an_earlier_version_are_listed_and_missing(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.put(KEY, DATA)
+    path = _entry_file(cache)
+    path.write_bytes(b"refcomp-entry-1\n" + bytes(40))
+    assert cache.get(KEY) is None
+    assert [entry.label.kind for entry in cache.entries()] == ["unknown"]
+    assert cache.shrink(0) == (1, 56)
+
+
+def test_shrink_deletes_the_least_recently_used(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for used in range(4):
+        key = Cache.key(str(used))
+        cache.put(key, bytes(1000))
+        os.utime(_entry_file(cache, key), (used, used))
+    size = cache.entries()[0].size
+    assert cache.shrink(4 * size) == (0, 0)
+    assert cache.shrink(2 * size + 1) == (2, 2 * size)
+    assert [entry.used for entry in cache.entries()] == [3, 2]
