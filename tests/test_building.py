@@ -32,15 +32,28 @@ _NOT_IMPORTED = (
     "refcomp.runtime.hip",
     "refcomp.runtime.opencl",
 )
-_PROGRAM = """
+_START = """
 import sys
 import numpy as np
 import refcomp as rc
+out = np.zeros(4, "float32")
+"""
+_PROGRAMS = {
+    "schedule": """
 A = rc.placeholder((4,), name="A")
 B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
 add = rc.build(rc.create_schedule(B), [A, B], name="add")
-out = np.zeros(4, "float32")
 add(np.ones(4, "float32"), out)
+""",
+    "graph": """
+builder = rc.graph.GraphBuilder("net")
+x = builder.input("x", "float32", (4,))
+net = builder.finish([builder.node("add", [x, builder.constant("c", np.ones(4, "float32"))])])
+executor = rc.GraphExecutor(rc.compile_graph(net))
+out = executor.run(x=np.ones(4, "float32"))[0].asnumpy()
+""",
+}
+_END = """
 print(out)
 print(*sorted(sys.modules))
 """
@@ -56,9 +69,10 @@ def _modules(path, variables):
 
 
 @pytest.mark.llvm
-def test_a_program_whose_module_is_in_the_cache_imports_no_compiler(tmp_path):
+@pytest.mark.parametrize("what", _PROGRAMS)
+def test_a_program_whose_module_is_in_the_cache_imports_no_compiler(what, tmp_path):
     path = tmp_path / "program.py"
-    path.write_text(_PROGRAM)
+    path.write_text(_START + _PROGRAMS[what] + _END)
     variables = {
         name: value for name, value in os.environ.items() if not name.startswith("REFCOMP_")
     }

@@ -24,7 +24,8 @@ from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
 from refcomp.foundation.target import Target, as_target
 from refcomp.frontend.onnx import from_onnx
-from refcomp.graph.compile import schedule_graph
+from refcomp.graph.kernels import schedule_graph
+from refcomp.graph.lower import lower_kernel
 from refcomp.graph.optimize import optimize
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
@@ -70,7 +71,7 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     optimized = optimize(graph)
     functions, _ = schedule_graph(optimized, target)
     chosen = as_target(target)
-    pieces = [LoweredFunction(one.lower(chosen)) for one in functions]
+    pieces = [LoweredFunction(lower_kernel(one, chosen)) for one in functions]
     graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
     return LoweredProgram(tuple(pieces), graphs)
 

@@ -19,7 +19,7 @@ from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import BuildOptions
 from refcomp.foundation.target import Target, as_target, register_kind, target_kinds
-from refcomp.foundation.target_kind import DeviceLimits, TargetKind
+from refcomp.foundation.target_kind import DeviceLimits, Schedules, TargetKind
 from refcomp.runtime.module import Module
 
 
@@ -124,7 +124,7 @@ class Backend:
     device: str = "cpu"
     limits: DeviceLimits | None = None
     limits_by_options: Callable[[Target], DeviceLimits] | None = None
-    schedules: Literal["cpu", "gpu", "cuda"] = "cpu"
+    schedules: Schedules = "cpu"
     calls: frozenset[Literal["llvm", "amdgpu", "nvidia"]] = frozenset()
     resources: Callable[[CompiledFunctions], Iterable[KernelResources]] | None = None
 
@@ -160,7 +160,14 @@ def register_backend(backend: Backend) -> Backend:
     """
     _check(backend)
     register_kind(
-        TargetKind(backend.name, backend.summary, backend.options, backend.limits)
+        TargetKind(
+            name=backend.name,
+            meaning=backend.summary,
+            options=backend.options,
+            limits=backend.limits,
+            device=backend.device,
+            schedules=backend.schedules,
+        )
     )
     _BACKENDS[backend.name] = backend
     return backend

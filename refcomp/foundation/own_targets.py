@@ -72,6 +72,7 @@ OPENCL = TargetKind(
     options=_LIMIT_OPTIONS,
     limits=OPENCL_LIMITS,
     device="opencl",
+    schedules="gpu",
     toolchains=(),
 )
 ROCM = TargetKind(
@@ -87,6 +88,7 @@ ROCM = TargetKind(
     },
     limits=AMD_LIMITS,
     device="rocm",
+    schedules="gpu",
     toolchains=("rocm",),
 )
 CUDA = TargetKind(
@@ -100,6 +102,7 @@ CUDA = TargetKind(
     },
     limits=CUDA_LIMITS,
     device="cuda",
+    schedules="cuda",
     toolchains=("cuda", "nvrtc"),
 )
 NVPTX = TargetKind(
@@ -114,6 +117,7 @@ NVPTX = TargetKind(
     },
     limits=CUDA_LIMITS,
     device="cuda",
+    schedules="cuda",
     toolchains=("nvptx", "ptxas"),
 )
 OWN_KINDS = {kind.name: kind for kind in (LLVM, INTERP, OPENCL, ROCM, CUDA, NVPTX)}

@@ -33,6 +33,11 @@ def target_kinds() -> tuple[TargetKind, ...]:
     return tuple(_KINDS.values())
 
 
+def kind_of(target: Target | str) -> TargetKind:
+    """Return the kind of a target. Raises UserError for an unknown one."""
+    return _KINDS[as_target(target).kind]
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A kind of target with options: what to compile for. `as_target` parses the text of a target.

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+# Which schedules of `refcomp.topi` fit: of `schedules/llvm.py`, `gpu.py` or `cuda.py`.
+Schedules = Literal["cpu", "gpu", "cuda"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +33,6 @@ class TargetKind:
     # Of a device about which nothing else is known; None if the code runs on the host.
     limits: DeviceLimits | None = None
     device: str = "cpu"  # the kind of device that runs the code
+    schedules: Schedules = "cpu"
     # The toolchains whose tools make the code; None if it depends on more than refcomp knows.
     toolchains: tuple[str, ...] | None = None

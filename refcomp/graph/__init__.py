@@ -2,7 +2,7 @@
 
 Reading order: graph.py (values, nodes, text), operators.py, builder.py, infer.py (types),
 structure.py (which nodes are equal), verify.py, optimize.py and passes/, evaluate.py (the meaning,
-by numpy), compile.py, constants.py (their memory), plan.py, executor.py.
+by numpy), kernels.py, lower.py, compile.py, constants.py (their memory), plan.py, executor.py.
 
 Example::
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from refcomp.graph.compile import GraphModule, compile_graph
     from refcomp.graph.executor import GraphExecutor
 
-# These import the whole compiler, which looking at a graph does not need.
+# These import schedules and the cache, which looking at a graph does not need.
 _ON_FIRST_USE = {
     "GraphModule": "refcomp.graph.compile",
     "compile_graph": "refcomp.graph.compile",

@@ -11,14 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from refcomp.driver.devices import device_for
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import Target, kind_of
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.constants import constant_on
 from refcomp.graph.feeds import check_feeds, check_name, check_type
 from refcomp.graph.plan import Plan, make_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
-from refcomp.runtime.device import Device, checked_device
+from refcomp.runtime.device import Device, checked_device, cpu
 
 # Plans that are kept. Each holds the memory of a whole run.
 _MAX_PLANS = 8
@@ -67,7 +67,7 @@ class GraphExecutor:
             )
         self.module = module
         self.device = (
-            device_for(module.target) if device is None else checked_device(device)
+            _device_of(module.target) if device is None else checked_device(device)
         )
         self.launches = 0  # kernels launched by all runs
         self._lock = threading.Lock()
@@ -162,6 +162,16 @@ class GraphExecutor:
             plan = make_plan(self.module, symbols, self._constants, self.device)
         self._plans[key] = plan
         return plan
+
+
+def _device_of(target: Target) -> Device:
+    """Return device number 0 of the kind that runs code for `target`."""
+    if kind_of(target).device == cpu().kind:
+        return cpu()
+    # Here, since it imports the emulator of GPUs.
+    from refcomp.driver.devices import device_for  # noqa: PLC0415
+
+    return device_for(target)
 
 
 def _form(name: str, value: object) -> tuple[object, tuple[int, ...]]:

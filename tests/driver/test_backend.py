@@ -8,6 +8,7 @@ from refcomp.driver.backend import Backend, backend_of, backends, register_backe
 from refcomp.driver.steps import INTERPRETER_STEPS, OPENCL_STEPS, PipelineStep
 from refcomp.foundation import target
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import kind_of
 from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.passes.flatten_storage import flatten_storage
 
@@ -36,6 +37,7 @@ def test_a_registered_back_end_is_a_target():
     register_backend(_mine(options={"level": "how much"}))
     assert refcomp.as_target("mine -level=3").option("level", "") == "3"
     assert refcomp.context("mine") == refcomp.cpu()
+    assert (kind_of("mine").device, kind_of("mine").schedules) == ("cpu", "cpu")
     with pytest.raises(UserError, match="'mine' is registered already"):
         register_backend(_mine())
 

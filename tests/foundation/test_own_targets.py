@@ -19,5 +19,6 @@ def test_a_back_end_is_what_its_kind_says(name):
     backend = backend_of(name)
     assert (backend.name, backend.summary, backend.options) == (name, kind.meaning, kind.options)
     assert (backend.limits, backend.device) == (kind.limits, kind.device)
+    assert backend.schedules == kind.schedules
     assert kind.device in device_kinds()
     assert set(kind.toolchains or ()) <= set(toolchain_names())

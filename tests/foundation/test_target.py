@@ -3,7 +3,7 @@ import pytest
 import refcomp.driver.backends  # noqa: F401  (registers the kinds)
 from refcomp.foundation import target
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import as_target, limits_of, register_kind, target_kinds
+from refcomp.foundation.target import as_target, kind_of, limits_of, register_kind, target_kinds
 from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
 
@@ -41,6 +41,7 @@ def test_users_register_kinds(monkeypatch):
     register_kind(TargetKind("mine", "a target of a user's own", {"level": "how much"}))
     assert as_target("mine -level=3").option("level", "") == "3"
     assert "mine" in [kind.name for kind in target_kinds()]
+    assert kind_of("mine -level=3") is kind_of(as_target("mine")) is target._KINDS["mine"]
     with pytest.raises(UserError, match="'mine' is registered already"):
         register_kind(TargetKind("mine", "", {}))
 

@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-import refcomp.graph.compile as compiling
+import refcomp.graph.lower as lowering
 from refcomp.driver.backends import division
 from refcomp.foundation.options import build_options
-from refcomp.foundation.target import as_target
-from refcomp.graph.compile import compile_graph, schedule_graph, schedule_node
+from refcomp.graph.compile import compile_graph
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.executor import GraphExecutor
-from refcomp.ir.verify import verify
 from refcomp.lowering.lower import lower
 from refcomp.toolchain.parts import PartsBuild
 from tests.strategies.graphs import digits_graph, make_graph
@@ -24,7 +22,7 @@ def test_digit_network_is_seven_kernels(monkeypatch) -> None:
     def build_once(funcs, target, count):
         built.append([func.name for func in funcs])
 
-    monkeypatch.setattr(compiling, "build_lowered", build_once)
+    monkeypatch.setattr(lowering, "build_lowered", build_once)
     module = compile_graph(digits_graph(), "interp")
     assert built == [[kernel.name for kernel in module.kernels]]
     assert built[0] == [
@@ -63,33 +61,6 @@ def test_equal_nodes_share_a_function() -> None:
     np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5)
 
 
-def test_calls_of_one_function_have_workspaces_of_their_own() -> None:
-    graph = make_graph(lambda b, x: b.node("softmax", [b.node("softmax", [x])]), ("N", 5))
-    (function,), (first, second) = schedule_graph(graph)
-    assert first.name == second.name == function.name
-    assert [value.name for value in first.workspaces] == [v.name for v in second.workspaces]
-    assert not set(first.workspaces) & set(second.workspaces)
-
-
-def test_functions_are_lowered_when_the_build_asks_for_them(monkeypatch) -> None:
-    events = []
-
-    def recorded(schedule, args, name):
-        events.append(f"lower {name}")
-        return lower(schedule, args, name)
-
-    def build(funcs, target, count):
-        assert count == 2
-        events.extend(f"build {func.name}" for func in funcs)
-
-    monkeypatch.setattr(compiling, "lower", recorded)
-    monkeypatch.setattr(compiling, "build_lowered", build)
-    graph = make_graph(lambda b, x: [b.node("softmax", [x], {"axis": k}) for k in (0, 1)])
-    compile_graph(graph, "interp")
-    names = ["kernel0_softmax", "kernel1_softmax"]
-    assert events == [f"{what} {name}" for name in names for what in ("lower", "build")]
-
-
 @pytest.fixture
 def build_cache(tmp_path, monkeypatch):
     """The cache of modules is on, empty and this test's own."""
@@ -111,8 +82,8 @@ def _residual_network(seed=0):
 @pytest.mark.llvm
 def test_a_graph_in_the_cache_is_not_lowered(build_cache, monkeypatch) -> None:
     first = compile_graph(_residual_network())
-    monkeypatch.setattr(compiling, "lower", lambda *given: pytest.fail("it was lowered"))
-    monkeypatch.setattr(compiling, "build_lowered", lambda *given: pytest.fail("it was built"))
+    monkeypatch.setattr(lowering, "lower", lambda *given: pytest.fail("it was lowered"))
+    monkeypatch.setattr(lowering, "build_lowered", lambda *given: pytest.fail("it was built"))
     # The weights are no part of the code.
     again = compile_graph(_residual_network(seed=5))
     assert [kernel.name for kernel in again.kernels] == [kernel.name for kernel in first.kernels]
@@ -127,7 +98,7 @@ def test_a_graph_in_the_cache_is_not_lowered(build_cache, monkeypatch) -> None:
 def test_other_graphs_targets_and_options_are_lowered(build_cache, monkeypatch) -> None:
     lowered = []
     monkeypatch.setattr(
-        compiling, "lower", lambda *given: lowered.append(given[-1]) or lower(*given)
+        lowering, "lower", lambda *given: lowered.append(given[-1]) or lower(*given)
     )
     graph = make_graph(lambda b, x: b.node("relu", [x]), ("N", 4))
     for changes, target in (({}, "llvm"), ({}, "llvm -mcpu=x86-64"), ({"contract": True}, "llvm")):
@@ -138,42 +109,6 @@ def test_other_graphs_targets_and_options_are_lowered(build_cache, monkeypatch) 
     compile_graph(make_graph(lambda b, x: b.node("relu", [x]), ("N", 5)))
     compile_graph(make_graph(lambda b, y: b.node("tanh", [y]), ("N", 4)))
     assert lowered == ["kernel0_relu"] * 5 + ["kernel0_tanh"]
-
-
-def test_arguments_are_inputs_outputs_and_workspaces() -> None:
-    graph = make_graph(lambda b, x: b.node("softmax", [x]), ("N", 5))
-    function = schedule_node(graph.nodes[0], 3)
-    func = function.lower(as_target("llvm"))
-    kernel = function.called_by(graph.nodes[0])
-    verify(func, "nested")
-    assert func.name == kernel.name == "kernel3_softmax"
-    assert kernel.inputs == graph.inputs
-    assert kernel.outputs == graph.outputs
-    shapes = {value.name: value.shape for value in kernel.workspaces}
-    assert shapes == {
-        "kernel3_softmax.greatest": ("N",),
-        "kernel3_softmax.power": ("N", 5),
-        "kernel3_softmax.total": ("N",),
-    }
-    assert len(func.params) == 5
-
-
-def test_an_input_read_twice_is_one_argument() -> None:
-    graph = make_graph(lambda b, x: b.node("add", [x, x]))
-    (function,), (kernel,) = schedule_graph(graph)
-    assert len(kernel.inputs) == 1
-    assert len(function.lower(as_target("llvm")).params) == 2
-
-
-@pytest.mark.parametrize("name", ["a; drop", "x" * 300, "п", '"'])
-def test_hostile_names_do_not_reach_function_names(name) -> None:
-    def build(builder, x):
-        return builder.node("add", [x, builder.constant(name, floats(0, 6))], name=name)
-
-    graph = make_graph(build)
-    func = schedule_node(graph.nodes[0], 0).lower(as_target("llvm"))
-    assert func.name == "kernel0_add"
-    assert all(param.name.isascii() and len(param.name) <= 40 for param in func.params)
 
 
 def test_a_graph_without_nodes_has_no_module() -> None:

@@ -111,7 +111,7 @@ CUDA = Backend(
     load=load_programs,
     texts=_texts,
     device=own_targets.CUDA.device,
-    schedules="cuda",
+    schedules=own_targets.CUDA.schedules,
     calls=frozenset({"nvidia"}),
     resources=resources_of_compiled,
 )

@@ -154,7 +154,7 @@ NVPTX = Backend(
     load=load_programs,
     texts=_texts,
     device=own_targets.NVPTX.device,
-    schedules="cuda",
+    schedules=own_targets.NVPTX.schedules,
     calls=frozenset({"nvidia"}),
     resources=resources_of_compiled,
 )

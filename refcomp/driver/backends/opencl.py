@@ -42,5 +42,5 @@ OPENCL = Backend(
     load=load_programs,
     texts=_texts,
     device=own_targets.OPENCL.device,
-    schedules="gpu",
+    schedules=own_targets.OPENCL.schedules,
 )

@@ -208,7 +208,7 @@ ROCM = Backend(
     load=load_programs,
     texts=_texts,
     device=own_targets.ROCM.device,
-    schedules="gpu",
+    schedules=own_targets.ROCM.schedules,
     calls=frozenset({"amdgpu"}),
     resources=_resources,
 )
