@@ -315,10 +315,13 @@ def _check_variables(func: PrimFunc) -> None:
     """Refuse scalar variables that nothing binds."""
     bound = {*func.symbols}
     bound.update(param for param in func.params if isinstance(param, Var))
+    used: list[Var] = []
     for node in walk(func.body):
         if isinstance(node, For | LetStmt):
             bound.add(node.var)
-    free = [var.name for var in variables_in(func.body) if var not in bound]
+        elif isinstance(node, Var):
+            used.append(node)
+    free = [var.name for var in used if var not in bound]
     if free:
         raise UserError(
             f"the computation uses {', '.join(free)}, which nothing gives a value",

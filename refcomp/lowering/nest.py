@@ -27,7 +27,6 @@ from refcomp.ir.rewrite import (
     Rewrite,
     map_children,
     rewriter,
-    substitute,
     variables_in,
     with_changes,
 )
@@ -358,11 +357,13 @@ def _value(nest: _Nest, body: Expr) -> Expr:
     roots = {axis.var: values[axis] for axis in nest.bounds.stage.roots}
 
     def visit(recurse: Rewrite, node: Node) -> Node:
+        if isinstance(node, Var):
+            return roots.get(node, node)
         if isinstance(node, TensorRead):
             facts = nest.bounds.facts
             indices = [simplify(recurse(index), facts) for index in node.indices]
             return _load(nest, node.tensor, indices)
         return map_children(node, recurse)
 
-    replace_reads = rewriter(visit)
-    return replace_reads(substitute(body, roots))
+    replace = rewriter(visit)
+    return replace(body)

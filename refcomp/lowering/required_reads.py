@@ -151,14 +151,12 @@ class _Reads:
         seen: set[tuple[int, ...]] = set()
         while stack:
             computed = stack.pop()
-            operands = logic_operands(computed.bodies)
             for read in certain_reads(computed.bodies):
                 key = (id(computed.box), id(read.tensor), *map(id, read.indices))
                 if key in seen:
                     continue
                 seen.add(key)
-                advice = NEST_CONDITIONS if id(read) in operands else ""
-                yield from _judge(computed, read, advice)
+                yield from _judge(computed, read)
                 # A root stage is computed whole, and judged by itself.
                 maker = self._makers.get(read.tensor)
                 if maker is None or maker.attach_point is None or not budget:
@@ -182,19 +180,20 @@ def _computed(
     return _Computed(bodies, widened(box, axes), by, stage.op.line)
 
 
-def _judge(computed: _Computed, read: TensorRead, advice: str) -> Iterator[Requirement]:
+def _judge(computed: _Computed, read: TensorRead) -> Iterator[Requirement]:
     name = read.tensor.name
     for dim, index in enumerate(read.indices):
         judgement = computed.box.judge(index, read.tensor.shape[dim])
         for condition in judgement.conditions:
             # Conditions are rare: the text is made only for them.
             indices = ", ".join(map(str, read.indices))
+            is_operand = id(read) in logic_operands(computed.bodies)
             origin = RequirementOrigin(
                 f"{name}[{indices}]",
                 f"{computed.by} reads",
                 computed.line,
                 name,
                 dim,
-                advice,
+                NEST_CONDITIONS if is_operand else "",
             )
             yield Requirement(condition, origin)

@@ -113,13 +113,11 @@ def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
         if isinstance(node, TensorRead):
             yield node
         # Each iteration evaluates the condition of these nodes, but perhaps not their values.
-        match node:
-            case IfThenElseExpr() | Select():
-                stack.append(node.condition)
-            case Reduce() if not as_int(node.condition):
-                stack.append(node.condition)
-            case _:
-                stack.extend(reversed(children(node)))
+        is_choice = isinstance(node, IfThenElseExpr | Select)
+        if is_choice or (isinstance(node, Reduce) and not as_int(node.condition)):
+            stack.append(node.condition)
+        else:
+            stack += children(node)[::-1]
 
 
 def _refuse(

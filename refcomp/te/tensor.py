@@ -188,6 +188,8 @@ def as_dim(value: object) -> Expr:
 def _as_bound(value: object) -> Expr:
     """Return `as_dim(value)`. Refuse values that are known only during a computation."""
     dim = as_dim(value)
+    if isinstance(dim, IntImm):  # as most extents are
+        return dim
     for item in walk(dim):
         if isinstance(item, TensorRead):
             raise UserError(

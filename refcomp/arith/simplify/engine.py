@@ -109,6 +109,8 @@ class Simplifier:
 
     def simplify(self, expr: Expr) -> Expr:
         """Return a simpler expression of the same value; the same object if there is none."""
+        if isinstance(expr, IntImm):
+            return expr
         own = self.table.intern(expr)
         result = self._simplified(own)
         return expr if result is own else result

@@ -59,20 +59,27 @@ def upper_bound(expr: Expr, facts: Facts) -> int | None:
     return None if high is None or high >= _MAX_COUNT else high
 
 
+def _is_at_most(a: Expr, b: Expr, facts: Facts) -> bool:
+    """Return True if a <= b is proved."""
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return a.value <= b.value
+    return a is b or prove(LE(a, b), facts)
+
+
 def least(a: Expr, b: Expr, facts: Facts) -> Expr:
     """Return the lesser of `a` and `b` if that is proved, else their minimum."""
-    if prove(LE(a, b), facts):
+    if _is_at_most(a, b, facts):
         return a
-    if prove(LE(b, a), facts):
+    if _is_at_most(b, a, facts):
         return b
     return simplify(Min(a, b), facts)
 
 
 def greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
     """Return the greater of `a` and `b` if that is proved, else their maximum."""
-    if prove(LE(b, a), facts):
+    if _is_at_most(b, a, facts):
         return a
-    if prove(LE(a, b), facts):
+    if _is_at_most(a, b, facts):
         return b
     return simplify(Max(a, b), facts)
 
@@ -91,9 +98,9 @@ def intersect(a: Range, b: Range, facts: Facts) -> Range:
     """
     low = a.low
     high = a.high
-    if prove(LE(low, b.low), facts):
+    if _is_at_most(low, b.low, facts):
         low = b.low
-    if prove(LE(b.high, high), facts):
+    if _is_at_most(b.high, high, facts):
         high = b.high
     if low is a.low and high is a.high:
         return a
@@ -142,6 +149,8 @@ def _without_constant(end: Expr) -> tuple[Expr, int]:
 
 def is_equal(a: Expr, b: Expr, facts: Facts) -> bool:
     """Return True if `a` and `b` are proved to be equal."""
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        return a.value == b.value
     return prove(EQ(simplify(a, facts), simplify(b, facts)), facts)
 
 
