@@ -96,6 +96,8 @@ class Bounds:
 
     def interval_of_sum(self, total: Sum) -> Interval:
         """Return the values of a Sum over the unbounded integers."""
+        if not total.terms:
+            return Interval.point(total.const)
         low: int | None = total.const
         high: int | None = total.const
         for monomial, k in total.terms.items():
@@ -113,7 +115,7 @@ class Bounds:
             low = None if low is None or at_low is None else low + k * at_low
             high = None if high is None or at_high is None else high + k * at_high
         result = Interval(low, high)
-        if self.known and total.terms:
+        if self.known:
             key, factor = direction(total)
             known = self.known.get(key)
             if known is not None:
@@ -151,6 +153,8 @@ class Bounds:
         This is so if all values of the Sum fit in `dtype`. A side without a bound is assumed to
         fit by the rule on overflow in facts.py.
         """
+        if total.is_const:
+            return range_of_dtype(dtype).contains(total.const)
         return self._is_exact_in(self.interval_of_sum(total), total, dtype)
 
     def _is_exact_in(self, interval: Interval, total: Sum, dtype: DType) -> bool:

@@ -250,17 +250,22 @@ class Facts:
         return self.bounds.exact_sum(expr)
 
     def _in_range(self, var: Var, minimum: Expr, extent: Expr, is_index: bool) -> Facts:
-        # The maximum keeps the range from being empty. Without an iteration any range is right.
-        offsets = self.bounds.interval(extent).shift(-1).maximum(Interval.point(0))
-        first = self.bounds.interval(minimum)
-        values = Interval(first.low, (first + offsets).high)
-        low = self._symbolic(minimum)
-        count = self._symbolic(extent)
+        low: Sum | None = None
         last: Sum | None = None
-        if low is not None and count is not None:
-            last = low.plus(count).shift(-1)
-            exact_high = self.bounds.interval_of_sum(last).high
-            values = values.intersect(Interval(None, exact_high))
+        # The maximum keeps the range from being empty. Without an iteration any range is right.
+        if isinstance(minimum, IntImm) and isinstance(extent, IntImm):
+            first = minimum.value
+            values = Interval(first, first + max(extent.value - 1, 0))
+        else:
+            offsets = self.bounds.interval(extent).shift(-1).maximum(Interval.point(0))
+            firsts = self.bounds.interval(minimum)
+            values = Interval(firsts.low, (firsts + offsets).high)
+            low = self._symbolic(minimum)
+            count = self._symbolic(extent)
+            if low is not None and count is not None:
+                last = low.plus(count).shift(-1)
+                exact_high = self.bounds.interval_of_sum(last).high
+                values = values.intersect(Interval(None, exact_high))
         if is_index and var.dtype == I64:
             values = _without_limits_of_i64(values)
         else:

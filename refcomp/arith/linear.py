@@ -160,9 +160,12 @@ def direction(total: Sum) -> tuple[Key, int]:
     All multiples of a sum have the same key, whatever their constants. So facts about one of them
     are found for the others. `total` must have a term.
     """
+    if len(total.terms) == 1:
+        ((monomial, k),) = total.terms.items()
+        return ((monomial, 1),), k
     items = sorted(total.terms.items())
     factor = total.divisor if items[0][1] > 0 else -total.divisor
-    return tuple((monomial, k // factor) for monomial, k in items), factor
+    return tuple([(monomial, k // factor) for monomial, k in items]), factor
 
 
 def is_summable(dtype: DType) -> bool:
@@ -287,6 +290,8 @@ class SumTable(ExprTable):
         super().__init__()
         self._sums: dict[int, Sum] = {}
         self._addends: dict[int, Parts] = {}
+        # dtype, constant and terms of a Sum -> its expression
+        self._built: dict[tuple[DType, int, frozenset[tuple[Monomial, int]]], Expr] = {}
 
     def addends(self, expr: Additive) -> Parts:
         """Return the inner nodes and the leaves of the sum that a representative is."""
@@ -307,7 +312,11 @@ class SumTable(ExprTable):
         """Return the Sum of a simplified integer representative, as `build` wrote it."""
         found = self._sums.get(id(expr))
         if found is None:
-            found = self._sums[id(expr)] = collect(expr, self._sum_of_leaf)
+            if is_additive(expr):
+                found = collect(expr, self._sum_of_leaf, self.addends(expr))
+            else:
+                found = wrapped(self._sum_of_leaf(expr), expr.dtype)
+            self._sums[id(expr)] = found
         return found
 
     def _sum_of_leaf(self, expr: Expr) -> Sum:
@@ -329,7 +338,13 @@ class SumTable(ExprTable):
 
     def build(self, total: Sum, dtype: DType) -> Expr:
         """Return the expression of `total`, in the order that the module docstring states."""
-        total = wrapped(total, dtype)
+        key = (dtype, total.const, frozenset(total.terms.items()))
+        found = self._built.get(key)
+        if found is None:
+            found = self._built[key] = self._build(wrapped(total, dtype), dtype)
+        return found
+
+    def _build(self, total: Sum, dtype: DType) -> Expr:
         items = sorted(
             total.terms.items(),
             key=lambda item: (sorted(map(self._atom_order, item[0])), item[0]),

@@ -73,9 +73,11 @@ class SignSearch:
         interval = self._bounds.interval_of_sum(total)
         if interval.is_at_least(0):
             return True
-        if interval.is_at_most(-1) or len(total.terms) > _MAX_TERMS:
-            return False
-        if self._budget <= 0:
+        return not interval.is_at_most(-1) and self.is_derived(total, depth)
+
+    def is_derived(self, total: Sum, depth: int = 0) -> bool:
+        """Return True if `total`, whose interval does not decide, is proved to be >= 0."""
+        if len(total.terms) > _MAX_TERMS or self._budget <= 0:
             return False
         self._budget -= 1
         return self._by_bounds(total, depth) or self._by_assumptions(total, depth)

@@ -113,8 +113,9 @@ def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
         if isinstance(node, TensorRead):
             yield node
         # Each iteration evaluates the condition of these nodes, but perhaps not their values.
-        is_choice = isinstance(node, IfThenElseExpr | Select)
-        if is_choice or (isinstance(node, Reduce) and not as_int(node.condition)):
+        if isinstance(node, IfThenElseExpr | Select) or (
+            isinstance(node, Reduce) and not as_int(node.condition)
+        ):
             stack.append(node.condition)
         else:
             stack += children(node)[::-1]

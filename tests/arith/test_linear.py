@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refcomp.arith import linear
 from refcomp.arith.intern import LOOP_RANK, SYMBOL_RANK
 from refcomp.arith.linear import (
     Sum,
@@ -18,6 +19,7 @@ from refcomp.ir.expr import Add, IntImm, Mul, Sub, Var
 from refcomp.ir.parser import parse_expr
 from refcomp.ir.printer import print_expr
 from tests.arith.evaluate_plain import evaluate, wrap
+from tests.arith.facts_text import Scope
 
 NAMES = {name: Var(name, I64) for name in ("i", "j", "n", "x", "y")}
 U8 = as_dtype("u8")
@@ -151,3 +153,27 @@ def test_what_is_remembered_of_a_sum_that_was_built_is_what_would_be_read(data, 
     expr = table.build(Sum(terms, data.draw(factors)), dtype)
     remembered, read = table.sum_of(expr), collect(expr, table._sum_of_leaf)
     assert remembered.equals(read) and list(remembered.terms) == list(read.terms)
+
+
+def test_a_sum_is_built_once_and_read_once_for_all_facts(monkeypatch):
+    scope = Scope("i in 4; j in 8")
+    expr = scope.expr("i * 8 + j")
+    built = _counted(monkeypatch, SumTable, "_build")
+    listed = _counted(monkeypatch, linear, "addends")
+    inside = scope.facts.assume(scope.expr("i < 2"))
+    del built[:], listed[:]
+    for facts in (scope.facts, inside):
+        assert print_expr(facts.simplifier.simplify(expr)) == "i * 8 + j"
+    assert len(built) == len(listed) == 1
+
+
+def _counted(monkeypatch, owner, name):
+    """Return the arguments of all later calls of a function."""
+    calls, function = [], getattr(owner, name)
+
+    def count(*args):
+        calls.append(args)
+        return function(*args)
+
+    monkeypatch.setattr(owner, name, count)
+    return calls

@@ -67,6 +67,8 @@ from refcomp.ir.rewrite import children
 # Yields a simplifier and the expression that it shall simplify, and goes on when that is done.
 # Returns the simplified form of the expression that is visited.
 _Visit = Generator[tuple["Simplifier", Expr], None, Expr]
+# Classes of nodes whose parts are simplified under more facts.
+_UNDER_MORE_FACTS = {IfThenElseExpr, And, Or, Let}
 # Steps of a proof, by the number of proofs around it. Proofs build nodes, which are simplified by
 # proofs in turn. Without decreasing effort, time would be exponential in that nesting.
 _BUDGETS = (24, 6, 0, 0)
@@ -129,7 +131,7 @@ class Simplifier:
             search = SignSearch(self._facts, self.make, _BUDGETS[self._nesting])
             self._nesting += 1
             try:
-                self._signs[key] = search.is_nonnegative(total)
+                self._signs[key] = search.is_derived(total)
             finally:
                 self._nesting -= 1
         return self._signs[key]
@@ -149,7 +151,7 @@ class Simplifier:
             if id(expr) in done:  # a shared part, which another node has pushed, too
                 stack.pop()
                 continue
-            if visit is None:
+            if visit is None and type(expr) in _UNDER_MORE_FACTS:
                 visit = owner._begun(expr)
             if visit is None:
                 parts = self.table.parts(expr)
@@ -172,13 +174,13 @@ class Simplifier:
         return self._done[id(root)]
 
     def _begun(self, expr: Expr) -> _Visit | None:
-        """Return the visit of a node that asks for its parts itself, None for other nodes."""
+        """Return the visit of a node that requests its parts itself, None for other nodes."""
         if isinstance(expr, IfThenElseExpr):
             return self._visit_lazy_choice(expr)
-        if isinstance(expr, And | Or) and expr.dtype.lanes == 1:
-            return self._visit_chain(expr)
         if isinstance(expr, Let):
             return self._visit_let(expr)
+        if isinstance(expr, And | Or) and expr.dtype.lanes == 1:
+            return self._visit_chain(expr)
         return None
 
     def _visit(self, expr: Expr) -> Expr:
@@ -313,10 +315,9 @@ class Simplifier:
         """Return a constant if the facts leave one value only, else the expression."""
         if isinstance(expr, IntImm | FloatImm):
             return expr
-        if expr.dtype.is_bool and id(expr) in self._facts.truths:
-            return self.table.constant(self._facts.truths[id(expr)], BOOL)
         if not is_summable(expr.dtype):
-            return expr
+            truth = self._facts.truths.get(id(expr))
+            return expr if truth is None else self.table.constant(truth, BOOL)
         interval = self.bounds.interval(expr)
         if interval.low is not None and interval.low == interval.high:
             return self.table.constant(interval.low, expr.dtype)

@@ -59,7 +59,7 @@ def upper_bound(expr: Expr, facts: Facts) -> int | None:
     return None if high is None or high >= _MAX_COUNT else high
 
 
-def _is_at_most(a: Expr, b: Expr, facts: Facts) -> bool:
+def is_at_most(a: Expr, b: Expr, facts: Facts) -> bool:
     """Return True if a <= b is proved."""
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return a.value <= b.value
@@ -68,18 +68,18 @@ def _is_at_most(a: Expr, b: Expr, facts: Facts) -> bool:
 
 def least(a: Expr, b: Expr, facts: Facts) -> Expr:
     """Return the lesser of `a` and `b` if that is proved, else their minimum."""
-    if _is_at_most(a, b, facts):
+    if is_at_most(a, b, facts):
         return a
-    if _is_at_most(b, a, facts):
+    if is_at_most(b, a, facts):
         return b
     return simplify(Min(a, b), facts)
 
 
 def greatest(a: Expr, b: Expr, facts: Facts) -> Expr:
     """Return the greater of `a` and `b` if that is proved, else their maximum."""
-    if _is_at_most(b, a, facts):
+    if is_at_most(b, a, facts):
         return a
-    if _is_at_most(a, b, facts):
+    if is_at_most(a, b, facts):
         return b
     return simplify(Max(a, b), facts)
 
@@ -98,9 +98,9 @@ def intersect(a: Range, b: Range, facts: Facts) -> Range:
     """
     low = a.low
     high = a.high
-    if _is_at_most(low, b.low, facts):
+    if is_at_most(low, b.low, facts):
         low = b.low
-    if _is_at_most(b.high, high, facts):
+    if is_at_most(b.high, high, facts):
         high = b.high
     if low is a.low and high is a.high:
         return a

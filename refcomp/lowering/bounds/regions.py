@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from refcomp.arith import Facts, prove, simplify
+from refcomp.arith import Facts, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import LOCAL, SHARED, StorageScope
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import LE, Expr, IntImm, Max, Var
+from refcomp.ir.expr import Expr, IntImm, Max, Var
 from refcomp.ir.rewrite import memoised, substitute, variables_in, walk
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS, VTHREAD
 from refcomp.lowering.bounds.kernels import Kernel
@@ -30,6 +30,7 @@ from refcomp.lowering.bounds.ranges import (
     Range,
     RangeFinder,
     intersect,
+    is_at_most,
     union,
     upper_bound,
 )
@@ -297,7 +298,10 @@ def _region_axes(reader: StageBounds) -> Iterator[_RegionAxis]:
 
 
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:
-    high = simplify(low + extent - 1, facts)
+    if isinstance(low, IntImm) and isinstance(extent, IntImm):
+        high: Expr = IntImm(low.value + extent.value - 1, I64)
+    else:
+        high = simplify(low + extent - 1, facts)
     count = upper_bound(extent, facts)
     span = None if count is None else max(0, count - 1)
     return Range(low, high, span)
@@ -326,7 +330,7 @@ def _dimension(
     found = intersect(found, domain, facts)
     extent = _extent(found, facts)
     if as_int(extent) is not None:
-        return whole if prove(LE(dim, extent), facts) else (found.low, extent)
+        return whole if is_at_most(dim, extent, facts) else (found.low, extent)
     # An extent that depends on the loops around does not bound the loops inside.
     is_fixed = all(var in symbols for var in variables_in(extent))
     return (found.low, extent) if is_fixed and as_int(dim) is None else whole

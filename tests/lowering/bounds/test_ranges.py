@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,3 +132,15 @@ def test_a_range_holds_all_values(expr, extent):
             values = [_value(expr, n, i, j) for j in range(extent)]
             assert low <= min(values) and max(values) <= high
             assert found.span is None or high - low <= found.span
+
+
+def test_constant_ends_are_compared_without_proofs(monkeypatch):
+    monkeypatch.setattr(sys.modules[union.__module__], "prove", None)
+    a = Range(_number(0), _number(7), 7)
+    b = Range(_number(2), _number(9), 7)
+    assert _ends(union(a, b, Facts())) == (0, 9, 9)
+    assert _ends(intersect(a, b, Facts())) == (2, 7, 5)
+
+
+def _ends(found):
+    return found.low.value, found.high.value, found.span
