@@ -4,6 +4,7 @@ Some of them are also printed as CUDA C++: nvcc compiles them, and g++ with sani
 LLVM and ptxas compile some for NVIDIA GPUs.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pytest
@@ -61,18 +62,32 @@ def drawn(request):
     return [*hard[:half], *easy[:half]]
 
 
-def _draw(number, count, hard, easy):
-    """Adds cases to those with a barrier, `hard`, and to the others."""
+class _Enough(Exception):
+    """There are enough cases of both kinds."""
+
+
+def _draw(number, half, hard, easy):
+    """Adds cases to those with a barrier, `hard`, and to the others, until there are `half` of
+    each, or as many in all."""
 
     @seed(number)
-    @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
+    @settings(
+        max_examples=half,
+        phases=[Phase.generate],
+        suppress_health_check=[*HealthCheck],
+        database=None,
+        print_blob=False,
+    )
     @given(gpu_cases())
     def draw(case):
+        if min(len(hard), len(easy)) >= half:
+            raise _Enough
         func = replace(case.func, name=f"case{len(hard) + len(easy)}")
         has_barrier = case.has_shared and _has_barrier(func, case)
         (hard if has_barrier else easy).append(Drawn(case, func, has_barrier))
 
-    draw()
+    with suppress(_Enough):
+        draw()
 
 
 def _has_barrier(func, case):
