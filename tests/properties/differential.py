@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 import refcomp
@@ -77,10 +79,20 @@ def _as_stored(array: np.ndarray, dtype: refcomp.DType) -> np.ndarray:
 
 def check_compiled(computation: Computation, schedule: Schedule) -> None:
     """The machine code agrees with numpy, and writes nothing around its arrays."""
-    zoned = [RedZoned(array) for array in computation.arrays(_SEED)]
-    refcomp.build(lowered(computation, schedule), target="llvm")(*(z.array for z in zoned))
-    agree([z.array for z in zoned], expected(computation), "compiled")
-    assert all(z.is_intact() for z in zoned), "compiled: memory around an array was written"
+    check_compiled_together([(lowered(computation, schedule), computation)])
+
+
+def check_compiled_together(cases: Sequence[tuple[PrimFunc, Computation]]) -> None:
+    """The machine code of each case agrees with numpy, and writes nothing around its arrays.
+
+    All are built as one module, which takes a fraction of the time. Names of functions differ.
+    """
+    module = refcomp.build_functions([func for func, _ in cases], target="llvm")
+    for func, computation in cases:
+        zoned = [RedZoned(array) for array in computation.arrays(_SEED)]
+        module[func.name](*(z.array for z in zoned))
+        agree([z.array for z in zoned], expected(computation), f"{func.name}, compiled")
+        assert all(z.is_intact() for z in zoned), "compiled: memory around an array was written"
 
 
 class RedZoned:

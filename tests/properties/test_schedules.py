@@ -6,13 +6,21 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+import refcomp
+from refcomp.foundation.errors import RefcompError
 from refcomp.ir.printer import print_func
 from refcomp.schedule.schedule import PRIMITIVES, replay
-from tests.properties.differential import check_compiled, check_interpreted, lowered
+from tests.properties.differential import (
+    check_compiled,
+    check_compiled_together,
+    check_interpreted,
+    lowered,
+)
 from tests.properties.forms import FORMS, forms_of
 from tests.properties.histogram import Histogram, whole_of
-from tests.strategies.computation import DTYPES
+from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import COMPUTES, EXTERNS, MORE, SCANS, WEIGHTS, computations
+from tests.strategies.lowered_once import lowered_once
 from tests.strategies.schedules import schedules
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -41,7 +49,28 @@ def _run(check, examples, number, strategy, histogram=None):
     return histogram
 
 
-def _run_shard(check, examples, shard, number):
+def _run_interpreted(examples, number, strategy, histogram=None):
+    return _run(check_interpreted, examples, number, strategy, histogram)
+
+
+def _run_compiled(examples, number, strategy, histogram=None):
+    """All functions are built as one module, which takes a fraction of the time."""
+    drawn = []
+
+    def keep(computation, schedule):
+        func = lowered_once(schedule, computation.args, f"case{len(drawn)}")
+        drawn.append((func, computation))
+
+    histogram = _run(keep, examples, number, strategy, histogram)
+    try:
+        check_compiled_together(drawn)
+    except (AssertionError, RefcompError):
+        _run(check_compiled, examples, number, strategy)  # one by one, to make what fails smaller
+        raise
+    return histogram
+
+
+def _run_shard(run, examples, shard, number):
     """Run each kind of the shard for itself, so that none depends on luck to be drawn."""
     histogram = Histogram()
     kinds = (*COMPUTES, *SCANS, *EXTERNS)[shard::_SHARDS]
@@ -49,7 +78,7 @@ def _run_shard(check, examples, shard, number):
     for place, kind in enumerate(kinds):
         share = round(examples * WEIGHTS[kind] / total)
         drawn = cases((kind,), by_blocks=True)
-        _run(check, share, 100 * number + place, drawn, histogram)
+        run(share, 100 * number + place, drawn, histogram)
     return histogram
 
 
@@ -85,7 +114,7 @@ def test_interpreter_agrees_with_numpy_after_every_pass(
     shard, record_property, request, run_folder
 ):
     examples = 2000 if request.config.getoption("--nightly") else 300
-    histogram = _run_shard(check_interpreted, examples, shard, shard)
+    histogram = _run_shard(_run_interpreted, examples, shard, shard)
     record_property("summary", f"interpreted, shard {shard}: {histogram}")
     _hold(histogram)
     _hold_together(histogram, shard, run_folder / "interpreted")
@@ -95,18 +124,18 @@ def test_interpreter_agrees_with_numpy_after_every_pass(
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_machine_code_agrees_with_numpy(shard, record_property, request, run_folder):
     examples = 2000 if request.config.getoption("--nightly") else 200
-    histogram = _run_shard(check_compiled, examples, shard, 100 + shard)
+    histogram = _run_shard(_run_compiled, examples, shard, 100 + shard)
     record_property("summary", f"compiled, shard {shard}: {histogram}")
     _hold(histogram)
     _hold_together(histogram, shard, run_folder / "compiled")
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(("check", "examples"), [(check_interpreted, 100), (check_compiled, 60)])
-def test_what_is_drawn_where_it_is_named_agrees_too(check, examples, record_property, request):
+@pytest.mark.parametrize(("run", "examples"), [(_run_interpreted, 100), (_run_compiled, 60)])
+def test_what_is_drawn_where_it_is_named_agrees_too(run, examples, record_property, request):
     count = 2000 if request.config.getoption("--nightly") else examples
-    histogram = _run(check, count, 200, cases(MORE))
-    record_property("summary", f"more computations by {check.__name__}: {histogram}")
+    histogram = run(count, 200, cases(MORE))
+    record_property("summary", f"more computations by {run.__name__}: {histogram}")
     assert len(histogram.kinds) >= len(MORE) / 2, str(histogram)
 
 
@@ -117,3 +146,27 @@ def test_recorded_steps_replay_to_the_same_program(case):
     again = replay(schedule.outputs, schedule.steps)
     first, second = (print_func(lowered(computation, s)) for s in (schedule, again))
     assert first == second
+
+
+def test_what_fails_among_many_is_run_alone_again(monkeypatch):
+    a = refcomp.placeholder((4,), name="A")
+    c = refcomp.compute((4,), lambda i: a[i] + 1, name="C")
+    one = Computation("elementwise", (a, c), (c,), {}), refcomp.create_schedule(c)
+    ran = []
+
+    def together(drawn):
+        ran.extend(print_func(func) for func, _ in drawn)
+        raise AssertionError("one of them")
+
+    def alone(computation, schedule):
+        ran.append(computation.kind)
+        assert failing != "this one", failing
+
+    monkeypatch.setitem(globals(), "check_compiled_together", together)
+    monkeypatch.setitem(globals(), "check_compiled", alone)
+    for failing in ("this one", "one of them"):
+        ran.clear()
+        with pytest.raises(AssertionError, match=failing):
+            _run_compiled(1, 0, st.just(one))
+        assert ran[0] == print_func(lowered_once(one[1], (a, c), "case0"))
+        assert set(ran[1:]) == {"elementwise"}
