@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import refcomp.graph.passes.fold_constants as folding
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.verify import verify_graph
@@ -54,6 +55,21 @@ def test_what_is_costly_is_not_computed_here() -> None:
 
     graph = make_graph(build)
     assert fold_constants(graph) is graph
+
+
+def test_large_results_are_computed_if_as_much_is_read(monkeypatch) -> None:
+    monkeypatch.setattr(folding, "_MAX_ELEMENTS", 10)
+
+    def build(builder, x):
+        weight = builder.constant("w", floats(0, 3, 4))
+        packed = builder.node("transpose", [weight], {"axes": (1, 0)})
+        row = builder.constant("r", floats(1, 4))
+        grown = builder.node("add", [builder.constant("c", floats(2, 3, 1)), row], name="grown")
+        return [builder.node("gemm", [x, packed]), builder.node("relu", [grown])]
+
+    changed = fold_constants(make_graph(build, (3, 4)))
+    # 12 elements are made of 12, or of 7.
+    assert operators_of(changed) == ["add", "gemm", "relu"]
 
 
 def test_nothing_constant_stays() -> None:
