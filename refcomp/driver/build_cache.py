@@ -26,7 +26,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.build_warnings import warning_count
@@ -41,9 +41,11 @@ from refcomp.foundation.surroundings import state_of
 from refcomp.foundation.target import Target
 from refcomp.foundation.target_kind import TargetKind
 from refcomp.runtime.device import device
-from refcomp.runtime.launch import DeviceDriver
 from refcomp.runtime.module import Module
 from refcomp.runtime.module_bytes import module_from_bytes, module_to_bytes
+
+if TYPE_CHECKING:
+    from refcomp.runtime.launch import DeviceDriver
 
 VARIABLE = "REFCOMP_BUILD_CACHE"
 # Variables of refcomp that change no code.
@@ -166,7 +168,7 @@ def _device_part(kind: TargetKind) -> str:
     found = device(kind.device)
     if not found.exist:
         return "no device"
-    driver = cast(DeviceDriver, found.driver)
+    driver = cast("DeviceDriver", found.driver)
     limits = driver.limits(found.index)
     arch = getattr(driver, "arch", None)
     name = arch(found.index) if arch else ""

@@ -4,32 +4,35 @@ Ensures: each function checks its arguments in every call. `save` writes a file 
 accepts on every machine that can run the code.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, Source
-from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.paths import checked_path
 from refcomp.foundation.target import option_in
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
-from refcomp.runtime.device import Device
-from refcomp.runtime.files.archive import write_archive, write_file
 from refcomp.runtime.files.manifest import ModuleContents, pack
-from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
-from refcomp.runtime.host.callback import refuse_if_called_back
+from refcomp.runtime.host import callback
 from refcomp.runtime.host.machine_code import HostFunction, load_shared_object
-from refcomp.runtime.launch import kernel_signature
-from refcomp.runtime.programs.device_module import DeviceModule
-from refcomp.runtime.programs.program import DeviceCode, ProgramFunction
 from refcomp.runtime.sources import Disassemble, Sources
-from refcomp.runtime.timing import TimeResult, WorkResult, time_evaluator
+
+# What a module of this host needs for calls is imported above. Programs for devices, files and
+# measurements are imported by the methods that use them.
+if TYPE_CHECKING:
+    from refcomp.runtime.device import Device
+    from refcomp.runtime.files.program_manifest import ProgramContents
+    from refcomp.runtime.programs.device_module import DeviceModule
+    from refcomp.runtime.timing import TimeResult, WorkResult
 
 
 class Module:
@@ -115,7 +118,7 @@ class Module:
         entry: str | None = None,
         symbols: Mapping[str, str] | None = None,
         disassemble: Disassemble | None = None,
-    ) -> "Module":
+    ) -> Module:
         """Load a shared object for this host.
 
         Args:
@@ -165,7 +168,7 @@ class Module:
     @classmethod
     def from_contents(
         cls, contents: ModuleContents, disassemble: Disassemble | None = None
-    ) -> "Module":
+    ) -> Module:
         """Load the contents of a module file for this host.
 
         Args:
@@ -220,7 +223,7 @@ class Module:
         symbols: Mapping[str, str] | None = None,
         entry: str | None = None,
         disassemble: Disassemble | None = None,
-    ) -> "Module":
+    ) -> Module:
         """Return a module whose kernels run on `device`.
 
         Args:
@@ -265,12 +268,15 @@ class Module:
             ... )
             <refcomp module for opencl: increment>
         """
+        from refcomp.runtime import launch  # noqa: PLC0415  (of devices)
+        from refcomp.runtime.files import program_manifest  # noqa: PLC0415  (of devices)
+
         names = symbols or {}
-        contents = ProgramContents(
+        contents = program_manifest.ProgramContents(
             signatures=tuple(signature for signature, _ in programs),
             launch=print_funcs(program.host for _, program in programs),
             kernels=tuple(
-                kernel_signature(kernel, names.get(kernel.name))
+                launch.kernel_signature(kernel, names.get(kernel.name))
                 for _, program in programs
                 for kernel in program.kernels
             ),
@@ -291,7 +297,7 @@ class Module:
         hosts: Sequence[PrimFunc],
         device: Device,
         disassemble: Disassemble | None = None,
-    ) -> "Module":
+    ) -> Module:
         """Load the contents of a module file whose kernels run on a device.
 
         Args:
@@ -323,17 +329,22 @@ class Module:
             >>> rc.runtime.Module.from_program_contents(contents, hosts, rc.device("opencl"))
             <refcomp module for opencl: increment>
         """
-        code = DeviceCode(
+        from refcomp.runtime.programs import (  # noqa: PLC0415  (of devices)
+            device_module,
+            program,
+        )
+
+        code = program.DeviceCode(
             contents.code, contents.kernels, device, contents.device_sources
         )
         functions = [
-            ProgramFunction(signature, host, code)
+            program.ProgramFunction(signature, host, code)
             for signature, host in zip(contents.signatures, hosts, strict=True)
         ]
         # A device that is missing now may exist where the module file is loaded.
         if device.exist:
             code.load()
-        kernels = DeviceModule(
+        kernels = device_module.DeviceModule(
             code,
             target=contents.target,
             sources=contents.device_sources,
@@ -357,7 +368,7 @@ class Module:
         target: str,
         sources: Mapping[str, str],
         entry: str | None = None,
-    ) -> "Module":
+    ) -> Module:
         """Return a module of Python callables.
 
         Args:
@@ -451,13 +462,13 @@ class Module:
             Unsupported: the module has no machine code.
             UserError: the file cannot be written.
         """
+        from refcomp.runtime.files import archive  # noqa: PLC0415  (of files)
+
         name = checked_path(path, "a module file")
         if name.endswith(".hsaco"):
-            write_file(name, self._code_object())
-        elif isinstance(self._contents, ProgramContents):
-            write_archive(name, pack_program(self._contents))
+            archive.write_file(name, self._code_object())
         else:
-            write_archive(name, pack(self._machine_code()))
+            archive.write_archive(name, self._members())
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
         """Write the bare shared object if `path` ends in `.so`, else a module file.
@@ -473,10 +484,12 @@ class Module:
             UserError: a function checks its accesses (build option `check_bounds`), or the file
                 cannot be written.
         """
+        from refcomp.runtime.files import archive  # noqa: PLC0415  (of files)
+
         name = checked_path(path, "a shared object")
         if name.endswith(".so"):
             contents = self._machine_code()
-            refuse_if_called_back(contents.binary.data)
+            callback.refuse_if_called_back(contents.binary.data)
             for signature in contents.signatures:
                 if signature.checks:
                     # Only a module file describes the status array.
@@ -485,13 +498,15 @@ class Module:
                         why="its caller must pass a status array, and must turn it into an error",
                         remedy="save a module file, or build without the build option check_bounds",
                     )
-            write_file(name, contents.binary.data)
+            archive.write_file(name, contents.binary.data)
         else:
             self.save(path)
 
     def _code_object(self) -> bytes:
         contents = self._contents
-        code = contents.code if isinstance(contents, ProgramContents) else None
+        code = None
+        if contents is not None and not isinstance(contents, ModuleContents):
+            code = contents.code
         if not isinstance(code, Binary) or code.format != "hsaco":
             raise Unsupported(
                 f"a module for the target {self.target} has no code object",
@@ -500,10 +515,20 @@ class Module:
             )
         return code.data
 
+    def _members(self) -> dict[str, bytes]:
+        contents = self._contents
+        if contents is None or isinstance(contents, ModuleContents):
+            return pack(self._machine_code())
+        from refcomp.runtime.files import program_manifest  # noqa: PLC0415  (of devices)
+
+        return program_manifest.pack_program(contents)
+
     def _machine_code(self) -> ModuleContents:
         if isinstance(self._contents, ModuleContents):
+            from refcomp.foundation import elf  # noqa: PLC0415  (of files)
+
             # Reading the binary is slow, so it is done only now.
-            libraries = needed_libraries(self._contents.binary.data)
+            libraries = elf.needed_libraries(self._contents.binary.data)
             return replace(self._contents, libraries=libraries)
         if self._contents is None:
             raise Unsupported(
@@ -541,6 +566,8 @@ class Module:
 
         Source: TVM, Module.time_evaluator.
         """
+        from refcomp.runtime.timing import time_evaluator  # noqa: PLC0415  (measures)
+
         return time_evaluator(self[name], device, number, repeat, min_repeat_ms)
 
 

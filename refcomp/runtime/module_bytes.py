@@ -5,18 +5,19 @@ Refuses, with UserError or ValueError, bytes that are malformed, or are for anot
 or processor; with ToolchainError code that cannot be loaded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from refcomp.foundation.artifacts import Binary
 from refcomp.runtime.device import device
 from refcomp.runtime.files.bundle import join_members, split_members
-from refcomp.runtime.files.manifest import MANIFEST, checked_manifest, pack, unpack
-from refcomp.runtime.files.program_manifest import (
-    ProgramContents,
-    pack_program,
-    read_hosts,
-    unpack_program,
+from refcomp.runtime.files.manifest import (
+    MANIFEST,
+    Manifest,
+    ModuleContents,
+    checked_manifest,
+    pack,
+    unpack,
 )
 from refcomp.runtime.module import Module
 
@@ -30,9 +31,13 @@ def module_to_bytes(module: Module) -> bytes | None:
     contents = module.contents
     if contents is None:
         return None
-    if isinstance(contents, ProgramContents):
-        return join_members(pack_program(contents))
-    return join_members(pack(contents))
+    if isinstance(contents, ModuleContents):
+        return join_members(pack(contents))
+    from refcomp.runtime.files.program_manifest import (  # noqa: PLC0415  (of devices)
+        pack_program,
+    )
+
+    return join_members(pack_program(contents))
 
 
 def module_from_bytes(data: bytes, disassemble: Callable[[Binary], str]) -> Module:
@@ -46,9 +51,22 @@ def module_from_bytes(data: bytes, disassemble: Callable[[Binary], str]) -> Modu
     if MANIFEST not in members:
         raise ValueError("no manifest")
     manifest = checked_manifest(_PLACE, members)
-    if "device" not in manifest:
-        contents = unpack(_PLACE, members)
-        return Module.from_contents(contents, partial(disassemble, contents.binary))
+    if "device" in manifest:
+        return _program_from(manifest, members, disassemble)
+    contents = unpack(_PLACE, members)
+    return Module.from_contents(contents, partial(disassemble, contents.binary))
+
+
+def _program_from(
+    manifest: Manifest,
+    members: Mapping[str, bytes],
+    disassemble: Callable[[Binary], str],
+) -> Module:
+    from refcomp.runtime.files.program_manifest import (  # noqa: PLC0415  (of devices)
+        read_hosts,
+        unpack_program,
+    )
+
     program = unpack_program(_PLACE, manifest, members)
     code = program.code
     make_asm = None

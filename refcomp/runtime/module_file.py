@@ -17,7 +17,8 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.paths import checked_path
 from refcomp.runtime.device import device
-from refcomp.runtime.files.archive import damaged, read_archive
+from refcomp.runtime.files.archive import read_archive
+from refcomp.runtime.files.damage import damaged
 from refcomp.runtime.files.manifest import checked_manifest, unpack
 from refcomp.runtime.files.program_manifest import read_hosts, unpack_program
 from refcomp.runtime.host.machine_code import require_library

@@ -1,6 +1,8 @@
 """Module files: zip archives, which are written atomically and checked completely when read.
 
 archive.py            a zip archive of a few small files
+damage.py             the error for a damaged file
+bundle.py             the same members without compression, for the cache
 manifest.py           the contents of a module file for a host
 program_manifest.py   the contents of a module file for a device
 """

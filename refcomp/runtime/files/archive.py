@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from refcomp.foundation.errors import UserError
+from refcomp.runtime.files.damage import damaged
 
 MEMBER_LIMIT = 256 << 20  # bytes of a member
 TOTAL_LIMIT = 512 << 20  # bytes of all members
@@ -150,10 +151,3 @@ def _check_entries(path: str, entries: list[zipfile.ZipInfo]) -> None:
         )
     if any(entry.compress_type not in _COMPRESSIONS for entry in entries):
         raise damaged(path, "a member is packed in a way that module files never are")
-
-
-def damaged(path: str, why: str) -> UserError:
-    """Return the error for a damaged module file."""
-    return UserError(
-        f"{path} is damaged", why=why, remedy="copy it again, or save the module again"
-    )

@@ -17,7 +17,7 @@ from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, signature_from_json
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.python_limits import paused_collector
-from refcomp.runtime.files.archive import damaged
+from refcomp.runtime.files.damage import damaged
 
 # A JSON object. A value is checked where it is used, by `as_texts` or one of the MALFORMED.
 Manifest = dict[str, Any]

@@ -22,7 +22,7 @@ from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_funcs
 from refcomp.ir.verify import Level, find_fault
 from refcomp.runtime.device import device, device_kinds
-from refcomp.runtime.files.archive import damaged
+from refcomp.runtime.files.damage import damaged
 from refcomp.runtime.files.manifest import (
     MALFORMED,
     Manifest,
