@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from refcomp.driver.backends import division
-from refcomp.driver.backends.division import Division
+from refcomp.driver.backends.division import Division, begin_build
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import walk
+from refcomp.toolchain import parts
 
 
 def _func(name, value="1.0f32"):
@@ -52,3 +53,11 @@ def test_imported_functions_are_shared_and_intrinsics_are_not():
     assert _divided([importer, *map(_func, "defg")]) == [["c", "d", "e", "f", "g"]]
     own = _func("c", "extern f32 llvm.sqrt.f32(2.0f32)")
     assert len(_divided([own, *map(_func, "defg")])) > 1
+
+
+def test_as_many_tools_run_at_once_as_there_are_usable_cores(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(parts, "PartsBuild", lambda *given, **more: asked.update(more))
+    monkeypatch.setattr(division, "usable_cores", lambda: 3)
+    begin_build({}, "so", "llvm", lambda: None)
+    assert asked["processes"] == 3 and asked["description"] == "llvm"
