@@ -1,6 +1,5 @@
 """Suggestions for a name that is not known."""
 
-import difflib
 from collections.abc import Iterable
 
 _MAX_SHOWN = 3
@@ -8,6 +7,8 @@ _MAX_SHOWN = 3
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return "did you mean ...?" with the nearest of `known`; '' if none is near."""
+    import difflib  # noqa: PLC0415  (for messages of errors only)
+
     by_lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), by_lower, _MAX_SHOWN)
     if name.lower() in by_lower:  # only the case is wrong

@@ -16,7 +16,6 @@ from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.stmt import CallExtern, CallPacked
-from refcomp.ir.type_rules import type_fault
 from refcomp.ir.view import BufferView
 from refcomp.te.tensor import DTypeLike, ExprLike, Tensor
 
@@ -228,6 +227,9 @@ def _argument(given: CallArgument, name: str) -> Expr:
 
 
 def _checked(node: _N) -> _N:
+    # Here, since most programs call nothing, and the rules know each instruction of GPUs.
+    from refcomp.ir.type_rules import type_fault  # noqa: PLC0415
+
     fault = type_fault(node)
     if fault is not None:
         raise UserError(

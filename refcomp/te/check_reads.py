@@ -7,7 +7,7 @@ conditions that each call checks (`refcomp.lowering.required_reads`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from refcomp.arith import Facts, simplify
@@ -38,7 +38,9 @@ def check_reads(
     """
     needs_scan = False
     listed = list(bodies)
-    box = box_of(axes)
+    given = list(axes)
+    ranges = {axis.var: axis for axis in given}
+    box = box_of(given)
     # The reads of a stencil have indices in common: judge each index of a dimension once.
     checked: set[tuple[int, int, int]] = set()
     for read in certain_reads(listed):
@@ -48,6 +50,8 @@ def check_reads(
                 needs_scan = True
             elif same not in checked:
                 checked.add(same)
+                if _is_whole_axis(index, read.tensor.shape[dim], ranges):
+                    continue
                 beyond = box.judge(index, read.tensor.shape[dim]).beyond
                 if beyond is not None:
                     _refuse(
@@ -58,6 +62,21 @@ def check_reads(
                         is_operand=id(read) in logic_operands(listed),
                     )
     return needs_scan
+
+
+def _is_whole_axis(index: Expr, extent: Expr, ranges: Mapping[Var, IterVar]) -> bool:
+    """Return True if `index` is an axis that begins at 0 and has at most `extent` iterations.
+
+    Most reads of most programs are such. They need no proof.
+    """
+    axis = ranges.get(index) if isinstance(index, Var) else None
+    if axis is None or as_int(axis.minimum) != 0:
+        return False
+    count = as_int(axis.extent)
+    size = as_int(extent)
+    if count is not None and size is not None:
+        return count <= size
+    return axis.extent is extent
 
 
 def box_of(

@@ -23,7 +23,6 @@ from refcomp.ir.node import bound_by
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk
 from refcomp.ir.stmt import Block, Stmt
 from refcomp.ir.structure import structurally_equal
-from refcomp.ir.verify import Level, find_fault
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.operation import Operation
@@ -326,6 +325,9 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     scalars = dict.fromkeys(v for v in variables_in(op.body) if v not in bound)
     outputs = tuple(buffer.name for buffer in op.out_buffers)
     func = PrimFunc(op.name, (*buffers, *scalars), op.body, outputs)
+    # Here, since most programs have no statements of their own.
+    from refcomp.ir.verify import Level, find_fault  # noqa: PLC0415
+
     fault = find_fault(func, Level.NESTED)
     if fault is not None:
         raise UserError(

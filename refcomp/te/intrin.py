@@ -28,7 +28,6 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.structure import structurally_equal
-from refcomp.ir.verify import Level, find_fault
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.operation import ComputeOp, Operation
@@ -222,6 +221,9 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
     given = {buffer: with_fields(buffer, scope=GLOBAL) for buffer in buffers}
     params: tuple[Buffer | Var, ...] = (*given.values(), *_scalars(intrin, statement))
     func = PrimFunc(intrin.name, params, replace_buffers(statement, given), outputs)
+    # Here, since most programs have no statements of their own.
+    from refcomp.ir.verify import Level, find_fault  # noqa: PLC0415
+
     fault = find_fault(func, Level.NESTED)
     if fault is not None:
         raise UserError(

@@ -4,6 +4,7 @@ import pytest
 
 import refcomp as rc
 from refcomp.foundation.errors import UserError
+from refcomp.te import check_reads
 
 N, M = rc.var("n"), rc.var("m")
 A = rc.placeholder((10,), name="A")
@@ -67,3 +68,22 @@ def test_a_guard_beside_a_read_is_to_be_nested(logic):
         "if_then_else(i < n, if_then_else(A[i] > 0, x, y), y)"
     )
     rc.compute((12,), lambda i: rc.if_then_else(i < 10, rc.if_then_else(A[i] > 0, 1, 2), 2))
+
+
+def test_an_axis_of_the_whole_dimension_needs_no_proof(monkeypatch):
+    def refuse(*_args):
+        raise AssertionError("judged")
+
+    monkeypatch.setattr(check_reads.Box, "judge", refuse)
+    n = rc.var("n")
+    a, b = rc.placeholder((n, 8), name="A"), rc.placeholder((9, n), name="B")
+    k = rc.reduce_axis((0, 8), name="k")
+    rc.compute((n, 8), lambda i, j: a[i, j] + b[j, i], name="C")
+    rc.compute((n,), lambda i: rc.sum(a[i, k], k), name="D")
+    with pytest.raises(AssertionError, match="judged"):
+        rc.compute((n, 9), lambda i, j: a[i, j], name="E")
+    with pytest.raises(AssertionError, match="judged"):
+        rc.compute((n,), lambda i: a[i, i], name="F")
+    with pytest.raises(AssertionError, match="judged"):
+        later = rc.reduce_axis((1, 8), name="k")
+        rc.compute((n,), lambda i: rc.sum(a[i, later], later), name="G")
