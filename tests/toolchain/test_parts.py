@@ -170,7 +170,7 @@ def test_an_interrupt_kills_all_parts(folder: Path) -> None:
 def test_a_part_that_hangs_is_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFCOMP_TOOL_TIMEOUT", "0.5")
     with pytest.raises(ToolchainError, match=r"opt was not done after 0\.5 s"):
-        _build("good\n", "hang\n")
+        _build("hang\n", "good\n")
 
 
 def test_a_link_that_fails_shows_the_command(folder: Path, fake_tools) -> None:
