@@ -1,8 +1,11 @@
 """Every walkthrough runs to its end; that of the matmul shows its stages in the tour's order."""
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,27 +14,32 @@ ROOT = Path(__file__).parents[2]
 WALKTHROUGHS = sorted((ROOT / "scripts" / "walkthroughs").glob("*.py"))
 
 
-def printed(script: Path, folder: Path) -> str:
-    """What a walkthrough prints when it runs in `folder`."""
-    command = [sys.executable, str(script)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
+@cache
+def printed(name: str) -> str:
+    """What a walkthrough prints, without arguments and in an empty folder, where it leaves nothing.
+
+    Each runs once, whichever test asks first.
+    """
+    script = ROOT / "scripts" / "walkthroughs" / f"{name}.py"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(script)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert os.listdir(folder) == []
     return done.stdout
 
 
 @pytest.mark.llvm
 @pytest.mark.pocl
 @pytest.mark.parametrize("script", WALKTHROUGHS, ids=lambda path: path.stem)
-def test_a_walkthrough_runs_to_its_end(script: Path, tmp_path: Path) -> None:
-    assert printed(script, tmp_path)
-    assert list(tmp_path.iterdir()) == []
+def test_a_walkthrough_runs_to_its_end(script: Path) -> None:
+    assert printed(script.stem)
 
 
 @pytest.fixture(scope="module")
-def matmul(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def matmul() -> dict[str, str]:
     """The stages that the walkthrough of the matmul prints: the text under each title."""
-    folder = tmp_path_factory.mktemp("matmul")
-    text = printed(ROOT / "scripts" / "walkthroughs" / "matmul.py", folder)
+    text = printed("matmul")
     titles = re.split(r"(?m)^== (.*)\n", text)
     return dict(zip(titles[1::2], titles[2::2], strict=True))
 
@@ -80,8 +88,8 @@ def test_the_gemm_tells_the_rate_of_each_step_and_draws_them(tmp_path: Path) -> 
 @pytest.mark.llvm
 @pytest.mark.pocl
 @pytest.mark.rocm
-def test_vector_add_runs_on_what_is_there_and_shows_every_code(tmp_path: Path) -> None:
-    text = printed(ROOT / "scripts" / "walkthroughs" / "vector_add.py", tmp_path)
+def test_vector_add_runs_on_what_is_there_and_shows_every_code() -> None:
+    text = printed("vector_add")
     host, opencl, rocm = re.split(r"(?m)^===== \w+ =====$", text)[1:]
     assert host.count("sums on cpu:0 agree with numpy") == 2
     assert "define i32 @myadd(" in host
@@ -96,16 +104,16 @@ def test_vector_add_runs_on_what_is_there_and_shows_every_code(tmp_path: Path) -
 
 
 @pytest.mark.pocl
-def test_the_tiled_product_waits_twice_a_tile_and_equals_numpy(tmp_path: Path) -> None:
-    text = printed(ROOT / "scripts" / "walkthroughs" / "tiled_gemm_opencl.py", tmp_path)
+def test_the_tiled_product_waits_twice_a_tile_and_equals_numpy() -> None:
+    text = printed("tiled_gemm_opencl")
     assert text.count("barrier(") == 2
     assert text.count("__local float ") == 2
     assert "equals numpy: True" in text
 
 
 @pytest.mark.rocm
-def test_the_product_for_amd_gpus_tells_what_it_takes(tmp_path: Path) -> None:
-    text = printed(ROOT / "scripts" / "walkthroughs" / "tiled_gemm_rocm.py", tmp_path)
+def test_the_product_for_amd_gpus_tells_what_it_takes() -> None:
+    text = printed("tiled_gemm_rocm")
     assert text.startswith("rocm -mcpu=gfx942: ")
     assert "   256 v_pk_fma_f32\n" in text and "    32 ds_read_b128\n" in text
 
@@ -123,28 +131,28 @@ def test_the_tuned_product_says_what_its_loop_does_and_draws_it(tmp_path: Path) 
 
 
 @pytest.mark.rocm
-def test_matrix_cores_name_the_instruction_of_each_kernel(tmp_path: Path) -> None:
-    text = printed(ROOT / "scripts" / "walkthroughs" / "matrix_cores.py", tmp_path)
+def test_matrix_cores_name_the_instruction_of_each_kernel() -> None:
+    text = printed("matrix_cores")
     rows = re.findall(r"(?m)^gfx\w+ \w+ +(\d+) of +(\d+) vector instructions: v_(\w+)$", text)
     assert len(rows) == 7
     assert all(0 < int(count) < int(whole) for count, whole, _ in rows)
     assert all(name.startswith(("mfma", "wmma")) for _, _, name in rows)
-    tuned = printed(ROOT / "scripts" / "walkthroughs" / "tuned_matrix_cores.py", tmp_path)
+    tuned = printed("tuned_matrix_cores")
     share = re.search(r"See that ([\d.]+) % multiply", tuned)
     assert share and float(share[1]) > 95
     assert "equals numpy: True" in tuned
 
 
 @pytest.mark.rocm
-def test_the_digits_are_classified_on_an_emulated_gpu(tmp_path: Path) -> None:
-    text = printed(ROOT / "scripts" / "walkthroughs" / "digits_on_amd_gpu.py", tmp_path)
+def test_the_digits_are_classified_on_an_emulated_gpu() -> None:
+    text = printed("digits_on_amd_gpu")
     assert re.match(r"7 launches on rocm\S*:0: [\d.]+ s for 64 images\n", text)
     assert "63 of 64 are right; largest difference from numpy" in text
 
 
 @pytest.mark.rocm
-def test_the_profile_of_the_product_tells_what_tiles_are_good_for(tmp_path: Path) -> None:
-    text = printed(ROOT / "scripts" / "walkthroughs" / "profile_gemm.py", tmp_path)
+def test_the_profile_of_the_product_tells_what_tiles_are_good_for() -> None:
+    text = printed("profile_gemm")
     naive, tiled = text.split("== tiled ==")
     assert text.count("16777216 (N * N * N is 16777216)") == 2
     assert "the limit is L1" in naive and "the limit is VALU" in tiled
