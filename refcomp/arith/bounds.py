@@ -84,7 +84,10 @@ class Bounds:
 
     def interval(self, expr: Expr) -> Interval:
         """Return the values of a representative; unbounded unless it is an integer or a bool."""
-        return self._evaluated(expr, self._intervals, self._interval)
+        found = self._intervals.get(id(expr))
+        if found is None:
+            found = self._evaluated(expr, self._intervals, self._interval)
+        return found
 
     def modular(self, expr: Expr) -> Modular:
         """Return a congruence that a representative satisfies."""
@@ -173,18 +176,16 @@ class Bounds:
     def _evaluated(
         self, expr: Expr, memo: dict[int, _T], compute: Callable[[Expr], _T]
     ) -> _T:
-        found = memo.get(id(expr))
-        if found is None:
+        if id(expr) not in memo:
             bottom_up(expr, self._parts, memo, compute)
-            found = memo[id(expr)]
-        return found
+        return memo[id(expr)]
 
     def _parts(self, expr: Expr) -> Iterable[Expr]:
         """Return the expressions from whose values the value of `expr` is computed.
 
         These are the atoms of a sum, and the children of any other node.
         """
-        if self.is_too_deep(expr):
+        if isinstance(expr, Var | IntImm) or self.is_too_deep(expr):
             return ()
         if isinstance(expr, Let):
             self._lets[id(expr.var)] = expr.value

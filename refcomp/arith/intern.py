@@ -9,7 +9,7 @@ used twice. Nothing here recurses: deep trees must not exhaust the stack.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import is_
 from typing import TypeVar
 
@@ -150,15 +150,18 @@ class ExprTable:
         if expr.by_identity:  # two variables of one name are not the same
             return expr, self._add((Var, id(expr)), expr)
         cls = type(expr)
-        old = [getattr(expr, name) for name in cls.__match_args__]
+        parts = children(expr)
+        old: Sequence[object] = parts
+        fields: Sequence[object]
         key: Hashable
-        fields: list[object]
         if cls in MADE_OF_NODES:
             known = self._known
-            fields = [known[id(part)][1] for part in old]
+            fields = [known[id(part)][1] for part in parts]
             key = (cls, *map(id, fields))
         else:
-            fields = [self._with_representatives(value) for value in old]
+            old = fields = [getattr(expr, name) for name in cls.__match_args__]
+            if parts:
+                fields = [self._with_representatives(value) for value in old]
             key = _key(cls, fields)
         found = self._by_structure.get(key)
         if found is None:

@@ -290,6 +290,7 @@ class SumTable(ExprTable):
         super().__init__()
         self._sums: dict[int, Sum] = {}
         self._addends: dict[int, Parts] = {}
+        self._parts: dict[int, Sequence[Expr]] = {}
         # dtype, constant and terms of a Sum -> its expression
         self._built: dict[tuple[DType, int, frozenset[tuple[Monomial, int]]], Expr] = {}
 
@@ -302,7 +303,11 @@ class SumTable(ExprTable):
 
     def parts(self, expr: Expr) -> Sequence[Expr]:
         """Return the leaves of a sum, the children of any other representative."""
-        return self.addends(expr)[1] if is_additive(expr) else children(expr)
+        found = self._parts.get(id(expr))
+        if found is None:
+            found = self.addends(expr)[1] if is_additive(expr) else children(expr)
+            self._parts[id(expr)] = found
+        return found
 
     def atom(self, expr: Expr) -> Sum:
         """Return the Sum that is one times a representative."""
