@@ -19,6 +19,7 @@ from refcomp.ir import expr as ir
 from refcomp.ir.buffer import AddressOf, Load
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node, child_fields, data_fields
+from refcomp.ir.rewrite import children
 
 # Lets of pure arithmetic in one place. A chain of lets is as deep as it is long.
 MAX_LETS = 100
@@ -64,11 +65,13 @@ _Branches = dict[str, tuple[LetScope, list[LetScope]]]
 
 def barrier_fields(expr: Expr) -> tuple[str, ...]:
     """Return the fields of `expr` that are places of their own."""
-    if isinstance(expr, ir.IfThenElseExpr):
-        return ("true_value", "false_value")
-    if isinstance(expr, ir.Let):
-        return ("body",)
-    return ()
+    return _BARRIER_FIELDS.get(type(expr), ())
+
+
+_BARRIER_FIELDS: dict[type[Expr], tuple[str, ...]] = {
+    ir.IfThenElseExpr: ("true_value", "false_value"),
+    ir.Let: ("body",),
+}
 
 
 class Sharing:
@@ -81,10 +84,10 @@ class Sharing:
         self._impure_vars = set(rebound)
         # Class, data, children (and statement, if impure) -> number.
         self._numbers: dict[tuple[object, ...], int] = {}
-        # By number: an expression, its children with their fields, and the places that
+        # By number: an expression, the numbers of its children, and the places that
         # evaluate it.
         self._exprs: list[Expr] = []
-        self._children: list[tuple[tuple[int, str], ...]] = []
+        self._children: list[list[int]] = []
         self._is_pure: list[bool] = []
         self._uses: list[list[LetScope]] = []
         self._pure_memo: dict[int, int] = {}  # id of an expression -> number
@@ -116,11 +119,23 @@ class Sharing:
                 places = self._bind(number, places)
                 found |= len(places) < num_uses
             for place in places:
-                for child, field in self._children[number]:
-                    inner = place.barrier(number, field) if field else place
-                    self._uses[child].append(inner)
+                self._use_children(number, place)
             self._uses[number] = []
         return found
+
+    def _use_children(self, number: int, place: LetScope) -> None:
+        """Record that `place` evaluates the children of expression `number`."""
+        expr = self._exprs[number]
+        apart = barrier_fields(expr)
+        if not apart:
+            for child in self._children[number]:
+                self._uses[child].append(place)
+            return
+        # Each field of such an expression holds one child.
+        fields = child_fields(type(expr))
+        for child, field in zip(self._children[number], fields, strict=True):
+            inner = place.barrier(number, field) if field in apart else place
+            self._uses[child].append(inner)
 
     # Numbers.
 
@@ -128,20 +143,18 @@ class Sharing:
         if isinstance(expr, ir.Let):
             # The name is known only in the body of the let.
             self._impure_vars.add(expr.var)
-        numbers: list[tuple[int, str]] = []
-        for part, field in _parts(expr):
-            numbers.append((self.number(part, place), field))
+        numbers = [self.number(child, place) for child in children(expr)]
         if isinstance(expr, Var):
             is_pure = expr not in self._impure_vars
         else:
             is_pure = not isinstance(expr, _IMPURE) and not expr.dtype.is_float
-        is_pure = is_pure and all(self._is_pure[child] for child, _ in numbers)
+        is_pure = is_pure and all(map(self._is_pure.__getitem__, numbers))
         statement = None if is_pure else id(place.memo)
         key = (type(expr), *_data_of(expr), *numbers, statement)
         number = self._numbers.setdefault(key, len(self._exprs))
         if number == len(self._exprs):
             self._exprs.append(expr)
-            self._children.append(tuple(numbers))
+            self._children.append(numbers)
             self._is_pure.append(is_pure)
             self._uses.append([])
         memo = self._pure_memo if is_pure else place.memo
@@ -199,23 +212,6 @@ class Sharing:
         for group in groups.values():
             places += self._bind_in_tree(number, group)
         return places
-
-
-def _parts(expr: Expr) -> list[tuple[Expr, str]]:
-    """Return the child expressions.
-
-    With each stands its field if it is a place of its own, else an empty text.
-    """
-    if isinstance(expr, ir.BinaryExpr):
-        return [(expr.a, ""), (expr.b, "")]
-    places = barrier_fields(expr)
-    parts: list[tuple[Expr, str]] = []
-    for name in child_fields(type(expr)):
-        value = getattr(expr, name)
-        several = value if isinstance(value, tuple) else (value,)
-        field = name if name in places else ""
-        parts.extend((part, field) for part in several if part is not None)
-    return parts
 
 
 def _data_of(expr: Expr) -> list[object]:
