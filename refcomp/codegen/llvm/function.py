@@ -66,6 +66,8 @@ class LlvmModule:
         self.has_libmvec = re.fullmatch(libmvec, triple) is not None
         self._types: dict[DType, str] = {}
         self._memory_types: dict[DType, str] = {}
+        self._suffixes: dict[DType, str] = {}
+        self._pointers: dict[int, str] = {}
         self._splats: dict[tuple[str, DType], str] = {}
 
     def take_symbol(self, wish: str) -> str:
@@ -103,12 +105,21 @@ class LlvmModule:
 
     def suffix_of(self, dtype: DType) -> str:
         """Return the part of an intrinsic's name that stands for the type."""
-        element = str(self.tables["suffix"][str(dtype.element)])
-        return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
+        if dtype not in self._suffixes:
+            element = str(self.tables["suffix"][str(dtype.element)])
+            lanes = "" if dtype.lanes == 1 else f"v{dtype.lanes}"
+            self._suffixes[dtype] = f"{lanes}{element}"
+        return self._suffixes[dtype]
 
     def space_of(self, buffer: Buffer) -> int:
         """Return the number of the address space that `buffer` lies in."""
         return int(self.tables["address_space"][buffer.scope])
+
+    def pointer_to(self, space: int) -> str:
+        """Return the type of addresses in an address space."""
+        if space not in self._pointers:
+            self._pointers[space] = self.say.pointer(space=space)
+        return self._pointers[space]
 
     def require_library(self, feature: str) -> None:
         """Link the library that `feature`, a key of the table `library`, needs, if any."""

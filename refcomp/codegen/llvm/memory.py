@@ -116,7 +116,7 @@ def place_of(out: LlvmFunction, buffer: Buffer, index: Expr, lanes: int) -> Acce
         type=out.type_of(stored),
         suffix=out.module.suffix_of(stored),
         address=out.name_of(buffer),
-        pointer=out.say.pointer(space=space),
+        pointer=out.module.pointer_to(space),
         space=space,
         index_dtype=dtype,
         index_type=out.type_of(dtype),

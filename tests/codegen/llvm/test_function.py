@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 
 from refcomp.codegen.llvm.function import LlvmFunction, LlvmModule
@@ -27,6 +29,13 @@ def test_types(module, dtype, value, memory, suffix):
     assert module.type_of(dtype) == value
     assert module.memory_type_of(dtype) == memory
     assert module.suffix_of(dtype) == suffix
+
+
+def test_the_type_of_addresses_is_spelled_once_for_each_space(module):
+    spelled = []
+    module.say = SimpleNamespace(pointer=lambda space: spelled.append(space) or f"ptr {space}")
+    assert [module.pointer_to(space) for space in (0, 3, 0, 3)] == ["ptr 0", "ptr 3"] * 2
+    assert spelled == [0, 3]
 
 
 @pytest.mark.parametrize(
