@@ -33,6 +33,7 @@ from __future__ import annotations
 
 # house: allow-long (one class per node; the grammar is read in one place)
 import math
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
@@ -580,5 +581,11 @@ def round_to_dtype(value: float, dtype: DType) -> float:
         # its smallest normal number is 2^-126.
         step = math.ldexp(1.0, max(math.frexp(value)[1], -125) - 8)
         value = math.copysign(round(abs(value) / step) * step, value)
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.asarray(value, np.float64).astype(to_numpy(dtype.element)))
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.asarray(value, np.float64).astype(to_numpy(dtype.element)))
+    layout = "<e" if dtype.bits == 16 else "<f"
+    try:
+        rounded: float = struct.unpack(layout, struct.pack(layout, value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded

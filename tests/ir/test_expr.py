@@ -3,8 +3,10 @@
 import math
 import struct
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from refcomp.foundation.dtype import BOOL, F32, F64, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
@@ -88,6 +90,21 @@ def test_integer_constants_wrap(value, dtype, held):
 )
 def test_float_constants_are_rounded_to_their_dtype(value, dtype, held):
     assert FloatImm(value, dtype).value == held
+
+
+@given(st.floats(allow_nan=False) | st.floats(width=32, allow_nan=False) | st.floats(-1e5, 1e5))
+@example(3.4028235677973366e38)  # half a step beyond the largest f32
+@example(3.4028235677973362e38)
+@example(-65520.0)  # half a step beyond the largest f16
+@example(65519.999)
+@example(2.0**-150)  # half of the smallest f32
+@example(2.0**-25 * 1.0000001)
+def test_float_constants_are_rounded_as_numpy_rounds_them(value):
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = {F32: float(np.float32(value)), F16: float(np.float16(value))}
+    for dtype, held in wanted.items():
+        made = FloatImm(value, dtype).value
+        assert struct.pack("d", made) == struct.pack("d", held)
 
 
 def test_the_sign_of_zero_and_nan_survive():
