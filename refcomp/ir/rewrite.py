@@ -17,7 +17,7 @@ from operator import is_
 from typing import Any, Protocol, TypeVar, cast, overload
 
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
-from refcomp.ir.expr import Expr, Var
+from refcomp.ir.expr import BinaryExpr, Expr, Var
 from refcomp.ir.node import CHILD_FIELDS, CHILD_READERS, Node
 from refcomp.ir.stmt import (
     Allocate,
@@ -76,12 +76,17 @@ def map_children(node: _N, function: Callable[[_C], _C], *, only: type[_C]) -> _
 
 
 def map_children(
-    node: _N, function: Callable[[Any], Node], *, only: type[Node] = Node
+    node: _N, function: Callable[[Any], Any], *, only: type[Node] = Node
 ) -> _N:
     """Return `node` with `function` applied to each child, or to those of the class `only`.
 
     The result is the same object if nothing changed.
     """
+    if isinstance(node, BinaryExpr) and issubclass(Expr, only):
+        # The same as below. Most nodes with children are of these classes.
+        a = function(node.a)
+        b = function(node.b)
+        return node if a is node.a and b is node.b else type(node)(a, b)
     changes: dict[str, object] = {}
     for name in CHILD_FIELDS[type(node)]:
         old = getattr(node, name)

@@ -7,6 +7,7 @@ from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, Expr, IntImm, Select, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
     buffers_in,
     child_expressions,
@@ -68,6 +69,15 @@ def test_map_children_takes_only_those_of_a_class():
     assert map_children(STORE, lambda stmt: Block(()), only=Stmt) is STORE
     block = Block((STORE, branch))
     assert map_children(block, lambda expr: j, only=Expr) is block
+
+
+@pytest.mark.parametrize("only", [Node, Expr, Stmt])
+def test_map_children_of_a_binary_node_maps_its_operands(only):
+    root = Add(i, j)
+    assert map_children(root, lambda node: node, only=only) is root
+    swapped = map_children(root, {i: j, j: i}.get, only=only)
+    assert (swapped is root) is (only is Stmt)
+    assert only is Stmt or (swapped.a, swapped.b) == (j, i)
 
 
 def test_with_fields_carries_the_origin():
