@@ -80,6 +80,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
     Rewrite,
     buffers_in,
+    child_statements,
     children,
     map_children,
     memoised,
@@ -344,7 +345,7 @@ def _holds_kernel(recurse: Callable[[Stmt], bool], node: Stmt) -> bool:
     is_bound = isinstance(node, For) and node.kind in THREAD_TAGS
     if is_bound or isinstance(node, LaunchKernel):
         return True
-    return any(recurse(child) for child in children(node) if isinstance(child, Stmt))
+    return any(map(recurse, child_statements(node)))
 
 
 def _weight(recurse: Callable[[Node], int], node: Node) -> int:

@@ -16,7 +16,7 @@ from refcomp.arith import modular, simplify
 from refcomp.ir.buffer import Buffer, Load
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Broadcast, Expr, IntImm, Let, Ramp, Var
-from refcomp.ir.rewrite import substitute, variables_in, walk
+from refcomp.ir.rewrite import statements_in, substitute, variables_in, walk
 from refcomp.ir.stmt import For, LetStmt, Stmt, Store
 from refcomp.ir.structure import structurally_equal
 
@@ -54,7 +54,7 @@ def may_conflict(body: Stmt, lanes: int, private: frozenset[Buffer]) -> bool:
     repeated: set[int] = set()  # ids of the nodes in loops of the body
     # A second name for each variable that such a loop gives several values.
     varying: dict[Var, Expr] = {}
-    loops = [node for node in walk(body) if isinstance(node, For)]
+    loops = [stmt for stmt in statements_in(body) if isinstance(stmt, For)]
     for loop in loops:
         varying[loop.var] = Var(loop.var.name, loop.var.dtype)
         for node in walk(loop.body):

@@ -149,7 +149,7 @@ def holds_choice(recurse: Callable[[Node], bool], node: Node) -> bool:
     """Return True if a branch or a lazy choice is in `node`; to be memoised."""
     if isinstance(node, IfThenElse | IfThenElseExpr):
         return True
-    return any(recurse(child) for child in children(node))
+    return any(map(recurse, children(node)))
 
 
 def _is_same(a: HalfOpenRange, b: HalfOpenRange) -> bool:
