@@ -181,7 +181,7 @@ def test_a_prefix_that_a_pass_refuses_is_no_step():
 
 
 def test_kernels_are_certified_after_the_split_too():
-    a = rc.placeholder((6,), "float16", name="A")
+    a = rc.placeholder((6,), "bfloat16", name="A")
     b = rc.compute((6,), lambda i: rc.exp(a[i]), name="B")
     s = rc.create_schedule(b)
     s[b].bind(b.op.axis[0], rc.thread_axis("threadIdx.x"))
