@@ -1,7 +1,8 @@
 """Base of all IR nodes: how a node class is made, and which of its fields hold children.
 
-A node is a frozen dataclass with slots and `eq=False`. Identity is equality, so nodes can be keys
-of memo tables. Structural comparison is a function (`refcomp.ir.structure`).
+A node is a dataclass with slots and `eq=False`, and its fields cannot be assigned. Identity is
+equality, so nodes can be keys of memo tables. Structural comparison is a function
+(`refcomp.ir.structure`).
 
 A field holds children if its annotation is `Expr`, `Stmt`, either with `| None`, a tuple of either,
 or a tuple of `Requirement`. Every traversal is built on this rule (see `child_fields`). Attributes
@@ -12,9 +13,9 @@ code for single classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, NoReturn, TypeVar, cast, dataclass_transform
 
 
 class Node:
@@ -36,6 +37,20 @@ class Node:
 
     def __repr__(self) -> str:
         return Node.describe(self)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    # Copies are made by these two, since nothing can be assigned to a field.
+    def __getstate__(self) -> list[object]:
+        return [getattr(self, name) for name in self.__match_args__]
+
+    def __setstate__(self, state: list[object]) -> None:
+        for name, value in zip(self.__match_args__, state, strict=True):
+            object.__setattr__(self, name, value)
 
 
 class Bindable(Node):
@@ -75,8 +90,11 @@ def node(cls: type[_N]) -> type[_N]:
 
     Raises TypeError if the annotations of its module are not texts.
     """
-    made = dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+    # Not `frozen=True`, for which dataclass compiles three functions for each class and not one,
+    # and makes nodes more slowly.
+    made = dataclass(init=False, slots=True, eq=False, repr=False)(cls)
     declared = fields(cast(Any, made))
+    made.__init__ = _constructor(made)  # type: ignore[method-assign]
     annotations: dict[str, str] = {}
     for field in declared:
         if not isinstance(field.type, str):
@@ -93,6 +111,25 @@ def node(cls: type[_N]) -> type[_N]:
     if _PLAIN_CHILDREN.issuperset(annotations.values()):
         MADE_OF_NODES.add(made)
     return made
+
+
+def _constructor(cls: type[Node]) -> Any:
+    """Return `__init__` for `cls`, which sets each slot directly."""
+    parameters = ["self"]
+    body: list[str] = []
+    values: dict[str, object] = {}
+    for field in fields(cast(Any, cls)):
+        name = field.name
+        values[f"set_{name}"] = getattr(cls, name).__set__
+        values[f"default_{name}"] = field.default
+        has_default = field.default is not MISSING
+        parameters.append(f"{name}=default_{name}" if has_default else name)
+        body.append(f"set_{name}(self, {name})")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    lines = [f"def __init__({', '.join(parameters)}):", *(body or ["pass"])]
+    exec("\n ".join(lines), values)  # noqa: S102  (names of fields, as in dataclass)
+    return values["__init__"]
 
 
 def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:

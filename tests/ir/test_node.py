@@ -1,5 +1,6 @@
 """What a node class tells about itself."""
 
+import copy
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -95,3 +96,27 @@ def test_annotations_that_are_no_text_are_refused():
         @node
         class Once(Expr):
             value: Expr
+
+
+def test_fields_are_never_assigned_or_deleted():
+    node = Add(Var("i", I64), IntImm(1, I64))
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'a'"):
+        node.a = node.b
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'a'"):
+        del node.a
+
+
+def test_a_node_takes_its_fields_by_position_or_by_name():
+    buffer = Buffer("A", F32, shape=(), alignment=64)
+    assert (buffer.name, buffer.alignment) == ("A", 64)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
+        Add(IntImm(1, I64))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'c'"):
+        Add(IntImm(1, I64), IntImm(1, I64), c=1)
+
+
+def test_a_copy_has_the_same_fields():
+    node = Buffer("A", F32, (IntImm(1, I64),))
+    copied = copy.copy(node)
+    assert copied is not node
+    assert (copied.name, copied.dtype, copied.shape) == (node.name, F32, node.shape)
