@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cached_property
+from importlib import import_module
 
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.hip import api as hip_api
@@ -186,6 +187,7 @@ def _argument_text(kind: str, value: object) -> str:
 # and options of the emulator, each after a colon. UserError for unknown names and options.
 MakeEmulator = Callable[[str], object]
 _emulators: list[MakeEmulator] = []
+_EMULATOR_HOME = "refcomp.driver.devices"
 
 
 def register_emulator(make: MakeEmulator) -> None:
@@ -195,6 +197,9 @@ def register_emulator(make: MakeEmulator) -> None:
 
 def emulated_hip(arch: str) -> HipLibrary:
     """Return a driver for an emulated GPU. Raise UserError if `arch` is not emulated."""
+    if not _emulators:
+        # It registers the emulator, which a program without emulated GPUs does not import.
+        import_module(_EMULATOR_HOME)
     if not _emulators:
         raise UserError(
             f"{arch} cannot be emulated: no emulator is registered",

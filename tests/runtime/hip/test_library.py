@@ -55,6 +55,20 @@ def test_the_newest_of_several_is_taken_whatever_its_number(tmp_path, monkeypatc
     assert not library.has("hipGetDeviceProperties")
 
 
+def test_the_emulator_is_imported_when_it_is_asked_for(monkeypatch):
+    imported = []
+
+    def register(home):
+        imported.append(home)
+        register_emulator(lambda arch: RecordingHip(arch=arch.encode()))
+
+    monkeypatch.setattr(hip_library, "_emulators", [])
+    monkeypatch.setattr(hip_library, "import_module", register)
+    for _ in range(2):
+        assert hip_library.emulated_hip("gfx942").path == "the emulator of gfx942"
+    assert imported == ["refcomp.driver.devices"]
+
+
 def test_an_emulator_is_used_only_when_asked_for(monkeypatch):
     made = []
 
