@@ -63,7 +63,7 @@ def test_random_schedules_compute(target, request, tmp_path, record_property):
 
 def _assemble(kernels: list[PrimFunc]) -> None:
     ptx = compile_ptx(kernels)
-    assert ptx.count(".entry") == len(kernels)
+    assert ptx.count(".visible .entry ") == len(kernels)
     assert assemble(ptx).data.startswith(b"\x7fELF")
 
 
