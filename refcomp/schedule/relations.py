@@ -17,8 +17,6 @@ from refcomp.te.tensor import IterVar
 
 def ceil_div(value: Expr, divisor: int) -> Expr:
     """Return value / divisor, rounded up, for a divisor >= 1."""
-    if isinstance(value, IntImm):
-        return IntImm(-(-value.value // divisor), I64)
     facts = Facts()
     for symbol in variables_in(value):  # an extent is made of shape variables
         facts = facts.nonnegative(symbol)
