@@ -64,7 +64,7 @@ class MutationReport(MutantCounts):
             NO_TOOLCHAIN: "a compiler of the templates' language is missing",
             ILLEGAL: "the program fails, or returns something without a schedule",
         },
-        "refcomp mutate --of loop-ir --count 20",
+        "refcomp mutate --of loop-ir --count 40",
         "refcomp mutate double.py --count 20",
     ),
 )

@@ -298,10 +298,7 @@ def _region_axes(reader: StageBounds) -> Iterator[_RegionAxis]:
 
 
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:
-    if isinstance(low, IntImm) and isinstance(extent, IntImm):
-        high: Expr = IntImm(low.value + extent.value - 1, I64)
-    else:
-        high = simplify(low + extent - 1, facts)
+    high = simplify(low + extent - 1, facts)
     count = upper_bound(extent, facts)
     span = None if count is None else max(0, count - 1)
     return Range(low, high, span)
