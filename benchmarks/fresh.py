@@ -48,7 +48,7 @@ def run_python(
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | dict(environment or {}),
+        env=_own_environment() | dict(environment or {}),
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -57,6 +57,12 @@ def run_python(
         said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise RuntimeError("\n".join([said[-1], *said]))
     return done.stdout
+
+
+def _own_environment() -> dict[str, str]:
+    """Return this process's environment, but let Python keep compiled modules, as users' does."""
+    dropped = "PYTHONDONTWRITEBYTECODE"
+    return {name: value for name, value in os.environ.items() if name != dropped}
 
 
 def thread_limits(threads: int) -> dict[str, str]:
