@@ -7,9 +7,10 @@ attained as well. Ends are exact integers, in which nothing wraps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from refcomp.foundation.dtype import I64, DType
+from refcomp.foundation.records import record
 from refcomp.ir.expr import (
     Add,
     Cast,
@@ -27,7 +28,7 @@ from refcomp.ir.expr import (
 Bound = int | Expr  # nearly all bounds are plain integers, which need no proof
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attained:
     """The ends of an expression, which are also values of it."""
 

@@ -8,16 +8,17 @@ follows the nodes of `refcomp.ir.expr`: x // 0 and x mod 0 are 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from operator import add, sub
+
+from refcomp.foundation.records import record
 
 _INFINITY = float("inf")
 _End = int | float  # an integer or an infinity, while results are computed
 _Choice = Callable[[int, int], int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Interval:
     """The integers from `low` to `high`. An interval is never empty."""
 

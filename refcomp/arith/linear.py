@@ -14,12 +14,13 @@ binding, and negative terms subtracted, as in `i * 64 + j + n - 1`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 from typing import TypeGuard
 
 from refcomp.arith.intern import ExprTable, Rank
 from refcomp.foundation.dtype import DType
+from refcomp.foundation.records import record
 from refcomp.ir.expr import Add, Expr, IntImm, Mul, Sub
 from refcomp.ir.rewrite import children
 
@@ -36,7 +37,7 @@ _MAX_FACTORS = 8
 
 # Not frozen, although no Sum is changed: making a frozen object takes twice the time, and proofs
 # make thousands of Sums.
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Sum:
     """const + sum of coefficient * monomial. No coefficient is 0. `terms` must not be changed."""
 

@@ -5,11 +5,12 @@ Arithmetic is over the unbounded integers. `wrapped` returns what survives wrapp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
+from refcomp.foundation.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Modular:
     """The integers congruent to `base` modulo `coefficient`; if that is 0, `base` alone.
 

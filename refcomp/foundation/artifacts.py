@@ -6,11 +6,12 @@ tree of integers, names and operators.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, field, fields
 from typing import Any
 
 from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
 from refcomp.foundation.integers import OPERATORS, wrap
+from refcomp.foundation.records import record
 
 # An extent: an integer, the name of a symbol, or (operator, left, right).
 # The shapes of parameters use the operators of `_DIM_OPERATORS`. A Condition also uses
@@ -139,7 +140,7 @@ def _dim_from_json(
     return (operator, _dim_from_json(left, operators), _dim_from_json(right, operators))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TensorParam:
     """A tensor argument: compact row-major memory of `shape`, elements of `dtype`."""
 
@@ -154,7 +155,7 @@ class TensorParam:
         return f"{self.name}: {self.dtype}[{dims}]{suffix}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarParam:
     """A scalar argument passed by value."""
 
@@ -165,7 +166,7 @@ class ScalarParam:
         return f"{self.name}: {self.dtype}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Condition:
     """A condition on the sizes and scalars of a call, and the access or extent that needs it."""
 
@@ -186,10 +187,10 @@ class Condition:
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value that `signature_from_json` reads back."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckedAccess:
     """One dimension of a buffer access whose index compiled code checks at run time."""
 
@@ -222,7 +223,7 @@ def checked_access_from_text(text: str) -> CheckedAccess:
     return CheckedAccess(action, buffer, int(dimension), *rest)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """The calling convention of a compiled function.
 
@@ -312,7 +313,7 @@ def _text(value: object) -> str:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferArgument:
     """An array that machine code passes to a registered function."""
 
@@ -324,7 +325,7 @@ class BufferArgument:
         return f"{self.access} {self.dtype} {self.rank}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PackedCall:
     """A call of a registered function, as the machine code describes it by a text.
 
@@ -367,7 +368,7 @@ def packed_call_from_text(text: str) -> PackedCall:
     return PackedCall(name, tuple(args))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """Program text for a toolchain."""
 
@@ -380,7 +381,7 @@ class Source:
     entries: tuple[str, ...] = ()  # functions that the linker keeps; () for all
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     """The output of a toolchain."""
 

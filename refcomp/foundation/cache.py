@@ -23,12 +23,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from refcomp.foundation.cache_folder import find_safe_folder, make_private
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.records import record
 
 DEFAULT_LIMIT = 2 << 30  # bytes
 # Digits of REFCOMP_CACHE_LIMIT. All disks are smaller, and Python refuses to parse thousands.
@@ -57,7 +57,7 @@ class _Entry(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Label:
     """A description of an entry, for people who look at what is stored."""
 

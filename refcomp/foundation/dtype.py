@@ -5,7 +5,7 @@ TVM (`float32`, `int8`, `bfloat16`, `float32x8`) are understood too.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 from operator import index
 from typing import Any, Literal, cast
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.records import record
 
 Kind = Literal["int", "uint", "float", "bfloat", "bool", "handle", "string"]
 
@@ -51,7 +52,7 @@ def _key(kind: Kind, bits: int, lanes: int) -> tuple[Kind, int, int]:
 
 # Equal types are one object: every node is asked for its type, so that comparing and hashing a type
 # must be fast.
-@dataclass(frozen=True, slots=True, weakref_slot=True, init=False, eq=False)
+@record(init=False, eq=False, weakref_slot=True)
 class DType:
     """A data type: a kind, a width in bits, and a number of vector lanes.
 

@@ -14,13 +14,14 @@ import reprlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BuildOptions:
     """The options of a build.
 
@@ -49,7 +50,7 @@ class BuildOptions:
     verify_steps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Variable:
     """An environment variable that sets an option."""
 

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import linecache
 import unicodedata
-from dataclasses import dataclass
 from itertools import islice
 from types import CodeType, TracebackType
+
+from refcomp.foundation.records import record
 
 _MAX_SHOWN = 120  # columns of a line
 _MARGIN = "   |     "
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snippet:
     """A line of a source, with a mark below the part that matters."""
 

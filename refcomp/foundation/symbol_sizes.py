@@ -13,13 +13,14 @@ a size, with which the extent differs from its expected value. The caller must c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from refcomp.foundation.artifacts import Dim, evaluate_dim, names_in_dim
+from refcomp.foundation.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extent:
     """One dimension of an array of a call."""
 
@@ -28,7 +29,7 @@ class Extent:
     origin: str  # the dimension in words, such as `dimension 0 of A`
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Sizes:
     """The known sizes of symbols. Both maps have the same keys, the names of the symbols."""
 

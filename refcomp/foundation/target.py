@@ -7,11 +7,12 @@ Each back end has a kind of target, which lists its options. refcomp's own are i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.own_targets import OWN_KINDS
+from refcomp.foundation.records import record
 from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
 # By name, in the order of registration. The first ones are refcomp's own.
@@ -38,7 +39,7 @@ def kind_of(target: Target | str) -> TargetKind:
     return _KINDS[as_target(target).kind]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """A kind of target with options: what to compile for. `as_target` parses the text of a target.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from refcomp.foundation.records import record
 
 # Which schedules of `refcomp.topi` fit: of `schedules/llvm.py`, `gpu.py` or `cuda.py`.
 Schedules = Literal["cpu", "gpu", "cuda"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeviceLimits:
     """The limits of a device for one kernel."""
 
@@ -23,7 +24,7 @@ class DeviceLimits:
     vector_bytes: int = 1 << 30  # of the longest vector
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TargetKind:
     """A kind of target: the first word of a target's text."""
 

@@ -10,10 +10,9 @@ Grammar::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from refcomp.foundation.artifacts import STATUS_WORDS, checked_access_from_text
 from refcomp.foundation.dtype import I64
+from refcomp.foundation.records import record
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Cast, Expr, Var
@@ -22,7 +21,7 @@ from refcomp.ir.rewrite import variables_in, with_fields
 from refcomp.ir.stmt import Stmt
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequirementOrigin:
     """The reason of a Requirement, as texts: they stay valid when the function is rewritten."""
 
@@ -113,7 +112,7 @@ def checks_fault(func: PrimFunc) -> str | None:
     return f"a function with {len(func.checks)} checks takes an i64{wanted} out last"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Program:
     """A function that runs on the host, and the kernels that its LaunchKernel statements name."""
 

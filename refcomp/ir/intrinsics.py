@@ -5,18 +5,18 @@ All but those of SUBGROUP_INTRINSICS (Note [Subgroups]) work lane by lane.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from refcomp.foundation.dtype import BOOL, I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.records import record
 from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Call
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Intrinsic:
     """A pure function of `arity` operands, all of one dtype."""
 

@@ -13,9 +13,11 @@ code for single classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from operator import attrgetter
 from typing import Any, ClassVar, NoReturn, TypeVar, cast, dataclass_transform
+
+from refcomp.foundation.records import LazyConstructor, values_of
 
 
 class Node:
@@ -90,11 +92,9 @@ def node(cls: type[_N]) -> type[_N]:
 
     Raises TypeError if the annotations of its module are not texts.
     """
-    # Not `frozen=True`, for which dataclass compiles three functions for each class and not one,
-    # and makes nodes more slowly.
     made = dataclass(init=False, slots=True, eq=False, repr=False)(cls)
     declared = fields(cast(Any, made))
-    made.__init__ = _constructor(made)  # type: ignore[method-assign]
+    made.__init__ = LazyConstructor(made)  # type: ignore[assignment, method-assign]
     annotations: dict[str, str] = {}
     for field in declared:
         if not isinstance(field.type, str):
@@ -113,25 +113,6 @@ def node(cls: type[_N]) -> type[_N]:
     return made
 
 
-def _constructor(cls: type[Node]) -> Any:
-    """Return `__init__` for `cls`, which sets each slot directly."""
-    parameters = ["self"]
-    body: list[str] = []
-    values: dict[str, object] = {}
-    for field in fields(cast(Any, cls)):
-        name = field.name
-        values[f"set_{name}"] = getattr(cls, name).__set__
-        values[f"default_{name}"] = field.default
-        has_default = field.default is not MISSING
-        parameters.append(f"{name}=default_{name}" if has_default else name)
-        body.append(f"set_{name}(self, {name})")
-    if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
-    lines = [f"def __init__({', '.join(parameters)}):", *(body or ["pass"])]
-    exec("\n ".join(lines), values)  # noqa: S102  (names of fields, as in dataclass)
-    return values["__init__"]
-
-
 def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
     """Return a function that reads the child fields `names`.
 
@@ -140,7 +121,7 @@ def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
     if not names:
         return lambda item: ()
     if _PLAIN_CHILDREN.issuperset(annotations):
-        return _values_of(names)
+        return values_of(names)
     if len(names) == 1 and annotations[0].startswith("tuple"):
         return attrgetter(names[0])
     return _reader_of_any(names)
@@ -148,11 +129,11 @@ def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
 
 def _reader_of_any(names: tuple[str, ...]) -> _Reader:
     """Return a function that reads fields which hold a node, None, or a tuple of nodes."""
-    values_of = _values_of(names)
+    read_fields = values_of(names)
 
     def read(item: Node) -> tuple[Node, ...]:
         found: list[Node] = []
-        for value in values_of(item):
+        for value in read_fields(item):
             if isinstance(value, tuple):
                 found += value
             elif value is not None:
@@ -160,14 +141,6 @@ def _reader_of_any(names: tuple[str, ...]) -> _Reader:
         return tuple(found)
 
     return read
-
-
-def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that reads the fields `names`."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    read = attrgetter(names[0])
-    return lambda item: (read(item),)
 
 
 def child_fields(cls: type[Node]) -> tuple[str, ...]:

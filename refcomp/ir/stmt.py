@@ -30,11 +30,11 @@ A loop whose kind is a thread tag is a *bound loop*. An outermost bound loop wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from refcomp.foundation.choices import Choice
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.provenance import done_at
+from refcomp.foundation.records import record
 from refcomp.foundation.snippets import Snippet
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
@@ -81,7 +81,7 @@ class AtomicOperator(Choice):
     XOR = "xor"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """The provenance of a statement.
 

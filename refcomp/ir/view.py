@@ -6,11 +6,11 @@ alignment. It is not a node of the loop IR; its methods return loads, stores and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.records import record
 from refcomp.ir.buffer import (
     READ,
     UPDATE,
@@ -38,7 +38,7 @@ _MASKS: Final[dict[object, BufferAccess]] = {
 _ZERO = IntImm(0, I64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class BufferView:
     """A buffer, with the user's declarations about its memory."""
 

@@ -5,7 +5,7 @@ use of a device that this machine does not have.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.records import record
 
 # Of any dtype; in C's order unless a docstring says otherwise.
 HostArray = npt.NDArray[Any]
@@ -24,7 +25,7 @@ _KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
 _ALIGNMENT = 64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class DeviceMemory:
     """A piece of a device's memory."""
 
@@ -140,7 +141,7 @@ def address_of(array: HostArray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """One device, which need not exist on this machine. Devices are equal by kind and index.
 

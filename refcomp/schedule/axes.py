@@ -10,17 +10,17 @@ region of an attached stage may reach beyond its tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
+from refcomp.foundation.records import record
 from refcomp.ir.expr import LE, LT, Expr, IntImm, Var
 from refcomp.schedule.relations import Fuse, Split
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import IterVar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Region:
     """The part of a stage's tensors that is computed at a time."""
 
@@ -28,7 +28,7 @@ class Region:
     extent: tuple[Expr, ...]  # the number of elements in each dimension
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class AxisGuard:
     """A condition. An iteration for which it is false is skipped."""
 
@@ -36,7 +36,7 @@ class AxisGuard:
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Indices:
     """The axes of a stage, as functions of its loops."""
 

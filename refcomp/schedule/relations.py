@@ -6,10 +6,9 @@ consumes. So bounds go down from the operation's axes to the loops, and indices 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from refcomp.arith import Facts, simplify
 from refcomp.foundation.dtype import I64
+from refcomp.foundation.records import record
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.rewrite import variables_in
 from refcomp.te.tensor import IterVar
@@ -23,7 +22,7 @@ def ceil_div(value: Expr, divisor: int) -> Expr:
     return simplify(FloorDiv(value + (divisor - 1), IntImm(divisor, I64)), facts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Split:
     """parent = outer * extent(inner) + inner.
 
@@ -41,7 +40,7 @@ class Split:
         return split_extents(parent_extent, self.factor, self.nparts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Fuse:
     """fused = outer * extent(inner) + inner, exactly the iterations of both."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import declared_at, done_at
+from refcomp.foundation.records import record
 from refcomp.foundation.snippets import Snippet
 from refcomp.ir.buffer import StorageScope
 from refcomp.ir.expr import Expr
@@ -29,7 +30,7 @@ _VERBS = {"parallel": "parallelize"}
 LoopMark = LoopKind | Literal["tensorized"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Provenance:
     """The call of a primitive that made or marked something."""
 
@@ -41,7 +42,7 @@ class Provenance:
         return done_at(self.primitive, self.line, name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class AttachPoint:
     """A loop of another stage. Each iteration of it computes a part of the attached stage."""
 
@@ -54,7 +55,7 @@ class AttachPoint:
         return done_at("compute_at", self.line, name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Prefetched:
     """A hint to load elements of a tensor into the cache in each iteration of a loop."""
 
@@ -63,7 +64,7 @@ class Prefetched:
     offset: int  # iterations between the hint and the read
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Tensorized:
     """A tensor intrinsic that replaces loops of a stage."""
 
@@ -76,7 +77,7 @@ class Tensorized:
         return done_at("tensorize", self.line, name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LoopPragma:
     """A hint for the compiler about the loop `axis`."""
 
@@ -85,7 +86,7 @@ class LoopPragma:
     value: int | str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StrideAlignment:
     """The request that a stride is k * factor + offset elements, for some k."""
 
@@ -93,7 +94,7 @@ class StrideAlignment:
     offset: int
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class StageLoops:
     """The loops that compute a stage, and how each of them is executed."""
 
@@ -122,7 +123,7 @@ class StageLoops:
         self.provenance[axis] = provenance
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class StageMemory:
     """The memory of a stage's tensors, and the threads that store to it."""
 
@@ -136,7 +137,7 @@ class StageMemory:
     store_predicate: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class StageThreads:
     """The threads of a GPU that compute a stage."""
 
@@ -150,7 +151,7 @@ class StageThreads:
 Placement = Literal["root", "inline"] | AttachPoint
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@record(eq=False, frozen=False)
 class Stage:
     """The state of one operation in a schedule."""
 

@@ -7,11 +7,11 @@ the step. Thread axes and numbers stand as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.foundation.records import record
 from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.stage import Stage
 from refcomp.te.tensor import THREAD, IterVar
@@ -19,7 +19,7 @@ from refcomp.te.tensor import THREAD, IterVar
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StageName:
     """A reference to the stage of that name."""
 
@@ -29,7 +29,7 @@ class StageName:
         return f"s[{self.name}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisName:
     """A reference to the axis of that name."""
 
@@ -39,7 +39,7 @@ class AxisName:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One call of a primitive."""
 

@@ -8,13 +8,14 @@ complete before. Statements that break a rule of the loop IR are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import caller_line
+from refcomp.foundation.records import record
 from refcomp.ir.buffer import GLOBAL, READ, WRITE, Buffer, BufferAccess
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
@@ -39,7 +40,7 @@ from refcomp.te.tensor import (
 )
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, frozen=False)
 class ExternOp(Operation):
     """An operation whose tensors are computed by a statement. `extern` makes it.
 

@@ -9,11 +9,12 @@ whole, to reset the output, and to add to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
+from refcomp.foundation.records import record
 from refcomp.ir.buffer import GLOBAL, READ, UPDATE, Buffer
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
@@ -34,7 +35,7 @@ from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class TensorIntrin:
     """The computation `op` as statements on blocks of memory.
 

@@ -6,12 +6,11 @@ results. Operand kinds and error bounds come from the table `INTRINSICS`. A test
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from refcomp.foundation.records import record
 from refcomp.ir.intrinsics import INTRINSICS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MathsPage:
     """The part of a page that differs from function to function."""
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, overload
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.provenance import caller_line
+from refcomp.foundation.records import record
 from refcomp.ir.expr import Expr
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
@@ -34,7 +35,7 @@ from refcomp.te.tensor import (
 )
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, frozen=False)
 class Operation:
     """A node of the dataflow graph, which makes tensors: the base class of all operations.
 
@@ -88,7 +89,7 @@ class Operation:
         return ()
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, frozen=False)
 class PlaceholderOp(Operation):
     """An operation without inputs: its tensor is provided by the caller. `placeholder` makes it.
 
@@ -108,7 +109,7 @@ class PlaceholderOp(Operation):
     what: ClassVar[str] = "a placeholder"
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, frozen=False)
 class ComputeOp(Operation):
     """An operation whose tensors are computed element by element over `axis`. `compute` makes it.
 

@@ -7,12 +7,12 @@ compute. Lowering turns it into an initialisation and an update.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from refcomp.foundation.dtype import BOOL, I32, DType
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.records import record
 from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
@@ -32,7 +32,7 @@ from refcomp.te.tensor import (
 AxisLike = IterVar | Sequence[IterVar] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class CommReducer:
     """An associative and commutative combiner of tuples of values, with its identity.
 

@@ -14,7 +14,6 @@ update.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, overload
 
 from refcomp.arith import Facts, prove, simplify
@@ -22,6 +21,7 @@ from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.provenance import caller_line
+from refcomp.foundation.records import record
 from refcomp.ir.expr import EQ, LT, Expr, IntImm, Sub, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.structure import structurally_equal
@@ -35,7 +35,7 @@ from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, frozen=False)
 class ScanOp(Operation):
     """An operation whose tensors are computed row by row along `scan_axis`. `scan` makes it.
 

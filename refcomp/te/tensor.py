@@ -7,7 +7,6 @@ that exists only above the loop IR. Lowering replaces it by a BufferLoad or by t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, NoReturn
 
@@ -19,6 +18,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import declared_at
+from refcomp.foundation.records import record
 from refcomp.foundation.snippets import Snippet
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
@@ -60,7 +60,7 @@ THREAD = AxisKind.THREAD
 _TAGS = (*THREAD_TAGS, VTHREAD, *(f"{VTHREAD}.{dim}" for dim in "xyz"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class IterVar(Operators):
     """An axis: a loop variable over minimum, ..., minimum + extent - 1.
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cache, reduce
 
 from refcomp.arith.simplify import rules
 from refcomp.arith.simplify.rules import Rule
 from refcomp.foundation.errors import CompilerBug
+from refcomp.foundation.records import record
 from refcomp.ir import expr as ir
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     """A name, which stands for any expression, for a constant, or for a number of lanes."""
 
@@ -24,14 +24,14 @@ class Name:
     is_const: bool  # True: an integer constant only
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Number:
     """An integer, float or bool, which stands for itself; a bool matches bools only."""
 
     value: int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """A node of a class with these operands."""
 
@@ -43,7 +43,7 @@ Pattern = Name | Number | Op
 Classes = tuple[type[ir.Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compiled:
     """A rule whose texts are read."""
 

@@ -12,8 +12,9 @@ theory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from refcomp.foundation.records import record
 
 # The values for which a rule holds.
 Theory = Literal["integer", "wrapping", "logic", "order", "float", "vector"]
@@ -28,7 +29,7 @@ FLOAT: Theory = "float"  # every float type, with infinities, NaN and both zeros
 VECTOR: Theory = "vector"  # lanes of integers, modulo 2^bits
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """A rewrite of `before` to `after`. The three texts are Python expressions."""
 

@@ -9,19 +9,19 @@ Source: Numba, CUDA Array Interface (versions 2 and 3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.records import record
 
 _VERSION = 3
 _DEFAULT_STREAM = 1  # the legacy one, to which all work of refcomp goes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CudaArray:
     """Memory of an NVIDIA GPU that another library describes."""
 

@@ -13,12 +13,12 @@ Source: dmlc/dlpack, dlpack.h, version 0.8, and "Python Specification for DLPack
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from math import prod
 from weakref import finalize
 
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.records import record
 from refcomp.runtime.device import DeviceMemory
 
 _NAME = b"dltensor"
@@ -96,7 +96,7 @@ _c_delete = _Deleter(_delete)
 _c_destroy = _Destructor(_destroy)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SharedTensor:
     """A tensor of another library."""
 

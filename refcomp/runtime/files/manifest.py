@@ -9,7 +9,6 @@ hashes detect damage, but not an attack: load only files that you trust. Files f
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from refcomp import __version__
@@ -17,6 +16,7 @@ from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, signature_from_json
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.python_limits import paused_collector
+from refcomp.foundation.records import record
 from refcomp.runtime.files.damage import damaged
 
 # A JSON object. A value is checked where it is used, by `as_texts` or one of the MALFORMED.
@@ -37,7 +37,7 @@ MALFORMED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModuleContents:
     """Machine code with everything that is needed to load and call it elsewhere."""
 
