@@ -82,6 +82,7 @@ _DATA_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 # For `refcomp.ir.rewrite`. All other code calls `child_fields`, and `children` of that module.
 CHILD_FIELDS: dict[type[Node], tuple[str, ...]] = {}
 CHILD_READERS: dict[type[Node], _Reader] = {}
+STATEMENT_READERS: dict[type[Node], _Reader] = {}
 # Classes whose fields hold one child each and nothing else, such as all operators.
 MADE_OF_NODES: set[type[Node]] = set()
 
@@ -107,29 +108,48 @@ def node(cls: type[_N]) -> type[_N]:
     _DATA_FIELDS[made] = tuple(
         name for name in annotations if name not in (*children, "origin")
     )
-    CHILD_READERS[made] = _reader(children, [annotations[name] for name in children])
+    CHILD_READERS[made] = _reader({name: annotations[name] for name in children})
+    statements = {name: annotations[name] for name in children if "Stmt" in annotations[name]}
+    STATEMENT_READERS[made] = _reader(statements)
     if _PLAIN_CHILDREN.issuperset(annotations.values()):
         MADE_OF_NODES.add(made)
     return made
 
 
-def _reader(names: tuple[str, ...], annotations: list[str]) -> _Reader:
-    """Return a function that reads the child fields `names`.
+def _reader(annotations: dict[str, str]) -> _Reader:
+    """Return a function that reads the child fields `annotations`, by name.
 
     Every traversal calls it for each node, so frequent kinds of fields have faster functions.
     """
-    if not names:
+    if not annotations:
         return lambda item: ()
-    if _PLAIN_CHILDREN.issuperset(annotations):
+    names = tuple(annotations)
+    *first_kinds, last_kind = annotations.values()
+    if not _PLAIN_CHILDREN.issuperset(first_kinds):
+        return _reader_of_any(values_of(names))
+    if last_kind in _PLAIN_CHILDREN:
         return values_of(names)
-    if len(names) == 1 and annotations[0].startswith("tuple"):
+    if not first_kinds and last_kind.startswith("tuple"):
         return attrgetter(names[0])
-    return _reader_of_any(names)
+    if first_kinds and last_kind.endswith("None"):
+        return _reader_of_optional(values_of(names[:-1]), attrgetter(names[-1]))
+    return _reader_of_any(values_of(names))
 
 
-def _reader_of_any(names: tuple[str, ...]) -> _Reader:
+def _reader_of_optional(
+    read_first: _Reader, read_last: Callable[[Any], Node | None]
+) -> _Reader:
+    """Return a function that reads fields of which the last one may be None."""
+
+    def read(item: Node) -> tuple[Node, ...]:
+        last = read_last(item)
+        return read_first(item) if last is None else (*read_first(item), last)
+
+    return read
+
+
+def _reader_of_any(read_fields: Callable[[Any], tuple[Any, ...]]) -> _Reader:
     """Return a function that reads fields which hold a node, None, or a tuple of nodes."""
-    read_fields = values_of(names)
 
     def read(item: Node) -> tuple[Node, ...]:
         found: list[Node] = []

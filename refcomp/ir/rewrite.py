@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar, cast, overload
 
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.expr import BinaryExpr, Expr, Var
-from refcomp.ir.node import CHILD_FIELDS, CHILD_READERS, Node
+from refcomp.ir.node import CHILD_FIELDS, CHILD_READERS, STATEMENT_READERS, Node
 from refcomp.ir.stmt import (
     Allocate,
     AtomicUpdate,
@@ -146,12 +146,14 @@ def walk(root: Node) -> Iterator[Node]:
         if id(node) not in seen:
             seen.add(id(node))
             yield node
-            stack += CHILD_READERS[type(node)](node)[::-1]
+            below = CHILD_READERS[type(node)](node)
+            if below:
+                stack += below[::-1]
 
 
-def child_statements(stmt: Stmt) -> list[Stmt]:
+def child_statements(stmt: Stmt) -> tuple[Stmt, ...]:
     """Return the children of `stmt` that are statements, in order."""
-    return [child for child in children(stmt) if isinstance(child, Stmt)]
+    return cast(tuple[Stmt, ...], STATEMENT_READERS[type(stmt)](stmt))
 
 
 def child_expressions(stmt: Stmt) -> list[Expr]:
@@ -258,6 +260,8 @@ def variables_in(root: Node) -> tuple[Var, ...]:
 
     A variable that is bound in `root` but not used is not among them.
     """
+    if not CHILD_FIELDS[type(root)]:  # most extents and many indices
+        return (root,) if isinstance(root, Var) else ()
     # A list comprehension is faster than a generator.
     return tuple([item for item in walk(root) if isinstance(item, Var)])
 

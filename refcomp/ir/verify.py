@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from refcomp.foundation.choices import Choice
 from refcomp.foundation.errors import CompilerBug
@@ -155,19 +155,31 @@ def find_fault(func: PrimFunc, level: str) -> Fault | None:
 
 # A check of a node of one class, which raises _FaultFound.
 _Rule = Callable[["_Check", Any], None]
+# A function to call with a node, between visits.
+_Step = tuple[Callable[["_Check", Any], None], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class _ClassRules:
+    """The checks of the nodes of a class, at one level."""
+
+    of_types: TypeRule
+    further: tuple[_Rule, ...]
+    is_statement: bool
 
 
 class _Check:
-    """A walk over a function, with an explicit stack of steps, that knows the names in scope."""
+    """A walk over a function, with an explicit stack, that knows the names in scope."""
 
     def __init__(self, level: Level) -> None:
         self._level = level
-        # The innermost statement around the present step.
+        # The innermost statement around the present node. In all statements, the expressions come
+        # before the statements.
         self._stmt: Stmt | None = None
         # By class of node, since most nodes share few classes.
-        self._rules: dict[type[Node], tuple[TypeRule, tuple[_Rule, ...]]] = {}
-        # The last step is taken first: a function, its argument, the statement around it.
-        self._steps: list[tuple[Callable[[_Check, Any], None], Node, Stmt | None]] = []
+        self._rules: dict[type[Node], _ClassRules] = {}
+        # Nodes to visit, and steps between the visits. The last one is taken first.
+        self._stack: list[Node | _Step] = []
         self._visible: set[Node] = set()  # names in scope
         self._on_path: set[Node] = set()  # names bound around, even outside of a region
         self._inputs: set[Node] = set()  # buffer parameters that are not outputs
@@ -184,10 +196,15 @@ class _Check:
         if self._level == Level.DEVICE:
             symbols = ", ".join(symbol.name for symbol in func.symbols)
             self._require(not symbols, f"a kernel has no symbols, but {symbols}")
-        self._steps.append((_Check._visit, func, None))
-        while self._steps:
-            step, argument, self._stmt = self._steps.pop()
-            step(self, argument)
+        stack = self._stack
+        stack.append(func)
+        while stack:
+            top = stack.pop()
+            if isinstance(top, tuple):
+                step, node = top
+                step(self, node)
+            else:
+                self._visit(top)
 
     def _require(self, condition: bool, what: str) -> None:
         if not condition:
@@ -203,43 +220,39 @@ class _Check:
             return
         self._checked.add(id(node))
         self._checked_in[-1].append(id(node))
-        if isinstance(node, Stmt):
-            self._stmt = node
         self._apply_rules(node)
         if not node.binds:
-            self._push_visits(children(node))
+            below = children(node)
+            if below:
+                self._stack += below[::-1]
             return
         inner = node.binds_in
         outer = [name for name in child_fields(type(node)) if name not in inner]
-        self._steps.append((_Check._leave, node, self._stmt))
+        self._stack.append((_Check._leave, node))
         self._push_fields(node, inner)
-        self._steps.append((_Check._enter, node, self._stmt))
+        self._stack.append((_Check._enter, node))
         self._push_fields(node, outer)
 
     def _apply_rules(self, node: Node) -> None:
         cls = type(node)
-        found = self._rules.get(cls)
-        if found is None:
-            found = (type_rule(cls), _rules_for(cls, self._level))
-            self._rules[cls] = found
-        type_rule_of_class, rules = found
-        fault = type_rule_of_class(node)
+        rules = self._rules.get(cls)
+        if rules is None:
+            rules = self._rules[cls] = _rules_for(cls, self._level)
+        if rules.is_statement:
+            self._stmt = cast(Stmt, node)
+        fault = rules.of_types(node)
         if fault is not None:
             raise self._fault(fault)
-        for rule in rules:
+        for rule in rules.further:
             rule(self, node)
 
     def _push_fields(self, node: Node, names: Sequence[str]) -> None:
         for name in reversed(names):
             value = getattr(node, name)
             if isinstance(value, tuple):
-                self._push_visits(value)
+                self._stack += value[::-1]
             elif value is not None:
-                self._push_visits((value,))
-
-    def _push_visits(self, nodes: tuple[Node, ...]) -> None:
-        for node in reversed(nodes):
-            self._steps.append((_Check._visit, node, self._stmt))
+                self._stack.append(value)
 
     # Scopes.
 
@@ -348,7 +361,7 @@ class _Check:
         is_constant = as_ints(buffer.shape) is not None
         if self._level != Level.NESTED and buffer.scope == LOCAL and not is_constant:
             raise self._fault(f"{buffer.name} is local, but its shape is not constant")
-        self._push_visits(buffer.shape)
+        self._stack += buffer.shape[::-1]
 
 
 # How a message names the nodes whose indices depend on the level.
@@ -375,8 +388,8 @@ _RULES_OF_VALUES: dict[Level, tuple[_Rule, ...]] = {
 }
 
 
-def _rules_for(cls: type[Node], level: Level) -> tuple[_Rule, ...]:
-    """Return the checks of nodes of a class beside that of their operands, in order."""
+def _rules_for(cls: type[Node], level: Level) -> _ClassRules:
     refusal = (_Check._refuse,) if issubclass(cls, _FORBIDDEN[level]) else ()
     of_values = _RULES_OF_VALUES.get(level, ()) if issubclass(cls, Expr) else ()
-    return (*refusal, *of_values, *_RULES.get(cls, ()))
+    further = (*refusal, *of_values, *_RULES.get(cls, ()))
+    return _ClassRules(type_rule(cls), further, issubclass(cls, Stmt))

@@ -116,7 +116,7 @@ def test_statements_come_parents_first_at_each_of_their_places():
 
 def test_statements_and_expressions_are_told_apart():
     loop = For(j, IntImm(0, I64), i, "serial", STORE)
-    assert child_statements(loop) == [STORE] and child_statements(STORE) == []
+    assert child_statements(loop) == (STORE,) and child_statements(STORE) == ()
     assert child_expressions(loop) == [loop.minimum, i]
     assert child_expressions(STORE) == [i, STORE.value]
 

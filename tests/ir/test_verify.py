@@ -1,5 +1,7 @@
 """The rules of the levels: random functions keep them, and each rule can be broken."""
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 
@@ -8,6 +10,7 @@ from refcomp.foundation.errors import CompilerBug, UserError
 from refcomp.ir.buffer import Buffer, BufferLoad
 from refcomp.ir.expr import Add, FloatImm, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import CHILD_FIELDS, child_fields
 from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import (
     Allocate,
@@ -258,3 +261,16 @@ def test_a_kernel_with_parameters_for_all_it_uses_is_legal():
     )
     assert broken is not None
     assert broken.what == "U holds bf16"
+
+
+def test_expressions_come_before_statements_in_each_statement():
+    # The verifier takes the last visited statement for the one around an expression.
+    classes = [cls for cls in CHILD_FIELDS if issubclass(cls, Stmt)]
+    assert For in classes
+    for cls in classes:
+        names = child_fields(cls)
+        if cls.binds:
+            names = sorted(names, key=lambda name, cls=cls: name in cls.binds_in)
+        annotations = {field.name: field.type for field in fields(cls)}
+        kinds = ["Stmt" in annotations[name] for name in names]
+        assert kinds == sorted(kinds)
