@@ -40,7 +40,7 @@ def check_reads(
     listed = list(bodies)
     given = list(axes)
     ranges = {axis.var: axis for axis in given}
-    box = box_of(given)
+    box: Box | None = None  # made for the first index that needs a proof
     # The reads of a stencil have indices in common: judge each index of a dimension once.
     checked: set[tuple[int, int, int]] = set()
     for read in certain_reads(listed):
@@ -50,8 +50,10 @@ def check_reads(
                 needs_scan = True
             elif same not in checked:
                 checked.add(same)
-                if _is_whole_axis(index, read.tensor.shape[dim], ranges):
+                if is_whole_axis(index, read.tensor.shape[dim], ranges):
                     continue
+                if box is None:
+                    box = box_of(given)
                 beyond = box.judge(index, read.tensor.shape[dim]).beyond
                 if beyond is not None:
                     _refuse(
@@ -64,7 +66,7 @@ def check_reads(
     return needs_scan
 
 
-def _is_whole_axis(index: Expr, extent: Expr, ranges: Mapping[Var, IterVar]) -> bool:
+def is_whole_axis(index: Expr, extent: Expr, ranges: Mapping[Var, IterVar]) -> bool:
     """Return True if `index` is an axis that begins at 0 and has at most `extent` iterations.
 
     Most reads of most programs are such. They need no proof.
@@ -132,12 +134,17 @@ def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
         if isinstance(node, TensorRead):
             yield node
         # Each iteration evaluates the condition of these nodes, but perhaps not their values.
-        if isinstance(node, IfThenElseExpr | Select) or (
-            isinstance(node, Reduce) and not as_int(node.condition)
+        if isinstance(node, _WITH_CONDITION) and not (
+            isinstance(node, Reduce) and as_int(node.condition)
         ):
             stack.append(node.condition)
-        else:
-            stack += children(node)[::-1]
+            continue
+        below = children(node)
+        if below:
+            stack += below[::-1]
+
+
+_WITH_CONDITION = (IfThenElseExpr, Select, Reduce)
 
 
 def _refuse(

@@ -177,6 +177,8 @@ def as_dim(value: object) -> Expr:
     if isinstance(value, bool | float):  # a bool is an int for Python
         raise UserError(f"{value!r} is not an index or extent", remedy="use an integer")
     expr = const(value, I64) if isinstance(value, int) else as_expr(value)
+    if expr.dtype is I64:
+        return expr
     if not expr.dtype.is_int:
         raise UserError(
             f"an index or extent must be an integer, not {expr.dtype}",
@@ -303,19 +305,20 @@ class Tensor(TensorOperators):
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> TensorRead:
         given = indices if isinstance(indices, tuple) else (indices,)
-        if any(isinstance(index, slice | EllipsisType) for index in given):
-            raise UserError(
-                f"tensor {self.name} is read with a slice",
-                why="a read gives one element, not a tensor of several",
-                remedy=f"compute over the index: lambda j: {self.name}[i, j]",
-            )
+        for index in given:
+            if isinstance(index, slice | EllipsisType):
+                raise UserError(
+                    f"tensor {self.name} is read with a slice",
+                    why="a read gives one element, not a tensor of several",
+                    remedy=f"compute over the index: lambda j: {self.name}[i, j]",
+                )
         if len(given) != self.ndim:
             raise UserError(
                 f"{self.name} has {self.ndim} dimensions and is read with {len(given)} indices",
                 remedy="give one index per dimension, all at once: A[i, j], not A[i][j]",
                 earlier=[self.declaration()],
             )
-        return TensorRead(self, tuple(as_dim(index) for index in given))
+        return TensorRead(self, tuple([as_dim(index) for index in given]))
 
     # Without this method, `if tensor:` would call __len__, which raises.
     def __bool__(self) -> bool:

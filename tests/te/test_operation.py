@@ -1,3 +1,6 @@
+import functools
+import inspect
+
 import pytest
 
 import refcomp
@@ -24,6 +27,47 @@ def test_several_outputs():
     low, high = refcomp.compute((4,), lambda i: (a[i] - 1, a[i].astype("float32")), name="P")
     assert (low.op is high.op, low.name, high.name) == (True, "P", "P.v1")
     assert (str(low.dtype), str(high.dtype)) == ("i32", "f32")
+
+
+def wrapped(function):
+    @functools.wraps(function)
+    def call(*args):
+        return function(*args)
+
+    return call
+
+
+class Shifted:
+    def element(self, row, column):
+        return row + column
+
+
+def with_keyword(row, column, *, shift=1):
+    return row + column + shift
+
+
+def described(row, column):
+    return row + column
+
+
+described.__signature__ = inspect.signature(lambda y, x: None)
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (lambda row, column: row + column, ["row", "column"]),
+        (lambda row, column, shift=2: row + column + shift, ["row", "column"]),
+        (with_keyword, ["row", "column"]),
+        (wrapped(with_keyword), ["row", "column"]),
+        (functools.partial(with_keyword, shift=2), ["row", "column"]),
+        (Shifted().element, ["row", "column"]),
+        (described, ["y", "x"]),
+    ],
+)
+def test_axes_of_any_callable_are_named_after_its_parameters(function, names):
+    c = refcomp.compute((4, 8), function, name="C")
+    assert [axis.name for axis in c.op.axis] == names
 
 
 def test_wrong_number_of_parameters():
