@@ -22,7 +22,7 @@ from refcomp.ir.expr import (
     IntImm,
     Var,
 )
-from refcomp.ir.node import MADE_OF_NODES, Node
+from refcomp.ir.node import MADE_OF_NODES, Node, data_fields
 from refcomp.ir.rewrite import children
 
 _T = TypeVar("_T")
@@ -47,6 +47,7 @@ class ExprTable:
         self._by_structure: dict[Hashable, Expr] = {}
         self._serials: dict[int, int] = {}
         self._all: list[Expr] = []  # serial number -> representative
+        self._kept: list[Expr] = []
         self._constants: dict[tuple[int, DType], Expr] = {}
         self._declared: dict[int, Rank] = {}
         # Properties of representatives by id, computed when first needed.
@@ -58,9 +59,15 @@ class ExprTable:
         """Return the representative of `expr`."""
         hit = self._known.get(id(expr))
         if hit is None:
+            if isinstance(expr, IntImm):
+                return self._literal(expr)
             bottom_up(expr, children, self._known, self._register)
             hit = self._known[id(expr)]
         return hit[1]
+
+    def keep(self, expr: Expr) -> None:
+        """Keep `expr` alive, so that no other expression gets its id or that of a part."""
+        self._kept.append(expr)
 
     def make(self, cls: type[Expr], *fields: object) -> Expr:
         """Return the representative of `cls(*fields)`, whose children are representatives."""
@@ -145,6 +152,13 @@ class ExprTable:
         bottom_up(expr, children, memo, compute)
         return memo[id(expr)]
 
+    def _literal(self, expr: IntImm) -> Expr:
+        key = (expr.value, expr.dtype)
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self._add((IntImm, *key), expr)
+        return found
+
     def _register(self, expr: Expr) -> tuple[Expr, Expr]:
         """Return `expr` and its representative; its children are registered already."""
         if expr.by_identity:  # two variables of one name are not the same
@@ -206,6 +220,30 @@ def _hashable(value: object) -> Hashable:
     if isinstance(value, tuple):
         return tuple(map(_hashable, value))
     return value
+
+
+def is_same(expr: Expr, other: Expr) -> bool:
+    """Return True if a table has one representative for both expressions."""
+    stack = [(expr, other)]
+    seen: set[tuple[int, int]] = set()
+    while stack:
+        a, b = stack.pop()
+        pair = (id(a), id(b))
+        if a is b or pair in seen:
+            continue
+        cls = type(a)
+        if cls is not type(b) or cls.by_identity:
+            return False
+        for name in data_fields(cls):
+            if _hashable(getattr(a, name)) != _hashable(getattr(b, name)):
+                return False
+        parts = children(a)
+        others = children(b)
+        if len(parts) != len(others):
+            return False
+        seen.add(pair)
+        stack += zip(parts, others, strict=True)
+    return True
 
 
 def bottom_up(

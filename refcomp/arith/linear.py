@@ -30,7 +30,7 @@ Terms = dict[Monomial, int]  # monomial -> coefficient
 Key = tuple[tuple[Monomial, int], ...]  # see `direction`
 Additive = Add | Sub | Mul
 Parts = tuple[list[Additive], list[Expr]]  # see `addends`
-_ADDITIVE = (Add, Sub, Mul)
+_ADDITIVE = {Add, Sub, Mul}
 # Longer products are atoms. Otherwise a chain of n factors would take time quadratic in n.
 _MAX_FACTORS = 8
 
@@ -176,7 +176,8 @@ def is_summable(dtype: DType) -> bool:
 
 def is_additive(expr: Expr) -> TypeGuard[Additive]:
     """Return True for an inner node of a sum: + or -, or * by a constant."""
-    if not isinstance(expr, _ADDITIVE) or not is_summable(expr.dtype):
+    cls = type(expr)
+    if cls not in _ADDITIVE or not is_summable(expr.dtype):
         return False
     if not isinstance(expr, Mul):
         return True
@@ -192,16 +193,18 @@ def addends(root: Expr) -> Parts:
     inner: list[Additive] = []
     leaves: list[Expr] = []
     seen: set[int] = set()
-    # Items hold an expression to visit, and None; or twice the inner node whose operands are done.
-    stack: list[tuple[Expr, Additive | None]] = [(root, None)]
+    begun: list[Additive] = []  # inner nodes some of whose operands are not done
+    # None: the operands of the last node in `begun` are done.
+    stack: list[Expr | None] = [root]
     while stack:
-        expr, finished = stack.pop()
-        if finished is not None:
-            inner.append(finished)
+        expr = stack.pop()
+        if expr is None:
+            inner.append(begun.pop())
         elif id(expr) not in seen:
             seen.add(id(expr))
             if is_additive(expr):
-                stack += ((expr, expr), (expr.b, None), (expr.a, None))
+                begun.append(expr)
+                stack += (None, expr.b, expr.a)
             else:
                 leaves.append(expr)
     inner.reverse()
@@ -238,14 +241,12 @@ def collect(root: Expr, leaf: Callable[[Expr], Sum], parts: Parts | None = None)
 
 
 def _weighted_operands(expr: Additive) -> tuple[tuple[Expr, int], ...]:
-    if isinstance(expr, Add):
-        return (expr.a, 1), (expr.b, 1)
-    if isinstance(expr, Sub):
-        return (expr.a, 1), (expr.b, -1)
-    if isinstance(expr.b, IntImm):
-        return ((expr.a, expr.b.value),)
-    assert isinstance(expr.a, IntImm)
-    return ((expr.b, expr.a.value),)
+    if isinstance(expr, Mul):
+        if isinstance(expr.b, IntImm):
+            return ((expr.a, expr.b.value),)
+        assert isinstance(expr.a, IntImm)
+        return ((expr.b, expr.a.value),)
+    return (expr.a, 1), (expr.b, 1 if isinstance(expr, Add) else -1)
 
 
 def wrapped(total: Sum, dtype: DType) -> Sum:
@@ -291,7 +292,6 @@ class SumTable(ExprTable):
         super().__init__()
         self._sums: dict[int, Sum] = {}
         self._addends: dict[int, Parts] = {}
-        self._parts: dict[int, Sequence[Expr]] = {}
         # dtype, constant and terms of a Sum -> its expression
         self._built: dict[tuple[DType, int, frozenset[tuple[Monomial, int]]], Expr] = {}
 
@@ -304,11 +304,7 @@ class SumTable(ExprTable):
 
     def parts(self, expr: Expr) -> Sequence[Expr]:
         """Return the leaves of a sum, the children of any other representative."""
-        found = self._parts.get(id(expr))
-        if found is None:
-            found = self.addends(expr)[1] if is_additive(expr) else children(expr)
-            self._parts[id(expr)] = found
-        return found
+        return self.addends(expr)[1] if is_additive(expr) else children(expr)
 
     def atom(self, expr: Expr) -> Sum:
         """Return the Sum that is one times a representative."""
@@ -375,7 +371,7 @@ class SumTable(ExprTable):
         if first is None:
             return result
         for monomial in total.terms:
-            if len(monomial) > 1 or isinstance(self.expr(monomial[0]), _ADDITIVE):
+            if len(monomial) > 1 or type(self.expr(monomial[0])) in _ADDITIVE:
                 return result
         terms = dict([first, *items])
         self._sums.setdefault(id(result), Sum(terms, total.const))

@@ -1,8 +1,18 @@
+import gc
+
 import pytest
 
-from refcomp.arith.intern import FREE_RANK, LOOP_RANK, SYMBOL_RANK, ExprTable, bottom_up, free_of
+from refcomp.arith.intern import (
+    FREE_RANK,
+    LOOP_RANK,
+    SYMBOL_RANK,
+    ExprTable,
+    bottom_up,
+    free_of,
+    is_same,
+)
 from refcomp.foundation.dtype import F32, I32, I64, as_dtype
-from refcomp.ir.buffer import Buffer, BufferLoad
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Add, Call, FloatImm, IfThenElseExpr, IntImm, Let, Mul, Var
 from refcomp.ir.rewrite import children
 
@@ -40,6 +50,28 @@ def test_an_expression_is_its_own_representative_when_it_comes_first():
 def test_what_differs_has_two(a, b):
     table = ExprTable()
     assert table.intern(a) is not table.intern(b)
+    assert not is_same(a, b)
+
+
+def test_equal_structure_is_the_same():
+    buffer = Buffer("A", I64, (X,))
+    assert is_same(BufferLoad(buffer, (_product(),)), BufferLoad(buffer, (_product(),)))
+    assert not is_same(BufferLoad(buffer, (_product(),)), BufferLoad(buffer, (X,)))
+    assert not is_same(Load(buffer, X), Load(buffer, X, X < Y))
+
+
+def test_shared_parts_are_compared_once():
+    first, second = X + 1, X + 1
+    for _ in range(100):
+        first, second = Add(first, first), Add(second, second)
+    assert is_same(first, second)
+
+
+def test_what_is_kept_stays_alive():
+    table = ExprTable()
+    table.keep(X + Y)
+    kept = [item for item in gc.get_objects() if isinstance(item, Add) and item.b is Y]
+    assert any(item.a is X for item in kept)
 
 
 def test_nan_equals_itself():

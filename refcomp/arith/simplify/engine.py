@@ -5,8 +5,8 @@ After:   True
 
 One loop visits all nodes on a stack of its own, so that deep expressions do not exhaust Python's.
 Most nodes are visited when their parts are simplified. A visit of a choice, a chain or a let is a
-generator, which requests its parts one by one, some of them under more facts. Results are stored by
-the identity of representatives, for each set of facts.
+generator, which requests its parts one by one, some of them under more facts. Results are
+representatives, stored by the identity of the expressions, for each set of facts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from refcomp.arith.bounds import range_of_dtype
 from refcomp.arith.constants import fold_cast, fold_floats, fold_integers, is_copied
-from refcomp.arith.intern import free_of
+from refcomp.arith.intern import free_of, is_same
 from refcomp.arith.linear import (
     Additive,
     Sum,
@@ -29,7 +29,7 @@ from refcomp.arith.linear import multiply as multiply_sums
 from refcomp.arith.sign import Known, SignSearch
 from refcomp.arith.simplify.comparisons import decide_vectors, normal_form
 from refcomp.arith.simplify.matching import Application
-from refcomp.arith.simplify.pattern import rules_by_class
+from refcomp.arith.simplify.pattern import rules_for
 from refcomp.arith.simplify.products import (
     Multiplicand,
     factors_of,
@@ -58,17 +58,19 @@ from refcomp.ir.expr import (
     Mul,
     Not,
     Or,
+    Ramp,
     Sub,
     Var,
 )
-from refcomp.ir.node import MADE_OF_NODES
-from refcomp.ir.rewrite import children
 
 # Yields a simplifier and the expression that it shall simplify, and goes on when that is done.
 # Returns the simplified form of the expression that is visited.
 _Visit = Generator[tuple["Simplifier", Expr], None, Expr]
 # Classes of nodes whose parts are simplified under more facts.
 _UNDER_MORE_FACTS = {IfThenElseExpr, And, Or, Let}
+_LEAVES = {IntImm, FloatImm, Var}
+# Classes of integer nodes of which no rule makes new terms of sums.
+_SUMS = {IntImm, Var, Add, Sub, Mul, Broadcast, Ramp}
 # Steps of a proof, by the number of proofs around it. Proofs build nodes, which are simplified by
 # proofs in turn. Without decreasing effort, time would be exponential in that nesting.
 _BUDGETS = (24, 6, 0, 0)
@@ -102,9 +104,7 @@ class Simplifier:
         self.table = facts.table
         self.bounds = facts.bounds
         self._nesting = 0  # number of proofs in progress
-        self._done: dict[
-            int, Expr
-        ] = {}  # id of a representative -> its simplified form
+        self._done: dict[int, Expr] = {}  # id of an expression -> its simplified form
         # The nesting is part of the keys below, since results depend on the budget of proofs.
         self._made: dict[tuple[int, type[Expr], int, int], Expr] = {}
         self._signs: dict[tuple[int, object, int], bool] = {}
@@ -113,13 +113,18 @@ class Simplifier:
         """Return a simpler expression of the same value; the same object if there is none."""
         if isinstance(expr, IntImm):
             return expr
-        own = self.table.intern(expr)
-        result = self._simplified(own)
-        return expr if result is own else result
+        result = self.representative(expr)
+        return expr if is_same(expr, result) else result
 
     def representative(self, expr: Expr) -> Expr:
         """Return the representative of the simplified form of `expr`."""
-        return self._simplified(self.table.intern(expr))
+        if isinstance(expr, IntImm):
+            return self.table.intern(expr)
+        found = self._done.get(id(expr))
+        if found is None:
+            self.table.keep(expr)
+            found = self._simplified(expr)
+        return found
 
     def is_nonnegative(self, total: Sum) -> bool:
         """Return True if `total`, over the unbounded integers, is proved to be >= 0."""
@@ -139,26 +144,42 @@ class Simplifier:
     # Visiting
 
     def _simplified(self, root: Expr) -> Expr:
-        """Return the simplified form of a representative."""
-        found = self._done.get(id(root))
-        if found is not None:
-            return found
+        """Return the simplified form of an expression.
+
+        Terms of a sum are written in the order of their serial numbers. Those in `root` shall come
+        before those that rules make. So if rules may make any, `root` is interned first.
+        """
         # The simplifier of a node, the node, and its visit if that has begun.
         stack: list[tuple[Simplifier, Expr, _Visit | None]] = [(self, root, None)]
+        are_terms_known = False
         while stack:
             owner, expr, visit = stack[-1]
             done = owner._done
-            if id(expr) in done:  # a shared part, which another node has pushed, too
-                stack.pop()
-                continue
-            if visit is None and type(expr) in _UNDER_MORE_FACTS:
-                visit = owner._begun(expr)
             if visit is None:
-                parts = self.table.parts(expr)
-                missing = [part for part in parts if id(part) not in done]
+                if id(expr) in done:  # a shared part, which another node has pushed, too
+                    stack.pop()
+                    continue
+                cls = type(expr)
+                if not are_terms_known and cls not in _SUMS and _may_become_term(expr):
+                    are_terms_known = True
+                    own = self.table.intern(root)
+                    if own is not root:
+                        self._done[id(root)] = self._simplified(own)
+                        break
+                visit = owner._begun(expr) if cls in _UNDER_MORE_FACTS else None
+            if visit is None:
+                missing: list[tuple[Simplifier, Expr, None]] = []
+                for part in self.table.parts(expr):
+                    if id(part) in done:
+                        continue
+                    # In order, since variables are numbered when they are visited.
+                    if type(part) in _LEAVES and not missing:
+                        done[id(part)] = owner._visit(part)
+                    else:
+                        missing.append((owner, part, None))
                 if missing:
                     missing.reverse()
-                    stack += [(owner, part, None) for part in missing]
+                    stack += missing
                     continue
                 done[id(expr)] = owner._visit(expr)
                 stack.pop()
@@ -186,12 +207,15 @@ class Simplifier:
     def _visit(self, expr: Expr) -> Expr:
         """Return the simplified form of a node whose parts are simplified."""
         if isinstance(expr, IntImm | FloatImm):
-            return expr
+            return self.table.intern(expr)
         if isinstance(expr, Var):
             value = self._facts.values.get(id(expr))
-            return self._decided(expr) if value is None else value
+            return self._decided(self.table.intern(expr)) if value is None else value
         if is_additive(expr):
             return self._visit_sum(expr)
+        if isinstance(expr, BinaryExpr):
+            done = self._done
+            return self.make(type(expr), done[id(expr.a)], done[id(expr.b)])
         return self._visit_other(expr)
 
     def _visit_sum(self, expr: Additive) -> Expr:
@@ -274,16 +298,14 @@ class Simplifier:
     def _visit_other(self, expr: Expr) -> Expr:
         cls = type(expr)
         done = self._done
-        if cls in MADE_OF_NODES:
-            return self.make(cls, *[done[id(part)] for part in children(expr)])
-        simple = {id(part): done[id(part)] for part in children(expr)}
         fields: list[object] = []
         for name in cls.__match_args__:
             field = getattr(expr, name)
             if isinstance(field, tuple):
-                fields.append(tuple([simple.get(id(item), item) for item in field]))
+                fields.append(tuple([done.get(id(item), item) for item in field]))
             else:
-                fields.append(simple.get(id(field), field))
+                # Fields that are not children are kept: their ids are not in `done`.
+                fields.append(done.get(id(field), field))
         return self.make(cls, *fields)
 
     # Building
@@ -313,9 +335,10 @@ class Simplifier:
 
     def _decided(self, expr: Expr) -> Expr:
         """Return a constant if the facts leave one value only, else the expression."""
-        if isinstance(expr, IntImm | FloatImm):
+        dtype = expr.dtype
+        if dtype.is_float or isinstance(expr, IntImm):
             return expr
-        if not is_summable(expr.dtype):
+        if not is_summable(dtype):
             truth = self._facts.truths.get(id(expr))
             return expr if truth is None else self.table.constant(truth, BOOL)
         interval = self.bounds.interval(expr)
@@ -324,20 +347,25 @@ class Simplifier:
         return expr
 
     def _binary(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
+        if isinstance(a, IntImm | FloatImm) and type(a) is type(b):
+            folded = self._folded(cls, a, b)
+            if folded is not None:
+                return folded
+        if a.dtype.lanes > 1:
+            return self._vector(cls, a, b)
+        if a.dtype.is_int:
+            return self._integer(cls, a, b)
+        return self._ruled(cls, a, b)
+
+    def _folded(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr | None:
+        """Return the value of `cls(a, b)` for two constants of one kind."""
         result = BOOL if issubclass(cls, Comparison) else a.dtype
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             value = fold_integers(cls, a.value, b.value, a.dtype)
-            if value is not None:
-                return self.table.constant(value, result)
-        if isinstance(a, FloatImm) and isinstance(b, FloatImm):
-            number = fold_floats(cls, a.value, b.value, a.dtype)
-            if number is not None:
-                return self._constant(number, result)
-        if a.dtype.lanes > 1:
-            return self._vector(cls, a, b)
-        if is_summable(a.dtype):
-            return self._integer(cls, a, b)
-        return self._ruled(cls, a, b)
+            return None if value is None else self.table.constant(value, result)
+        assert isinstance(a, FloatImm) and isinstance(b, FloatImm)
+        number = fold_floats(cls, a.value, b.value, a.dtype)
+        return None if number is None else self._constant(number, result)
 
     def _constant(self, value: int | float, dtype: DType) -> Expr:
         if dtype.is_float:
@@ -428,7 +456,7 @@ class Simplifier:
         return self.table.make(Cast, dtype, value)
 
     def _load(self, buffer: Buffer, index: Expr, predicate: Expr | None) -> Expr:
-        holds = as_constant(predicate)
+        holds = None if predicate is None else as_constant(predicate)
         if holds is None:
             return self.table.make(Load, buffer, index, predicate)
         if holds:
@@ -445,14 +473,17 @@ class Simplifier:
         return self.table.make(cls, *args) if result is None else result
 
     def _by_rules(self, cls: type[Expr], *args: Any) -> Expr | None:
-        for compiled in rules_by_class().get(cls, ()):
-            if not compiled.may_match(args):
-                continue
+        for compiled in rules_for((cls, *map(type, args))):
             if _applies(compiled.rule.theory, args[0]):
                 result = Application(self, compiled, args[0].dtype).rewrite(args)
                 if result is not None:
                     return result
         return None
+
+
+def _may_become_term(expr: Expr) -> bool:
+    """Return True if rules may make a new term of sums of `expr`, which is not of `_SUMS`."""
+    return expr.dtype.is_int or isinstance(expr, Let)
 
 
 def _operands(chain: And | Or) -> list[Expr]:

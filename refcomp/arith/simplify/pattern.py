@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache, reduce
 
 from refcomp.arith.simplify import rules
@@ -55,9 +56,9 @@ class Compiled:
     # that nodes of any class match are left out.
     heads: tuple[tuple[int, Classes], ...]
 
-    def may_match(self, args: tuple[object, ...]) -> bool:
+    def may_match(self, operands: Sequence[type]) -> bool:
         """Return False if the classes of the operands exclude a match, as for most rules."""
-        return all(type(args[k]) in classes for k, classes in self.heads)
+        return all(operands[k] in classes for k, classes in self.heads)
 
 
 _BINARY: dict[type[ast.AST], type[ir.Expr]] = {
@@ -130,6 +131,14 @@ def rules_by_class() -> dict[type[ir.Expr], tuple[Compiled, ...]]:
         compiled = compile_rule(rule)
         found[compiled.before.cls].append(compiled)
     return {cls: tuple(items) for cls, items in found.items()}
+
+
+@cache
+def rules_for(classes: tuple[type, ...]) -> tuple[Compiled, ...]:
+    """Return the rules that may match a node, by its class and the classes of its operands."""
+    cls, *operands = classes
+    of_class = rules_by_class().get(cls, ())
+    return tuple(compiled for compiled in of_class if compiled.may_match(operands))
 
 
 def parse(text: str) -> Pattern:

@@ -191,3 +191,23 @@ def test_work_on_a_chain_of_conditions_is_linear_in_its_length(monkeypatch):
         simplify(_chain(And, [Var(f"i{k}", I64) < 9 for k in range(length)]))
         numbers.append(len(made))
     assert numbers[0] > 0 and numbers[1] <= 2 * numbers[0] + 2
+
+
+def test_terms_that_rules_make_stand_behind_those_that_were_there():
+    facts = Facts().bind(X, _const(0), _const(64))
+    # The first operand becomes x // 2, although x % 2 is visited later.
+    made = FloorDiv(Add(Mul(X, _const(2)), _const(1)), _const(4))
+    result = simplify(Add(made, FloorMod(X, _const(2))), facts)
+    assert print_expr(result) == "x % 2 + x // 2"
+
+
+def test_variables_are_numbered_in_order_of_appearance():
+    names = [Var(name, I64) for name in "abc"]
+    first = Min(Add(names[0], names[1]), names[1])
+    assert print_expr(simplify(Add(Sub(first, names[1]), names[2]))) == "min(a + b, b) - b + c"
+
+
+def test_equal_expressions_have_one_simplified_form():
+    facts = Facts()
+    forms = [simplify(Max(Add(X, _const(0)), _const(3)), facts) for _ in range(2)]
+    assert forms[0] is forms[1]
