@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation.dtype import to_numpy
 from refcomp.ir.expr import (
@@ -48,7 +47,7 @@ MAX_POINTS = 4096  # values of one expression
 # Axes of a box, each of which is a dimension of the arrays; numpy permits 32 or 64 of them.
 _MAX_RANK = 16
 
-Array = npt.NDArray[Any]  # of the dtype of the expression
+Array = np.ndarray[Any, np.dtype[Any]]  # of the dtype of the expression
 
 
 class Values(NamedTuple):

@@ -5,6 +5,7 @@ Start with these files:
     errors.py         the four kinds of failure, each with what, where, why and what to do
     tracebacks.py     tracebacks that show the user's own frames only
     records.py        dataclasses that are made quickly
+    hashing.py        SHA-256 without OpenSSL
     snippets.py       lines of the user's sources, quoted with a mark below them
     dtype.py          data types: kind, width and lanes
     target.py         what to compile for, parsed from a text

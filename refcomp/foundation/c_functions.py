@@ -17,7 +17,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     CNumber = ctypes._SimpleCData[Any]
 
 # An argument of a call: a number with its dtype, or an array, which is passed by address.
-CArgument = tuple[object, DType] | npt.NDArray[Any]
+CArgument = tuple[object, DType] | np.ndarray[Any, np.dtype[Any]]
 
 _C_LIBRARY = ("libm.so.6", "libc.so.6")
 _C_TYPES: dict[str, type[CNumber]] = {

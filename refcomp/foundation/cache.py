@@ -13,13 +13,11 @@ cache. Refuses, with UserError, a directory that another user could write to
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import re
 import reprlib
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +26,7 @@ from typing import NamedTuple
 
 from refcomp.foundation.cache_folder import find_safe_folder, make_private
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.hashing import sha256
 from refcomp.foundation.records import record
 
 DEFAULT_LIMIT = 2 << 30  # bytes
@@ -35,7 +34,7 @@ DEFAULT_LIMIT = 2 << 30  # bytes
 _MAX_DIGITS = 18
 
 _MAGIC = b"refcomp-entry-2\n"
-_LABEL_AT = len(_MAGIC) + hashlib.sha256().digest_size + 4
+_LABEL_AT = len(_MAGIC) + 32 + 4  # behind a hash, and the size of the label
 # Bytes of a label. A longer one lists fewer names.
 _MAX_LABEL = 2048
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
@@ -105,9 +104,8 @@ class Freed(NamedTuple):
 def _packed(key: str, label: bytes, data: bytes) -> bytes:
     body = b"".join([len(label).to_bytes(4, "little"), label, data])
     # The checksum covers the key too: an entry that was renamed is damaged.
-    digest = hashlib.sha256(key.encode())
-    digest.update(body)
-    return b"".join([_MAGIC, digest.digest(), body])
+    digest = sha256(b"".join([key.encode(), body])).digest()
+    return b"".join([_MAGIC, digest, body])
 
 
 _NO_LABEL = Label()
@@ -130,14 +128,13 @@ class Cache:
 
         The keys of ("ab", "c") and ("a", "bc") differ.
         """
-        digest = hashlib.sha256()
+        pieces = []
         for part in parts:
             if isinstance(part, str):
                 # Surrogates are legal in Python's texts, so names may contain them.
                 part = part.encode("utf-8", "surrogatepass")
-            digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
-        return digest.hexdigest()
+            pieces += [len(part).to_bytes(8, "little"), part]
+        return sha256(b"".join(pieces)).hexdigest()
 
     def get(self, key: str) -> bytes | None:
         """Return the bytes under `key`; None if there are none, or they are damaged."""
@@ -284,6 +281,8 @@ def _delete_oldest(entries: Iterable[_Entry], size: int) -> Freed:
 
 
 def _write_atomically(path: str, raw: bytes) -> None:
+    import tempfile  # noqa: PLC0415  (not needed by programs that only read)
+
     descriptor, temporary = tempfile.mkstemp(prefix="tmp-", dir=os.path.dirname(path))
     try:
         with open(descriptor, "wb") as file:

@@ -8,14 +8,16 @@ import re
 from dataclasses import field
 from functools import cache, lru_cache
 from operator import index
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 from refcomp.foundation.records import record
 
 Kind = Literal["int", "uint", "float", "bfloat", "bool", "handle", "string"]

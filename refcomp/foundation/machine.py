@@ -3,12 +3,13 @@
 They come from /proc/cpuinfo. Without this file, no instruction set is known, and none is refused.
 """
 
-import hashlib
 import os
 import platform
 import re
 from functools import cache
 from pathlib import Path
+
+from refcomp.foundation.hashing import sha256
 
 _CPUINFO = Path("/proc/cpuinfo")
 # Those flags of x86 that a compiler emits instructions for. The other flags depend on the kernel
@@ -69,7 +70,7 @@ def cpu_identity() -> str:
         return f"{platform.machine()} {platform.processor()}"
     lines = block.splitlines()
     fields = [line for line in lines if line.split("\t")[0] in _IDENTIFYING]
-    digest = hashlib.sha256("\n".join(fields).encode()).hexdigest()
+    digest = sha256("\n".join(fields).encode()).hexdigest()
     return f"{os.uname().machine} {digest}"
 
 

@@ -8,11 +8,11 @@ suffix from its hash, so that different names stay different.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.hashing import sha256
 
 _MAX_LENGTH = 120
 _NOT_IN_SYMBOL = re.compile(r"[^A-Za-z0-9_]")
@@ -64,7 +64,7 @@ def _sanitized(name: str, unwanted: re.Pattern[str]) -> str:
         clean = f"_{clean}"
     if clean == name:
         return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{clean}_{digest[:8]}"
 
 

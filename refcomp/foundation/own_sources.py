@@ -8,7 +8,6 @@ changed after the process began may have been imported before or after the chang
 has no version.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from refcomp import __version__
+from refcomp.foundation.hashing import sha256
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _DATA = ("templates", "toolchains")  # beside the package in a checkout, else in it
@@ -52,7 +52,7 @@ def version_of(package: Path, started: float) -> str | None:
             if status.st_mtime > started:
                 return None
             lines.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _files(folder: str) -> Iterator[os.DirEntry[str]]:

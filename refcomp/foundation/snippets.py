@@ -12,7 +12,6 @@ of them. A message reads the line when it is printed, through linecache, which a
 from __future__ import annotations
 
 import linecache
-import unicodedata
 from itertools import islice
 from types import CodeType, TracebackType
 
@@ -71,6 +70,8 @@ def _printable(text: str) -> str:
 
 def _width(text: str) -> int:
     """Return the number of terminal cells of `text`; Chinese characters have two."""
+    import unicodedata  # noqa: PLC0415  (for messages of errors only)
+
     narrow = sum(not unicodedata.combining(c) for c in text)
     return narrow + sum(unicodedata.east_asian_width(c) in "FW" for c in text)
 

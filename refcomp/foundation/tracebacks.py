@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -77,6 +75,8 @@ def _is_of_the_user(error: BaseException) -> bool:
 @cache
 def _libraries() -> tuple[str, ...]:
     """Return the beginnings of the file names of code that no user wrote."""
+    import sysconfig  # noqa: PLC0415  (for messages of errors only)
+
     paths = sysconfig.get_paths()
     folders = (paths[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
     return "<frozen ", *folders
@@ -175,6 +175,8 @@ def install_hooks() -> None:
 
 def render(error: BaseException) -> list[str]:
     """Return the lines of the traceback of `error`, with the user's frames only."""
+    import traceback  # noqa: PLC0415  (for messages of errors only)
+
     with only_users_frames(error):
         return "".join(traceback.format_exception(error)).splitlines()
 

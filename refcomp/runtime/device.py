@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
@@ -18,7 +17,7 @@ from refcomp.foundation.near_misses import advise
 from refcomp.foundation.records import record
 
 # Of any dtype; in C's order unless a docstring says otherwise.
-HostArray = npt.NDArray[Any]
+HostArray = np.ndarray[Any, np.dtype[Any]]
 
 _KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
 # Bytes, of memory of the host: a cache line, so that no vector crosses two lines.

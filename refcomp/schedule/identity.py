@@ -13,13 +13,13 @@ Has no identity: a computation that holds something without a value, such as a P
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 
 import numpy as np
 
 from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.hashing import sha256
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.expr import Var
 from refcomp.ir.node import Bindable, Node
@@ -98,7 +98,7 @@ class _Description:
             number, item = self._waiting.pop()
             self._lines[number] = self._line(item)
         whole = "\n".join([*self._lines, text])
-        return hashlib.sha256(whole.encode()).hexdigest()
+        return sha256(whole.encode()).hexdigest()
 
     def _text(self, value: object) -> str:
         """Return a text that differs between different values."""
@@ -130,7 +130,7 @@ class _Description:
         if isinstance(value, np.dtype):
             return f"dtype {value.str}"
         if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
-            data = hashlib.sha256(value.tobytes()).hexdigest()
+            data = sha256(value.tobytes()).hexdigest()
             return f"array {value.dtype.str} {value.shape} {data}"
         raise _NoValueError
 

@@ -9,14 +9,14 @@ may run at the same time.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation.artifacts import STATUS_WORDS, CheckedAccess, Signature
 from refcomp.foundation.errors import OutOfBounds
 
-Status = npt.NDArray[np.int64]  # [checks, STATUS_WORDS]
+Status = np.ndarray[Any, np.dtype[np.int64]]  # [checks, STATUS_WORDS]
 
 _WORD = np.iinfo(np.int64)
 # The row of an access without wrong indices: neutral elements of minimum, maximum and maximum.

@@ -18,10 +18,9 @@ Example::
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported, UserError
@@ -38,6 +37,9 @@ from refcomp.runtime.device import (
     cpu,
     device_of_dlpack,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Bits of numpy's `flags.num`.
 CONTIGUOUS = 0x1  # in C's order
@@ -260,7 +262,7 @@ class NDArray:
         return f"NDArray(shape={self.shape}, dtype={self.dtype}, device={self._device})"
 
     def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+        self, dtype: "npt.DTypeLike | None" = None, copy: bool | None = None
     ) -> HostArray:
         """Return a numpy array, by numpy's protocol for conversions.
 

@@ -6,7 +6,6 @@ hashes detect damage, but not an attack: load only files that you trust. Files f
 (program_manifest.py) also use `checked_manifest` and `pack_members`.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from refcomp import __version__
 from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, signature_from_json
 from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.hashing import sha256
 from refcomp.foundation.python_limits import paused_collector
 from refcomp.foundation.records import record
 from refcomp.runtime.files.damage import damaged
@@ -94,7 +94,7 @@ def pack_members(
 
 
 def _fingerprint(data: bytes) -> dict[str, int | str]:
-    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return {"size": len(data), "sha256": sha256(data).hexdigest()}
 
 
 def unpack(path: str, members: Mapping[str, bytes]) -> ModuleContents:
