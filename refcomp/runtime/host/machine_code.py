@@ -5,13 +5,14 @@ number of threads. It returns 0 for success, 1 if it could not allocate memory, 
 exception (see `callback.py`). Calls release the interpreter lock, and may run in several threads at
 once.
 
-Ensures: the bytes are loaded from a private file, which is deleted afterwards. A loaded object
-stays in the process: see Note [Never unloaded].
+Ensures: the bytes are loaded from a file in memory that has no name, so that no other process can
+change them. A loaded object stays in the process: see Note [Never unloaded].
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING
 from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, TensorParam
 from refcomp.foundation.c_functions import c_type
 from refcomp.foundation.errors import CompilerBug, ToolchainError, UserError
-from refcomp.foundation.private_folder import private_folder
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.arrays.entry_checks import MachineValues
 from refcomp.runtime.device import address_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from refcomp.foundation.c_functions import CNumber
 
 _OUT_OF_MEMORY = 1
+# Counts the objects that were loaded.
+_numbers = itertools.count(1)
 
 
 def load_shared_object(binary: Binary) -> ctypes.CDLL:
@@ -46,24 +48,33 @@ def load_shared_object(binary: Binary) -> ctypes.CDLL:
             f"a binary of format {binary.format!r} cannot be loaded",
             remedy="link it to a shared object (format 'so')",
         )
-    with private_folder() as folder:
-        path = folder / "module.so"
-        try:
-            path.write_bytes(binary.data)
-            return ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
-        except OSError as error:
-            raise ToolchainError(
-                "the dynamic loader refuses the compiled code",
-                stderr=str(error),
-                remedy=_remedy(str(error)),
-            ) from error
+    try:
+        with open(os.memfd_create("refcomp"), "wb") as file:
+            file.write(binary.data)
+            file.flush()
+            path = _unused_path(file.fileno())
+            return ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+    except OSError as error:
+        raise ToolchainError(
+            "the dynamic loader refuses the compiled code",
+            stderr=str(error),
+            remedy=_remedy(str(error)),
+        ) from error
+
+
+def _unused_path(descriptor: int) -> str:
+    """Return a path of an open file that no earlier call returned.
+
+    The dynamic loader takes files of equal paths for one file, and numbers of descriptors are used
+    again. So the digits of a number become steps to the folder itself: 5 becomes `/./` and `/.`.
+    """
+    steps = f"{next(_numbers):b}".replace("0", "/").replace("1", "/.")
+    return f"/proc/self/fd{steps}/{descriptor}"
 
 
 def _remedy(message: str) -> str:
     if match := re.match(r"(\S+): cannot open shared object file: No such", message):
         return f"install the library {match[1]}" + missing_library_advice(match[1])
-    if "failed to map segment" in message:
-        return "set TMPDIR to a folder whose file system is not mounted noexec"
     return "compile it again for this machine"
 
 
