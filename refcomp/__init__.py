@@ -62,21 +62,20 @@ _SOURCES = {
     "refcomp.ir.parser": "parse_func",
     "refcomp.te.operation": "compute placeholder",
     "refcomp.te.declare": "decl_buffer",
-    "refcomp.te.extern": "extern",
-    "refcomp.te.scan": "scan",
+    "refcomp.te.externs": "extern",
+    "refcomp.te.scans": "scan",
     "refcomp.te.tag": "tag_scope",
     "refcomp.te.intrin": "decl_tensor_intrin",
     "refcomp.te.calls": (
         "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin"
     ),
-    "refcomp.te.tensor": "thread_axis",
+    "refcomp.te.tensor": "thread_axis var",
     "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
     "refcomp.te.maths": (
         "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
         "exp10 exp2 expm1 fabs floor floordiv floormod fma fmod hypot if_then_else isfinite isinf "
         "isnan ldexp log log10 log1p log2 max_value maximum min_value minimum nearbyint nextafter "
-        "popcount power round rsqrt select sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod "
-        "var"
+        "popcount power round rsqrt select sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod"
     ),
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
     "refcomp.certificates": "Certificate certify",

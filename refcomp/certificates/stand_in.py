@@ -38,9 +38,9 @@ from refcomp.ir.stmt import For, Stmt
 from refcomp.lowering.lower import lower
 from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule, replay
-from refcomp.te.extern import ExternOp
 from refcomp.te.operation import (
     ComputeOp,
+    ExternOp,
     Operation,
     PlaceholderOp,
     reachable_operations,

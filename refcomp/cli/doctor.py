@@ -28,9 +28,8 @@ from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.hip.driver import HipDriver
 from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import create_schedule
-from refcomp.te.maths import var
 from refcomp.te.operation import compute, placeholder
-from refcomp.te.tensor import thread_axis
+from refcomp.te.tensor import thread_axis, var
 from refcomp.toolchain import ToolReport, diagnose
 
 _HOST = "llvm"

@@ -17,6 +17,7 @@ from refcomp.foundation.integers import floor_quotient, floor_remainder
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.te import maths
+from refcomp.te.tensor import var
 
 Shape = tuple[Dim, ...]
 
@@ -107,7 +108,7 @@ class Symbols(dict[str, Var]):
     """The te variable of each symbol, which the first access makes."""
 
     def __missing__(self, name: str) -> Var:
-        return self.setdefault(name, maths.var(name))
+        return self.setdefault(name, var(name))
 
 
 def dim_to_expr(dim: Dim, symbols: Symbols) -> Expr:

@@ -18,7 +18,7 @@ from refcomp.ir.buffer import READ
 from refcomp.ir.expr import Expr
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
-from refcomp.te.extern import extern
+from refcomp.te.externs import extern
 from refcomp.te.tensor import Tensor
 
 

@@ -109,7 +109,9 @@ def node(cls: type[_N]) -> type[_N]:
         name for name in annotations if name not in (*children, "origin")
     )
     CHILD_READERS[made] = _reader({name: annotations[name] for name in children})
-    statements = {name: annotations[name] for name in children if "Stmt" in annotations[name]}
+    statements = {
+        name: annotations[name] for name in children if "Stmt" in annotations[name]
+    }
     STATEMENT_READERS[made] = _reader(statements)
     if _PLAIN_CHILDREN.issuperset(annotations.values()):
         MADE_OF_NODES.add(made)

@@ -26,7 +26,7 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Origin, Stmt
 from refcomp.ir.structure import structurally_equal
-from refcomp.te.extern import ExternOp
+from refcomp.te.operation import ExternOp
 from refcomp.te.tensor import Tensor, TensorRead
 
 

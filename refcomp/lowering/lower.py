@@ -49,9 +49,7 @@ from refcomp.schedule.axes import Region
 from refcomp.schedule.placement import placement_lines
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation, PlaceholderOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from refcomp.te.tensor import Tensor
 
 _WORKSPACE_ALIGNMENT = 64  # bytes: a cache line, and the widest vector

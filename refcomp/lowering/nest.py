@@ -56,10 +56,8 @@ from refcomp.lowering.together import store_together
 from refcomp.schedule.axes import AxisGuard, Region
 from refcomp.schedule.placement import loops_around
 from refcomp.schedule.stage import Stage
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp
+from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
 from refcomp.te.reducer import Reduce
-from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar, Tensor, TensorRead
 
 

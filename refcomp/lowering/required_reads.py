@@ -22,8 +22,7 @@ from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.stage import Stage
 from refcomp.te.check_reads import certain_reads, widened
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 # Reads of attached stages that are followed for each root stage. Others are not judged.

@@ -34,8 +34,7 @@ from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.schedule.axes import Region
 from refcomp.schedule.placement import loops_around
 from refcomp.schedule.stage import Stage
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 
 _THREADS = 64  # of a group that copies: the widest wave of any GPU

@@ -6,20 +6,27 @@ consumes. So bounds go down from the operation's axes to the loops, and indices 
 
 from __future__ import annotations
 
-from refcomp.arith import Facts, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.records import record
-from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
+from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm, Var
 from refcomp.ir.rewrite import variables_in
 from refcomp.te.tensor import IterVar
 
 
 def ceil_div(value: Expr, divisor: int) -> Expr:
     """Return value / divisor, rounded up, for a divisor >= 1."""
+    if isinstance(value, IntImm):
+        return IntImm(-(-value.value // divisor), I64)
+    rounded_up = FloorDiv(value + (divisor - 1), IntImm(divisor, I64))
+    if isinstance(value, Var) and divisor > 1:
+        return rounded_up  # cannot be simplified
+    # Imported here, since most programs split extents that are variables or constants.
+    from refcomp.arith import Facts, simplify  # noqa: PLC0415
+
     facts = Facts()
     for symbol in variables_in(value):  # an extent is made of shape variables
         facts = facts.nonnegative(symbol)
-    return simplify(FloorDiv(value + (divisor - 1), IntImm(divisor, I64)), facts)
+    return simplify(rounded_up, facts)
 
 
 @record(eq=False)

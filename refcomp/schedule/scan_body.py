@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.stage import AttachPoint, Stage
 from refcomp.te.check_reads import check_reads
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 
 
 def scan_attach_point(stage: Stage) -> AttachPoint | None:

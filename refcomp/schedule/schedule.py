@@ -20,26 +20,6 @@ from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.snippets import Snippet
-from refcomp.schedule.primitives.bind import bind
-from refcomp.schedule.primitives.cache_read import cache_read
-from refcomp.schedule.primitives.cache_write import cache_write
-from refcomp.schedule.primitives.compute_at import compute_at
-from refcomp.schedule.primitives.env_threads import env_threads
-from refcomp.schedule.primitives.fuse import fuse
-from refcomp.schedule.primitives.hint import (
-    double_buffer,
-    pragma,
-    prefetch,
-    storage_align,
-)
-from refcomp.schedule.primitives.mark import parallel, unroll, vectorize
-from refcomp.schedule.primitives.place import compute_inline, compute_root
-from refcomp.schedule.primitives.reorder import reorder
-from refcomp.schedule.primitives.rfactor import rfactor
-from refcomp.schedule.primitives.set_scope import set_scope
-from refcomp.schedule.primitives.set_store_predicate import set_store_predicate
-from refcomp.schedule.primitives.split import split, tile
-from refcomp.schedule.primitives.tensorize import tensorize
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage
@@ -49,33 +29,6 @@ from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
 
 T = TypeVar("T")
-
-_ALL: tuple[Callable[..., object], ...] = (
-    split,
-    tile,
-    fuse,
-    reorder,
-    vectorize,
-    unroll,
-    parallel,
-    bind,
-    tensorize,
-    compute_inline,
-    compute_root,
-    compute_at,
-    set_scope,
-    cache_read,
-    cache_write,
-    rfactor,
-    pragma,
-    prefetch,
-    double_buffer,
-    storage_align,
-    set_store_predicate,
-    env_threads,
-)
-# By name, for `replay`.
-PRIMITIVES = {function.__name__: function for function in _ALL}
 
 
 class Schedule:
@@ -207,6 +160,8 @@ class Schedule:
         given: list[Tensor | Operation] = _listed(readers)
         reading = [self.stage_of(reader) for reader in given]
         stage = self.stage_of(tensor)
+        from refcomp.schedule.primitives.cache_read import cache_read  # noqa: PLC0415
+
         return self.apply(stage, cache_read, tensor.value_index, scope, reading)
 
     @overload
@@ -274,6 +229,8 @@ class Schedule:
                 why=f"its operation computes {names} together",
                 remedy=f"pass [{names}]",
             )
+        from refcomp.schedule.primitives.cache_write import cache_write  # noqa: PLC0415
+
         made = self.apply(stage, cache_write, scope)
         return list(made) if isinstance(tensor, list | tuple) else made[0]
 
@@ -389,6 +346,8 @@ class Schedule:
             }
         """
         given = {"factor_axis": factor_axis} if factor_axis != 0 else {}
+        from refcomp.schedule.primitives.rfactor import rfactor  # noqa: PLC0415
+
         made = self.apply(self.stage_of(tensor), rfactor, axis, **given)
         return list(made) if len(made) > 1 else made[0]
 
@@ -406,7 +365,7 @@ class Schedule:
         Args:
             stage: the stage, such as `s.stage_of(T)`.
             primitive: a function of the stage, a `Provenance` and the other arguments. A step
-                records it by name, so `replay` needs it in the table `PRIMITIVES`.
+                records it by name, so `replay` needs it in `refcomp.schedule.primitives.table`.
             *args: arguments of the primitive.
             **options: named arguments of the primitive.
 
@@ -549,6 +508,9 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
             f"{steps!r} are not the steps of a schedule",
             remedy="pass schedule.steps of another schedule",
         )
+    # Imported here, since most programs use few primitives.
+    from refcomp.schedule.primitives.table import PRIMITIVES  # noqa: PLC0415
+
     for step in steps:
         stage, args = resolve(step, schedule.stages)
         provenance = Provenance(step.primitive, step.line)

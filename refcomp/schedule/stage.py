@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
@@ -17,10 +17,11 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For, LoopKind
 from refcomp.schedule.relations import Fuse, Relation, Split
-from refcomp.te.extern import ExternOp
-from refcomp.te.intrin import TensorIntrin
-from refcomp.te.operation import Operation
+from refcomp.te.operation import ExternOp, Operation
 from refcomp.te.tensor import OPAQUE, ORDERED, AxisKind, IterVar, Tensor, axis
+
+if TYPE_CHECKING:
+    from refcomp.te.intrin import TensorIntrin
 
 # The verb of a primitive in messages, where its name is not one.
 _VERBS = {"parallel": "parallelize"}

@@ -16,9 +16,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ExternOp, Operation, ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 

@@ -2,36 +2,24 @@
 
 Each method applies one primitive and records it as a step of the schedule. A primitive that is
 refused changes nothing. Its docstring shows the loops before and after an example; a test runs it.
+Each method imports its primitive, since a program uses few of them.
 """
+
+# ruff: noqa: PLC0415  (see above)
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
-from refcomp.schedule.primitives.bind import bind
-from refcomp.schedule.primitives.compute_at import compute_at
-from refcomp.schedule.primitives.env_threads import env_threads
-from refcomp.schedule.primitives.fuse import fuse
-from refcomp.schedule.primitives.hint import (
-    double_buffer,
-    pragma,
-    prefetch,
-    storage_align,
-)
-from refcomp.schedule.primitives.mark import parallel, unroll, vectorize
-from refcomp.schedule.primitives.place import compute_inline, compute_root
-from refcomp.schedule.primitives.reorder import reorder
-from refcomp.schedule.primitives.set_scope import set_scope
-from refcomp.schedule.primitives.set_store_predicate import set_store_predicate
-from refcomp.schedule.primitives.split import split, tile
-from refcomp.schedule.primitives.tensorize import tensorize
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import Operation
 from refcomp.te.tensor import IterVar, Tensor
+
+if TYPE_CHECKING:
+    from refcomp.te.intrin import TensorIntrin
 
 # house: allow-long (the manual pages of all primitives)
 
@@ -119,6 +107,8 @@ class StageSchedule:
         """
         sizes = {"factor": factor, "nparts": nparts}
         given = {name: size for name, size in sizes.items() if size is not None}
+        from refcomp.schedule.primitives.split import split
+
         return self._apply(split, parent, **given)
 
     def tile(
@@ -166,6 +156,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.split import tile
+
         return self._apply(tile, x_parent, y_parent, x_factor, y_factor)
 
     def fuse(self, *axes: IterVar) -> IterVar:
@@ -203,6 +195,8 @@ class StageSchedule:
               B[i.j.fused // 6, i.j.fused % 6] = A[i.j.fused // 6, i.j.fused % 6] * 2.0f32
             }
         """
+        from refcomp.schedule.primitives.fuse import fuse
+
         return self._apply(fuse, *axes)
 
     def reorder(self, *axes: IterVar) -> None:
@@ -241,6 +235,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.reorder import reorder
+
         self._apply(reorder, *axes)
 
     def vectorize(self, axis: IterVar) -> None:
@@ -273,6 +269,8 @@ class StageSchedule:
               B[i] = A[i] * 2.0f32
             }
         """
+        from refcomp.schedule.primitives.mark import vectorize
+
         self._apply(vectorize, axis)
 
     def unroll(self, axis: IterVar) -> None:
@@ -304,6 +302,8 @@ class StageSchedule:
               B[i] = A[i] * 2.0f32
             }
         """
+        from refcomp.schedule.primitives.mark import unroll
+
         self._apply(unroll, axis)
 
     def parallel(self, axis: IterVar) -> None:
@@ -335,6 +335,8 @@ class StageSchedule:
               B[i] = A[i] * 2.0f32
             }
         """
+        from refcomp.schedule.primitives.mark import parallel
+
         self._apply(parallel, axis)
 
     def bind(self, axis: IterVar, thread: IterVar) -> None:
@@ -380,6 +382,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.bind import bind
+
         self._apply(bind, axis, thread)
 
     def tensorize(self, axis: IterVar, intrin: TensorIntrin) -> None:
@@ -429,6 +433,8 @@ class StageSchedule:
               extern i32 double_four(write(B[i.outer * 4]), read(A[i.outer * 4]))
             }
         """
+        from refcomp.schedule.primitives.tensorize import tensorize
+
         self._apply(tensorize, axis, intrin)
 
     def compute_inline(self) -> None:
@@ -463,6 +469,8 @@ class StageSchedule:
               C[i] = A[i] * 2.0f32 + 1.0f32
             }
         """
+        from refcomp.schedule.primitives.place import compute_inline
+
         self._apply(compute_inline)
 
     def compute_root(self) -> None:
@@ -502,6 +510,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.place import compute_root
+
         self._apply(compute_root)
 
     def compute_at(self, consumer: StageSchedule, axis: IterVar) -> None:
@@ -552,6 +562,8 @@ class StageSchedule:
             }
         """
         stage = consumer.stage if isinstance(consumer, StageSchedule) else consumer
+        from refcomp.schedule.primitives.compute_at import compute_at
+
         self._apply(compute_at, stage, axis)
 
     def set_scope(self, scope: str) -> None:
@@ -594,6 +606,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.set_scope import set_scope
+
         self._apply(set_scope, scope)
 
     def pragma(self, axis: IterVar, key: str, value: int | str = 1) -> None:
@@ -633,6 +647,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.hint import pragma
+
         self._apply(pragma, axis, key, value)
 
     def prefetch(self, tensor: Tensor, axis: IterVar, offset: int) -> None:
@@ -675,6 +691,8 @@ class StageSchedule:
                 remedy="pass a tensor that the stage reads",
             )
         maker = self.schedule.stage_of(tensor)
+        from refcomp.schedule.primitives.hint import prefetch
+
         self._apply(prefetch, axis, maker, tensor.value_index, offset)
 
     def double_buffer(self) -> None:
@@ -722,6 +740,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.hint import double_buffer
+
         self._apply(double_buffer)
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
@@ -777,6 +797,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.hint import storage_align
+
         self._apply(storage_align, axis, factor, offset)
 
     def set_store_predicate(self, predicate: Expr) -> None:
@@ -841,6 +863,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.set_store_predicate import set_store_predicate
+
         self._apply(set_store_predicate, predicate)
 
     def env_threads(self, threads: Sequence[IterVar]) -> None:
@@ -880,6 +904,8 @@ class StageSchedule:
               }
             }
         """
+        from refcomp.schedule.primitives.env_threads import env_threads
+
         self._apply(env_threads, threads)
 
     def _apply(

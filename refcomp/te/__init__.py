@@ -2,7 +2,7 @@
 
 Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
 and calls.py (functions of elements), reducer.py (`sum` and its kin), check_reads.py and
-check_reducer.py (refused computations), scan.py, extern.py, declare.py, intrin.py, tag.py;
+check_reducer.py (refused computations), scans.py, externs.py, declare.py, intrin.py, tag.py;
 maths_pages.py holds manual pages.
 
 Example::
@@ -24,102 +24,39 @@ Example::
 """
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from refcomp.ir.promotion import as_expr as convert
-from refcomp.ir.promotion import const
-from refcomp.te.calls import (
-    call_extern,
-    call_llvm_intrin,
-    call_packed,
-    call_pure_extern,
-    call_pure_intrin,
-)
-from refcomp.te.declare import decl_buffer
-from refcomp.te.extern import ExternOp, extern
-from refcomp.te.intrin import TensorIntrin, decl_tensor_intrin
-from refcomp.te.maths import (
-    abs,
-    acos,
-    acosh,
-    all,
-    any,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    ceil,
-    clz,
-    copysign,
-    cos,
-    cosh,
-    erf,
-    exp,
-    exp2,
-    exp10,
-    expm1,
-    fabs,
-    floor,
-    floordiv,
-    floormod,
-    fma,
-    fmod,
-    hypot,
-    if_then_else,
-    isfinite,
-    isinf,
-    isnan,
-    ldexp,
-    log,
-    log1p,
-    log2,
-    log10,
-    max_value,
-    maximum,
-    min_value,
-    minimum,
-    nearbyint,
-    nextafter,
-    popcount,
-    power,
-    round,
-    rsqrt,
-    select,
-    sigmoid,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-    truncdiv,
-    truncmod,
-    var,
-)
-from refcomp.te.operation import (
-    ComputeOp,
-    Operation,
-    PlaceholderOp,
-    compute,
-    placeholder,
-)
-from refcomp.te.reducer import (
-    CommReducer,
-    comm_reducer,
-    max,
-    min,
-    prod,
-    reduce_axis,
-    sum,
-)
-from refcomp.te.scan import ScanOp, scan
-from refcomp.te.tag import tag_scope
-from refcomp.te.tensor import IterVar, Tensor, thread_axis
-
-pow = power  # TVM's name
+_SOURCES = {
+    "refcomp.ir.promotion": "const",
+    "refcomp.te.calls": (
+        "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin"
+    ),
+    "refcomp.te.declare": "decl_buffer",
+    "refcomp.te.externs": "extern",
+    "refcomp.te.intrin": "TensorIntrin decl_tensor_intrin",
+    "refcomp.te.maths": (
+        "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
+        "exp10 exp2 expm1 fabs floor floordiv floormod fma fmod hypot if_then_else isfinite isinf "
+        "isnan ldexp log log10 log1p log2 max_value maximum min_value minimum nearbyint nextafter "
+        "popcount power round rsqrt select sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod"
+    ),
+    "refcomp.te.operation": (
+        "ComputeOp ExternOp Operation PlaceholderOp ScanOp compute placeholder"
+    ),
+    "refcomp.te.reducer": "CommReducer comm_reducer max min prod reduce_axis sum",
+    "refcomp.te.scans": "scan",
+    "refcomp.te.tag": "tag_scope",
+    "refcomp.te.tensor": "IterVar Tensor thread_axis var",
+    # TVM's te has it, too. That room is above this one.
+    "refcomp.schedule.schedule": "create_schedule",
+}
+_HOME = {
+    name: (module, name) for module, names in _SOURCES.items() for name in names.split()
+}
+# Names of TVM.
+_HOME["convert"] = ("refcomp.ir.promotion", "as_expr")
+_HOME["pow"] = ("refcomp.te.maths", "power")
 
 # fmt: off
 __all__ = [
@@ -141,19 +78,18 @@ __all__ = [
 # fmt: on
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
-    """Return names of TVM's te that belong to schedules here, importing that room on first use."""
-    if name != "create_schedule":
+def __getattr__(name: str) -> Any:
+    """Return a public name, and import its file on first use: a program needs few of them."""
+    if name not in _HOME:
         # Python suggests a near name of the module.
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}",
             name=name,
             obj=sys.modules[__name__],
         )
-    maker: Callable[..., Any] = import_module(
-        "refcomp.schedule.schedule"
-    ).create_schedule
-    return maker
+    module, attribute = _HOME[name]
+    value = globals()[name] = getattr(import_module(module), attribute)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -3,16 +3,15 @@
 An index is judged where its minimum and maximum are attained (`arith.attained`). Conditional reads
 (in a branch, under `where=`) are not judged. Reads that depend on the values of symbols become
 conditions that each call checks (`refcomp.lowering.required_reads`).
+
+Most computations read whole axes. They are judged without `arith`, which is imported where needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from refcomp.arith import Facts, simplify
-from refcomp.arith.attained import Box
-from refcomp.arith.ends import Bound
 from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
@@ -22,6 +21,11 @@ from refcomp.ir.rewrite import children, variables_in
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, TensorRead
+
+if TYPE_CHECKING:
+    from refcomp.arith import Facts
+    from refcomp.arith.attained import Box
+    from refcomp.arith.ends import Bound
 
 
 def check_reads(
@@ -87,6 +91,9 @@ def box_of(
     symbols: frozenset[Var] | None = None,
 ) -> Box:
     """Return the Box of `axes`, whose ranges must not depend on each other."""
+    from refcomp.arith import Facts  # noqa: PLC0415  (see above)
+    from refcomp.arith.attained import Box  # noqa: PLC0415
+
     listed = list(axes)
     known = Facts() if facts is None else facts
     for axis in listed:
@@ -150,6 +157,8 @@ _WITH_CONDITION = (IfThenElseExpr, Select, Reduce)
 def _refuse(
     name: str, read: TensorRead, dim: int, beyond: Bound, is_operand: bool
 ) -> NoReturn:
+    from refcomp.arith import simplify  # noqa: PLC0415  (see above)
+
     guard = "read under a condition: if_then_else(i < n, A[i], 0)"
     tensor = read.tensor
     extent = tensor.shape[dim]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from refcomp.foundation.dtype import BOOL, F32, I32, DType, as_dtype
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.names import checked_name
 from refcomp.ir.expr import (
     EQ,
     And,
@@ -25,39 +24,11 @@ from refcomp.ir.expr import (
     Mod,
     Or,
     Select,
-    Var,
 )
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.promotion import as_expr, binary, cast, const, match_types
 from refcomp.te.maths_pages import page_of
-from refcomp.te.tensor import DTypeLike, ExprLike, scalar_dtype
-
-
-def var(name: str = "n", dtype: DTypeLike = "int64") -> Var:
-    """Return a scalar variable: a symbolic extent (int64), or a scalar argument of a function.
-
-    Args:
-        name: the name, a non-empty text. Two variables with one name are still different.
-        dtype: any scalar dtype. An extent is int64.
-
-    Raises:
-        UserError: the name is not a text, or the dtype is unknown or a vector.
-
-    Example::
-
-        >>> n = rc.var("n")
-        >>> A = rc.placeholder((n,), name="A")
-        >>> B = rc.compute((n,), lambda i: A[i] * 2.0, name="B")
-        >>> print(rc.lower(rc.create_schedule(B), [A, B], "double"))
-        func double(A: f32[n], B: f32[n] out) {
-          for i in range(n) {
-            B[i] = A[i] * 2.0f32
-          }
-        }
-    """
-    return Var(
-        checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}")
-    )
+from refcomp.te.tensor import DTypeLike, ExprLike
 
 
 def min_value(dtype: DTypeLike) -> Expr:

@@ -1,6 +1,7 @@
-"""Operations, which make tensors: placeholders, whose elements are given, and computes.
+"""Operations, which make tensors: placeholders, whose elements are given, computes, scans, externs.
 
-The operations of a computation and the tensors between them form the dataflow graph.
+The operations of a computation and the tensors between them form the dataflow graph. The functions
+that make scans and externs are in files of their own: scans.py, externs.py.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.records import record
+from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.stmt import Stmt
 from refcomp.te.check_reads import check_reads
 from refcomp.te.reducer import Reduce
 from refcomp.te.tag import tag_in_force
@@ -161,12 +164,176 @@ class ComputeOp(Operation):
     def inputs(self) -> tuple[Tensor, ...]:
         """Return the tensors that are read, in order of first appearance."""
         if self._inputs is None:
-            self._inputs = _tensors_read([node for root in self.body for node in walk(root)])
+            self._inputs = _tensors_read(
+                [node for root in self.body for node in walk(root)]
+            )
         return self._inputs
 
 
 def _tensors_read(nodes: Iterable[Node]) -> tuple[Tensor, ...]:
-    return tuple(dict.fromkeys([node.tensor for node in nodes if isinstance(node, TensorRead)]))
+    return tuple(
+        dict.fromkeys([node.tensor for node in nodes if isinstance(node, TensorRead)])
+    )
+
+
+@record(eq=False, frozen=False)
+class ScanOp(Operation):
+    """An operation whose tensors are computed row by row along `scan_axis`. `scan` makes it.
+
+    The first row that is computed follows the rows of `init`. Each state has an init, an update and
+    an output, under the same number.
+
+    Attributes:
+        name: the name of the operation, and of its first output.
+        line: `file:line` of the user's call.
+        axis: the ordered axis of the rows, then the opaque axes of a row of each output.
+        init: the first rows of each output.
+        update: row t of each output, computed from earlier rows of the states.
+        state: placeholders that stand for the outputs in the updates.
+        given: other tensors that the user listed as inputs.
+        tag: a label for schedules; empty without any.
+
+    Source: TVM, te.ScanOp.
+
+    Example::
+
+        >>> X = rc.placeholder((5, 3), name="X")
+        >>> state = rc.placeholder((5, 3), name="state")
+        >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
+        >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+        >>> S = rc.scan(init, update, state, inputs=[X], name="S")
+        >>> S.op.scan_axis, S.op.axis, S.op.reduce_axis
+        (ordered axis S.idx, (ordered axis S.idx, opaque axis S.out0.i1), ())
+        >>> S.op.state, S.op.given
+        ((Tensor(state: f32, rank 2),), (Tensor(X: f32, rank 2),))
+    """
+
+    what: ClassVar[str] = "a scan"
+    axis: tuple[IterVar, ...]
+    init: tuple[Tensor, ...]
+    update: tuple[Tensor, ...]
+    state: tuple[Tensor, ...]
+    given: tuple[Tensor, ...]
+    tag: str = ""
+
+    @property
+    def scan_axis(self) -> IterVar:
+        """Return the axis along which rows are computed in order."""
+        return self.axis[0]
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """Return no axes."""
+        return ()
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Return the tensors that are read: init, update, and those that were named."""
+        return tuple(dict.fromkeys((*self.init, *self.update, *self.given)))
+
+    def row_axes(self, output: int) -> tuple[IterVar, ...]:
+        """Return the opaque axes of a row of an output: the loops of its update compute the row.
+
+        Args:
+            output: the number of the output, counted from 0.
+
+        Example::
+
+            >>> X = rc.placeholder((5, 3), name="X")
+            >>> state = rc.placeholder((5, 3), name="state")
+            >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
+            >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+            >>> S = rc.scan(init, update, state, inputs=[X], name="S")
+            >>> S.op.row_axes(0) == S.op.axis[1:]
+            True
+        """
+        begin = 1 + sum(tensor.ndim - 1 for tensor in self.state[:output])
+        return self.axis[begin : begin + self.state[output].ndim - 1]
+
+    def body_operations(
+        self, updates: Sequence[Operation] | None = None
+    ) -> list[Operation]:
+        """Return the operations of a row: those on the way from the states to the updates.
+
+        Args:
+            updates: the operations to end at; None for the updates of the scan.
+
+        Returns:
+            The operations, producers first.
+
+        Example::
+
+            >>> X = rc.placeholder((5, 3), name="X")
+            >>> state = rc.placeholder((5, 3), name="state")
+            >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
+            >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
+            >>> S = rc.scan(init, update, state, inputs=[X], name="S")
+            >>> [op.name for op in S.op.body_operations()]
+            ['update']
+        """
+        states = {tensor.op for tensor in self.state}
+        inside: set[Operation] = set(states)
+        last = updates if updates is not None else [tensor.op for tensor in self.update]
+        order = []
+        for op in reachable_operations(last):
+            is_fed = any(tensor.op in inside for tensor in op.inputs)
+            if op not in states and (is_fed or op in last):
+                inside.add(op)
+                order.append(op)
+        return order
+
+
+@record(eq=False, frozen=False)
+class ExternOp(Operation):
+    """An operation whose tensors are computed by a statement. `extern` makes it.
+
+    Attributes:
+        name: the name of the operation, and of its first output.
+        line: `file:line` of the user's call.
+        axis: opaque axes, one for each dimension of the first output.
+        reads: the inputs as the user listed them, perhaps with repetitions.
+        in_buffers: the buffers that stand for `reads` in the statement, one for each.
+        out_buffers: the buffers that stand for the outputs, one for each.
+        body: the statement, which is loop IR.
+        tag: a label for schedules; empty without any.
+
+    Source: TVM, te.ExternOp.
+
+    Example::
+
+        >>> def call_fill(ins, outs):
+        ...     return rc.call_extern("int32", "fill", outs[0], ins[0])
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.extern((4,), [A], call_fill, name="B")
+        >>> B.op.axis, B.op.reduce_axis, B.op.inputs
+        ((opaque axis i0,), (), (Tensor(A: f32, rank 1),))
+        >>> list(B.op.buffers.values())
+        [Tensor(A: f32, rank 1), Tensor(B: f32, rank 1)]
+    """
+
+    what: ClassVar[str] = "an extern operation"
+    axis: tuple[IterVar, ...]
+    reads: tuple[Tensor, ...]
+    in_buffers: tuple[Buffer, ...]
+    out_buffers: tuple[Buffer, ...]
+    body: Stmt
+    tag: str = ""
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Return the tensors that are read, in order of first appearance."""
+        return tuple(dict.fromkeys(self.reads))
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """Return no axes."""
+        return ()
+
+    @property
+    def buffers(self) -> dict[Buffer, Tensor]:
+        """Return the tensor of each buffer of the statement."""
+        buffers = (*self.in_buffers, *self.out_buffers)
+        return dict(zip(buffers, (*self.reads, *self.outputs), strict=True))
 
 
 def placeholder(
@@ -313,7 +480,9 @@ def _plain_parameters(function: object) -> list[str] | None:
     if not isinstance(function, FunctionType) or function.__dict__:
         return None
     code = function.__code__
-    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+    if code.co_kwonlyargcount or code.co_flags & (
+        inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    ):
         return None
     count = code.co_argcount - len(function.__defaults__ or ())
     return list(code.co_varnames[:count])

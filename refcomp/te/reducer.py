@@ -17,8 +17,6 @@ from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import substitute
-from refcomp.te.check_reducer import check_reducer
-from refcomp.te.maths import max_value, min_value
 from refcomp.te.tensor import (
     REDUCTION,
     ExprLike,
@@ -264,6 +262,9 @@ def comm_reducer(
         refcomp.foundation.errors.UserError: the combiner ... is not a reduction...
     """
 
+    # The check needs `arith`, which few programs use.
+    from refcomp.te.check_reducer import check_reducer  # noqa: PLC0415
+
     def reduce(
         expr: ExprLike | Sequence[ExprLike],
         axis: AxisLike = None,
@@ -416,6 +417,8 @@ def max(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [4. 5.]
     """
+    from refcomp.te.maths import min_value  # noqa: PLC0415  (as in `comm_reducer`)
+
     return _reduce_with("max", Max, min_value, expr=expr, axis=axis, where=where)
 
 
@@ -453,4 +456,6 @@ def min(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [1. 0.]
     """
+    from refcomp.te.maths import max_value  # noqa: PLC0415  (as in `comm_reducer`)
+
     return _reduce_with("min", Min, max_value, expr=expr, axis=axis, where=where)

@@ -238,6 +238,33 @@ def scalar_dtype(dtype: object, of_what: str) -> DType:
     return scalar
 
 
+def var(name: str = "n", dtype: DTypeLike = "int64") -> Var:
+    """Return a scalar variable: a symbolic extent (int64), or a scalar argument of a function.
+
+    Args:
+        name: the name, a non-empty text. Two variables with one name are still different.
+        dtype: any scalar dtype. An extent is int64.
+
+    Raises:
+        UserError: the name is not a text, or the dtype is unknown or a vector.
+
+    Example::
+
+        >>> n = rc.var("n")
+        >>> A = rc.placeholder((n,), name="A")
+        >>> B = rc.compute((n,), lambda i: A[i] * 2.0, name="B")
+        >>> print(rc.lower(rc.create_schedule(B), [A, B], "double"))
+        func double(A: f32[n], B: f32[n] out) {
+          for i in range(n) {
+            B[i] = A[i] * 2.0f32
+          }
+        }
+    """
+    return Var(
+        checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}")
+    )
+
+
 class Tensor(TensorOperators):
     """One output of an operation. `A[i, j]` and `A(i, j)` are reads of an element.
 

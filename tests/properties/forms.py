@@ -11,8 +11,7 @@ from refcomp.ir.expr import Expr, FloorMod, IntImm, Max, Min, Mod, Select, Var
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 from tests.strategies.computation import Computation
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
-from refcomp.schedule.schedule import PRIMITIVES, Schedule
+from refcomp.schedule.primitives.table import PRIMITIVES
+from refcomp.schedule.schedule import Schedule
 
 
 class Histogram:

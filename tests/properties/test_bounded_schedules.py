@@ -28,7 +28,8 @@ from refcomp.ir.printer import print_func, print_program
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.oracle.tensors.evaluate import evaluate
-from refcomp.schedule.schedule import PRIMITIVES, Schedule, replay
+from refcomp.schedule.primitives.table import PRIMITIVES
+from refcomp.schedule.schedule import Schedule, replay
 from refcomp.schedule.step import Step
 from tests.properties.seeded_bugs import INTERPRETED, switched_on
 from tests.strategies.bounded_schedules import SPACES, every_step, state_of

@@ -11,7 +11,7 @@ import pytest
 from refcomp.emulator.execution.launch import ARCHITECTURES
 from refcomp.ir.expr import IntImm
 from refcomp.ir.kernels import kernel_nest, kernels_in
-from refcomp.schedule.schedule import PRIMITIVES
+from refcomp.schedule.primitives.table import PRIMITIVES
 from tests.properties.emulated_schedules import check_emulated, draw_cases, draw_more_cases
 from tests.properties.histogram import whole_of
 from tests.strategies.computes import MORE

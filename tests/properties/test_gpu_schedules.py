@@ -11,7 +11,8 @@ from refcomp.oracle.whole_outputs import interpret_whole
 from refcomp.passes.inject_double_buffers import inject_double_buffers
 from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
-from refcomp.schedule.schedule import PRIMITIVES, replay
+from refcomp.schedule.primitives.table import PRIMITIVES
+from refcomp.schedule.schedule import replay
 from tests.properties.differential import agree, expected
 from tests.strategies.computation import Computation
 from tests.strategies.computes import SCANS

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.foundation.errors import RefcompError
 from refcomp.ir.printer import print_func
-from refcomp.schedule.schedule import PRIMITIVES, replay
+from refcomp.schedule.primitives.table import PRIMITIVES
+from refcomp.schedule.schedule import replay
 from tests.properties.differential import (
     check_compiled,
     check_compiled_together,

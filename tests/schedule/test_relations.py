@@ -1,7 +1,10 @@
 import pytest
 
 import refcomp
+from refcomp.arith import simplify
+from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import FloorDiv, FloorMod, IntImm
+from refcomp.ir.structure import structurally_equal
 from refcomp.schedule.relations import Fuse, ceil_div, split_extents
 from refcomp.te.tensor import DATA_PARALLEL, axis
 
@@ -27,6 +30,13 @@ def test_symbolic_extents_stay_symbolic():
     outer, inner = split_extents(n, 4, None)
     assert inner.value == 4 and outer == (n + 3) // 4
     assert ceil_div(n * 4, 4) == n
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 16])
+@pytest.mark.parametrize("extent", [refcomp.var("n"), IntImm(10, I64), IntImm(0, I64)])
+def test_a_quotient_that_is_not_simplified_is_simple_already(extent, divisor):
+    rounded_up = FloorDiv(extent + (divisor - 1), IntImm(divisor, I64))
+    assert structurally_equal(ceil_div(extent, divisor), simplify(rounded_up))
 
 
 def test_indices_of_a_fused_axis():

@@ -2,7 +2,8 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
-from refcomp.schedule.schedule import PRIMITIVES, Schedule
+from refcomp.schedule.primitives.table import PRIMITIVES
+from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage_schedule import StageSchedule
 from tests.quotations import quoted_call
 

@@ -8,7 +8,8 @@ import pytest
 
 import refcomp as rc
 from refcomp.foundation.errors import UserError
-from refcomp.schedule.schedule import PRIMITIVES, Schedule, create_schedule
+from refcomp.schedule.primitives.table import PRIMITIVES
+from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage_schedule import StageGroup, StageSchedule
 from refcomp.te.operation import PlaceholderOp
 

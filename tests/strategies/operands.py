@@ -10,9 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from refcomp.oracle.tensors.evaluate import evaluate
-from refcomp.te.maths import var
 from refcomp.te.operation import placeholder
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import Tensor, var
 
 extents = st.integers(1, 5)
 # The batch of a network: symbolic in the compute, and possibly empty.

@@ -25,8 +25,7 @@ from refcomp.ir.expr import IntImm
 from refcomp.schedule.schedule import Schedule, replay
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.schedule.stage_schedule import StageSchedule
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computation import Computation
 from tests.strategies.computes import EDGES, SCANS

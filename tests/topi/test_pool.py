@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refcomp.foundation.errors import UserError
-from refcomp.te.maths import var
+from refcomp.te.tensor import var
 from refcomp.topi import pool
 from tests.strategies.operands import (
     assert_same,

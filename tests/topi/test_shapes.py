@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.oracle.interpreter.interpret import evaluate_expr
-from refcomp.te.maths import var
+from refcomp.te.tensor import var
 from refcomp.topi import shapes
 from tests.strategies.operands import tensors
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.foundation.errors import UserError
-from refcomp.te.maths import var
+from refcomp.te.tensor import var
 from refcomp.topi import transform
 from refcomp.topi.shapes import extents as extents_of
 from tests.strategies.operands import (

@@ -156,7 +156,9 @@ class Simplifier:
             owner, expr, visit = stack[-1]
             done = owner._done
             if visit is None:
-                if id(expr) in done:  # a shared part, which another node has pushed, too
+                if (
+                    id(expr) in done
+                ):  # a shared part, which another node has pushed, too
                     stack.pop()
                     continue
                 cls = type(expr)

@@ -28,7 +28,7 @@ from refcomp.schedule.placement import (
     placement_lines,
 )
 from refcomp.schedule.stage import Stage
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 
 # The order of the loops of a kernel: z before y before x, groups before threads.

@@ -13,15 +13,15 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter
-from refcomp.te.extern import ExternOp
 from refcomp.te.operation import (
     ComputeOp,
+    ExternOp,
     Operation,
     PlaceholderOp,
+    ScanOp,
     reachable_operations,
 )
 from refcomp.te.reducer import CommReducer, Reduce
-from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 
 

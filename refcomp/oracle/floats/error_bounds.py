@@ -55,10 +55,14 @@ from refcomp.oracle.tensors.evaluate import (
     shape_of,
 )
 from refcomp.oracle.tensors.scan import run_scan
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp, Operation, reachable_operations
+from refcomp.te.operation import (
+    ComputeOp,
+    ExternOp,
+    Operation,
+    ScanOp,
+    reachable_operations,
+)
 from refcomp.te.reducer import CommReducer, Reduce
-from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import Tensor
 
 _INFLATION = WIDE(1 + 2.0**-30)  # the bounds themselves are rounded to WIDE

@@ -23,7 +23,7 @@ from refcomp.oracle.floats.legal_values import Approx, exact, unknown, zeros
 from refcomp.oracle.floats.rounding import TRUE, to_dtype
 from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.evaluate import run_extern, shape_of
-from refcomp.te.extern import ExternOp
+from refcomp.te.operation import ExternOp
 from refcomp.te.tensor import Tensor
 
 

@@ -30,15 +30,15 @@ from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
 from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.elementwise import ELEMENTWISE
 from refcomp.oracle.tensors.scan import run_scan
-from refcomp.te.extern import ExternOp
 from refcomp.te.operation import (
     ComputeOp,
+    ExternOp,
     Operation,
     PlaceholderOp,
+    ScanOp,
     reachable_operations,
 )
 from refcomp.te.reducer import Reduce
-from refcomp.te.scan import ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 

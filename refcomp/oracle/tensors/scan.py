@@ -13,8 +13,7 @@ import numpy as np
 
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir.rewrite import walk
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import Tensor, TensorRead
 
 _Rows = Any  # values of a tensor: an array, or what is indexed, sliced and assigned like one

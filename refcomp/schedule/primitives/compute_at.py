@@ -10,9 +10,7 @@ from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.scan_body import refuse_moving_update
 from refcomp.schedule.stage import AttachPoint, Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, readers_of
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
 
 
 def compute_at(

@@ -9,8 +9,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.stmt import BLOCK_TAGS, THREAD_TAGS
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import THREAD, IterVar
 
 

@@ -6,9 +6,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.schedule.scan_body import refuse_moving_update, scan_attach_point
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import readers_of
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp
-from refcomp.te.scan import ScanOp
+from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
 
 
 def compute_inline(stage: Stage, provenance: Provenance) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import StorageScope
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.extern import ExternOp
-from refcomp.te.operation import ComputeOp
+from refcomp.te.operation import ComputeOp, ExternOp
 
 
 def set_scope(stage: Stage, provenance: Provenance, scope: object) -> None:

@@ -35,9 +35,8 @@ from refcomp.te import reducer
 from refcomp.te.calls import call_llvm_intrin
 from refcomp.te.declare import decl_buffer
 from refcomp.te.intrin import TensorIntrin, decl_tensor_intrin
-from refcomp.te.maths import var
 from refcomp.te.operation import ComputeOp, compute, placeholder
-from refcomp.te.tensor import Tensor, TensorRead, thread_axis
+from refcomp.te.tensor import Tensor, TensorRead, thread_axis, var
 
 _ROWS, _COLUMNS, _DEPTH = 16, 8, 16  # of the instruction
 _LANES = 8  # elements of 16 bytes

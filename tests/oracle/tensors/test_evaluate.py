@@ -11,9 +11,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Let, Var
 from refcomp.oracle.tensors.evaluate import EvaluateError, evaluate
 from refcomp.te import maths, reducer
-from refcomp.te.maths import if_then_else, select, var
+from refcomp.te.maths import if_then_else, select
 from refcomp.te.operation import compute, placeholder
 from refcomp.te.reducer import comm_reducer, reduce_axis
+from refcomp.te.tensor import var
 
 RNG = np.random.default_rng(7)
 

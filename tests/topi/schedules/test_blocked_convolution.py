@@ -10,7 +10,7 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import UNROLLED, VECTORIZED, Allocate, For, IfThenElse
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
-from refcomp.te.maths import var
+from refcomp.te.tensor import var
 from refcomp.topi.broadcast import add
 from refcomp.topi.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
 from refcomp.topi.elementwise import relu

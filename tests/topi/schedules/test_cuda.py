@@ -7,7 +7,7 @@ from refcomp.driver.pipeline import run_pipeline
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VECTORIZED, Allocate, For
 from refcomp.lowering.lower import lower
-from refcomp.te.maths import var
+from refcomp.te.tensor import var
 from refcomp.topi.broadcast import add, add_numpy
 from refcomp.topi.conv2d import conv2d_nhwc, conv2d_nhwc_numpy
 from refcomp.topi.dense import gemm, gemm_numpy

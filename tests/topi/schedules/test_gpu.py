@@ -10,8 +10,8 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, For
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
-from refcomp.te.maths import var
 from refcomp.te.operation import compute
+from refcomp.te.tensor import var
 from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
 from refcomp.topi.dense import gemm, gemm_numpy
 from refcomp.topi.elementwise import relu, relu_numpy

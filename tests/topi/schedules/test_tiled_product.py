@@ -12,10 +12,10 @@ from refcomp.ir.stmt import Allocate
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret_program
 from refcomp.schedule.schedule import create_schedule
-from refcomp.te.maths import var
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.reducer import sum as sum_over
+from refcomp.te.tensor import var
 from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy
 from refcomp.topi.dense import gemm, gemm_numpy, matmul, matmul_numpy
 from refcomp.topi.elementwise import relu

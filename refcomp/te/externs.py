@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import caller_line
-from refcomp.foundation.records import record
 from refcomp.ir.buffer import GLOBAL, READ, WRITE, Buffer, BufferAccess
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
@@ -26,71 +25,17 @@ from refcomp.ir.stmt import Block, Stmt
 from refcomp.ir.structure import structurally_equal
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
-from refcomp.te.operation import Operation
+from refcomp.te.operation import ExternOp
 from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import (
     OPAQUE,
     DTypeLike,
-    IterVar,
     ShapeLike,
     Tensor,
     as_shape,
     axis,
     scalar_dtype,
 )
-
-
-@record(eq=False, frozen=False)
-class ExternOp(Operation):
-    """An operation whose tensors are computed by a statement. `extern` makes it.
-
-    Attributes:
-        name: the name of the operation, and of its first output.
-        line: `file:line` of the user's call.
-        axis: opaque axes, one for each dimension of the first output.
-        reads: the inputs as the user listed them, perhaps with repetitions.
-        in_buffers: the buffers that stand for `reads` in the statement, one for each.
-        out_buffers: the buffers that stand for the outputs, one for each.
-        body: the statement, which is loop IR.
-        tag: a label for schedules; empty without any.
-
-    Source: TVM, te.ExternOp.
-
-    Example::
-
-        >>> def call_fill(ins, outs):
-        ...     return rc.call_extern("int32", "fill", outs[0], ins[0])
-        >>> A = rc.placeholder((4,), name="A")
-        >>> B = rc.extern((4,), [A], call_fill, name="B")
-        >>> B.op.axis, B.op.reduce_axis, B.op.inputs
-        ((opaque axis i0,), (), (Tensor(A: f32, rank 1),))
-        >>> list(B.op.buffers.values())
-        [Tensor(A: f32, rank 1), Tensor(B: f32, rank 1)]
-    """
-
-    what: ClassVar[str] = "an extern operation"
-    axis: tuple[IterVar, ...]
-    reads: tuple[Tensor, ...]
-    in_buffers: tuple[Buffer, ...]
-    out_buffers: tuple[Buffer, ...]
-    body: Stmt
-    tag: str = ""
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """Return the tensors that are read, in order of first appearance."""
-        return tuple(dict.fromkeys(self.reads))
-
-    @property
-    def reduce_axis(self) -> tuple[IterVar, ...]:
-        """Return no axes."""
-        return ()
-
-    @property
-    def buffers(self) -> dict[Buffer, Tensor]:
-        """Return the tensor of each buffer of the statement."""
-        buffers = (*self.in_buffers, *self.out_buffers)
-        return dict(zip(buffers, (*self.reads, *self.outputs), strict=True))
 
 
 def extern(

@@ -14,132 +14,24 @@ update.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, overload
+from typing import overload
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.provenance import caller_line
-from refcomp.foundation.records import record
 from refcomp.ir.expr import EQ, LT, Expr, IntImm, Sub, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.operation import (
     ComputeOp,
-    Operation,
     PlaceholderOp,
+    ScanOp,
     reachable_operations,
 )
 from refcomp.te.tag import tag_in_force
 from refcomp.te.tensor import OPAQUE, ORDERED, IterVar, Tensor, TensorRead, axis
-
-
-@record(eq=False, frozen=False)
-class ScanOp(Operation):
-    """An operation whose tensors are computed row by row along `scan_axis`. `scan` makes it.
-
-    The first row that is computed follows the rows of `init`. Each state has an init, an update and
-    an output, under the same number.
-
-    Attributes:
-        name: the name of the operation, and of its first output.
-        line: `file:line` of the user's call.
-        axis: the ordered axis of the rows, then the opaque axes of a row of each output.
-        init: the first rows of each output.
-        update: row t of each output, computed from earlier rows of the states.
-        state: placeholders that stand for the outputs in the updates.
-        given: other tensors that the user listed as inputs.
-        tag: a label for schedules; empty without any.
-
-    Source: TVM, te.ScanOp.
-
-    Example::
-
-        >>> X = rc.placeholder((5, 3), name="X")
-        >>> state = rc.placeholder((5, 3), name="state")
-        >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
-        >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
-        >>> S = rc.scan(init, update, state, inputs=[X], name="S")
-        >>> S.op.scan_axis, S.op.axis, S.op.reduce_axis
-        (ordered axis S.idx, (ordered axis S.idx, opaque axis S.out0.i1), ())
-        >>> S.op.state, S.op.given
-        ((Tensor(state: f32, rank 2),), (Tensor(X: f32, rank 2),))
-    """
-
-    what: ClassVar[str] = "a scan"
-    axis: tuple[IterVar, ...]
-    init: tuple[Tensor, ...]
-    update: tuple[Tensor, ...]
-    state: tuple[Tensor, ...]
-    given: tuple[Tensor, ...]
-    tag: str = ""
-
-    @property
-    def scan_axis(self) -> IterVar:
-        """Return the axis along which rows are computed in order."""
-        return self.axis[0]
-
-    @property
-    def reduce_axis(self) -> tuple[IterVar, ...]:
-        """Return no axes."""
-        return ()
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """Return the tensors that are read: init, update, and those that were named."""
-        return tuple(dict.fromkeys((*self.init, *self.update, *self.given)))
-
-    def row_axes(self, output: int) -> tuple[IterVar, ...]:
-        """Return the opaque axes of a row of an output: the loops of its update compute the row.
-
-        Args:
-            output: the number of the output, counted from 0.
-
-        Example::
-
-            >>> X = rc.placeholder((5, 3), name="X")
-            >>> state = rc.placeholder((5, 3), name="state")
-            >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
-            >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
-            >>> S = rc.scan(init, update, state, inputs=[X], name="S")
-            >>> S.op.row_axes(0) == S.op.axis[1:]
-            True
-        """
-        begin = 1 + sum(tensor.ndim - 1 for tensor in self.state[:output])
-        return self.axis[begin : begin + self.state[output].ndim - 1]
-
-    def body_operations(
-        self, updates: Sequence[Operation] | None = None
-    ) -> list[Operation]:
-        """Return the operations of a row: those on the way from the states to the updates.
-
-        Args:
-            updates: the operations to end at; None for the updates of the scan.
-
-        Returns:
-            The operations, producers first.
-
-        Example::
-
-            >>> X = rc.placeholder((5, 3), name="X")
-            >>> state = rc.placeholder((5, 3), name="state")
-            >>> init = rc.compute((1, 3), lambda t, i: X[t, i], name="init")
-            >>> update = rc.compute((5, 3), lambda t, i: state[t - 1, i] + X[t, i], name="update")
-            >>> S = rc.scan(init, update, state, inputs=[X], name="S")
-            >>> [op.name for op in S.op.body_operations()]
-            ['update']
-        """
-        states = {tensor.op for tensor in self.state}
-        inside: set[Operation] = set(states)
-        last = updates if updates is not None else [tensor.op for tensor in self.update]
-        order = []
-        for op in reachable_operations(last):
-            is_fed = any(tensor.op in inside for tensor in op.inputs)
-            if op not in states and (is_fed or op in last):
-                inside.add(op)
-                order.append(op)
-        return order
 
 
 @overload
