@@ -15,12 +15,10 @@ from refcomp.te.tensor import IterVar
 
 def ceil_div(value: Expr, divisor: int) -> Expr:
     """Return value / divisor, rounded up, for a divisor >= 1."""
-    if isinstance(value, IntImm):
-        return IntImm(-(-value.value // divisor), I64)
     rounded_up = FloorDiv(value + (divisor - 1), IntImm(divisor, I64))
     if isinstance(value, Var) and divisor > 1:
         return rounded_up  # cannot be simplified
-    # Imported here, since most programs split extents that are variables or constants.
+    # Imported here: a program of symbolic length that is built from the cache needs no proofs.
     from refcomp.arith import Facts, simplify  # noqa: PLC0415
 
     facts = Facts()
