@@ -246,9 +246,10 @@ def _union(a: Approx, b: Approx, where: Array) -> Approx:
     signs_differ = a.is_negative != b.is_negative
     zeros_differ = (a.value == 0) & (b.value == 0) & signs_differ
     zero = np.where(b.is_negative, MINUS_ZERO, PLUS_ZERO)
+    # Not `|=`: the operands' shapes broadcast, and `where` may have more elements than they.
     others = a.others | b.others | code_of(b.value)
-    others |= np.where(swapped, code_of(a.value), NO_OTHERS)
-    others |= np.where(zeros_differ, zero, NO_OTHERS)
+    others = others | np.where(swapped, code_of(a.value), NO_OTHERS)
+    others = others | np.where(zeros_differ, zero, NO_OTHERS)
     keeps_sign = a.keeps_sign & (~where | (b.keeps_sign & ~signs_differ))
     return Approx(
         value=np.where(swapped, b.value, a.value),

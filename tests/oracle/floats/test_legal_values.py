@@ -11,6 +11,7 @@ from refcomp.oracle.floats.legal_values import (
     MINUS_ZERO,
     NAN,
     PLUS_INF,
+    PLUS_ZERO,
     Approx,
     code_of,
     ends,
@@ -87,6 +88,12 @@ def test_the_union_with_an_infinity_keeps_the_interval():
 def test_the_union_of_zeros_has_both_signs():
     assert join(_about(0.0), _about(-0.0), YES).others == MINUS_ZERO
     assert join(_about(0.0), _about(0.0), YES).others == 0
+
+
+def test_the_union_of_one_element_and_several_has_several():
+    several = zeros((3,), F32)
+    found = join(_about(-0.0).spread((1,)), several, np.array([True, False, True]))
+    assert found.others.tolist() == [PLUS_ZERO, 0, PLUS_ZERO]
 
 
 def test_the_union_with_what_is_unknown_is_unknown():
