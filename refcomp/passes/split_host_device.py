@@ -307,7 +307,7 @@ def _refuse_unbound(stmt: Stmt, around: tuple[For, ...]) -> NoReturn:
 def _remedy(loop: For | None) -> str:
     if loop is None:
         return (
-            "give the tensor an axis, of one element if need be, "
+            "make a loop of one iteration by fuse() of the stage, "
             "and bind it to blockIdx.x"
         )
     origin = loop.origin

@@ -49,7 +49,7 @@ def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, E
 
     Without a region, the stage computes its whole tensors.
     """
-    extents = {root: root.extent for root in stage.roots}
+    extents = {axis: axis.extent for axis in (*stage.roots, *stage.loops.singles)}
     if region is not None:
         # Not strict, here and below: a region has no reduction axes, which come last.
         extents |= zip(stage.roots, region.extent, strict=False)

@@ -103,6 +103,8 @@ class StageLoops:
     leaves: list[IterVar] = field(default_factory=list)
     # The splits and fusions that lead from the operation's axes to the leaves, oldest first.
     relations: list[Relation] = field(default_factory=list)
+    # Axes of one iteration that `fuse` made of no axes.
+    singles: list[IterVar] = field(default_factory=list)
     # Loop -> vectorized, unrolled, parallel, tensorized, or the tag of its threads.
     marks: dict[IterVar, LoopMark] = field(default_factory=dict)
     # Axis -> the call that made or marked it.
@@ -193,7 +195,7 @@ class Stage:
 
     def axes(self) -> dict[str, IterVar]:
         """Return every axis that the stage has or had, by name."""
-        known = [*self.roots]
+        known = [*self.roots, *self.loops.singles]
         for relation in self.loops.relations:
             made = (
                 getattr(relation, name, None) for name in ("outer", "inner", "fused")

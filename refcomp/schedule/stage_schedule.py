@@ -164,14 +164,16 @@ class StageSchedule:
         """Fuse directly nested loops into one loop over all their iterations.
 
         Args:
-            *axes: two or more loops of one kind, outermost first, directly nested.
+            *axes: loops of one kind, outermost first, directly nested. One loop stays as it is.
+                Without loops, as for a tensor of rank 0, the stage gets an outermost loop `single`
+                of one iteration, which can be bound to threads.
 
         Returns:
             The loop `i.j.fused` of loops `i` and `j`. Its extent is the product of theirs.
 
         Raises:
-            UserError: fewer than two loops, loops that are not directly nested or not of one kind,
-                or a loop that is vectorized, unrolled, parallel or bound.
+            UserError: loops that are not directly nested or not of one kind, or a loop that is
+                vectorized, unrolled, parallel or bound.
 
         Example::
 

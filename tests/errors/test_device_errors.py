@@ -118,7 +118,7 @@ UNBOUND = {
     ),
     "no loop": (
         no_loop,
-        "stage B .* it has no loop\n(.|\n)*  what to do: give the tensor an axis, of one element",
+        "stage B .* it has no loop\n(.|\n)*  what to do: make a loop of one iteration by fuse",
     ),
 }
 EXTENTS = {

@@ -1,22 +1,20 @@
-"""fuse: two or more directly nested loops of one kind become one."""
+"""fuse: directly nested loops of one kind become one. Of no loops, one of a single iteration."""
 
 from __future__ import annotations
 
 from refcomp.arith import simplify
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.dtype import I64
+from refcomp.ir.expr import IntImm
 from refcomp.schedule.relations import Fuse
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.tensor import IterVar
+from refcomp.te.tensor import DATA_PARALLEL, IterVar
 
 
 def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
     """Replace directly nested loops, outermost first, by one loop, and return it."""
-    if len(axes) < 2:
-        raise UserError(
-            f"cannot fuse {len(axes)} axis of stage {stage.name}",
-            remedy="name at least two directly nested loops, outer first",
-        )
     loops = [stage.replaceable_leaf(axis, "fuse") for axis in axes]
+    if not loops:
+        return _add_single_iteration(stage, provenance)
     _check(stage, loops)
     # Pairs, from the outermost: each relation joins two loops.
     fused = loops[0]
@@ -29,6 +27,14 @@ def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
         position = stage.loops.position(outer)
         stage.loops.leaves[position : position + 2] = [fused]
     return fused
+
+
+def _add_single_iteration(stage: Stage, provenance: Provenance) -> IterVar:
+    """Put a loop of one iteration around all others, and return it."""
+    single = stage.derive_axis("single", IntImm(1, I64), DATA_PARALLEL, provenance)
+    stage.loops.singles.append(single)
+    stage.loops.leaves.insert(0, single)
+    return single
 
 
 def _check(stage: Stage, loops: list[IterVar]) -> None:

@@ -124,7 +124,7 @@ def _uses(expr: Expr, var: Var) -> bool:
 
 def _bind_vectors(handle: StageSchedule, op: ComputeOp, lanes: int) -> IterVar:
     """Bind vectors of the fused axes to groups and threads; return the axis of the threads."""
-    whole = handle.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
+    whole = handle.fuse(*op.axis)
     vectors, elements = handle.split(whole, factor=lanes)
     block, thread = handle.split(vectors, factor=_THREADS)
     handle.bind(block, thread_axis("blockIdx.x"))

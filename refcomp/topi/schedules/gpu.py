@@ -77,13 +77,13 @@ def schedule_stages(
         elif follower is not None and follower.op in threads:
             handle.set_scope("local")
             handle.compute_at(schedule[follower], threads[follower.op])
-        elif op.axis:  # a stage of rank 0 is refused when kernels are split off
+        else:
             threads[op] = bind(handle, op)
 
 
 def bind_elements(handle: StageSchedule, op: ComputeOp) -> IterVar:
     """Fuse all axes, bind them to groups and threads, and return the axis of the threads."""
-    whole = handle.fuse(*op.axis) if len(op.axis) > 1 else op.axis[0]
+    whole = handle.fuse(*op.axis)
     block, thread = handle.split(whole, factor=_THREADS)
     handle.bind(block, thread_axis("blockIdx.x"))
     handle.bind(thread, thread_axis("threadIdx.x"))

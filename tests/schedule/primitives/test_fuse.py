@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import refcomp
@@ -25,10 +26,25 @@ def test_more_than_two_axes():
     assert stage.fuse(*b.op.axis).extent.value == 24
 
 
-def test_one_axis_is_not_enough():
+def test_one_loop_is_itself():
     stage, i, _, _ = _stage()
-    with pytest.raises(UserError, match=r"cannot fuse 1 axis of stage B(.|\n)*at least two"):
-        stage.fuse(i)
+    assert stage.fuse(i) is i
+    assert [axis.name for axis in stage.leaf_iter_vars] == ["i", "j", "k"]
+
+
+def test_no_loops_make_one_of_a_single_iteration_around_all_others():
+    a = refcomp.placeholder((6,), name="A")
+    k = refcomp.reduce_axis((0, 6), "k")
+    b = refcomp.compute((), lambda: refcomp.sum(a[k], axis=k), name="B")
+    schedule = refcomp.create_schedule(b.op)
+    single = schedule[b].fuse()
+    assert [axis.name for axis in schedule[b].leaf_iter_vars] == ["single", "k"]
+    schedule[b].split(single, factor=4)
+    replayed = refcomp.replay([b.op], schedule.steps)
+    for each in (schedule, replayed):
+        x, y = np.arange(6, dtype="float32"), np.zeros((), "float32")
+        refcomp.oracle.interpret(refcomp.lower(each, [a, b]), [x, y])
+        assert y == 15
 
 
 def test_axes_must_be_adjacent_and_in_order():
