@@ -18,11 +18,10 @@ from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import Tensor
-from refcomp.topi.batch_norm import batch_norm, batch_norm_numpy
-from refcomp.topi.broadcast import add, add_numpy, divide, divide_numpy
-from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
-from refcomp.topi.dense import gemm, gemm_numpy, matmul, matmul_numpy
-from refcomp.topi.elementwise import (
+from refcomp.topi.broadcast.arithmetic import add, add_numpy, divide, divide_numpy
+from refcomp.topi.contraction.dense import gemm, gemm_numpy, matmul, matmul_numpy
+from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
+from refcomp.topi.elementwise.activations import (
     clip,
     clip_numpy,
     relu,
@@ -32,7 +31,15 @@ from refcomp.topi.elementwise import (
     tanh,
     tanh_numpy,
 )
-from refcomp.topi.pool import (
+from refcomp.topi.movement.transform import (
+    concatenate,
+    concatenate_numpy,
+    transpose,
+    transpose_numpy,
+)
+from refcomp.topi.normalization.batch_norm import batch_norm, batch_norm_numpy
+from refcomp.topi.normalization.softmax import softmax, softmax_numpy
+from refcomp.topi.pooling.pool2d import (
     avg_pool2d,
     avg_pool2d_numpy,
     global_avg_pool2d,
@@ -40,8 +47,6 @@ from refcomp.topi.pool import (
     max_pool2d,
     max_pool2d_numpy,
 )
-from refcomp.topi.softmax import softmax, softmax_numpy
-from refcomp.topi.transform import concatenate, concatenate_numpy, transpose, transpose_numpy
 
 _GROUP = 64
 _EXACT = 1e-12  # less than an f32 or f16 can be off

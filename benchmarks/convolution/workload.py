@@ -16,8 +16,8 @@ from benchmarks.fresh import call_fresh
 from benchmarks.measure import interleave
 from benchmarks.report import Bar, Row, Work, row_beside
 from refcomp.te.tensor import Tensor
-from refcomp.topi.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
-from refcomp.topi.elementwise import relu
+from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
+from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.llvm import schedule_llvm
 
 _BLOCK = 16

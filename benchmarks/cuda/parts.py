@@ -39,8 +39,8 @@ from refcomp.foundation.errors import RefcompError
 from refcomp.runtime.cuda.driver import CudaDriver
 from refcomp.runtime.device import Device
 from refcomp.runtime.module import Module
-from refcomp.topi.conv2d import conv2d_nhwc, conv2d_nhwc_numpy
-from refcomp.topi.dense import gemm, gemm_numpy
+from refcomp.topi.contraction.dense import gemm, gemm_numpy
+from refcomp.topi.convolution.conv2d import conv2d_nhwc, conv2d_nhwc_numpy
 
 Report = dict[str, Any]
 STAND_IN = "REFCOMP_GPU_CHECK_STAND_IN"

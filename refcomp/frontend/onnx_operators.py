@@ -15,7 +15,8 @@ import numpy as np
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx_attributes import Attributes
 from refcomp.graph.builder import GraphBuilder
-from refcomp.graph.graph import Array, Attribute, Value
+from refcomp.graph.graph import Array, Value
+from refcomp.topi.operator import Attribute
 
 
 class OnnxValues:

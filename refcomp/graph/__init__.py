@@ -1,8 +1,9 @@
 """Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor.
 
-Reading order: graph.py (values, nodes, text), operators.py, builder.py, infer.py (types),
-structure.py (which nodes are equal), verify.py, optimize.py and passes/, evaluate.py (the meaning,
-by numpy), kernels.py, lower.py, compile.py, constants.py (their memory), plan.py, executor.py.
+Reading order: graph.py (values, nodes, text), builder.py, infer.py (types), structure.py (which
+nodes are equal), verify.py, optimize.py and passes/, evaluate.py (the meaning, by numpy),
+kernels.py, lower.py, compile.py, constants.py (their memory), plan.py, executor.py. Operators are
+registered in `refcomp.topi.operator`.
 
 Example::
 
@@ -26,15 +27,15 @@ from typing import TYPE_CHECKING
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Graph, GraphNode, Value
-from refcomp.graph.operators import (
+from refcomp.graph.optimize import optimize
+from refcomp.graph.verify import verify_graph
+from refcomp.topi.operator import (
     AttributeSpec,
     Operator,
     find_operator,
     operator_names,
     register_operator,
 )
-from refcomp.graph.optimize import optimize
-from refcomp.graph.verify import verify_graph
 
 if TYPE_CHECKING:
     from refcomp.graph.compile import GraphModule, compile_graph

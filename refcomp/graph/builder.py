@@ -18,10 +18,10 @@ from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
-from refcomp.graph.graph import Array, Attribute, Graph, GraphNode, Value
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
-from refcomp.graph.operators import find_operator
 from refcomp.te.tensor import DTypeLike
+from refcomp.topi.operator import Attribute, find_operator
 
 
 class GraphBuilder:
@@ -179,13 +179,12 @@ def _without_defaults(
     if operator == FUSED:
         return dict(attributes)
     defaults = {spec.name: spec.default for spec in find_operator(operator).attributes}
-    given = {}
-    for name, value in attributes.items():
-        # None: the attribute is required, or unknown and refused later.
-        default = defaults.get(name)
-        if default is None or value != default:
-            given[name] = value
-    return given
+    # None: the attribute has no default, or is unknown and refused later.
+    return {
+        name: value
+        for name, value in attributes.items()
+        if defaults.get(name) is None or value != defaults[name]
+    }
 
 
 class GraphRewriter(GraphBuilder):

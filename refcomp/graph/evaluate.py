@@ -11,8 +11,8 @@ from refcomp.foundation.errors import UserError
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
-from refcomp.graph.operators import find_operator
 from refcomp.graph.verify import verify_graph
+from refcomp.topi.operator import find_operator
 
 
 def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:

@@ -26,9 +26,9 @@ import numpy as np
 from refcomp.foundation.artifacts import Dim, dim_to_text
 from refcomp.foundation.dtype import DType
 from refcomp.graph.dims import Shape
+from refcomp.topi.operator import Attribute
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Attribute = bool | int | float | str | tuple[int, ...]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import RefcompError
 from refcomp.graph.dims import Shape, Symbols, dim_to_expr, expr_to_dim
-from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
-from refcomp.graph.operators import Operator, find_operator
+from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.structure import application_key
 from refcomp.te.operation import placeholder
 from refcomp.te.tensor import Tensor
+from refcomp.topi.operator import Attribute, Operator, find_operator
 
 # Several nodes that are one kernel: inputs and outputs are those of its one subgraph.
 FUSED = "fused"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
-from refcomp.graph.operators import Operator, find_operator
+from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.topi.operator import Attribute, Operator, find_operator
 
 # Stands for a value that is not plain data, and so cannot be compared.
 _INCOMPARABLE = object()

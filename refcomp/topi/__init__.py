@@ -4,8 +4,18 @@ An operator takes tensors and returns a tensor; `split` returns a list. Below ea
 `NAME_numpy` defines its meaning on arrays: floats are evaluated in f64 and rounded once. Compiled
 code rounds at every operation and may differ by these roundings. Integers wrap in both.
 
-Reading order: shapes.py (checks and extents), elementwise.py, broadcast.py, dense.py, softmax.py,
-conv2d.py and its kin, transform.py; then tags.py and the schedules in schedules/.
+Reading order: shapes.py (checks and extents), elements.py, operator.py (the registry), draws.py
+(samples of operands); then the operators by family:
+
+- `elementwise/`: of one tensor: relu and its kin
+- `broadcast/`: of two tensors, with numpy's broadcasting
+- `movement/`: that only move elements: reshape, transpose, concatenate, split
+- `contraction/`: products that are summed: matmul, gemm
+- `convolution/`, with spatial_padding.py
+- `pooling/`: windows that are reduced
+- `normalization/`: batch norm, softmax
+
+and at last tags.py and the schedules by kind of target in schedules/.
 
 Example::
 
@@ -20,13 +30,21 @@ Example::
     ['split', 'split']
 """
 
-from refcomp.topi.batch_norm import batch_norm
-from refcomp.topi.broadcast import add, divide, multiply, scale, subtract
-from refcomp.topi.conv2d import conv2d, conv2d_nhwc
-from refcomp.topi.conv2d_nchwc import conv2d_nchwc
-from refcomp.topi.dense import gemm, matmul
-from refcomp.topi.elementwise import clip, identity, relu, sigmoid, tanh
-from refcomp.topi.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from refcomp.topi.broadcast.arithmetic import add, divide, multiply, scale, subtract
+from refcomp.topi.contraction.dense import gemm, matmul
+from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc
+from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc
+from refcomp.topi.elementwise.activations import clip, identity, relu, sigmoid, tanh
+from refcomp.topi.movement.transform import (
+    concatenate,
+    flatten,
+    reshape,
+    split,
+    transpose,
+)
+from refcomp.topi.normalization.batch_norm import batch_norm
+from refcomp.topi.normalization.softmax import softmax
+from refcomp.topi.pooling.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
 from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm
@@ -34,8 +52,6 @@ from refcomp.topi.schedules.tensor_cores import (
     TensorCoreBlock,
     schedule_tensor_cores,
 )
-from refcomp.topi.softmax import softmax
-from refcomp.topi.transform import concatenate, flatten, reshape, split, transpose
 
 # fmt: off
 __all__ = [

@@ -12,8 +12,8 @@ import numpy as np
 
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
-from refcomp.graph.operators import find_operator
-from refcomp.topi.conv2d import conv2d_nhwc_numpy
+from refcomp.topi.convolution.conv2d import conv2d_nhwc_numpy
+from refcomp.topi.operator import find_operator
 
 _UNIT = 2.0**-24
 Exact = np.ndarray[Any, np.dtype[np.float64]]

@@ -11,16 +11,17 @@ from hypothesis import given
 from refcomp.foundation.artifacts import evaluate_dim
 from refcomp.foundation.dtype import F32, F64
 from refcomp.foundation.errors import UserError
-from refcomp.graph import infer, operators
+from refcomp.graph import infer
 from refcomp.graph.dims import Symbols
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Value
 from refcomp.graph.infer import infer_types, node_to_te, value_to_placeholder
-from refcomp.graph.operators import AttributeSpec, Operator
 from refcomp.oracle.tensors.evaluate import evaluate
-from refcomp.topi.elementwise import relu, relu_numpy
-from refcomp.topi.transform import flatten
+from refcomp.topi import operator as operators
+from refcomp.topi.elementwise.activations import relu, relu_numpy
+from refcomp.topi.movement.transform import flatten
+from refcomp.topi.operator import AttributeSpec, Operator
 from tests.strategies.graphs import make_graph, networks
 from tests.strategies.operands import floats
 
@@ -70,7 +71,7 @@ def computed(monkeypatch) -> list[tuple[Any, ...]]:
         calls.append((*shapes, *attributes.values()))
         return relu(inputs[0])
 
-    specs = (AttributeSpec("count", int, 0), AttributeSpec("sizes", tuple, ()))
+    specs = (AttributeSpec("count", (int,), 0), AttributeSpec("sizes", (tuple,), ()))
     tested = Operator("tested", ("data", "more"), compute, relu_numpy, specs, required=1)
     monkeypatch.setattr(operators, "_OPERATORS", {"tested": tested})
     monkeypatch.setattr(infer, "_APPLICATIONS", {})

@@ -8,9 +8,9 @@ import pytest
 
 from refcomp.foundation.dtype import F32, F64, DType
 from refcomp.graph.graph import GraphNode, Value
-from refcomp.graph.operators import find_operator
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from refcomp.graph.structure import application_key, node_key
+from refcomp.topi.operator import find_operator
 from tests.strategies.graphs import make_graph
 
 

@@ -1,9 +1,9 @@
 """Tags tell stages apart."""
 
 from refcomp.topi import tags
-from refcomp.topi.conv2d import conv2d, conv2d_nhwc
-from refcomp.topi.elementwise import relu
-from refcomp.topi.softmax import softmax
+from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc
+from refcomp.topi.elementwise.activations import relu
+from refcomp.topi.normalization.softmax import softmax
 from tests.strategies.operands import tensors
 
 

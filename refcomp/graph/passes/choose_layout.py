@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Attribute, Graph, GraphNode, Value
-from refcomp.graph.operators import find_operator
+from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.topi.operator import Attribute, find_operator
 
 _TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
 _TO_SECOND = (0, 3, 1, 2)  # [n, h, w, c] -> [n, c, h, w]

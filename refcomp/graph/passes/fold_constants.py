@@ -19,7 +19,7 @@ from refcomp.graph.constants import aligned
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
-from refcomp.graph.operators import find_operator
+from refcomp.topi.operator import find_operator
 
 # Of a result that is larger than the constants that are read: 256 MiB of f32.
 _MAX_ELEMENTS = 1 << 26

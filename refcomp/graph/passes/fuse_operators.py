@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from refcomp.graph.builder import GraphBuilder, GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
-from refcomp.graph.operators import find_operator
+from refcomp.topi.operator import find_operator
 
 _MAX_COST = 32  # nodes that one element of a group evaluates, repetitions included
 

@@ -98,6 +98,4 @@ def test_rules_for_operands_are_those_that_may_match():
 
 
 def test_a_sum_may_be_any_node():
-    assert compile_rule(Rule("(x * c1 + y) // c1", "x", "", INTEGER)).may_match(
-        (Var, IntImm)
-    )
+    assert compile_rule(Rule("(x * c1 + y) // c1", "x", "", INTEGER)).may_match((Var, IntImm))

@@ -8,7 +8,7 @@ import pytest
 from refcomp.driver.compile import compile_functions
 from refcomp.foundation.options import build_options
 from refcomp.lowering.lower import lower
-from refcomp.topi.dense import gemm
+from refcomp.topi.contraction.dense import gemm
 from refcomp.topi.schedules.cuda import schedule_cuda
 from tests.strategies.operands import tensors
 

@@ -11,11 +11,11 @@ from refcomp.ir.stmt import UNROLLED, VECTORIZED, Allocate, For, IfThenElse
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
-from refcomp.topi.broadcast import add
-from refcomp.topi.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
-from refcomp.topi.elementwise import relu
+from refcomp.topi.broadcast.arithmetic import add
+from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
+from refcomp.topi.elementwise.activations import relu
+from refcomp.topi.movement.transform import transpose
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
-from refcomp.topi.transform import transpose
 from tests.strategies.operands import integers, seeds, tensors
 
 

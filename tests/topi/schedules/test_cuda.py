@@ -8,15 +8,15 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import VECTORIZED, Allocate, For
 from refcomp.lowering.lower import lower
 from refcomp.te.tensor import var
-from refcomp.topi.broadcast import add, add_numpy
-from refcomp.topi.conv2d import conv2d_nhwc, conv2d_nhwc_numpy
-from refcomp.topi.dense import gemm, gemm_numpy
-from refcomp.topi.elementwise import relu, relu_numpy, tanh
-from refcomp.topi.pool import max_pool2d, max_pool2d_numpy
+from refcomp.topi.broadcast.arithmetic import add, add_numpy
+from refcomp.topi.contraction.dense import gemm, gemm_numpy
+from refcomp.topi.convolution.conv2d import conv2d_nhwc, conv2d_nhwc_numpy
+from refcomp.topi.elementwise.activations import relu, relu_numpy, tanh
+from refcomp.topi.movement.transform import transpose, transpose_numpy
+from refcomp.topi.normalization.softmax import softmax, softmax_numpy
+from refcomp.topi.pooling.pool2d import max_pool2d, max_pool2d_numpy
 from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.llvm import stored_tensors
-from refcomp.topi.softmax import softmax, softmax_numpy
-from refcomp.topi.transform import transpose, transpose_numpy
 from tests.codegen.cuda.host_kernels import HostKernels
 from tests.strategies.operands import integers, tensors
 

@@ -12,13 +12,13 @@ from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.operation import compute
 from refcomp.te.tensor import var
-from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
-from refcomp.topi.dense import gemm, gemm_numpy
-from refcomp.topi.elementwise import relu, relu_numpy
-from refcomp.topi.pool import max_pool2d, max_pool2d_numpy
+from refcomp.topi.contraction.dense import gemm, gemm_numpy
+from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
+from refcomp.topi.elementwise.activations import relu, relu_numpy
+from refcomp.topi.normalization.softmax import softmax
+from refcomp.topi.pooling.pool2d import max_pool2d, max_pool2d_numpy
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import stored_tensors
-from refcomp.topi.softmax import softmax
 from tests.strategies.operands import integers, tensors
 
 _SAME = {"padding": (1, 1, 1, 1)}

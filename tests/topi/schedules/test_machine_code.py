@@ -15,9 +15,9 @@ from refcomp.foundation.options import build_options
 from refcomp.lowering.lower import lower
 from refcomp.toolchain import compile_source
 from refcomp.toolchain.disassembly import disassemble
-from refcomp.topi.broadcast import add
-from refcomp.topi.conv2d import conv2d_nhwc
-from refcomp.topi.dense import gemm
+from refcomp.topi.broadcast.arithmetic import add
+from refcomp.topi.contraction.dense import gemm
+from refcomp.topi.convolution.conv2d import conv2d_nhwc
 from refcomp.topi.schedules.cuda import schedule_cuda
 from tests.strategies.operands import tensors
 from tests.topi.schedules.sass import counts, parsed

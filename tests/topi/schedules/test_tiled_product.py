@@ -16,9 +16,9 @@ from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.reducer import sum as sum_over
 from refcomp.te.tensor import var
-from refcomp.topi.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy
-from refcomp.topi.dense import gemm, gemm_numpy, matmul, matmul_numpy
-from refcomp.topi.elementwise import relu
+from refcomp.topi.contraction.dense import gemm, gemm_numpy, matmul, matmul_numpy
+from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy
+from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.tiled_product import (
     TILES,

@@ -1,0 +1,55 @@
+"""Computes that work element by element: one operand, or two with numpy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from refcomp.ir.expr import Expr
+from refcomp.te.operation import compute
+from refcomp.te.tensor import ExprLike, Tensor
+from refcomp.topi.shapes import (
+    broadcast_extents,
+    extents,
+    is_same,
+    require_one_dtype,
+    require_tensor,
+)
+from refcomp.topi.tags import INJECTIVE
+
+
+def map_elements(data: Tensor, function: Callable[[Expr], Expr], name: str) -> Tensor:
+    """Return the tensor of function(element) for each element of `data`."""
+    require_tensor(data, name)
+    return compute(
+        data.shape, lambda *index: function(data[index]), name=name, tag=INJECTIVE
+    )
+
+
+def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
+    """Return the element of `tensor` that broadcasting puts at `index` of the result."""
+    aligned = index[len(index) - tensor.ndim :]
+    own: list[ExprLike] = []
+    for i, size in zip(aligned, extents(tensor), strict=True):
+        own.append(0 if is_same(size, 1) else i)
+    return tensor[tuple(own)]
+
+
+def combine_elements(
+    a: Tensor, b: Tensor, function: Callable[[Expr, Expr], Expr], name: str
+) -> Tensor:
+    """Return function(x, y) for the elements x of `a` and y of `b`, with broadcasting.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+    """
+    require_tensor(a, name)
+    require_tensor(b, name)
+    require_one_dtype(name, a, b)
+    shape = broadcast_extents(extents(a), extents(b), name, tensors=(a, b))
+
+    def element(*index: Expr) -> Expr:
+        left = read_broadcast(a, index)
+        right = read_broadcast(b, index)
+        return function(left, right)
+
+    return compute(shape, element, name=name, tag=INJECTIVE)

@@ -1,0 +1,1 @@
+"""Operators of one tensor that work element by element."""

@@ -1,0 +1,1 @@
+"""Operators that scale by statistics of the data: batch norm, softmax."""

@@ -1,0 +1,123 @@
+"""Pooling: te against its numpy meaning, and the meaning against a few numbers by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from refcomp.foundation.errors import UserError
+from refcomp.te.tensor import var
+from refcomp.topi.pooling import pool2d as pool
+from tests.strategies.operands import (
+    assert_same,
+    batches,
+    extents,
+    floats,
+    integers,
+    kernels,
+    pairs,
+    run_te,
+    seeds,
+    tensors,
+)
+
+layouts = st.sampled_from(["NCHW", "NHWC"])
+sizes = st.tuples(st.integers(3, 7), st.integers(3, 7))
+
+
+@st.composite
+def windows(draw):
+    kernel = draw(kernels)
+    padding = tuple(draw(st.integers(0, kernel[k % 2] - 1)) for k in range(4))
+    return {"kernel": kernel, "padding": padding, "strides": draw(pairs), "layout": draw(layouts)}
+
+
+def images(seed: int, n: int, channels: int, size: tuple, layout: str) -> np.ndarray:
+    shape = (n, channels, *size) if layout == "NCHW" else (n, *size, channels)
+    return integers(seed, *shape)
+
+
+@pytest.mark.search
+@given(batches, extents, sizes, windows(), pairs, seeds)
+def test_max_pool2d_is_its_meaning(n, channels, size, window, dilation, seed):
+    reach = [dilation[k] * (window["kernel"][k] - 1) + 1 for k in (0, 1)]
+    assume(all(reach[k] <= size[k] for k in (0, 1)))
+    data = images(seed, n, channels, size, window["layout"])
+    how = {**window, "dilation": dilation}
+    assert_same(run_te(pool.max_pool2d, data, **how), pool.max_pool2d_numpy(data, **how))
+
+
+@pytest.mark.search
+@given(batches, extents, sizes, windows(), st.booleans(), seeds)
+def test_avg_pool2d_is_its_meaning(n, channels, size, window, count_include_pad, seed):
+    data = images(seed, n, channels, size, window["layout"])
+    how = {**window, "count_include_pad": count_include_pad}
+    # The sum is exact here, and the division rounds once in both.
+    assert_same(run_te(pool.avg_pool2d, data, **how), pool.avg_pool2d_numpy(data, **how), 1e-7)
+
+
+@pytest.mark.search
+@given(batches, extents, sizes, layouts, seeds)
+def test_global_avg_pool2d_is_its_meaning(n, channels, size, layout, seed):
+    data = images(seed, n, channels, size, layout)
+    actual = run_te(pool.global_avg_pool2d, data, layout=layout)
+    assert_same(actual, pool.global_avg_pool2d_numpy(data, layout=layout), 1e-7)
+
+
+def test_meanings_by_hand() -> None:
+    data = np.array([[1, -2, 3], [4, 5, -6], [7, 8, 9]], np.float32).reshape(1, 1, 3, 3)
+    how = {"kernel": (2, 2), "padding": (1, 0, 0, 0)}
+    greatest = pool.max_pool2d_numpy(data, **how)[0, 0]
+    np.testing.assert_array_equal(greatest, [[1, 3], [5, 5], [8, 9]])
+    mean = pool.avg_pool2d_numpy(data, **how)[0, 0]
+    np.testing.assert_array_equal(mean, [[-0.5, 0.5], [2, 0], [6, 4]])
+    with_padding = pool.avg_pool2d_numpy(data, **how, count_include_pad=True)[0, 0]
+    np.testing.assert_array_equal(with_padding[0], [-0.25, 0.25])
+
+
+def test_max_pool2d_of_integers_and_of_nan() -> None:
+    data = np.array([[-128, -100], [-128, -128]], np.int8).reshape(1, 1, 2, 2)
+    how = {"kernel": (2, 2), "padding": (1, 1, 1, 1)}
+    assert_same(run_te(pool.max_pool2d, data, **how), pool.max_pool2d_numpy(data, **how))
+    poisoned = np.array([[np.nan, 1], [2, 3]], np.float32).reshape(1, 1, 2, 2)
+    assert np.isnan(run_te(pool.max_pool2d, poisoned, kernel=(2, 2))).all()
+    assert np.isnan(pool.max_pool2d_numpy(poisoned, kernel=(2, 2))).all()
+
+
+def test_global_average_over_symbolic_extents() -> None:
+    (data,) = tensors((1, 2, var("h"), 3))
+    assert pool.global_avg_pool2d(data).shape[2].value == 1
+    images = floats(0, 2, 3, 4, 4)
+    moved = run_te(lambda t: pool.global_avg_pool2d(t, layout="NHWC"), images)
+    assert_same(moved, images.mean((1, 2), keepdims=True), 1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_global_average_of_nothing_is_nan() -> None:
+    data = np.zeros((1, 2, 0, 3), np.float32)
+    assert np.isnan(run_te(pool.global_avg_pool2d, data)).all()
+    meaning = pool.global_avg_pool2d_numpy(data)
+    assert meaning.shape == (1, 2, 1, 1)
+    assert np.isnan(meaning).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": (2, 2), "layout": "CHWN"}, "does not know the layout 'CHWN'"),
+        ({"kernel": (2, 2), "padding": (2, 0, 0, 0)}, "a window would hold only padding"),
+        ({"kernel": (0, 2)}, r"kernel \(0, 2\)"),
+        ({"kernel": (5, 1)}, "a window of 5 does not fit in 4"),
+    ],
+)
+def test_ill_formed_poolings_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        pool.max_pool2d(*tensors((1, 2, 4, 4)), **options)
+
+
+def test_averages_of_integers_are_refused() -> None:
+    (data,) = tensors((1, 2, 4, 4), dtype="int32")
+    with pytest.raises(UserError, match="avg_pool2d takes float tensors"):
+        pool.avg_pool2d(data, kernel=(2, 2))
+    with pytest.raises(UserError, match="global_avg_pool2d takes float tensors"):
+        pool.global_avg_pool2d(data)

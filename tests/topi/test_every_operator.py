@@ -1,0 +1,51 @@
+"""Every operator of the registry, on every kind of target: samples, judged by derived bounds."""
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from refcomp.topi.operator import find_operator, operator_names
+from tests.topi.agreement import WAYS, check_on, make_case
+
+pytestmark = pytest.mark.search
+NAMES = sorted(name for name in operator_names() if find_operator(name).sample is not None)
+seeds = st.integers(0, 2**20)
+# A smaller seed is no simpler sample, so nothing is gained by shrinking.
+unshrunk = settings(phases=[Phase.generate])
+several = st.lists(seeds, min_size=6, max_size=6, unique=True)
+
+
+def test_every_operator_has_samples() -> None:
+    assert sorted(operator_names()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+@unshrunk
+@given(seeds)
+def test_meaning_and_interpreter_agree_with_the_compute(name, seed):
+    check_on(WAYS["interp"], [make_case(find_operator(name), seed)])
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("name", NAMES)
+@settings(unshrunk, max_examples=settings().max_examples // 25)
+@given(several)
+def test_host_agrees(name, drawn):
+    check_on(WAYS["llvm"], [make_case(find_operator(name), seed) for seed in drawn])
+
+
+@pytest.mark.pocl
+@pytest.mark.parametrize("name", NAMES)
+@settings(unshrunk, max_examples=settings().max_examples // 50)
+@given(several)
+def test_opencl_agrees(name, drawn):
+    check_on(WAYS["opencl"], [make_case(find_operator(name), seed) for seed in drawn])
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("name", NAMES)
+@settings(unshrunk, max_examples=settings().max_examples // 50)
+@given(several)
+def test_emulated_gpus_agree(name, gpu, drawn):
+    check_on(WAYS[gpu], [make_case(find_operator(name), seed) for seed in drawn])
