@@ -5,12 +5,10 @@ import pytest
 
 import refcomp
 from refcomp.compiler import build_functions
-from refcomp.foundation.errors import UserError
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, For
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
-from refcomp.te.operation import compute
 from refcomp.te.tensor import var
 from refcomp.topi.contraction.dense import gemm, gemm_numpy
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
@@ -51,13 +49,10 @@ def test_what_is_read_more_than_once_is_a_kernel_of_its_own():
     assert kernels(func) == 4
 
 
-@pytest.mark.tools
-def test_what_has_no_axis_is_refused_where_kernels_are_split_off():
-    (data,) = tensors((4,))
-    output = compute((), lambda: data[0] + 1.0, name="single")
-    func, _ = lowered([data], output)
-    with pytest.raises(UserError, match="single is computed outside of a kernel"):
-        build_functions([func], "opencl")
+def test_what_has_no_axis_gets_a_loop_of_one_iteration() -> None:
+    (data,) = tensors(())
+    schedule = schedule_gpu([relu(data)])
+    assert [step.primitive for step in schedule.steps] == ["fuse", "split", "bind", "bind"]
 
 
 def _cases():
