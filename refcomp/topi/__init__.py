@@ -4,8 +4,9 @@ An operator takes tensors and returns a tensor; `split` returns a list. Below ea
 `NAME_numpy` defines its meaning on arrays: floats are evaluated in f64 and rounded once. Compiled
 code rounds at every operation and may differ by these roundings. Integers wrap in both.
 
-Reading order: shapes.py (checks and extents), elements.py, operator.py (the registry), draws.py
-(samples of operands); then the operators by family:
+Reading order: sources.py (which file defines which operator), shapes.py (checks and extents),
+elements.py, operator.py (the registry), draws.py (samples of operands); then the operators by
+family:
 
 - `elementwise/`: of one tensor: relu and its kin
 - `broadcast/`: of two tensors, with numpy's broadcasting
@@ -30,41 +31,27 @@ Example::
     ['split', 'split']
 """
 
-from refcomp.topi.broadcast.arithmetic import add, divide, multiply, scale, subtract
-from refcomp.topi.contraction.dense import gemm, matmul
-from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc
-from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc
-from refcomp.topi.elementwise.activations import clip, identity, relu, sigmoid, tanh
-from refcomp.topi.movement.transform import (
-    concatenate,
-    flatten,
-    reshape,
-    split,
-    transpose,
-)
-from refcomp.topi.normalization.batch_norm import batch_norm
-from refcomp.topi.normalization.softmax import softmax
-from refcomp.topi.pooling.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
-from refcomp.topi.schedules.cuda import schedule_cuda
-from refcomp.topi.schedules.gpu import schedule_gpu
-from refcomp.topi.schedules.llvm import schedule_llvm
-from refcomp.topi.schedules.tensor_cores import (
-    TensorCoreBlock,
-    schedule_tensor_cores,
-)
+import sys
+from importlib import import_module
+from typing import Any
 
-# fmt: off
-__all__ = [
-    "add", "subtract", "multiply", "divide", "scale",
-    "relu", "sigmoid", "tanh", "clip", "identity",
-    "matmul", "gemm", "softmax", "batch_norm",
-    "conv2d", "conv2d_nhwc", "conv2d_nchwc",
-    "max_pool2d", "avg_pool2d", "global_avg_pool2d",
-    "reshape", "flatten", "transpose", "concatenate", "split",
-    "schedule_llvm", "schedule_gpu", "schedule_cuda",
-    "schedule_tensor_cores", "TensorCoreBlock",
-]
-# fmt: on
+from refcomp.topi.sources import OPERATOR_HOMES, SCHEDULE_HOMES
+
+_HOMES = OPERATOR_HOMES | SCHEDULE_HOMES
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, and import its file on first use."""
+    if name not in _HOMES:
+        # Python suggests a near name of the module.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -21,6 +21,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal, TypeVar
 
 from refcomp.foundation.errors import CompilerBug, UserError
@@ -29,6 +30,7 @@ from refcomp.foundation.near_misses import advise
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.shapes import Array
+from refcomp.topi.sources import OPERATOR_HOMES
 
 # How a node may join others in one kernel. An `anchor` has loops of its own. An `elementwise` node,
 # and a `movement`, which only moves elements, can be computed where their results are read.
@@ -219,7 +221,8 @@ def register_operator(operator: Operator) -> None:
         raise UserError(
             f"{operator!r} is not an operator", remedy="pass a refcomp.graph.Operator"
         )
-    if operator.name in _OPERATORS:
+    home = OPERATOR_HOMES.get(operator.name, operator.compute.__module__)
+    if operator.name in _OPERATORS or operator.compute.__module__ != home:
         raise UserError(
             f"an operator {operator.name} is registered already",
             remedy="choose another name",
@@ -317,20 +320,23 @@ def find_operator(name: str) -> Operator:
         >>> rc.graph.find_operator("softmax").compute is rc.topi.softmax
         True
     """
-    if checked_name(name, "an operator") not in _OPERATORS:
-        remedy = f"operators: {', '.join(sorted(_OPERATORS))}"
+    if checked_name(name, "an operator") in OPERATOR_HOMES:
+        import_module(OPERATOR_HOMES[name])
+    if name not in _OPERATORS:
+        known = sorted(operator_names())
         raise UserError(
-            f"unknown operator {name!r}", remedy=advise(name, _OPERATORS, remedy)
+            f"unknown operator {name!r}",
+            remedy=advise(name, known, f"operators: {', '.join(known)}"),
         )
     return _OPERATORS[name]
 
 
 def operator_names() -> tuple[str, ...]:
-    """Return the names of all operators, in the order of their registration.
+    """Return the names of all operators: those of topi by family, then registered ones.
 
     Example::
 
         >>> {"relu", "conv2d", "softmax"} <= set(rc.graph.operator_names())
         True
     """
-    return tuple(_OPERATORS)
+    return tuple(OPERATOR_HOMES | _OPERATORS)

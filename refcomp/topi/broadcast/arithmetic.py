@@ -16,7 +16,7 @@ from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
-from refcomp.topi.draws import Draws, Sample, two_operands
+from refcomp.topi.draws import Draws, Sample, one_number_operand, two_operands
 from refcomp.topi.elements import combine_elements
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import Array, require_tensor
@@ -169,7 +169,7 @@ def divide_numpy(a: Array, b: Array) -> Array:
         return np.asarray(np.floor_divide(a, b) + correction)
 
 
-def scale(data: Tensor, factor: float) -> Tensor:
+def scale(data: Tensor, factor: int | float) -> Tensor:
     """Return `data` times `factor`, which is rounded to the dtype of `data` first.
 
     Args:
@@ -192,3 +192,16 @@ def scale(data: Tensor, factor: float) -> Tensor:
         name="scale",
         tag=INJECTIVE,
     )
+
+
+def _sample_scale(draws: Draws) -> Sample:
+    (data,) = one_number_operand(draws).operands
+    assert data is not None
+    is_float = data.dtype.kind == "f"
+    factor = draws.number(-3, 3) if is_float else draws.integer(0, 3)
+    return Sample((data,), {"factor": factor})
+
+
+@meaning_of(scale, sample=_sample_scale, pattern="elementwise")
+def scale_numpy(data: Array, factor: int | float) -> Array:
+    return np.asarray(data * data.dtype.type(factor))

@@ -1,0 +1,65 @@
+"""Where each public name of topi is defined: operators by family, then schedules.
+
+A file is imported when one of its names is used first: a program needs few of them.
+"""
+
+SOURCES = {
+    # Elementwise: of one tensor
+    "elementwise.activations": "clip identity relu sigmoid tanh",
+    #
+    # Broadcast: of two or more tensors, element by element
+    "broadcast.arithmetic": "add divide multiply scale subtract",
+    #
+    # Reduction: along axes
+    #
+    # Movement: elements are moved, not changed
+    "movement.transform": "concatenate flatten reshape split transpose",
+    #
+    # Search: by the values of elements
+    #
+    # Contraction: products that are summed
+    "contraction.dense": "gemm matmul",
+    #
+    # Convolution
+    "convolution.conv2d": "conv2d conv2d_nhwc",
+    "convolution.conv2d_nchwc": "conv2d_nchwc",
+    #
+    # Pooling: windows that are reduced
+    "pooling.pool2d": "avg_pool2d global_avg_pool2d max_pool2d",
+    #
+    # Normalization
+    "normalization.batch_norm": "batch_norm",
+    "normalization.softmax": "softmax",
+    #
+    # Recurrent cells and attention
+    #
+    # Losses
+    #
+    # Vision: images and boxes
+    #
+    # Signals
+    #
+    # Random numbers
+    #
+    # Conversion: casts and quantization
+}
+# Schedules are not operators.
+SCHEDULES = {
+    "schedules.cuda": "schedule_cuda",
+    "schedules.gpu": "schedule_gpu",
+    "schedules.llvm": "schedule_llvm",
+    "schedules.tensor_cores": "TensorCoreBlock schedule_tensor_cores",
+}
+
+
+def _modules_by_name(sources: dict[str, str]) -> dict[str, str]:
+    return {
+        name: f"refcomp.topi.{module}"
+        for module, names in sources.items()
+        for name in names.split()
+    }
+
+
+# Name -> module.
+OPERATOR_HOMES = _modules_by_name(SOURCES)
+SCHEDULE_HOMES = _modules_by_name(SCHEDULES)
