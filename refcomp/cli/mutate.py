@@ -22,11 +22,13 @@ from refcomp.mutate.mutant import COMPARISONS, OURS, Mutant
 from refcomp.mutate.subjects import Subject, subjects
 from refcomp.mutate.templates import score_templates
 from refcomp.te.tensor import Tensor
+from refcomp.topi.mutants import score_operators
 
 # Percent of the wrong code of a kind that refcomp's comparison must notice.
 MIN_NOTICED = 95.0
 _LOOPS = "loop-ir"
 _COMPILER = "compiler"
+_OPERATORS = "topi"
 _LANGUAGES = ("llvm", "opencl", "cuda", "amdgpu")  # of templates
 _ALL = "all"
 _EVERY_MUTANT = 10**9  # more than there are
@@ -72,12 +74,12 @@ class MutationReport(MutantCounts):
 @click.option(
     "--of",
     "chosen",
-    type=NameChoice([_LOOPS, _COMPILER, *_LANGUAGES, _ALL]),
+    type=NameChoice([_LOOPS, _COMPILER, _OPERATORS, *_LANGUAGES, _ALL]),
     multiple=True,
     help="What to mutate. loop-ir: loop IR after each pass; compiler: the functions of refcomp "
-    "that schedule, lower and pass; llvm, opencl, cuda, amdgpu: the templates of this language, "
-    "run as machine code (for cuda on this machine, by g++). May be repeated. Default: loop-ir; "
-    "without a program also compiler and llvm.",
+    "that schedule, lower and pass; topi: operators and their schedules; llvm, opencl, cuda, "
+    "amdgpu: the templates of this language, run as machine code (for cuda on this machine, by "
+    "g++). May be repeated. Default: loop-ir; without a program also compiler and llvm.",
 )
 @click.option(
     "--count",
@@ -141,6 +143,7 @@ def _families(program: str | None, chosen: Sequence[str]) -> dict[str, _Score]:
     known: dict[str, _Score] = {
         _LOOPS: partial(score_loop_ir, own),
         _COMPILER: partial(score_compiler, own),
+        _OPERATORS: score_operators,
     }
     for language in _LANGUAGES:
         known[language] = partial(score_templates, language)

@@ -167,12 +167,8 @@ def _compile(subject: Subject) -> PrimFunc:
 
 
 def _compile_with(edit: Edit, subject: Subject) -> PrimFunc:
-    before = edit.function.__code__
-    edit.function.__code__ = edit.code()
-    try:
+    with edit.applied():
         return _compile(subject)
-    finally:
-        edit.function.__code__ = before
 
 
 def _equivalence(trial: MutantTrial, func: PrimFunc) -> str:

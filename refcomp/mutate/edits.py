@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,16 @@ class Edit:
             ast.fix_missing_locations(self.tree)
             module = compile(self.tree, self.file, "exec", dont_inherit=True)
         return _find_code(module, self.function.__qualname__)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Give the function the code with the edit while the `with` statement runs."""
+        before = self.function.__code__
+        self.function.__code__ = self.code()
+        try:
+            yield
+        finally:
+            self.function.__code__ = before
 
 
 def edits_of(module: ModuleType) -> Iterator[Edit]:
@@ -218,7 +229,21 @@ _EXCHANGED_NAMES = {
     "any": "all",
     "all": "any",
     "reversed": "tuple",
+    # Functions of elements.
+    "maximum": "minimum",
+    "minimum": "maximum",
+    "floor": "ceil",
+    "ceil": "floor",
+    "floordiv": "truncdiv",
+    "floormod": "truncmod",
+    "sin": "cos",
+    "cos": "sin",
+    "exp": "expm1",
+    "log": "log1p",
+    "sqrt": "rsqrt",
 }
+# A constant is changed by so little, relatively, that only tight comparisons notice.
+_SLIGHTLY = 1e-4
 
 
 def _changes(node: ast.AST) -> Iterator[_Change]:
@@ -241,6 +266,10 @@ def _changes(node: ast.AST) -> Iterator[_Change]:
             yield "constant shifted", {"value": not value}
         case ast.Constant(int() as value):
             yield "constant shifted", {"value": value + 1}
+        case ast.Constant(float() as value) if value and math.isfinite(value):
+            yield "constant slightly wrong", {"value": value * (1 + _SLIGHTLY)}
+        case ast.UnaryOp(ast.USub(), ast.Name() | ast.Call() | ast.Subscript()):
+            yield "operator flipped", {"op": ast.UAdd()}
         case ast.If() | ast.While() | ast.IfExp():
             yield "condition negated", {"test": ast.UnaryOp(ast.Not(), node.test)}
             if not isinstance(node, ast.While):

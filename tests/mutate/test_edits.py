@@ -41,6 +41,10 @@ class Pair:
     @staticmethod
     def zero():
         return Pair(0, 1)
+
+
+def rounded(x):
+    return -math.floor(x * 0.5)
 '''
 
 
@@ -64,6 +68,9 @@ def module(tmp_path):
         ("operands exchanged", "value - low  ->  low - value"),
         ("name exchanged", "min  ->  max"),
         ("name exchanged", "reversed  ->  tuple"),
+        ("name exchanged", "math.floor  ->  math.ceil"),
+        ("constant slightly wrong", "0.5  ->  0.50005"),
+        ("operator flipped", "-math.floor(x * 0.5)  ->  +math.floor(x * 0.5)"),
         ("arguments exchanged", "min(value, high)  ->  min(high, value)"),
         ("arguments exchanged", "range(start, count)  ->  range(count, start)"),
         ("items exchanged", "(self.a, self.b)  ->  (self.b, self.a)"),
