@@ -34,6 +34,7 @@ from refcomp.foundation.near_misses import did_you_mean
 # Name of the command: its module (in refcomp.cli, with a function `command`), and its first line.
 COMMANDS = {
     "doctor": ("doctor", "List the tools that are found and the targets that work."),
+    "operators": ("operators", "List the operators, or show the manual page of one."),
     "cache": ("cache", "List or delete what the cache holds."),
     "run": ("run", "Run an ONNX model."),
     "show": ("show", "Show every stage of a computation."),
