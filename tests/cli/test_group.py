@@ -62,7 +62,7 @@ def test_every_command_has_examples_that_can_be_read(cli: Cli, name: str) -> Non
 def test_help_tells_every_command_and_every_exit_code(cli: Cli) -> None:
     text = cli("--help").stdout
     for name, (_, line) in group.COMMANDS.items():
-        assert f"  {name:8}  {line}\n" in text
+        assert f"  {name:9}  {line}\n" in text
     for code, meaning in MEANINGS.items():
         assert f"{code:>5}  {meaning}\n" in text
 
