@@ -2,8 +2,8 @@
 
 Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
 and calls.py (functions of elements), reducer.py (`sum` and its kin), check_reads.py and
-check_reducer.py (refused computations), scans.py, externs.py, declare.py, intrin.py, tag.py;
-maths_pages.py holds manual pages.
+check_reducer.py (refused computations), scans.py, externs.py, declare.py, intrin.py, tag.py,
+gradients/; maths_pages.py holds manual pages.
 
 Example::
 
@@ -34,6 +34,7 @@ _SOURCES = {
     ),
     "refcomp.te.declare": "decl_buffer",
     "refcomp.te.externs": "extern",
+    "refcomp.te.gradients.gradient": "gradient",
     "refcomp.te.intrin": "TensorIntrin decl_tensor_intrin",
     "refcomp.te.maths": (
         "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
@@ -63,6 +64,7 @@ __all__ = [
     "placeholder", "compute", "var", "const", "convert", "create_schedule",
     "reduce_axis", "sum", "prod", "max", "min", "comm_reducer",
     "scan", "extern", "decl_buffer", "decl_tensor_intrin", "tag_scope", "thread_axis",
+    "gradient",
     "call_packed", "call_extern", "call_pure_extern", "call_pure_intrin", "call_llvm_intrin",
     "abs", "fabs", "minimum", "maximum", "min_value", "max_value",
     "select", "if_then_else", "all", "any", "isfinite", "isinf", "isnan",
