@@ -20,6 +20,9 @@ pytestmark = pytest.mark.gcc
 _BARRIER = "__syncthreads();"
 _KERNEL = re.compile(r'^(?=extern "C" __global__)', re.MULTILINE)
 SHARED_BYTES = {"group_sum": (24 * 4,)}
+# The sanitizer remembers the last four accesses of eight bytes. Where more than four threads access
+# them, a run may miss a race, as the order of the threads has it.
+_MOST_RUNS = 10
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,8 @@ def _run(built, name, as_name):
 def test_a_fault_is_reported(built, sanitizers, number):
     fault = _FAULTS[sanitizers][number]
     with pytest.raises(ToolchainError, match="a CUDA kernel fails on this machine") as caught:
-        _run(built[sanitizers], fault.kernel, f"fault{number}")
+        for _ in range(_MOST_RUNS if fault.report == "data race" else 1):
+            _run(built[sanitizers], fault.kernel, f"fault{number}")
     assert fault.report in caught.value.stderr
 
 
