@@ -31,6 +31,7 @@ from refcomp.passes.inject_virtual_threads import inject_virtual_threads
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.join_matrix_calls import join_matrix_calls
+from refcomp.passes.launch_parallel_loops import launch_parallel_loops
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.passes.make_selects_lazy import make_selects_lazy
@@ -190,6 +191,9 @@ INTERPRETER_STEPS = (
 # The steps until there are kernels that fit the device, and those that lower them.
 _TO_KERNELS = (
     CHECK_ACCESSES,
+    PipelineStep(
+        launch_parallel_loops, Level.NESTED, "early: later passes know all kernels"
+    ),
     _LAZY,
     _VIRTUAL_THREADS,
     _DOUBLE_BUFFERS,

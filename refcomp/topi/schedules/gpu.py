@@ -15,7 +15,7 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.schedules.inlining import is_inlined
 
 # Threads of a group: the width of the widest waves, so that no wave has idle lanes.
 _THREADS = 64
@@ -72,7 +72,7 @@ def schedule_stages(
         handle = schedule[op]
         assert isinstance(op, ComputeOp)
         follower = elementwise_follower(schedule, op) if op.reduce_axis else None
-        if op.tag == INJECTIVE and not stage.is_output:
+        if is_inlined(stage):
             handle.compute_inline()
         elif follower is not None and follower.op in threads:
             handle.set_scope("local")

@@ -16,7 +16,8 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution
-from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_NHWC, INJECTIVE
+from refcomp.topi.schedules.inlining import is_inlined
+from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_NHWC
 
 # Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
 _VECTOR_BYTES = 64
@@ -62,7 +63,7 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
         if not isinstance(op, ComputeOp) or stage in tiled:
             continue
         handle = schedule[op]
-        if op.tag == INJECTIVE and not stage.is_output:
+        if is_inlined(stage):
             handle.compute_inline()
         elif op.tag == CONV2D_NHWC:
             _schedule_convolution(handle, op)
