@@ -19,6 +19,8 @@ SOURCES = {
     #
     # Contraction: products that are summed
     "contraction.dense": "gemm matmul",
+    "contraction.fully_connected": "batch_matmul dense",
+    "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",
     #
     # Convolution
     "convolution.conv2d": "conv2d conv2d_nhwc",

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.broadcast.arithmetic import add, scale
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.elements import read_broadcast
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
+    Extent,
     broadcast_extents,
     extents,
     is_same,
@@ -30,6 +32,15 @@ from refcomp.topi.shapes import (
     widen,
 )
 from refcomp.topi.tags import REDUCTION
+
+# A dtype -> a wider one of its kind, in which samples add up their products.
+WIDER = {
+    "int8": "int32",
+    "uint8": "int32",
+    "int16": "int32",
+    "float16": "float32",
+    "float32": "float64",
+}
 
 
 def gemm(
@@ -77,7 +88,7 @@ def gemm(
     """
     require_rank(a, 2, "gemm", "a")
     require_rank(b, 2, "gemm", "b")
-    _check_dtypes("gemm", a, b, c)
+    check_factors("gemm", a, b, c)
     rows, depth = reversed(extents(a)) if trans_a else extents(a)
     depth_b, columns = reversed(extents(b)) if trans_b else extents(b)
     require_extent(depth_b, depth, "gemm", "the reduced extent of b", tensors=(a, b))
@@ -146,15 +157,32 @@ def gemm_numpy(
     return np.asarray(product, a.dtype)
 
 
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Return the products of the matrices in the last two axes of a and b. Vectors are refused.
+def matmul(
+    a: Tensor,
+    b: Tensor,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Return the products of the matrices in the last two axes of a and b, which may be vectors.
+
+        result[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]
+
+    A vector `a` is a row, a vector `b` a column; the result lacks its axis. The product of two
+    vectors has rank 0.
 
     Args:
-        a: [..., i, k], of any numeric dtype.
-        b: [..., k, j], of the dtype of `a`. The leading extents of a and b broadcast.
+        a: [..., i, k], or [..., k, i] if it is transposed, or [k]; of any numeric dtype.
+        b: [..., k, j], or [..., j, k] if it is transposed, or [k]; of the dtype of `a`. The leading
+            extents of a and b broadcast.
+        trans_a: True if the last two axes of `a` are exchanged. A vector is not transposed.
+        trans_b: the same of `b`.
+        out_dtype: a wider dtype of the same kind, in which products are made and added up, such as
+            int32 for int8. By default the dtype of `a`.
 
     Returns:
-        A tensor [..., i, j] of the dtype of `a`.
+        A tensor [..., i, j] of `out_dtype`.
 
     Raises:
         UserError: a rank, extent or dtype does not fit.
@@ -170,27 +198,84 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
         [[10. 13.]
          [28. 40.]]
     """
-    require_tensor(a, "matmul")
-    require_tensor(b, "matmul")
-    if a.ndim < 2 or b.ndim < 2:
+    return multiply_matrices(
+        a, b, "matmul", trans_a=trans_a, trans_b=trans_b, out_dtype=out_dtype
+    )
+
+
+def multiply_matrices(
+    a: Tensor,
+    b: Tensor,
+    name: str,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Return the products of matrices, as `matmul` does, by a compute of this name."""
+    require_tensor(a, name)
+    require_tensor(b, name)
+    if not a.ndim or not b.ndim:
         raise UserError(
-            "matmul cannot multiply a tensor of fewer than two dimensions",
-            remedy="reshape it to a matrix first",
+            f"{name} cannot multiply a tensor of rank 0",
+            remedy="multiply by a scalar with rc.topi.multiply",
         )
-    _check_dtypes("matmul", a, b)
-    *batch_a, rows, depth = extents(a)
-    *batch_b, depth_b, columns = extents(b)
-    require_extent(depth_b, depth, "matmul", "the reduced extent of b", tensors=(a, b))
-    batch = broadcast_extents(batch_a, batch_b, "matmul", tensors=(a, b))
+    check_factors(name, a, b)
+    result = wider_dtype(a.dtype, out_dtype, name)
+    batch_a, rows, depth = _matrix_extents(a, trans_a)
+    batch_b, columns, depth_b = _matrix_extents(b, not trans_b)
+    require_extent(depth_b, depth, name, "the reduced extent of b", tensors=(a, b))
+    batch = broadcast_extents(batch_a, batch_b, name, tensors=(a, b))
     k = reduce_axis(depth, "k")
 
     def element(*index: Expr) -> Expr:
-        *outer, i, j = index
-        left = read_broadcast(a, (*outer, i, k.var))
-        right = read_broadcast(b, (*outer, k.var, j))
-        return reducer.sum(left * right, axis=k)
+        outer = index[: len(batch)]
+        inner = index[len(batch) :]
+        left = (*outer, *_matrix_index(inner[: len(rows)], k.var, trans_a))
+        right = (*outer, *_matrix_index(inner[len(rows) :], k.var, not trans_b))
+        x = read_broadcast(a, left).astype(result)
+        y = read_broadcast(b, right).astype(result)
+        return reducer.sum(x * y, axis=k)
 
-    return compute((*batch, rows, columns), element, name="matmul", tag=REDUCTION)
+    return compute((*batch, *rows, *columns), element, name=name, tag=REDUCTION)
+
+
+def _matrix_extents(
+    tensor: Tensor, is_depth_first: bool
+) -> tuple[tuple[Extent, ...], tuple[Extent, ...], Extent]:
+    """Return the extents of the batch, of the axis that is kept, and of the reduced axis."""
+    sizes = extents(tensor)
+    if tensor.ndim == 1:
+        return (), (), sizes[0]
+    *batch, first, second = sizes
+    if is_depth_first:
+        return tuple(batch), (second,), first
+    return tuple(batch), (first,), second
+
+
+def _matrix_index(
+    kept: tuple[Expr, ...], reduced: Expr, is_depth_first: bool
+) -> tuple[Expr, ...]:
+    """Return an index of the last two axes, or of the only axis if `kept` is empty."""
+    return (reduced, *kept) if is_depth_first else (*kept, reduced)
+
+
+def wider_dtype(dtype: DType, out_dtype: DTypeLike | None, operator: str) -> DType:
+    """Return the dtype in which products of `dtype` are added up.
+
+    Raises:
+        UserError: `out_dtype` is neither `dtype` nor a wider dtype of the same kind: float or int.
+    """
+    if out_dtype is None:
+        return dtype
+    found = as_dtype(out_dtype)
+    is_wider = found.bits > dtype.bits and not found.is_bool
+    if found != dtype and not (is_wider and found.is_float == dtype.is_float):
+        raise UserError(
+            f"{operator} cannot add up products of {dtype} in {found}",
+            remedy=f"give {dtype}, or a wider dtype of its kind, such as int32 for int8",
+        )
+    return found
 
 
 def _sample_matmul(draws: Draws) -> Sample:
@@ -199,18 +284,41 @@ def _sample_matmul(draws: Draws) -> Sample:
     j = draws.extent()
     outer = draws.shape(0, 2)
     dtype = draws.number_dtype()
+    trans_a = draws.flag()
+    trans_b = draws.flag()
+    left = (k, i) if trans_a else (i, k)
+    right = (j, k) if trans_b else (k, j)
     first = draws.choice((outer, outer[1:]))
-    a = draws.array((*first, i, k), dtype)
-    b = draws.array((*outer, k, j), dtype)
-    return Sample((a, b))
+    shape_a = draws.choice(((*first, *left), (*first, *left), (k,)))
+    shape_b = draws.choice(((*outer, *right), (*outer, *right), (k,)))
+    attributes: dict[str, object] = {"trans_a": trans_a, "trans_b": trans_b}
+    if dtype in WIDER and draws.flag():
+        attributes["out_dtype"] = WIDER[dtype]
+    operands = (draws.array(shape_a, dtype), draws.array(shape_b, dtype))
+    return Sample(operands, attributes)
 
 
 @meaning_of(matmul, sample=_sample_matmul)
-def matmul_numpy(a: Array, b: Array) -> Array:
-    return np.asarray(np.matmul(widen(a), widen(b)), a.dtype)
+def matmul_numpy(
+    a: Array,
+    b: Array,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    out_dtype: DTypeLike | None = None,
+) -> Array:
+    result = to_numpy(as_dtype(out_dtype or a.dtype))
+    left = widen(a.astype(result))
+    right = widen(b.astype(result))
+    if trans_a and a.ndim > 1:
+        left = left.swapaxes(-1, -2)
+    if trans_b and b.ndim > 1:
+        right = right.swapaxes(-1, -2)
+    return np.asarray(np.matmul(left, right), result)
 
 
-def _check_dtypes(operator: str, a: Tensor, *others: Tensor | None) -> None:
+def check_factors(operator: str, a: Tensor, *others: Tensor | None) -> None:
+    """Raise UserError unless the operands have one dtype, which is not bool."""
     require_one_dtype(operator, a, *others)
     if a.dtype.is_bool:
         raise UserError(

@@ -56,13 +56,28 @@ def test_integers_wrap_in_both() -> None:
     assert matmul_numpy(a, a.T.copy())[0, 0] == np.int8(20000 % 256)
 
 
+def test_vectors_and_wider_sums() -> None:
+    a = np.array([100, 100], np.int8)
+    rows = np.array([[1, 2], [3, 4]], np.int8)
+    found = run_te(matmul, a, a, is_symbolic=False, out_dtype="int32")
+    assert_same(found, np.array(20000, np.int32))
+    found = run_te(matmul, a, rows, is_symbolic=False, trans_b=True)
+    assert_same(found, np.array([44, -68], np.int8))
+    found = run_te(matmul, rows, a, is_symbolic=False, out_dtype="int32")
+    assert_same(found, np.array([300, 700], np.int32))
+
+
 def test_ill_formed_products_are_refused() -> None:
     with pytest.raises(UserError, match="the reduced extent of b is 4 instead of 3"):
         gemm(*tensors((2, 3), (4, 5)))
     with pytest.raises(UserError, match="gemm cannot broadcast c to the shape of the product"):
         gemm(*tensors((1, 3), (3, 5), (4, 5)))
-    with pytest.raises(UserError, match="fewer than two dimensions"):
-        matmul(*tensors((3,), (3, 5)))
+    with pytest.raises(UserError, match="matmul cannot multiply a tensor of rank 0"):
+        matmul(*tensors((), (3, 5)))
+    with pytest.raises(UserError, match="cannot add up products of f32 in f16"):
+        matmul(*tensors((2, 3), (3, 5)), out_dtype="float16")
+    with pytest.raises(UserError, match="cannot add up products of f32 in i64"):
+        matmul(*tensors((2, 3), (3, 5)), out_dtype="int64")
     with pytest.raises(UserError, match="matmul: the reduced extent of b is 4 instead of 3"):
         matmul(*tensors((2, 3), (4, 5)))
     with pytest.raises(UserError, match="cannot multiply bool tensors"):
