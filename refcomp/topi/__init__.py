@@ -10,6 +10,7 @@ family:
 
 - `elementwise/`: of one tensor: relu and its kin
 - `broadcast/`: of two tensors, with numpy's broadcasting
+- `reduction/`: along axes: sums, extrema, norms
 - `movement/`: that only move elements: reshape, transpose, concatenate, split
 - `contraction/`: products that are summed: matmul, gemm
 - `convolution/`, with spatial_padding.py

@@ -11,6 +11,12 @@ SOURCES = {
     "broadcast.arithmetic": "add divide multiply scale subtract",
     #
     # Reduction: along axes
+    "reduction.sums": "log_sum logsumexp prod sum sum_square",
+    "reduction.norms": "l1_norm l2_norm",
+    "reduction.moments": "mean std variance",
+    "reduction.cumulative": "cumprod cumsum",
+    "reduction.extrema": "argmax argmin max min",
+    "reduction.logical": "all any",
     #
     # Movement: elements are moved, not changed
     "movement.transform": "concatenate flatten reshape split transpose",

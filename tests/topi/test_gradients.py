@@ -54,6 +54,8 @@ def _slopes(output, feeds, random):
     head = rc.placeholder(output.shape, output.dtype, name="head")
     gradients = rc.te.gradient(output, wanted, head)
     (value,) = rc.oracle.evaluate([output], read)
+    if not np.isfinite(value).all():  # such as the mean of no elements: it has no slope
+        return None
     weights = random.standard_normal(value.shape).astype(value.dtype)
     found = rc.oracle.evaluate(gradients, _read(gradients, {**feeds, head: weights}))
     direction = {tensor: random.standard_normal(feeds[tensor].shape) for tensor in wanted}

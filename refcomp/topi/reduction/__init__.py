@@ -1,0 +1,1 @@
+"""Reductions of a tensor along axes."""
