@@ -16,6 +16,7 @@ family:
 - `convolution/`, with spatial_padding.py
 - `pooling/`: windows that are reduced
 - `normalization/`: batch norm, softmax
+- `conversion/`: casts among dtypes, quantization
 
 and at last tags.py and the schedules by kind of target in schedules/.
 

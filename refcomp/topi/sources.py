@@ -50,6 +50,7 @@ SOURCES = {
     # Random numbers
     #
     # Conversion: casts and quantization
+    "conversion.narrow_floats": "from_float4 from_float8 to_float4 to_float8",
 }
 # Schedules are not operators.
 SCHEDULES = {

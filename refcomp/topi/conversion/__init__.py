@@ -1,0 +1,1 @@
+"""Conversion: casts among dtypes, packed small types, and quantization."""
