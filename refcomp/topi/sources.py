@@ -37,6 +37,8 @@ SOURCES = {
     #
     # Normalization
     "normalization.batch_norm": "batch_norm",
+    "normalization.group_norm": "group_norm instance_norm",
+    "normalization.layer_norm": "layer_norm rms_norm",
     "normalization.softmax": "softmax",
     #
     # Recurrent cells and attention
