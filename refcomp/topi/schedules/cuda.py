@@ -15,9 +15,10 @@ from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
-from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
+from refcomp.te.tensor import Tensor, TensorRead, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
-from refcomp.topi.schedules.gpu import bind_elements, schedule_stages
+from refcomp.topi.schedules.gpu import schedule_stages
+from refcomp.topi.schedules.rows import bind_elements
 from refcomp.topi.schedules.tiled_product import (
     choose_tile,
     find_product,
@@ -64,21 +65,16 @@ def schedule_cuda(outputs: Sequence[Tensor]) -> Schedule:
             last = elementwise_follower(schedule, product.op)
             tiled |= schedule_product(schedule, product, choose_tile(product), last)
     rest = [stage for stage in stages if stage not in tiled]
-    with_sums = {
-        follower.op
-        for stage in rest
-        if isinstance(stage.op, ComputeOp) and stage.op.reduce_axis
-        if (follower := elementwise_follower(schedule, stage.op)) is not None
-    }
-
-    def bind(handle: StageSchedule, op: ComputeOp) -> IterVar:
-        lanes = 1 if op in with_sums else _lanes(op)
-        if lanes == 1:
-            return bind_elements(handle, op)
-        return _bind_vectors(handle, op, lanes)
-
-    schedule_stages(schedule, rest, bind)
+    schedule_stages(schedule, rest, _bind)
     return schedule
+
+
+def _bind(handle: StageSchedule, op: ComputeOp) -> None:
+    lanes = _lanes(op)
+    if lanes == 1:
+        bind_elements(handle, op.axis)
+    else:
+        _bind_vectors(handle, op, lanes)
 
 
 def _lanes(op: ComputeOp) -> int:
@@ -122,12 +118,11 @@ def _uses(expr: Expr, var: Var) -> bool:
     return any(found is var for found in variables_in(expr))
 
 
-def _bind_vectors(handle: StageSchedule, op: ComputeOp, lanes: int) -> IterVar:
-    """Bind vectors of the fused axes to groups and threads; return the axis of the threads."""
+def _bind_vectors(handle: StageSchedule, op: ComputeOp, lanes: int) -> None:
+    """Bind vectors of the fused axes to groups and threads."""
     whole = handle.fuse(*op.axis)
     vectors, elements = handle.split(whole, factor=lanes)
     block, thread = handle.split(vectors, factor=_THREADS)
     handle.bind(block, thread_axis("blockIdx.x"))
     handle.bind(thread, thread_axis("threadIdx.x"))
     handle.vectorize(elements)
-    return thread

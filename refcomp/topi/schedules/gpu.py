@@ -1,8 +1,9 @@
-"""Schedules for GPUs: a thread for each element, sums in registers, no shared memory.
+"""Schedules for GPUs of any maker: rows with their statistics, and a thread for each element.
 
 `schedule_gpu` takes any computation made of topi operators, as `schedule_llvm` does. Each stage
-that keeps its memory is a kernel. Neighbouring threads compute neighbouring elements of the last
-axis, so that their accesses coalesce.
+that keeps its memory is a kernel. Reductions, and what is computed from them along the same rows,
+are one kernel (`refcomp.topi.schedules.rows`). In all others, neighbouring threads compute
+neighbouring elements of the last axis, so that their accesses coalesce.
 """
 
 from __future__ import annotations
@@ -12,13 +13,10 @@ from collections.abc import Callable, Sequence
 from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
-from refcomp.te.operation import ComputeOp, Operation
-from refcomp.te.tensor import IterVar, Tensor, thread_axis
-from refcomp.topi.schedules.blocked_convolution import elementwise_follower
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.inlining import is_inlined
-
-# Threads of a group: the width of the widest waves, so that no wave has idle lanes.
-_THREADS = 64
+from refcomp.topi.schedules.rows import bind_elements, find_rows, schedule_rows
 
 
 def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
@@ -45,46 +43,43 @@ def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
         }
     """
     schedule = create_schedule(outputs)
-    schedule_stages(schedule, schedule.stages, bind_elements)
+    schedule_stages(schedule, schedule.stages, bind_stage)
     return schedule
 
 
 def schedule_stages(
     schedule: Schedule,
     stages: Sequence[Stage],
-    bind: Callable[[StageSchedule, ComputeOp], IterVar],
+    bind: Callable[[StageSchedule, ComputeOp], None],
 ) -> None:
     """Schedule the computes of `stages`, which are in the order of the schedule.
 
-    Cheap stages are inlined. A reduction is attached to the elementwise output that follows it.
+    Cheap stages are inlined. Reductions are computed in the kernel of the stage that reads them, if
+    `find_rows` finds that they can be.
 
     Args:
         schedule: the schedule that has the stages.
         stages: the stages to schedule; others are left as they are.
-        bind: divides a stage that keeps its memory among groups and threads, and returns the axis
-            of the threads.
+        bind: divides a stage that keeps its memory among groups and threads.
     """
-    computed = [stage for stage in stages if isinstance(stage.op, ComputeOp)]
-    threads: dict[Operation, IterVar] = {}
-    # Consumers first: a reduction is attached to the thread of the element that reads it.
-    for stage in reversed(computed):
-        op = stage.op
-        handle = schedule[op]
-        assert isinstance(op, ComputeOp)
-        follower = elementwise_follower(schedule, op) if op.reduce_axis else None
+    rest = {stage.op: stage for stage in stages if isinstance(stage.op, ComputeOp)}
+    # Consumers first: a chain is found from its last stage.
+    for op in reversed(tuple(rest)):
+        stage = rest.pop(op, None)
+        if stage is None:
+            continue
         if is_inlined(stage):
-            handle.compute_inline()
-        elif follower is not None and follower.op in threads:
-            handle.set_scope("local")
-            handle.compute_at(schedule[follower], threads[follower.op])
-        else:
-            threads[op] = bind(handle, op)
+            schedule[op].compute_inline()
+            continue
+        chain = find_rows(schedule, op, rest)
+        if chain is None:
+            bind(schedule[op], op)
+            continue
+        schedule_rows(schedule, chain)
+        for member in chain.members:
+            del rest[member.op]
 
 
-def bind_elements(handle: StageSchedule, op: ComputeOp) -> IterVar:
-    """Fuse all axes, bind them to groups and threads, and return the axis of the threads."""
-    whole = handle.fuse(*op.axis)
-    block, thread = handle.split(whole, factor=_THREADS)
-    handle.bind(block, thread_axis("blockIdx.x"))
-    handle.bind(thread, thread_axis("threadIdx.x"))
-    return thread
+def bind_stage(handle: StageSchedule, op: ComputeOp) -> None:
+    """Let each thread compute an element of a stage."""
+    bind_elements(handle, op.axis)
