@@ -12,6 +12,7 @@ family:
 - `broadcast/`: of two tensors, with numpy's broadcasting
 - `reduction/`: along axes: sums, extrema, norms
 - `movement/`: that only move elements: reshape, transpose, concatenate, split
+- `search/`: by values: sort, topk, unique, nonzero, searchsorted
 - `contraction/`: products that are summed: matmul, gemm
 - `convolution/`, with spatial_padding.py
 - `pooling/`: windows that are reduced

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.dtype import I32, I64, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.structure import structurally_equal
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import DTypeLike, Tensor
 
 Extent = int | Expr
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -54,6 +54,15 @@ def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> N
                 remedy="convert one by a compute: x[i, j].astype(dtype)",
                 earlier=[first.declaration(), other.declaration()],
             )
+
+
+def require_index_dtype(dtype: DTypeLike, operator: str) -> None:
+    """Raise UserError if `dtype` is not int32 or int64."""
+    if as_dtype(dtype) not in (I32, I64):
+        raise UserError(
+            f"{operator} cannot give positions of the dtype {as_dtype(dtype)}",
+            remedy='use "int32" or "int64"',
+        )
 
 
 def check_pair(value: Pair, operator: str, what: str) -> tuple[int, int]:

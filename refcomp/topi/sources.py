@@ -22,6 +22,7 @@ SOURCES = {
     "movement.transform": "concatenate flatten reshape split transpose",
     #
     # Search: by the values of elements
+    "search.sort": "argsort sort topk",
     #
     # Contraction: products that are summed
     "contraction.dense": "gemm matmul",

@@ -1,0 +1,1 @@
+"""Operators that search by values: sort, argsort, topk, unique, nonzero, searchsorted."""

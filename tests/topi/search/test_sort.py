@@ -1,0 +1,76 @@
+"""sort, argsort and topk: special values, and refusals."""
+
+import numpy as np
+import pytest
+
+import refcomp as rc
+from refcomp.foundation.errors import UserError
+from refcomp.topi.search.sort import argsort, argsort_numpy, sort, sort_numpy, topk, topk_numpy
+from tests.strategies.operands import run_te, tensors
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("values", "is_ascend", "expected", "positions"),
+    [
+        ([3, NAN, -INF, INF, 1], True, [-INF, 1, 3, INF, NAN], [2, 4, 0, 3, 1]),
+        ([3, NAN, -INF, INF, 1], False, [NAN, INF, 3, 1, -INF], [1, 3, 0, 4, 2]),
+        ([2, 1, 2, 1], True, [1, 1, 2, 2], [1, 3, 0, 2]),
+        ([2, 1, 2, 1], False, [2, 2, 1, 1], [0, 2, 1, 3]),
+        ([], True, [], []),
+        ([7], False, [7], [0]),
+    ],
+)
+def test_known_orders(values, is_ascend, expected, positions):
+    data = np.array(values, np.float32)
+    for found in (run_te(sort, data, is_ascend=is_ascend), sort_numpy(data, is_ascend=is_ascend)):
+        np.testing.assert_array_equal(found, np.array(expected, np.float32))
+    for found in (
+        run_te(argsort, data, is_ascend=is_ascend),
+        argsort_numpy(data, is_ascend=is_ascend),
+    ):
+        assert found.tolist() == positions
+
+
+def test_zeros_of_both_signs_keep_their_order():
+    data = np.array([0.0, -0.0, -1, 0.0], np.float32)
+    assert np.signbit(run_te(sort, data)).tolist() == [True, False, True, False]
+
+
+def test_topk_takes_the_first_of_equal_elements():
+    (data,) = tensors((2, 4), dtype="int32")
+    values = np.array([[5, 7, 7, 1], [2, 2, 2, 2]], np.int32)
+    found = rc.oracle.evaluate(topk(data, k=2), {data: values})
+    for one, other in zip(found, topk_numpy(values, k=2), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found[0].tolist() == [[7, 7], [2, 2]]
+    assert found[1].tolist() == [[1, 2], [0, 1]]
+
+
+def test_topk_of_no_elements():
+    (data,) = tensors((2, 4))
+    assert [output.shape[1].value for output in topk(data, k=0)] == [0, 0]
+
+
+def test_ill_formed_calls_are_refused():
+    (data,) = tensors((2, 3))
+    (scalar,) = tensors(())
+    for operator in (sort, argsort):
+        with pytest.raises(UserError, match="axis 2 is out of range for 2 dimensions"):
+            operator(data, axis=2)
+        with pytest.raises(UserError, match="axis -1 is out of range for 0 dimensions"):
+            operator(scalar)
+        with pytest.raises(UserError, match=f"{operator.__name__} is applied to a int"):
+            operator(3)
+    for operator, attributes in ((argsort, {}), (topk, {"k": 1})):
+        with pytest.raises(UserError, match="cannot give positions of the dtype f32"):
+            operator(data, dtype="float32", **attributes)
+    with pytest.raises(UserError, match="topk cannot find 4 of 3 elements"):
+        topk(data, k=4)
+    with pytest.raises(UserError, match="topk cannot find -1 of 3 elements"):
+        topk(data, k=-1)
+    with pytest.raises(UserError, match="the extent of the axis must be a constant"):
+        topk(rc.placeholder((rc.var("n"),), name="data"), k=1)
+    with pytest.raises(UserError, match="axis 2 is out of range for 2 dimensions"):
+        topk(data, k=1, axis=2)
