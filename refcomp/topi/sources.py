@@ -53,7 +53,9 @@ SOURCES = {
     # Random numbers
     #
     # Conversion: casts and quantization
+    "conversion.casts": "bitcast cast cast_like",
     "conversion.narrow_floats": "from_float4 from_float8 to_float4 to_float8",
+    "conversion.packing": "pack_int4 unpack_int4",
 }
 # Schedules are not operators.
 SCHEDULES = {

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.search
 STEPS = (1e-6, 1e-8)
 # Operators with an extern or a scan, which te does not differentiate.
 NOT_COMPUTES: set[str] = set()
+# Operators that do not take f64 in place of a narrower float.
+FIXED_WIDTHS = {"bitcast"}
 # A smaller seed is no simpler sample, so nothing is gained by shrinking.
 few = settings(max_examples=6, phases=[Phase.generate])
 
@@ -42,7 +44,8 @@ def _computation(name, seed):
         feeds[operands[-1]] = array
     made = operator.compute(*operands, **sample.attributes)
     outputs = made if isinstance(made, list) else [made]
-    return [output for output in outputs if output.dtype.is_float], feeds
+    # Differences of narrower floats would be rounding errors.
+    return [output for output in outputs if output.dtype == rc.as_dtype("float64")], feeds
 
 
 def _slopes(output, feeds, random):
@@ -69,7 +72,7 @@ def _slopes(output, feeds, random):
     return analytic, [(moved(step) - moved(-step)) / (2 * step) for step in STEPS]
 
 
-@pytest.mark.parametrize("name", operator_names())
+@pytest.mark.parametrize("name", sorted({*operator_names()} - FIXED_WIDTHS))
 @few
 @given(st.integers(0, 2**20))
 def test_gradient_is_the_slope(name, seed):
