@@ -35,6 +35,7 @@ _NAMES = (
     "elementwise",
     "matmul",
     "convolution",
+    "host_operators",
     "devices",
     "emulator",
     "digits",

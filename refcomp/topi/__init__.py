@@ -31,7 +31,7 @@ Example::
      [3. 0.]]
     >>> s = rc.topi.schedule_llvm([C])
     >>> [step.primitive for step in s.steps][:2]
-    ['split', 'split']
+    ['set_scope', 'split']
 """
 
 import sys

@@ -16,8 +16,12 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution
+from refcomp.topi.schedules.host_products import (
+    find_host_product,
+    schedule_host_product,
+)
 from refcomp.topi.schedules.inlining import is_inlined
-from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_NHWC
+from refcomp.topi.tags import CONV2D_NCHWC
 
 # Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
 _VECTOR_BYTES = 64
@@ -58,6 +62,11 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
             tiled |= schedule_blocked_convolution(schedule, stage.op)
+    for stage in tuple(schedule.stages):
+        if isinstance(stage.op, ComputeOp) and stage not in tiled:
+            product = find_host_product(stage.op)
+            if product is not None:
+                tiled |= schedule_host_product(schedule, product)
     for stage in schedule.stages:
         op = stage.op
         if not isinstance(op, ComputeOp) or stage in tiled:
@@ -65,8 +74,6 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
         handle = schedule[op]
         if is_inlined(stage):
             handle.compute_inline()
-        elif op.tag == CONV2D_NHWC:
-            _schedule_convolution(handle, op)
         elif op.reduce_axis:
             _schedule_reduction(handle, op)
         else:
@@ -145,22 +152,3 @@ def _schedule_reduction(handle: StageSchedule, op: ComputeOp) -> None:
     if 0 < steps <= _MAX_UNROLLED_STEPS:
         for reduced in op.reduce_axis:
             handle.unroll(reduced)
-
-
-def _schedule_convolution(handle: StageSchedule, op: ComputeOp) -> None:
-    """Accumulate a tile of pixels and of vectors of output channels over the whole reduction."""
-    n, y, x, o = op.axis
-    o_vectors, o_lanes = handle.split(o, _lanes(op, _constant(o)))
-    # At most _ACCUMULATORS vectors in a tile: channels first, then pixels of a row, then rows. Each
-    # vector of weights is then used for many pixels.
-    depth = _greatest_divisor(_constant(o_vectors), 2)
-    o_blocks, o_several = handle.split(o_vectors, depth)
-    width = _greatest_divisor(_constant(x), _ACCUMULATORS // depth)
-    height = _greatest_divisor(_constant(y), _ACCUMULATORS // (depth * width))
-    y_outer, y_inner = handle.split(y, height)
-    x_outer, x_inner = handle.split(x, width)
-    tile = (y_inner, x_inner, o_several)
-    handle.reorder(n, o_blocks, y_outer, x_outer, *op.reduce_axis, *tile, o_lanes)
-    for axis in tile:
-        handle.unroll(axis)
-    handle.vectorize(o_lanes)

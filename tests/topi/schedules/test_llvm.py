@@ -48,10 +48,10 @@ def run(run_func, output, stored, arrays, batch):
 def test_convolution_keeps_a_tile_of_registers() -> None:
     data, weight, bias = tensors((var("n"), 8, 8, 16), (3, 3, 16, 32), (32,))
     func, stored = lowered([data, weight, bias], relu(conv2d_nhwc(data, weight, bias, **_SAME)))
-    assert [tensor.name for tensor in stored] == ["pad", "conv2d"]
+    assert [tensor.name for tensor in stored] == ["pad"]
     assert {loop.extent.value for loop in loops(func, VECTORIZED)} == {16}
-    # Eight pixels by two vectors of output channels, in the initialisation and in the update.
-    assert sorted(loop.extent.value for loop in loops(func, UNROLLED)) == [1, 1, 2, 2, 8, 8]
+    # Eight pixels by two vectors of output channels.
+    assert {loop.extent.value for loop in loops(func, UNROLLED)} == {1, 2, 8}
 
 
 def test_injective_stages_have_no_memory() -> None:

@@ -1,0 +1,262 @@
+"""The host's schedule of sums of products: a tile of sums in registers, for any layout.
+
+Of the two factors, the *vector factor* is read in vectors along the last axis of the result, and
+the *scalar factor* is the same for a whole vector. A tile has several rows, on which only the
+scalar factor depends, and several vectors of columns, on which only the vector factor depends. Each
+step of the reduction loads a vector for each of the tile's columns and an element for each of its
+rows, and all their products are added to the sums.
+
+So a product of matrices has rows and vectors of columns. In a convolution with the channels before
+the pixels, the output channels are the rows, and the pixels the columns.
+
+Reference: K. Goto, R. A. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM
+TOMS 34, 2008, section 4; measured figures are in `benchmarks/host_operators`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product as combinations
+
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Add, Expr, Mul, Var
+from refcomp.ir.rewrite import variables_in
+from refcomp.schedule.schedule import Schedule
+from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage_schedule import StageSchedule
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import IterVar, Tensor, TensorRead
+from refcomp.topi.schedules.blocked_convolution import elementwise_follower
+
+# The registers of AVX-512. Two are left for an element of the scalar factor, and for a mask.
+_REGISTERS = 32 - 2
+# Multiply-adds that are in flight at once: 4 cycles of latency, 2 a cycle.
+_LATENCY = 8
+_VECTOR_BYTES = 64
+# A tile at the border has guards, which keep its sums in memory. It takes so many times as long.
+_GUARDED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HostProduct:
+    """A sum of products whose result is computed in tiles.
+
+    Attributes:
+        op: the compute.
+        lanes: the axis of the vectors, the last one that is longer than 1.
+        column: another axis on which only the vector factor depends; None if there is none.
+        row: the last axis on which only the scalar factor depends; None if there is none.
+    """
+
+    op: ComputeOp
+    lanes: int
+    column: int | None
+    row: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """The sums that are in registers at once: `rows` x `columns` x `vectors`, of `lanes` each."""
+
+    rows: int
+    columns: int
+    vectors: int
+    lanes: int
+
+    @property
+    def steps(self) -> int:
+        """Return the time of a step of the reduction, in quarters of a multiply-add."""
+        across = self.columns * self.vectors
+        # Vectors of another length are loaded in parts.
+        parts = 1 if self.lanes & (self.lanes - 1) == 0 else 3
+        sums = max(self.rows * across, _LATENCY)
+        return 4 * sums + self.rows + parts * across
+
+
+def find_host_product(op: ComputeOp) -> HostProduct | None:
+    """Return the product that `op` computes, if a tile of vectors suits it."""
+    factors = _factors(op)
+    lanes = _last_long_axis(op)
+    if factors is None or lanes is None:
+        return None
+    for vector, scalar in (factors, factors[::-1]):
+        column = op.axis[lanes].var
+        if not is_contiguous_along(vector, column) or _depends(scalar, column):
+            continue
+        rows: list[int] = []
+        columns: list[int] = []
+        for place, axis in enumerate(op.axis):
+            in_vector = _depends(vector, axis.var)
+            in_scalar = _depends(scalar, axis.var)
+            is_known = as_int(axis.extent) is not None
+            if place != lanes and is_known and in_vector != in_scalar:
+                (columns if in_vector else rows).append(place)
+        return HostProduct(
+            op,
+            lanes,
+            columns[-1] if columns else None,
+            rows[-1] if rows else None,
+        )
+    return None
+
+
+def is_contiguous_along(read: TensorRead, variable: Var) -> bool:
+    """Return True if neighbours along `variable` are neighbours in memory."""
+    *before, last = read.indices
+    if any(variable is other for index in before for other in variables_in(index)):
+        return False
+    return _coefficient(last, variable) == 1
+
+
+def _coefficient(index: Expr, variable: Var) -> int | None:
+    """Return the factor of `variable` in a linear index; None if the index is not linear in it."""
+    if index is variable:
+        return 1
+    if all(variable is not other for other in variables_in(index)):
+        return 0
+    if isinstance(index, Add):
+        parts = [_coefficient(part, variable) for part in (index.a, index.b)]
+        return None if None in parts else sum(part or 0 for part in parts)
+    if isinstance(index, Mul):
+        factor = as_int(index.b)
+        inner = _coefficient(index.a, variable)
+        return None if factor is None or inner is None else factor * inner
+    return None
+
+
+def _factors(op: ComputeOp) -> tuple[TensorRead, TensorRead] | None:
+    reduction = op.reduction
+    if reduction is None or len(op.outputs) != 1 or as_int(reduction.condition) != 1:
+        return None
+    source = reduction.sources[0]
+    if not isinstance(source, Mul):
+        return None
+    first, second = source.a, source.b
+    if not (isinstance(first, TensorRead) and isinstance(second, TensorRead)):
+        return None
+    return first, second
+
+
+def _depends(read: TensorRead, variable: Var) -> bool:
+    return any(
+        variable is other for index in read.indices for other in variables_in(index)
+    )
+
+
+def _last_long_axis(op: ComputeOp) -> int | None:
+    """Return the place of the last axis longer than 1; None if its extent is symbolic."""
+    extents = [as_int(axis.extent) for axis in op.axis]
+    long = [place for place, extent in enumerate(extents) if extent != 1]
+    if 0 in extents or not long or extents[long[-1]] is None:
+        return None
+    return long[-1]
+
+
+def choose_register_tile(product: HostProduct) -> RegisterTile:
+    """Return the tile that computes all sums in the least time."""
+    op = product.op
+    length = _extent(op, product.lanes)
+    rows = _extent(op, product.row)
+    columns = _extent(op, product.column)
+    most = max(1, _VECTOR_BYTES // op.outputs[0].dtype.bytes)
+
+    def time(tile: RegisterTile) -> tuple[int, int]:
+        across = tile.vectors * tile.lanes
+        whole = (rows // tile.rows) * (columns // tile.columns) * (length // across)
+        tiles = (
+            _ceil(rows, tile.rows)
+            * _ceil(columns, tile.columns)
+            * _ceil(length, across)
+        )
+        cost = whole * tile.steps + (tiles - whole) * tile.steps * _GUARDED
+        # Of equally fast tiles, the largest: it has the fewest loads.
+        return cost, -tile.rows * tile.columns * tile.vectors
+
+    tiles = [
+        RegisterTile(*counts, lanes)
+        for lanes in range(1, most + 1)
+        if lanes == most or length % lanes == 0
+        for counts in combinations(range(1, 15), (1, 2, 3, 4), range(1, 9))
+        if _fits(*counts)
+    ]
+    fitting = [
+        tile
+        for tile in tiles
+        if tile.rows <= rows
+        and tile.columns <= columns
+        and tile.vectors * tile.lanes <= length
+    ]
+    return min(fitting, key=time)
+
+
+def _fits(rows: int, columns: int, vectors: int) -> bool:
+    across = columns * vectors
+    return across * (rows + 1) <= _REGISTERS
+
+
+def _ceil(extent: int, part: int) -> int:
+    return -(-extent // part)
+
+
+def _extent(op: ComputeOp, place: int | None) -> int:
+    return 1 if place is None else as_int(op.axis[place].extent) or 1
+
+
+def schedule_host_product(schedule: Schedule, product: HostProduct) -> set[Stage]:
+    """Schedule `product` in tiles, within the loops of the elementwise output that follows it.
+
+    Returns:
+        The stages that are scheduled now.
+    """
+    (result,) = product.op.outputs
+    tile = choose_register_tile(product)
+    follower = elementwise_follower(schedule, product.op)
+    if follower is None:
+        sums = schedule.cache_write(result, "local")
+        last = result
+    else:
+        sums = result
+        last = follower
+        schedule[sums].set_scope("local")
+    outer = schedule[last]
+    inside = _split_tile(outer, last, product, tile)
+    others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
+    # The columns outside: their part of the vector factor stays in the cache for all rows.
+    row = others.pop(product.row) if product.row is not None else None
+    if row is not None:
+        others.append(row)
+    outer.reorder(*others, *inside)
+    _unroll_tile(outer, inside)
+    inner = schedule[sums]
+    inner.compute_at(outer, others[-1])
+    assert isinstance(sums.op, ComputeOp)
+    lanes = sums.op.axis[product.lanes]
+    vectors, lane = inner.split(lanes, factor=tile.lanes)
+    places = [axis for axis in sums.op.axis if axis is not lanes]
+    inner.reorder(*sums.op.reduce_axis, *places, vectors, lane)
+    _unroll_tile(inner, [*places, vectors, lane])
+    return {schedule.stage_of(last), schedule.stage_of(sums)}
+
+
+def _split_tile(
+    outer: StageSchedule, last: Tensor, product: HostProduct, tile: RegisterTile
+) -> list[IterVar]:
+    """Split the loops of the result; return those inside a tile, in order."""
+    assert isinstance(last.op, ComputeOp)
+    inside: list[IterVar] = []
+    for place, factor in ((product.row, tile.rows), (product.column, tile.columns)):
+        if place is not None:
+            _, inner = outer.split(last.op.axis[place], factor=factor)
+            inside.append(inner)
+    _, across = outer.split(
+        last.op.axis[product.lanes], factor=tile.vectors * tile.lanes
+    )
+    vectors, lane = outer.split(across, factor=tile.lanes)
+    return [*inside, vectors, lane]
+
+
+def _unroll_tile(stage: StageSchedule, loops: list[IterVar]) -> None:
+    *several, lane = loops
+    for loop in several:
+        stage.unroll(loop)
+    stage.vectorize(lane)

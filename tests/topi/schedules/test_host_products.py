@@ -1,0 +1,124 @@
+"""The host's schedule of sums of products: which it recognises, its tiles, and their results."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import refcomp
+from refcomp.ir.rewrite import walk
+from refcomp.ir.stmt import Allocate
+from refcomp.lowering.lower import lower
+from refcomp.oracle.lockstep.interpret import interpret
+from refcomp.te.tensor import var
+from refcomp.topi.contraction.dense import gemm, gemm_numpy, matmul, matmul_numpy
+from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_numpy
+from refcomp.topi.elementwise.activations import relu
+from refcomp.topi.schedules.host_products import (
+    RegisterTile,
+    choose_register_tile,
+    find_host_product,
+)
+from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
+from tests.strategies.operands import integers, seeds, tensors
+
+
+def _axes(output):
+    """The names of the axes that the product of `output` has in vectors, columns and rows."""
+    found = find_host_product(output.op)
+    places = (found.lanes, found.column, found.row)
+    return [None if place is None else output.op.axis[place].var.name for place in places]
+
+
+def test_rows_columns_and_vectors_are_found_in_any_layout() -> None:
+    a, b = tensors((3, 4, 8), (3, 8, 16))
+    assert _axes(matmul(a, b)) == ["i2", None, "i1"]
+    image, weight = tensors((1, 4, 8, 8), (6, 4, 3, 3))
+    assert _axes(conv2d(image, weight)) == ["x", "y", "o"]
+    image, weight = tensors((1, 8, 8, 4), (3, 3, 4, 6))
+    assert _axes(conv2d_nhwc(image, weight)) == ["o", None, "x"]
+
+
+def test_a_symbolic_extent_is_no_part_of_a_tile() -> None:
+    a, b = tensors((var("n"), 8), (8, 16))
+    assert _axes(matmul(a, b)) == ["i1", None, None]
+    a, b = tensors((4, 8), (8, var("n")))
+    assert find_host_product(matmul(a, b).op) is None
+
+
+def test_what_is_not_read_in_vectors_is_left_to_others() -> None:
+    a, b = tensors((4, 8), (16, 8))
+    assert find_host_product(gemm(a, b, trans_b=True).op) is None
+    image, weight = tensors((1, 4, 9, 9), (6, 4, 3, 3))
+    assert find_host_product(conv2d(image, weight, strides=(2, 2)).op) is None
+    # Each channel has weights of its own: nothing is read for several rows.
+    image, weight = tensors((1, 4, 8, 8), (4, 1, 3, 3))
+    assert _axes(conv2d(image, weight, groups=4))[2] is None
+    k = refcomp.reduce_axis((0, 8), name="k")
+    (data,) = tensors((8, 16))
+    summed = refcomp.compute((16,), lambda j: refcomp.sum(data[k, j], axis=k))
+    assert find_host_product(summed.op) is None
+
+
+def _tile(output):
+    return choose_register_tile(find_host_product(output.op))
+
+
+def test_tiles_fit_the_registers_and_divide_short_axes() -> None:
+    a, b = tensors((512, 64), (64, 512))
+    assert _tile(matmul(a, b)) == RegisterTile(rows=4, columns=1, vectors=4, lanes=16)
+    # 14 lanes leave no guards in rows of 56 or of 14 pixels; several rows fill the registers.
+    for size, tile in ((56, (8, 1, 2, 14)), (14, (8, 2, 1, 14)), (7, (8, 1, 1, 7))):
+        image, weight = tensors((1, 8, size, size), (64, 8, 3, 3))
+        output = conv2d(image, weight, padding=(1, 1, 1, 1))
+        assert _tile(output) == RegisterTile(*tile)
+    a, b = tensors((3, 8), (8, 2))
+    assert _tile(matmul(a, b)) == RegisterTile(rows=3, columns=1, vectors=1, lanes=2)
+
+
+def test_sums_are_local_and_what_follows_reads_them_there() -> None:
+    image, weight, bias = tensors((1, 8, 14, 14), (16, 8, 1, 1), (16,))
+    output = relu(conv2d(image, weight, bias))
+    schedule = schedule_llvm([output])
+    assert stored_tensors(schedule) == ()
+    func = lower(schedule, [image, weight, bias, output], "f")
+    (sums,) = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    assert sums.scope == "local"
+    assert [extent.value for extent in sums.shape] == [1, 8, 2, 14]
+
+
+def _interpreted(inputs, output, arrays):
+    func = lower(schedule_llvm([output]), [*inputs, output], "f")
+    result = np.full([extent.value for extent in output.shape], np.nan, np.float32)
+    interpret(func, [*arrays, result])
+    return result
+
+
+@settings(max_examples=10)
+@given(st.integers(1, 20), st.integers(1, 70), st.integers(0, 3), seeds)
+def test_any_extents_are_right(rows, columns, depth, seed):
+    a, b = tensors((rows, depth), (depth, columns))
+    arrays = [integers(seed, rows, depth), integers(seed + 1, depth, columns)]
+    result = _interpreted([a, b], matmul(a, b), arrays)
+    np.testing.assert_array_equal(result, matmul_numpy(*arrays))
+
+
+@settings(max_examples=10)
+@given(st.integers(1, 9), st.integers(1, 20), st.integers(1, 9), seeds)
+def test_any_image_is_right(height, width, filters, seed):
+    image, weight = tensors((2, 3, height, width), (filters, 3, 2, 3))
+    arrays = [integers(seed, 2, 3, height, width), integers(seed + 1, filters, 3, 2, 3)]
+    padding = (1, 1, 0, 1)
+    result = _interpreted([image, weight], conv2d(image, weight, padding=padding), arrays)
+    np.testing.assert_array_equal(result, conv2d_numpy(*arrays, padding=padding))
+
+
+@pytest.mark.llvm
+def test_machine_code_agrees_on_whole_and_partial_tiles() -> None:
+    a, b, c = tensors((13, 5), (5, 75), (13, 75))
+    output = relu(gemm(a, b, c))
+    built = refcomp.build(schedule_llvm([output]), [a, b, c, output], "llvm")
+    arrays = [integers(k, *shape) for k, shape in enumerate(((13, 5), (5, 75), (13, 75)))]
+    result = np.full((13, 75), np.nan, np.float32)
+    built(*arrays, result)
+    np.testing.assert_array_equal(result, np.maximum(gemm_numpy(*arrays), 0))
