@@ -79,10 +79,13 @@ class Sums:
         self._grid = np.full(shape, INFINITY)  # a power of two that divides all terms
         # Infinities and NaN that terms may be; MINUS_ZERO alone: all terms are -0.0.
         self._others = np.zeros(shape, np.uint8)
+        # Infinities and NaN that some term is in all legal evaluations.
+        self._certain = np.zeros(shape, np.uint8)
 
     def add(self, term: Approx, part: Array | EllipsisType) -> None:
         """Add `term` to the elements at `part`; a product may be contracted into the sum."""
         self._others[part] |= _others_of(term)
+        self._certain[part] |= np.where(term.others == 0, code_of(term.value), 0)
         term = term.unrounded
         value = term.value
         error = term.error
@@ -166,8 +169,7 @@ class Sums:
         value = np.where(is_finite & overflows, infinity, value)
         others = others | (self._others & (_INFINITE | NAN))
         others |= where_bit((others & _INFINITE) == _INFINITE, NAN)
-        # An infinite term stays, or meets the other infinity.
-        others = np.where(is_finite, others, others & NAN)
+        others = np.where(is_finite, others, others & ~self._excluded())
         is_minus_zero = (self._others & (PLUS_ZERO | MINUS_ZERO)) == MINUS_ZERO
         others |= where_bit(is_minus_zero & self._any_order, MINUS_ZERO)
         is_known = np.isfinite(self._propagated)
@@ -181,6 +183,13 @@ class Sums:
             others=others & ~code_of(value),
             keeps_sign=one_sign & (error <= np.abs(value)),
         )
+
+    def _excluded(self) -> Array:
+        """Return the infinities that no sum is: an infinite term stays, or meets the other one."""
+        certain = self._certain
+        is_nan = (certain & NAN) != 0
+        excluded = where_bit(is_nan | ((certain & PLUS_INF) != 0), MINUS_INF)
+        return excluded | where_bit(is_nan | ((certain & MINUS_INF) != 0), PLUS_INF)
 
     def _grown(self, total: Array, count: Array) -> Array:
         """Return the largest computed sum of `count` terms of one sign that add up to `total`."""

@@ -3,6 +3,7 @@ and tests/properties/test_legal_evaluations.py."""
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -170,6 +171,16 @@ def test_a_narrower_accumulator_overflows_and_rounds_whole_numbers():
         half.add(_term(value), ...)
     found = half.result()
     assert found.others[0] == PLUS_INF and found.error[0] > 1
+
+
+def test_a_term_that_may_be_nan_or_infinite_decides_the_sum():
+    # Infinity times a weight whose reference is 0, as roundings may make it on either side.
+    either = replace(_term(np.nan), others=np.array([PLUS_INF | MINUS_INF]))
+    assert _sum(either, _term(1)).others[0] == PLUS_INF | MINUS_INF
+    assert _sum(either, _term(np.inf)).others[0] == PLUS_INF
+    assert _sum(either, _term(-np.inf)).others[0] == MINUS_INF
+    assert _sum(either, _term(np.nan)).others[0] == 0
+    assert _sum(_term(np.inf), _term(-np.inf), either).others[0] == 0
 
 
 def test_sums_of_negative_zeros_have_either_sign():
