@@ -18,6 +18,7 @@ family:
 - `pooling/`: windows that are reduced
 - `normalization/`: batch norm, softmax
 - `conversion/`: casts among dtypes, quantization
+- `image/`: resizing, sampling at positions, windows as columns
 
 and at last tags.py and the schedules by kind of target in schedules/.
 

@@ -47,6 +47,7 @@ SOURCES = {
     # Losses
     #
     # Vision: images and boxes
+    "image.resize": "resize",
     #
     # Signals
     #

@@ -1,0 +1,1 @@
+"""Operators on images: resizing, sampling at positions, windows as columns."""
