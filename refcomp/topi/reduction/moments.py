@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from refcomp.ir.expr import Expr
-from refcomp.ir.promotion import cast
+from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
@@ -98,7 +98,10 @@ def _same(x: Expr) -> Expr:
 
 def _root(x: Expr) -> Expr:
     """Return the square root, whose slope at 0 is finite here."""
-    return maths.select(x > 0.0, maths.sqrt(x), x)
+    is_positive = x > const(0.0, x.dtype)
+    # The root of 1 in place of that of 0, whose slope is infinite: times 0, it would be NaN.
+    safe = maths.select(is_positive, x, const(1.0, x.dtype))
+    return maths.select(is_positive, maths.sqrt(safe), x)
 
 
 def _spread(
