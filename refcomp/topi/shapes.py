@@ -6,7 +6,7 @@ shape here, so that constant extents stay constants. Each check raises UserError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,6 +40,39 @@ def require_float(data: Tensor, operator: str) -> None:
         raise UserError(
             f"{operator} takes float tensors, not {data.dtype}",
             remedy='convert it by a compute: x[i, j].astype("float32")',
+            earlier=[data.declaration()],
+        )
+
+
+def require_number(data: Tensor, operator: str) -> None:
+    """Raise UserError if an operand is not a tensor of floats or integers."""
+    require_tensor(data, operator)
+    if data.dtype.is_bool:
+        raise UserError(
+            f"{operator} takes numbers, not {data.dtype}",
+            remedy='convert it by a compute: x[i].astype("int32")',
+            earlier=[data.declaration()],
+        )
+
+
+def require_integer(data: Tensor, operator: str) -> None:
+    """Raise UserError if an operand is not a tensor of integers."""
+    require_tensor(data, operator)
+    if not data.dtype.is_int:
+        raise UserError(
+            f"{operator} takes integer tensors, not {data.dtype}",
+            remedy='convert it by a compute: x[i].astype("int32")',
+            earlier=[data.declaration()],
+        )
+
+
+def require_bool(data: Tensor, operator: str) -> None:
+    """Raise UserError if an operand is not a tensor of bool."""
+    require_tensor(data, operator)
+    if not data.dtype.is_bool:
+        raise UserError(
+            f"{operator} takes a tensor of bool, not {data.dtype}",
+            remedy="compare the elements first",
             earlier=[data.declaration()],
         )
 
@@ -240,3 +273,10 @@ def normalize_axis(axis: int, rank: int, operator: str) -> int:
 def widen(array: Array) -> Array:
     """Return a float array as f64, so that a numpy meaning rounds once, and others unchanged."""
     return array.astype(np.float64) if as_dtype(array.dtype).is_float else array
+
+
+def round_once(function: Callable[..., Any], *arrays: Array) -> Array:
+    """Return a function of arrays, evaluated in f64 for floats, in the dtype of the first array."""
+    with np.errstate(all="ignore"):
+        result = function(*(widen(array) for array in arrays))
+        return np.asarray(result, arrays[0].dtype)

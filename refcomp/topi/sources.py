@@ -6,6 +6,12 @@ A file is imported when one of its names is used first: a program needs few of t
 SOURCES = {
     # Elementwise: of one tensor
     "elementwise.activations": "clip identity relu sigmoid tanh",
+    "elementwise.exponentials": "exp exp10 exp2 expm1 log log10 log1p log2",
+    "elementwise.powers": "erf reciprocal rsqrt sqrt square",
+    "elementwise.trigonometry": "acos asin atan cos sin tan",
+    "elementwise.hyperbolic": "acosh asinh atanh cosh sinh",
+    "elementwise.rounding": "abs ceil floor negative round sign trunc",
+    "elementwise.predicates": "bitwise_not clz isfinite isinf isnan logical_not popcount",
     #
     # Broadcast: of two or more tensors, element by element
     "broadcast.arithmetic": "add divide multiply scale subtract",

@@ -67,3 +67,26 @@ def test_widen_leaves_integers() -> None:
     assert shapes.widen(np.zeros(1, np.float32)).dtype == np.float64
     assert shapes.widen(np.zeros(1, to_numpy(as_dtype("bf16")))).dtype == np.float64
     assert shapes.widen(np.zeros(1, np.int8)).dtype == np.int8
+
+
+@pytest.mark.parametrize(
+    ("require", "dtype", "message"),
+    [
+        (shapes.require_number, "bool", "f takes numbers, not bool"),
+        (shapes.require_integer, "float32", "f takes integer tensors, not f32"),
+        (shapes.require_integer, "bool", "f takes integer tensors, not bool"),
+        (shapes.require_bool, "int8", "f takes a tensor of bool, not i8"),
+    ],
+)
+def test_other_dtypes_are_refused(require, dtype, message):
+    with pytest.raises(UserError, match=message):
+        require(*tensors((2,), dtype=dtype), "f")
+
+
+def test_functions_are_evaluated_wide_and_rounded_once():
+    def add_and_take(a, b):
+        return (a + b) - a
+
+    small, large = np.float32([2.0**-30]), np.float32([1])
+    assert shapes.round_once(add_and_take, large, small) == small
+    assert shapes.round_once(add_and_take, np.int8([100]), np.int8([100])).tolist() == [100]

@@ -14,12 +14,13 @@ from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.reduction.reduce import accumulator_of, finish, require_number
+from refcomp.topi.reduction.reduce import accumulator_of, finish
 from refcomp.topi.shapes import (
     Array,
     extents,
     normalize_axis,
     replace_entry,
+    require_number,
     widen,
 )
 from refcomp.topi.tags import REDUCTION

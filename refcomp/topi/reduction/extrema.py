@@ -29,9 +29,8 @@ from refcomp.topi.reduction.reduce import (
     reduce_along,
     reduced_shape,
     reduction_of_numbers,
-    require_number,
 )
-from refcomp.topi.shapes import Array, extents
+from refcomp.topi.shapes import Array, extents, require_number
 from refcomp.topi.tags import REDUCTION
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from refcomp.foundation.errors import UserError
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
 from refcomp.te.tensor import Tensor
@@ -20,7 +19,7 @@ from refcomp.topi.reduction.reduce import (
     normalize_axes,
     reduce_along,
 )
-from refcomp.topi.shapes import Array, require_tensor
+from refcomp.topi.shapes import Array, require_bool
 
 _all_of = reducer.comm_reducer(maths.all, lambda dtype: const(True, dtype), name="all")
 _any_of = reducer.comm_reducer(maths.any, lambda dtype: const(False, dtype), name="any")
@@ -29,13 +28,7 @@ _any_of = reducer.comm_reducer(maths.any, lambda dtype: const(False, dtype), nam
 def _reduce_bools(
     data: Tensor, combine: Combine, *, axis: Axes, keepdims: bool, name: str
 ) -> Tensor:
-    require_tensor(data, name)
-    if not data.dtype.is_bool:
-        raise UserError(
-            f"{name} takes a tensor of bool, not {data.dtype}",
-            remedy="compare the elements first",
-            earlier=[data.declaration()],
-        )
+    require_bool(data, name)
     return reduce_along(
         data,
         normalize_axes(axis, data.ndim, name),

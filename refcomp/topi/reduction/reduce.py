@@ -23,7 +23,7 @@ from refcomp.topi.shapes import (
     extents,
     normalize_axis,
     product,
-    require_tensor,
+    require_number,
 )
 from refcomp.topi.tags import INJECTIVE, REDUCTION
 
@@ -47,17 +47,6 @@ def normalize_axes(axis: Axes, rank: int, operator: str) -> tuple[int, ...]:
             f"{operator} names an axis twice: {given}", remedy="name each axis once"
         )
     return tuple(sorted(places))
-
-
-def require_number(data: Tensor, operator: str) -> None:
-    """Raise UserError if an operand is not a tensor of floats or integers."""
-    require_tensor(data, operator)
-    if data.dtype.is_bool:
-        raise UserError(
-            f"{operator} takes numbers, not {data.dtype}",
-            remedy='convert it by a compute: x[i].astype("int32")',
-            earlier=[data.declaration()],
-        )
 
 
 def accumulator_of(dtype: DType) -> DType:
