@@ -2,8 +2,9 @@
 
 `schedule_gpu` takes any computation made of topi operators, as `schedule_llvm` does. Each stage
 that keeps its memory is a kernel. Reductions, and what is computed from them along the same rows,
-are one kernel (`refcomp.topi.schedules.rows`). In all others, neighbouring threads compute
-neighbouring elements of the last axis, so that their accesses coalesce.
+are one kernel (`refcomp.topi.schedules.rows`). Transposes go through shared memory
+(`refcomp.topi.schedules.transposes`). In all others, neighbouring threads compute neighbouring
+elements of the last axis, so that their accesses coalesce.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.rows import bind_elements, find_rows, schedule_rows
+from refcomp.topi.schedules.transposes import find_transposes, schedule_transposes
 
 
 def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
@@ -72,12 +74,15 @@ def schedule_stages(
             schedule[op].compute_inline()
             continue
         chain = find_rows(schedule, op, rest)
-        if chain is None:
+        transposes = find_transposes(schedule, op)
+        if chain is not None:
+            schedule_rows(schedule, chain)
+            for member in chain.members:
+                del rest[member.op]
+        elif transposes is not None:
+            schedule_transposes(schedule, transposes)
+        else:
             bind(schedule[op], op)
-            continue
-        schedule_rows(schedule, chain)
-        for member in chain.members:
-            del rest[member.op]
 
 
 def bind_stage(handle: StageSchedule, op: ComputeOp) -> None:
