@@ -45,7 +45,11 @@ SOURCES = {
     # Normalization
     "normalization.batch_norm": "batch_norm",
     "normalization.group_norm": "group_norm instance_norm",
+    "normalization.batch_norm_train": "batch_norm_train",
     "normalization.layer_norm": "layer_norm rms_norm",
+    "normalization.log_softmax": "hardmax log_softmax softmin",
+    "normalization.lrn": "lrn",
+    "normalization.norms": "l2_normalize lp_normalize mean_variance_normalization",
     "normalization.softmax": "softmax",
     #
     # Recurrent cells and attention
