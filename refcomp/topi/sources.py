@@ -36,8 +36,12 @@ SOURCES = {
     "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",
     #
     # Convolution
+    "convolution.conv1d": "conv1d",
     "convolution.conv2d": "conv2d conv2d_nhwc",
+    "convolution.conv2d_layouts": "conv2d_hwcn group_conv2d_nchw",
     "convolution.conv2d_nchwc": "conv2d_nchwc",
+    "convolution.conv3d": "conv3d",
+    "convolution.depthwise_conv2d": "depthwise_conv2d_nchw depthwise_conv2d_nhwc",
     #
     # Pooling: windows that are reduced
     "pooling.pool2d": "avg_pool2d global_avg_pool2d max_pool2d",

@@ -1,11 +1,11 @@
-"""Padding of the two spatial axes with a constant, for convolutions and pooling.
+"""Padding of spatial axes with a constant, for convolutions and pooling.
 
 Reference: ONNX Pad with mode = "constant".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -32,6 +32,27 @@ def check_padding(padding: Padding, operator: str) -> tuple[int, int, int, int]:
     return top, left, bottom, right
 
 
+def check_borders(
+    padding: Padding, rank: int, operator: str
+) -> tuple[tuple[int, int], ...]:
+    """Return the elements before and after each of `rank` spatial axes.
+
+    Args:
+        padding: the elements before each axis, then those after each axis, as in ONNX.
+        rank: the number of spatial axes.
+        operator: the name in messages.
+
+    Raises:
+        UserError: these are not 2 * rank numbers >= 0.
+    """
+    if len(padding) != 2 * rank or any(count < 0 for count in padding):
+        raise UserError(
+            f"{operator} cannot use the padding {tuple(padding)}",
+            remedy=f"give {2 * rank} numbers >= 0: before each axis, then after each axis",
+        )
+    return tuple(zip(padding[:rank], padding[rank:], strict=True))
+
+
 def pad_spatial(data: Tensor, padding: Padding, value: Expr, first_axis: int) -> Tensor:
     """Return `data` with `value` around its axes y and x, or `data` itself if nothing is added.
 
@@ -41,10 +62,23 @@ def pad_spatial(data: Tensor, padding: Padding, value: Expr, first_axis: int) ->
         value: the value of the added elements, of the dtype of `data`.
         first_axis: the axis y; `first_axis` + 1 is the axis x.
     """
-    if not any(padding):
-        return data
     top, left, bottom, right = padding
     borders = {first_axis: (top, bottom), first_axis + 1: (left, right)}
+    return pad_axes(data, borders, value)
+
+
+def pad_axes(
+    data: Tensor, borders: Mapping[int, tuple[int, int]], value: Expr
+) -> Tensor:
+    """Return `data` with `value` around some axes, or `data` itself if nothing is added.
+
+    Args:
+        data: a tensor of any dtype.
+        borders: an axis -> the numbers of elements to add before and after it, each >= 0.
+        value: the value of the added elements, of the dtype of `data`.
+    """
+    if not any(any(border) for border in borders.values()):
+        return data
     shape: list[Extent] = list(extents(data))
     for axis, (low, high) in borders.items():
         shape[axis] = shape[axis] + (low + high)

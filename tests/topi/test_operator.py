@@ -22,9 +22,9 @@ def test_every_operator_has_both_meanings_and_sane_arity() -> None:
 
 
 def test_unknown_operator_lists_the_known() -> None:
-    with pytest.raises(UserError, match="unknown operator 'conv3d'") as info:
-        find_operator("conv3d")
-    assert "conv2d" in info.value.remedy
+    with pytest.raises(UserError, match="unknown operator 'conv4d'") as info:
+        find_operator("conv4d")
+    assert "conv3d" in info.value.remedy
 
 
 def test_a_name_is_registered_once() -> None:

@@ -45,6 +45,9 @@ def _can_fold(
 ) -> bool:
     if node.operator != "batch_norm" or node.attributes.get("axis", 1) != 1:
         return False
+    # A factor of the weights would be rounded to their narrower dtype.
+    if conv.attributes.get("out_dtype") is not None:
+        return False
     if readers != [node] or conv.outputs[0] in graph.outputs:
         return False
     needed = [*conv.inputs[1:], *node.inputs[1:]]
