@@ -191,6 +191,11 @@ INTERPRETER_STEPS = (
 # The steps until there are kernels that fit the device, and those that lower them.
 _TO_KERNELS = (
     CHECK_ACCESSES,
+    PipelineStep(
+        launch_parallel_loops,
+        Level.NESTED,
+        "before loops of one iteration vanish: each is a launch",
+    ),
     _LAZY,
     _VIRTUAL_THREADS,
     _DOUBLE_BUFFERS,
@@ -202,11 +207,6 @@ _TO_KERNELS = (
         insert_barriers,
         Level.NESTED,
         "while indices have dimensions and loops are whole",
-    ),
-    PipelineStep(
-        launch_parallel_loops,
-        Level.NESTED,
-        "after barriers: independent iterations need none",
     ),
     _FLATTEN,
     PipelineStep(

@@ -38,6 +38,8 @@ from refcomp.ir.stmt import (
 
 # From the outermost loop to the innermost one.
 NEST_ORDER = (*reversed(BLOCK_TAGS), *reversed(THREADS_IN_BLOCK_TAGS))
+# The key of a pragma around the body of a kernel whose threads never read what others write.
+INDEPENDENT_THREADS = "independent_threads"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

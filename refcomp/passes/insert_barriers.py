@@ -39,6 +39,8 @@ other barriers make redundant is left out. All threads of a group must reach a b
 condition around a barrier is first moved to the statements inside of it. If these change
 memory that the condition reads, the condition is evaluated before them.
 
+A kernel whose threads are independent, by the pragma of `launch_parallel_loops`, gets no barriers.
+
 Requires: kernels in canonical form. Ensures: no conflict within a group is left without a
 barrier. Conflicts between groups are ignored, as no barrier would help. Level: nested,
 kept. It refuses (Unsupported) a loop that needs a barrier and whose range differs between
@@ -55,7 +57,7 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.ir.buffer import LOCAL, WRITE, Buffer, BufferLoad
 from refcomp.ir.expr import EQ, Expr, Not, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import is_bound, kernel_nest
+from refcomp.ir.kernels import INDEPENDENT_THREADS, is_bound, kernel_nest
 from refcomp.ir.rewrite import map_children, same_items, walk, with_changes
 from refcomp.ir.stmt import (
     BLOCK_TAGS,
@@ -104,10 +106,14 @@ def _visit_host(stmt: Stmt, facts: Facts) -> Stmt:
     return with_changes(stmt, body=_visit_host(stmt.body, inner))
 
 
+def _is_independent(body: Stmt) -> bool:
+    return isinstance(body, Pragma) and body.key == INDEPENDENT_THREADS
+
+
 def _visit_kernel(loop: For, facts: Facts) -> Stmt:
     nest = kernel_nest(loop)
     threads = [loop for loop in nest.loops if loop.kind in THREADS_IN_BLOCK_TAGS]
-    if not threads:
+    if not threads or _is_independent(nest.body):
         return loop
     groups = [loop for loop in nest.loops if loop.kind in BLOCK_TAGS]
     for group in groups:

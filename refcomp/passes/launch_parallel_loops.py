@@ -15,9 +15,11 @@ After::
     func double(A: f32[n], B: f32[n] out) {
       for blockIdx.x in range((n + 63) // 64) blockIdx.x {
         for threadIdx.x in range(64) threadIdx.x {
-          if (blockIdx.x * 64 + threadIdx.x < n) {
-            let i: i64 = blockIdx.x * 64 + threadIdx.x {
-              B[i] = A[i] * 2.0f32
+          pragma independent_threads 1 {
+            if (blockIdx.x * 64 + threadIdx.x < n) {
+              let i: i64 = blockIdx.x * 64 + threadIdx.x {
+                B[i] = A[i] * 2.0f32
+              }
             }
           }
         }
@@ -25,7 +27,9 @@ After::
     }
 
 A loop that begins at another number than 0 adds this number to `i`. A loop of one iteration is a
-launch of one thread.
+launch of one thread. The pragma says that no thread reads what another one writes: iterations of a
+parallel loop are independent. So `insert_barriers` adds none, which could not stand in the loops
+and branches of a thread.
 
 Requires: nothing. Ensures: outside of kernels, no parallel loop is left that a kernel could be.
 Level: nested, kept. It leaves parallel loops with kernels or with calls of functions inside, and
@@ -40,7 +44,7 @@ from refcomp.ir.buffer import GLOBAL, BufferLoad, Load
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, FloorDiv, IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import is_bound
+from refcomp.ir.kernels import INDEPENDENT_THREADS, is_bound
 from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import map_children, statements_in, walk
 from refcomp.ir.stmt import (
@@ -52,6 +56,7 @@ from refcomp.ir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    Pragma,
     Stmt,
     line_of,
     place_of,
@@ -114,6 +119,7 @@ def _launched(loop: For) -> Stmt:
     body: Stmt = LetStmt(loop.var, value, loop.body, loop.origin)
     if count is None or count % size:
         body = IfThenElse(place < extent, body, None, loop.origin)
+    body = Pragma(INDEPENDENT_THREADS, IntImm(1, I64), body, loop.origin)
     zero = IntImm(0, I64)
     threads = For(thread, zero, IntImm(size, I64), thread_tag, body, loop.origin)
     return For(block, zero, groups, block_tag, threads, loop.origin)

@@ -28,6 +28,7 @@ SOURCES = {
     "movement.transform": "concatenate flatten reshape split transpose",
     #
     # Search: by the values of elements
+    "search.nonzero": "argwhere compress nonzero",
     "search.sort": "argsort sort topk",
     #
     # Contraction: products that are summed

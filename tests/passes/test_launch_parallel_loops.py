@@ -4,8 +4,9 @@ from hypothesis import given
 from refcomp.foundation.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.rewrite import walk, with_fields
-from refcomp.ir.stmt import For, IfThenElse, Origin
+from refcomp.ir.stmt import Barrier, For, IfThenElse, Origin
 from refcomp.passes import launch_parallel_loops as module
+from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.launch_parallel_loops import launch_parallel_loops
 from tests.passes.docstring_examples import assert_docstring_holds
 from tests.passes.kept_meaning import assert_meaning_is_kept
@@ -87,3 +88,19 @@ def test_functions_of_all_kinds(drawn):
 def test_each_iteration_runs_once(n):
     func = _func("for i in range(1, extent=n - 1) parallel { A[i] = A[i] + i * N[0] }")
     assert_meaning_is_kept(launch_parallel_loops, func, {func.symbols[0]: n}, "nested")
+
+
+def test_independent_threads_get_no_barriers():
+    text = """
+    for i in range(4) parallel {
+      A[i] = 0
+      for k in range(N[0]) { if (A[i] < 3) { A[i] = A[i] + k } }
+    }
+    """
+    assert not any(isinstance(node, Barrier) for node in _with_barriers(text))
+    other = text.replace("A[i] < 3", "A[3 - i] < 3")
+    assert not any(isinstance(node, Barrier) for node in _with_barriers(other))
+
+
+def _with_barriers(text):
+    return walk(insert_barriers(launch_parallel_loops(_func(text))).body)
