@@ -63,6 +63,7 @@ SOURCES = {
     #
     # Vision: images and boxes
     "image.resize": "resize",
+    "image.resize_images": "resize1d resize2d resize3d upsampling upsampling3d",
     #
     # Signals
     #

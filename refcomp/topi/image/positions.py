@@ -72,7 +72,7 @@ class AxisPositions:
     def is_identity(self) -> bool:
         """Return True if the result has the elements of the input, in their order."""
         is_same = self.size == self.count and self.start == 0
-        return is_same and self.step == self.divisor
+        return is_same and (self.step == self.divisor or self.count == 1)
 
     def numerator(self, x: Expr) -> Expr:
         """Return the numerator of the position of element `x`."""

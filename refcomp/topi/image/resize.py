@@ -118,22 +118,35 @@ def resize(
         antialias=antialias,
         extrapolation_value=extrapolation_value,
     )
+    return resize_axes(data, options, axes=axes, sizes=sizes, scales=scales, roi=roi)
+
+
+def resize_axes(
+    data: Tensor,
+    options: Resampling,
+    *,
+    axes: Sequence[int],
+    sizes: Sequence[int] = (),
+    scales: Sequence[float] = (),
+    roi: Sequence[float] = (),
+) -> Tensor:
+    """Return `data` resized along `axes`, for all operators that resize (see `resize`)."""
     options.check(data)
-    places = _check_axes(data, axes, sizes, scales, roi)
+    places = _check_axes(data, options.operator, axes, sizes, scales, roi)
     given = [
         require_constant(extents(data)[place], "a resized extent") for place in places
     ]
     if any(extent < 1 for extent in given):
         raise UserError(
-            "resize cannot take elements from an axis of extent 0",
+            f"{options.operator} cannot take elements from an axis of extent 0",
             remedy="give a tensor with elements along each of `axes`",
             earlier=[data.declaration()],
         )
-    counts, factors = _counts_and_scales(given, sizes, scales)
+    counts, factors = _counts_and_scales(given, sizes, scales, options.operator)
     bounds = list(roi) or [0.0] * len(places) + [1.0] * len(places)
     positions = {
         place: positions_of(
-            coordinates,
+            options.coordinates,
             size=given[k],
             count=counts[k],
             scale=factors[k],
@@ -147,38 +160,43 @@ def resize(
 
 def _check_axes(
     data: Tensor,
+    operator: str,
     axes: Sequence[int],
     sizes: Sequence[int],
     scales: Sequence[float],
     roi: Sequence[float],
 ) -> list[int]:
     """Return the axes, counted from 0. Raise UserError if they or the sizes are ill-formed."""
-    places = [normalize_axis(axis, data.ndim, "resize") for axis in axes]
+    places = [normalize_axis(axis, data.ndim, operator) for axis in axes]
     if len(set(places)) < len(places):
         raise UserError(
-            f"resize cannot resize an axis twice: {tuple(axes)}",
+            f"{operator} cannot resize an axis twice: {tuple(axes)}",
             remedy="name each axis once",
         )
     if bool(sizes) == bool(scales) and places:
         raise UserError(
-            "resize needs either sizes or scales", remedy="give one of them, not both"
+            f"{operator} needs either sizes or scales",
+            remedy="give one of them, not both",
         )
     wanted = (*sizes, *scales)
     if len(wanted) != len(places) or any(number <= 0 for number in wanted):
         raise UserError(
-            f"resize cannot resize {len(places)} axes by {wanted}",
+            f"{operator} cannot resize {len(places)} axes by {wanted}",
             remedy="give a number above 0 for each axis",
         )
     if roi and len(roi) != 2 * len(places):
         raise UserError(
-            f"resize cannot crop {len(places)} axes by {len(roi)} numbers",
+            f"{operator} cannot crop {len(places)} axes by {len(roi)} numbers",
             remedy="give the begin of each axis, then the end of each",
         )
     return places
 
 
 def _counts_and_scales(
-    given: Sequence[int], sizes: Sequence[int], scales: Sequence[float]
+    given: Sequence[int],
+    sizes: Sequence[int],
+    scales: Sequence[float],
+    operator: str = "resize",
 ) -> tuple[list[int], list[Fraction]]:
     """Return the extents of the result, and the factors from the extents `given`."""
     if sizes:
@@ -188,7 +206,7 @@ def _counts_and_scales(
     counts = [math.floor(n * s) for n, s in zip(given, factors, strict=True)]
     if any(count < 1 for count in counts):
         raise UserError(
-            f"resize cannot make extents of {given} by the scales {tuple(scales)}",
+            f"{operator} cannot make extents of {given} by the scales {tuple(scales)}",
             why="an extent of the result would be 0",
             remedy="give greater scales",
         )
