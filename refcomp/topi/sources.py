@@ -73,6 +73,9 @@ SOURCES = {
     "conversion.casts": "bitcast cast cast_like",
     "conversion.narrow_floats": "from_float4 from_float8 to_float4 to_float8",
     "conversion.packing": "pack_int4 unpack_int4",
+    "conversion.quantization": (
+        "dequantize dynamic_quantize_linear fake_quantize quantize requantize"
+    ),
 }
 # Schedules are not operators.
 SCHEDULES = {
