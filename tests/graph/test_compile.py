@@ -74,7 +74,8 @@ def _residual_network(seed=0):
     def build(builder, value):
         for k in range(2):
             value = _residual(builder, value, k, seed)
-        return builder.node("softmax", [value])
+        # Along the batch, so that its stages are stored.
+        return builder.node("softmax", [value], {"axis": 0})
 
     return make_graph(build, ("N", 4))
 

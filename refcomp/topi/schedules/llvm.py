@@ -20,7 +20,9 @@ from refcomp.topi.schedules.host_products import (
     find_host_product,
     schedule_host_product,
 )
+from refcomp.topi.schedules.host_rows import schedule_host_rows, suits_host_rows
 from refcomp.topi.schedules.inlining import is_inlined
+from refcomp.topi.schedules.rows import find_rows
 from refcomp.topi.tags import CONV2D_NCHWC
 
 # Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
@@ -67,18 +69,34 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
             product = find_host_product(stage.op)
             if product is not None:
                 tiled |= schedule_host_product(schedule, product)
-    for stage in schedule.stages:
-        op = stage.op
-        if not isinstance(op, ComputeOp) or stage in tiled:
+    rest = {
+        stage.op: stage
+        for stage in schedule.stages
+        if isinstance(stage.op, ComputeOp) and stage not in tiled
+    }
+    # Consumers first: a chain of rows is found from its last stage.
+    for op in reversed(tuple(rest)):
+        if op not in rest:
             continue
-        handle = schedule[op]
-        if is_inlined(stage):
-            handle.compute_inline()
-        elif op.reduce_axis:
-            _schedule_reduction(handle, op)
+        stage = rest.pop(op)
+        chain = None if is_inlined(stage) else find_rows(schedule, op, rest)
+        if chain is not None and suits_host_rows(chain):
+            schedule_host_rows(schedule, chain)
+            for member in chain.members:
+                del rest[member.op]
         else:
-            _vectorize_last(handle, op)
+            _schedule_alone(schedule[op], op, stage)
     return schedule
+
+
+def _schedule_alone(handle: StageSchedule, op: ComputeOp, stage: Stage) -> None:
+    """Schedule a stage that keeps its memory, or is computed where it is read."""
+    if is_inlined(stage):
+        handle.compute_inline()
+    elif op.reduce_axis:
+        _schedule_reduction(handle, op)
+    else:
+        _vectorize_last(handle, op)
 
 
 def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:

@@ -68,9 +68,14 @@ class RowChain:
     def is_contiguous(self) -> bool:
         """Return True if neighbours in a row are neighbours in memory."""
         if not self.row:
-            return all(map(_reduces_neighbours, self.reductions))
+            return self.reduces_neighbours
         wide = [axis for axis in self.root.axis if _extent(axis) != 1]
         return wide[-1] in self.row
+
+    @property
+    def reduces_neighbours(self) -> bool:
+        """Return True if all reductions run over neighbours in memory."""
+        return all(map(_reduces_neighbours, self.reductions))
 
     @property
     def reductions(self) -> list[ComputeOp]:
