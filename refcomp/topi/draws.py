@@ -87,6 +87,12 @@ class Draws:
             extents.append(min(self.extent(least), longest))
         return tuple(extents)
 
+    def reduced_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return `shape` with some extents that are 1 instead, or without its first axes."""
+        if self.integer(0, 2) == 0:
+            shape = shape[self.integer(0, len(shape)) :]
+        return tuple(1 if self.integer(0, 4) == 0 else extent for extent in shape)
+
     def axis(self, rank: int) -> int:
         """Return an axis of a tensor of this rank, which may be negative."""
         return self.integer(-rank, rank - 1)
@@ -178,13 +184,12 @@ def one_integer_operand(draws: Draws) -> Sample:
 
 def two_operands(draws: Draws, dtype: str) -> Sample:
     """Return two tensors whose shapes broadcast."""
+    return several_operands(draws, (dtype, dtype))
+
+
+def several_operands(draws: Draws, dtypes: Sequence[str]) -> Sample:
+    """Return a tensor of each dtype, whose shapes broadcast."""
     whole = draws.shape()
-    first, second = (_reduced_shape(draws, whole) for _ in range(2))
-    return Sample((draws.array(first, dtype), draws.array(second, dtype)))
-
-
-def _reduced_shape(draws: Draws, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return `shape` with some extents that are 1 instead, or without its first axes."""
-    if draws.integer(0, 2) == 0:
-        shape = shape[draws.integer(0, len(shape)) :]
-    return tuple(1 if draws.integer(0, 4) == 0 else extent for extent in shape)
+    shapes = [draws.reduced_shape(whole) for _ in dtypes]
+    pairs = zip(shapes, dtypes, strict=True)
+    return Sample(tuple(draws.array(shape, dtype) for shape, dtype in pairs))

@@ -1,13 +1,14 @@
-"""Computes that work element by element: one operand, or two with numpy's broadcasting."""
+"""Computes that work element by element: one operand, or several with numpy's broadcasting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from refcomp.ir.expr import Expr
 from refcomp.te.operation import compute
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.shapes import (
+    Extent,
     broadcast_extents,
     extents,
     is_same,
@@ -45,11 +46,23 @@ def combine_elements(
     require_tensor(a, name)
     require_tensor(b, name)
     require_one_dtype(name, a, b)
-    shape = broadcast_extents(extents(a), extents(b), name, tensors=(a, b))
+    return broadcast_elements((a, b), function, name)
+
+
+def broadcast_elements(
+    tensors: Sequence[Tensor], function: Callable[..., Expr], name: str
+) -> Tensor:
+    """Return function(*elements) for the elements of one or more tensors, with broadcasting.
+
+    Raises:
+        UserError: an operand is not a tensor, or the shapes do not broadcast.
+    """
+    shape: tuple[Extent, ...] = ()
+    for tensor in tensors:
+        require_tensor(tensor, name)
+        shape = broadcast_extents(shape, extents(tensor), name, tensors=tensors)
 
     def element(*index: Expr) -> Expr:
-        left = read_broadcast(a, index)
-        right = read_broadcast(b, index)
-        return function(left, right)
+        return function(*(read_broadcast(tensor, index) for tensor in tensors))
 
     return compute(shape, element, name=name, tag=INJECTIVE)

@@ -6,6 +6,12 @@ A file is imported when one of its names is used first: a program needs few of t
 SOURCES = {
     # Elementwise: of one tensor
     "elementwise.activations": "clip identity relu sigmoid tanh",
+    "elementwise.rectifiers": (
+        "celu elu leaky_relu prelu selu shrink thresholded_relu"
+    ),
+    "elementwise.gates": (
+        "gelu hard_sigmoid hard_swish log_sigmoid mish silu softplus softsign swish"
+    ),
     "elementwise.exponentials": "exp exp10 exp2 expm1 log log10 log1p log2",
     "elementwise.powers": "erf reciprocal rsqrt sqrt square",
     "elementwise.trigonometry": "acos asin atan cos sin tan",
@@ -15,6 +21,16 @@ SOURCES = {
     #
     # Broadcast: of two or more tensors, element by element
     "broadcast.arithmetic": "add divide multiply scale subtract",
+    "broadcast.division": "floor_divide floor_mod mod trunc_divide",
+    "broadcast.powers": "atan2 copysign hypot power",
+    "broadcast.comparison": "equal greater greater_equal less less_equal not_equal",
+    "broadcast.bits": (
+        "bitwise_and bitwise_or bitwise_xor left_shift "
+        "logical_and logical_or logical_xor right_shift"
+    ),
+    "broadcast.choice": "fma maximum minimum where",
+    "broadcast.variadic": "add_n max_n mean_n min_n",
+    "broadcast.repetition": "broadcast_like broadcast_to",
     #
     # Reduction: along axes
     "reduction.sums": "log_sum logsumexp prod sum sum_square",

@@ -7,6 +7,7 @@ from refcomp.topi.draws import (
     one_float_operand,
     one_integer_operand,
     one_number_operand,
+    several_operands,
     two_operands,
 )
 
@@ -77,3 +78,17 @@ def test_two_operands_broadcast():
         np.broadcast_shapes(a.shape, b.shape)
         are_different += a.shape != b.shape
     assert are_different > 50
+
+
+def test_several_operands_broadcast():
+    for seed in MANY:
+        sample = several_operands(Draws(seed), ("bool", "int8", "float32"))
+        assert [str(array.dtype) for array in sample.operands] == ["bool", "int8", "float32"]
+        np.broadcast_shapes(*(array.shape for array in sample.operands))
+
+
+def test_reduced_shapes_broadcast_to_the_whole():
+    for seed in MANY:
+        draws = Draws(seed)
+        shape = draws.shape()
+        assert np.broadcast_shapes(draws.reduced_shape(shape), shape) == shape
