@@ -198,9 +198,13 @@ class _Solver:
         values = interval(left.a, self.facts)
         if values.low is None or values.high is None:
             return None
-        quotient = self._with_axis(
-            "q", values.low // divisor, values.high // divisor + 1
-        )
+        begin = values.low // divisor
+        end = values.high // divisor + 1
+        # An element of another tensor may be any number. More quotients than iterations help
+        # nothing: the equation stays as a condition.
+        if end - begin > self._iterations(left.a):
+            return None
+        quotient = self._with_axis("q", begin, end)
         # The remainder is within its range for every element that is read.
         self.conditions.append(GE(right, IntImm(0, I64)))
         self.conditions.append(LT(right, IntImm(divisor, I64)))
@@ -211,6 +215,14 @@ class _Solver:
         self.facts = self.facts.bind(axis.var, axis.minimum, axis.extent)
         self.unsolved[axis.var] = axis
         return axis.var
+
+    def _iterations(self, expr: Expr) -> int:
+        """Return the number of iterations of the unsolved axes in `expr`."""
+        count = 1
+        for var in set(variables_in(expr)) & set(self.unsolved):
+            extent = as_int(self.unsolved[var].extent)
+            count *= _UNKNOWN_EXTENT if extent is None else extent
+        return count
 
     def _has_unsolved(self, expr: Expr) -> bool:
         return any(var in self.unsolved for var in variables_in(expr))

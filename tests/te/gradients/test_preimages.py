@@ -12,6 +12,7 @@ from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.rewrite import substitute
 from refcomp.te.gradients.preimages import find_preimage
 from refcomp.te.maths import floordiv, floormod
+from refcomp.te.operation import placeholder
 from refcomp.te.reducer import reduce_axis
 
 
@@ -121,3 +122,14 @@ def test_exactly_the_readers_are_found(factors, extents, form, divisor):
     shifted = [index + 20 if place == 0 else index for place, index in enumerate(indices)]
     shape = [60, divisor][: len(indices)] if form != "remainder" else [20 + divisor]
     _check(shifted, tuple(shape), axes)
+
+
+def test_a_remainder_of_another_tensors_elements_stays_a_condition():
+    places = placeholder((4,), "int64", name="places")
+    n, k = reduce_axis(4, "n"), reduce_axis(2, "k")
+    place = Var("a0", I64)
+    indices = [floormod(places[n.var] + k.var, 3)]
+    preimage = find_preimage(indices, [place], [IntImm(3, I64)], [n, k])
+    # Its quotients by 3 would be some 2**62 iterations.
+    assert preimage.remaining == (n, k)
+    assert len(preimage.conditions) == 1
