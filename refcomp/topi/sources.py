@@ -80,6 +80,7 @@ SOURCES = {
     # Losses
     #
     # Vision: images and boxes
+    "image.grid_sample": "affine_grid grid_sample",
     "image.resize": "resize",
     "image.resize_images": "resize1d resize2d resize3d upsampling upsampling3d",
     #
