@@ -11,7 +11,7 @@ family:
 - `elementwise/`: of one tensor: relu and its kin
 - `broadcast/`: of two tensors, with numpy's broadcasting
 - `reduction/`: along axes: sums, extrema, norms
-- `movement/`: that only move elements: reshape, transpose, concatenate, split
+- `movement/`: that only move elements: reshape, transpose, slices, pad, gather
 - `search/`: by values: sort, topk, unique, nonzero, searchsorted
 - `contraction/`: products that are summed: matmul, gemm
 - `convolution/`, with spatial_padding.py

@@ -42,6 +42,8 @@ SOURCES = {
     #
     # Movement: elements are moved, not changed
     "movement.transform": "concatenate flatten reshape split transpose",
+    "movement.axes": "expand_dims moveaxis squeeze stack swap_axes",
+    "movement.slices": "flip reverse_sequence slice_like strided_slice",
     #
     # Search: by the values of elements
     "search.nonzero": "argwhere compress nonzero",
