@@ -41,6 +41,7 @@ SOURCES = {
     "reduction.logical": "all any",
     #
     # Movement: elements are moved, not changed
+    "movement.scatter": "index_put scatter scatter_add scatter_elements scatter_nd",
     "movement.transform": "concatenate flatten reshape split transpose",
     "movement.axes": "expand_dims moveaxis squeeze stack swap_axes",
     "movement.slices": "flip reverse_sequence slice_like strided_slice",
