@@ -66,7 +66,17 @@ SOURCES = {
     "convolution.depthwise_conv2d": "depthwise_conv2d_nchw depthwise_conv2d_nhwc",
     #
     # Pooling: windows that are reduced
-    "pooling.pool2d": "avg_pool2d global_avg_pool2d max_pool2d",
+    "pooling.pool1d": "avg_pool1d lp_pool1d max_pool1d",
+    "pooling.pool2d": "avg_pool2d lp_pool2d max_pool2d",
+    "pooling.pool3d": "avg_pool3d lp_pool3d max_pool3d",
+    "pooling.adaptive_pool": (
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+        "adaptive_max_pool2d adaptive_max_pool3d"
+    ),
+    "pooling.global_pool": (
+        "global_avg_pool1d global_avg_pool2d global_avg_pool3d global_lp_pool1d global_lp_pool2d "
+        "global_lp_pool3d global_max_pool1d global_max_pool2d global_max_pool3d"
+    ),
     #
     # Normalization
     "normalization.batch_norm": "batch_norm",

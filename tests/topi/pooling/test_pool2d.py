@@ -6,13 +6,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refcomp.foundation.errors import UserError
-from refcomp.te.tensor import var
 from refcomp.topi.pooling import pool2d as pool
 from tests.strategies.operands import (
     assert_same,
     batches,
     extents,
-    floats,
     integers,
     kernels,
     pairs,
@@ -56,14 +54,6 @@ def test_avg_pool2d_is_its_meaning(n, channels, size, window, count_include_pad,
     assert_same(run_te(pool.avg_pool2d, data, **how), pool.avg_pool2d_numpy(data, **how), 1e-7)
 
 
-@pytest.mark.search
-@given(batches, extents, sizes, layouts, seeds)
-def test_global_avg_pool2d_is_its_meaning(n, channels, size, layout, seed):
-    data = images(seed, n, channels, size, layout)
-    actual = run_te(pool.global_avg_pool2d, data, layout=layout)
-    assert_same(actual, pool.global_avg_pool2d_numpy(data, layout=layout), 1e-7)
-
-
 def test_meanings_by_hand() -> None:
     data = np.array([[1, -2, 3], [4, 5, -6], [7, 8, 9]], np.float32).reshape(1, 1, 3, 3)
     how = {"kernel": (2, 2), "padding": (1, 0, 0, 0)}
@@ -84,23 +74,6 @@ def test_max_pool2d_of_integers_and_of_nan() -> None:
     assert np.isnan(pool.max_pool2d_numpy(poisoned, kernel=(2, 2))).all()
 
 
-def test_global_average_over_symbolic_extents() -> None:
-    (data,) = tensors((1, 2, var("h"), 3))
-    assert pool.global_avg_pool2d(data).shape[2].value == 1
-    images = floats(0, 2, 3, 4, 4)
-    moved = run_te(lambda t: pool.global_avg_pool2d(t, layout="NHWC"), images)
-    assert_same(moved, images.mean((1, 2), keepdims=True), 1e-6)
-
-
-@pytest.mark.filterwarnings("error")
-def test_global_average_of_nothing_is_nan() -> None:
-    data = np.zeros((1, 2, 0, 3), np.float32)
-    assert np.isnan(run_te(pool.global_avg_pool2d, data)).all()
-    meaning = pool.global_avg_pool2d_numpy(data)
-    assert meaning.shape == (1, 2, 1, 1)
-    assert np.isnan(meaning).all()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -108,6 +81,9 @@ def test_global_average_of_nothing_is_nan() -> None:
         ({"kernel": (2, 2), "padding": (2, 0, 0, 0)}, "a window would hold only padding"),
         ({"kernel": (0, 2)}, r"kernel \(0, 2\)"),
         ({"kernel": (5, 1)}, "a window of 5 does not fit in 4"),
+        ({"kernel": (2, 2), "padding": (1, 1)}, r"max_pool2d cannot use the padding \(1, 1\)"),
+        ({"kernel": (2, 2), "strides": (1,)}, r"max_pool2d cannot have the strides \(1,\)"),
+        ({"kernel": (2, 2), "dilation": (1, 0)}, r"max_pool2d cannot have the dilation \(1, 0\)"),
     ],
 )
 def test_ill_formed_poolings_are_refused(options, message):
@@ -119,5 +95,20 @@ def test_averages_of_integers_are_refused() -> None:
     (data,) = tensors((1, 2, 4, 4), dtype="int32")
     with pytest.raises(UserError, match="avg_pool2d takes float tensors"):
         pool.avg_pool2d(data, kernel=(2, 2))
-    with pytest.raises(UserError, match="global_avg_pool2d takes float tensors"):
-        pool.global_avg_pool2d(data)
+    with pytest.raises(UserError, match="lp_pool2d takes float tensors"):
+        pool.lp_pool2d(data, kernel=(2, 2))
+
+
+def test_norm_of_a_degree_below_1_is_refused() -> None:
+    (data,) = tensors((1, 2, 4, 4))
+    with pytest.raises(UserError, match="lp_pool2d cannot take the norm of degree 0"):
+        pool.lp_pool2d(data, kernel=(2, 2), p=0)
+
+
+@pytest.mark.parametrize(("p", "expected"), [(1, 7), (2, 5)])
+def test_norms_by_hand(p, expected):
+    data = np.array([3, -4, 0, 0], np.float32).reshape(1, 1, 2, 2)
+    how = {"kernel": (2, 2), "p": p}
+    wanted = np.full((1, 1, 1, 1), expected, np.float32)
+    assert_same(run_te(pool.lp_pool2d, data, **how), wanted)
+    assert_same(pool.lp_pool2d_numpy(data, **how), wanted)
