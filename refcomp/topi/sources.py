@@ -61,9 +61,11 @@ SOURCES = {
     "convolution.conv2d_gradients": "conv2d_backward_data conv2d_backward_weight",
     "convolution.conv2d_layouts": "conv2d_hwcn group_conv2d_nchw",
     "convolution.conv2d_nchwc": "conv2d_nchwc",
+    "convolution.conv2d_winograd": "conv2d_winograd",
     "convolution.conv3d": "conv3d",
     "convolution.conv_transpose": "conv1d_transpose conv2d_transpose conv3d_transpose",
     "convolution.depthwise_conv2d": "depthwise_conv2d_nchw depthwise_conv2d_nhwc",
+    "convolution.quantized_conv2d": "conv2d_integer qlinear_conv2d",
     #
     # Pooling: windows that are reduced
     "pooling.pool1d": "avg_pool1d lp_pool1d max_pool1d",
