@@ -9,7 +9,7 @@ elements.py, operator.py (the registry), draws.py (samples of operands); then th
 family:
 
 - `elementwise/`: of one tensor: relu and its kin
-- `broadcast/`: of two tensors, with numpy's broadcasting
+- `broadcast/`: of two or more tensors, with numpy's broadcasting
 - `reduction/`: along axes: sums, extrema, norms
 - `movement/`: that only move elements: reshape, transpose, slices, pad, gather
 - `search/`: by values: sort, topk, unique, nonzero, searchsorted
@@ -17,6 +17,7 @@ family:
 - `convolution/`, with spatial_padding.py
 - `pooling/`: windows that are reduced
 - `normalization/`: batch norm, softmax
+- `losses/`: distances of predictions from targets
 - `conversion/`: casts among dtypes, quantization
 - `image/`: resizing, sampling at positions, windows as columns
 

@@ -93,6 +93,11 @@ SOURCES = {
     # Recurrent cells and attention
     #
     # Losses
+    "losses.regression": "huber_loss l1_loss mse_loss smooth_l1_loss",
+    "losses.likelihood": (
+        "binary_cross_entropy binary_cross_entropy_with_logits hinge_loss kl_div"
+    ),
+    "losses.classification": "cross_entropy nll_loss",
     #
     # Vision: images and boxes
     "image.grid_sample": "affine_grid grid_sample",

@@ -1,0 +1,1 @@
+"""Losses: distances of predictions from targets, for each element or reduced to one number."""
