@@ -48,7 +48,9 @@ SOURCES = {
     #
     # Search: by the values of elements
     "search.nonzero": "argwhere compress nonzero",
+    "search.searchsorted": "bucketize searchsorted",
     "search.sort": "argsort sort topk",
+    "search.unique": "unique",
     #
     # Contraction: products that are summed
     "contraction.dense": "gemm matmul",
