@@ -343,5 +343,6 @@ def _edits(of_computes: bool) -> Iterator[Edit]:
         for edit in edits_of(module):
             function = edit.function.__name__
             # Meanings and samples judge; they are not judged.
-            if not function.endswith("_numpy") and not function.startswith("_sample"):
+            is_sample = function.lstrip("_").startswith("sample")
+            if not function.endswith("_numpy") and not is_sample:
                 yield edit
