@@ -53,11 +53,13 @@ SOURCES = {
     "search.unique": "unique",
     #
     # Contraction: products that are summed
+    "contraction.bitserial": "bitpack bitserial_dense",
     "contraction.dense": "gemm matmul",
     "contraction.fully_connected": "batch_matmul dense",
     "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",
     #
     # Convolution
+    "convolution.bitserial_conv2d": "bitserial_conv2d",
     "convolution.conv1d": "conv1d",
     "convolution.conv2d": "conv2d conv2d_nhwc",
     "convolution.conv2d_gradients": "conv2d_backward_data conv2d_backward_weight",
@@ -66,6 +68,8 @@ SOURCES = {
     "convolution.conv2d_winograd": "conv2d_winograd",
     "convolution.conv3d": "conv3d",
     "convolution.conv_transpose": "conv1d_transpose conv2d_transpose conv3d_transpose",
+    "convolution.correlation": "correlation",
+    "convolution.deformable_conv2d": "deformable_conv2d",
     "convolution.depthwise_conv2d": "depthwise_conv2d_nchw depthwise_conv2d_nhwc",
     "convolution.quantized_conv2d": "conv2d_integer qlinear_conv2d",
     #
