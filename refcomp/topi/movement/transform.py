@@ -59,7 +59,7 @@ def reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:
          [2 3]
          [4 5]]
     """
-    return _reshape_to(data, _resolve(extents(data), shape), "reshape")
+    return reshape_to(data, _resolve(extents(data), shape), "reshape")
 
 
 def _sample_reshape(draws: Draws) -> Sample:
@@ -152,7 +152,7 @@ def _shown(shape: Sequence[Extent]) -> str:
     return " * ".join(str(getattr(extent, "name", extent)) for extent in shape)
 
 
-def _reshape_to(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:
+def reshape_to(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:
     given = extents(data)
     # Leading extents that stay, usually the batch, need no quotients and remainders.
     same = 0
@@ -225,7 +225,7 @@ def flatten(data: Tensor, *, axis: int = 1) -> Tensor:
     place = axis + data.ndim if axis < 0 else axis
     sizes = extents(data)
     shape = (product(sizes[:place]), product(sizes[place:]))
-    return _reshape_to(data, shape, "flatten")
+    return reshape_to(data, shape, "flatten")
 
 
 def _sample_flatten(draws: Draws) -> Sample:
