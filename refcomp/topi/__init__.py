@@ -20,6 +20,7 @@ family:
 - `losses/`: distances of predictions from targets
 - `conversion/`: casts among dtypes, quantization
 - `image/`: resizing, sampling at positions, windows as columns
+- `detection/`: regions of interest, boxes, anchors, YOLO layers
 
 and at last tags.py and the schedules by kind of target in schedules/.
 

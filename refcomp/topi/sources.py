@@ -111,6 +111,9 @@ SOURCES = {
     "image.grid_sample": "affine_grid grid_sample",
     "image.resize": "resize",
     "image.resize_images": "resize1d resize2d resize3d upsampling upsampling3d",
+    "detection.boxes": "box_decode box_encode box_iou",
+    "detection.roi": "roi_align roi_pool",
+    "detection.yolo": "yolo_region yolo_reorg yolov3_yolo",
     #
     # Signals
     #

@@ -1,0 +1,1 @@
+"""Operators of object detectors: regions of interest, boxes, anchors, YOLO layers."""
