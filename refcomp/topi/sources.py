@@ -106,6 +106,7 @@ SOURCES = {
         "binary_cross_entropy binary_cross_entropy_with_logits hinge_loss kl_div"
     ),
     "losses.classification": "cross_entropy nll_loss",
+    "losses.embedding": "cosine_embedding_loss",
     #
     # Vision: images and boxes
     "image.grid_sample": "affine_grid grid_sample",
