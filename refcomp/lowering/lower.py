@@ -27,7 +27,7 @@ from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import declared_at
 from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.buffer import GLOBAL, Buffer
-from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.expr import Expr, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import (
     replace_buffers,
@@ -315,7 +315,7 @@ def _check_variables(func: PrimFunc) -> None:
     bound.update(param for param in func.params if isinstance(param, Var))
     used: list[Var] = []
     for node in walk(func.body):
-        if isinstance(node, For | LetStmt):
+        if isinstance(node, For | Let | LetStmt):
             bound.add(node.var)
         elif isinstance(node, Var):
             used.append(node)

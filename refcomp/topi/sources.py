@@ -119,6 +119,11 @@ SOURCES = {
     # Signals
     #
     # Random numbers
+    "random_numbers.counters": "philox threefry",
+    "random_numbers.keys": "threefry_generate threefry_key threefry_split",
+    "random_numbers.distributions": (
+        "bernoulli dropout random_integers random_normal random_uniform"
+    ),
     #
     # Conversion: casts and quantization
     "conversion.casts": "bitcast cast cast_like",

@@ -3,6 +3,7 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
+from refcomp.ir.expr import Let
 from refcomp.ir.rewrite import buffers_in, walk
 from refcomp.ir.stmt import Allocate
 from refcomp.ir.verify import verify
@@ -54,6 +55,13 @@ def test_arguments_of_one_name_are_told_apart():
     func = refcomp.lower(refcomp.create_schedule(c.op), [a, b, c])
     assert [buffer.name for buffer in func.buffers] == ["X", "X.1", "X.2"]
     assert func.outputs == ("X.2",)
+
+
+def test_let_of_a_compute_gives_its_variable_a_value():
+    a, twice = refcomp.placeholder((4,), name="A"), refcomp.var("twice", "float32")
+    b = refcomp.compute((4,), lambda i: Let(twice, a[i] + a[i], twice * twice), name="B")
+    func = refcomp.lower(refcomp.create_schedule(b.op), [a, b])
+    assert func.params == tuple(func.buffers)
 
 
 def test_scalar_arguments():

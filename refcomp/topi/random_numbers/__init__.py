@@ -1,0 +1,1 @@
+"""Random numbers: counter-based generators, keys, and distributions."""
