@@ -18,6 +18,7 @@ family:
 - `pooling/`: windows that are reduced
 - `normalization/`: batch norm, softmax
 - `losses/`: distances of predictions from targets
+- `signal/`: Fourier transforms, windows
 - `random_numbers/`: counter-based generators, keys, distributions
 - `conversion/`: casts among dtypes, quantization
 - `image/`: resizing, sampling at positions, windows as columns

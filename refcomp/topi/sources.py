@@ -117,6 +117,11 @@ SOURCES = {
     "detection.yolo": "yolo_region yolo_reorg yolov3_yolo",
     #
     # Signals
+    "signal.fourier": "dft fft fft2d ifft ifft2d irfft rfft",
+    "signal.short_time": "stft",
+    "signal.windows": (
+        "bartlett_window blackman_window hamming_window hann_window mel_weight_matrix"
+    ),
     #
     # Random numbers
     "random_numbers.counters": "philox threefry",

@@ -1,0 +1,1 @@
+"""Signals: Fourier transforms, windows, and frames of signals."""
