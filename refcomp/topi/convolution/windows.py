@@ -10,6 +10,7 @@ An image is padded first. So no read of the sum is guarded, and loops over it be
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,8 @@ from refcomp.topi.shapes import (
 from refcomp.topi.spatial_padding import check_borders, pad_axes
 from refcomp.topi.tags import REDUCTION
 
+# Letter of an axis -> name of the axis of a result.
+_KEPT = {"N": "n", "C": "o", "D": "z", "H": "y", "W": "x"}
 # Letter of an axis -> name of the axis that is summed up.
 _REDUCED = {"I": "rc", "D": "rz", "H": "ry", "W": "rx"}
 
@@ -312,7 +315,17 @@ def sum_windows(
     shape: dict[str, Extent] = {"N": extents(padded)[layout.index("N")], "C": out}
     shape.update(zip(windows.spatial, counts, strict=True))
     sizes = [shape[letter] for letter in layout]
-    return compute(sizes, element, name=name, tag=tag)
+    return compute(sizes, _with_axes(element, layout), name=name, tag=tag)
+
+
+def _with_axes(function: Callable[..., Expr], layout: str) -> Callable[..., Expr]:
+    """Return a function of one index for each axis, after whose parameters axes are named."""
+    parameters = [
+        inspect.Parameter(_KEPT[letter], inspect.Parameter.POSITIONAL_ONLY)
+        for letter in layout
+    ]
+    vars(function)["__signature__"] = inspect.Signature(parameters)
+    return function
 
 
 def to_plain(array: Array, layout: str, plain: str) -> Array:

@@ -74,3 +74,12 @@ def test_ill_formed_attributes_are_refused() -> None:
         constant_sizes(weight, "OIW", "conv")
     with pytest.raises(UserError, match="conv: the weight has 3 dimensions instead of 4"):
         constant_sizes(weight, "OIHW", "conv")
+
+
+def test_axes_are_named_by_their_letters() -> None:
+    data, weight = tensors((2, 5, 6, 3), (2, 3, 3, 4))
+    how = {"strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1)}
+    layouts = {"layout": "NHWC", "weight_layout": "HWIO"}
+    made = convolve(data, weight, None, operator="conv", **layouts, **how)
+    assert [axis.var.name for axis in made.op.axis] == ["n", "y", "x", "o"]
+    assert [axis.var.name for axis in made.op.reduce_axis] == ["ry", "rx", "rc"]
