@@ -65,6 +65,7 @@ SOURCES = {
     "convolution.conv1d": "conv1d",
     "convolution.conv2d": "conv2d conv2d_nhwc",
     "convolution.conv2d_gradients": "conv2d_backward_data conv2d_backward_weight",
+    "convolution.conv2d_im2col": "conv2d_im2col",
     "convolution.conv2d_layouts": "conv2d_hwcn group_conv2d_nchw",
     "convolution.conv2d_nchwc": "conv2d_nchwc",
     "convolution.conv2d_winograd": "conv2d_winograd",
@@ -73,6 +74,9 @@ SOURCES = {
     "convolution.correlation": "correlation",
     "convolution.deformable_conv2d": "deformable_conv2d",
     "convolution.depthwise_conv2d": "depthwise_conv2d_nchw depthwise_conv2d_nhwc",
+    "convolution.depthwise_gradients": (
+        "depthwise_conv2d_backward_input_nhwc depthwise_conv2d_backward_weight_nhwc"
+    ),
     "convolution.quantized_conv2d": "conv2d_integer qlinear_conv2d",
     #
     # Pooling: windows that are reduced

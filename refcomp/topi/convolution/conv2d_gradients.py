@@ -21,7 +21,11 @@ from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.contraction.dense import check_factors
-from refcomp.topi.convolution.transposed import convolve_transposed_numpy, sum_spread
+from refcomp.topi.convolution.transposed import (
+    convolve_transposed_numpy,
+    factors_of,
+    sum_spread,
+)
 from refcomp.topi.convolution.windows import (
     Windows,
     check_groups,
@@ -101,21 +105,22 @@ def conv2d_backward_data(
     windows = make_windows(
         name, "NCHW", (sizes["H"], sizes["W"]), strides, padding, dilation
     )
-    _require_windows(grad, windows, (height, width))
+    require_windows(grad, windows, (height, width))
     # The channels of the gradient are those that the transposed convolution reads.
     return sum_spread(
         grad,
-        weight,
+        factors_of(weight, "IOHW", groups),
         windows,
         (height, width),
-        weight_layout="IOHW",
+        out=sizes["I"] * groups,
         groups=groups,
         dtype=grad.dtype,
     )
 
 
-def _require_windows(grad: Tensor, windows: Windows, size: Sequence[int]) -> None:
+def require_windows(grad: Tensor, windows: Windows, size: Sequence[int]) -> None:
     """Raise UserError unless images of this size have as many windows as the gradient."""
+    sizes = dict(zip(windows.layout, extents(grad), strict=True))
     for place, letter in enumerate(windows.spatial):
         before, after = windows.borders[place]
         count = window_extent(
@@ -127,11 +132,10 @@ def _require_windows(grad: Tensor, windows: Windows, size: Sequence[int]) -> Non
             after,
         )
         what = f"the gradient's extent along {letter}"
-        actual = extents(grad)[2 + place]
-        require_extent(actual, count, windows.operator, what, tensors=(grad,))
+        require_extent(sizes[letter], count, windows.operator, what, tensors=(grad,))
 
 
-def _sample_gradient(draws: Draws) -> tuple[Array, Array, Array, dict[str, object]]:
+def sample_gradient(draws: Draws) -> tuple[Array, Array, Array, dict[str, object]]:
     """Return images, weights, a gradient of the result, and attributes."""
     sample = sample_convolution(draws, "NCHW", "OIHW")
     data, weight, _ = sample.operands
@@ -151,7 +155,7 @@ def _sample_gradient(draws: Draws) -> tuple[Array, Array, Array, dict[str, objec
 
 
 def _sample_conv2d_backward_data(draws: Draws) -> Sample:
-    data, weight, grad, attributes = _sample_gradient(draws)
+    data, weight, grad, attributes = sample_gradient(draws)
     return Sample((grad, weight), {**attributes, "size": data.shape[2:]})
 
 
@@ -248,7 +252,7 @@ def conv2d_backward_weight(
     kernel = check_numbers(kernel_size, 2, name, "kernel_size")
     windows = make_windows(name, "NCHW", kernel, strides, padding, dilation)
     require_extent(extents(grad)[0], batch, name, "the number of gradients")
-    _require_windows(grad, windows, (height, width))
+    require_windows(grad, windows, (height, width))
     padded = windows.pad(data, const(0, data.dtype))
     depth = channels // groups
     rn = reduce_axis(batch, "rn")
@@ -266,7 +270,7 @@ def conv2d_backward_weight(
 
 
 def _sample_conv2d_backward_weight(draws: Draws) -> Sample:
-    data, weight, grad, attributes = _sample_gradient(draws)
+    data, weight, grad, attributes = sample_gradient(draws)
     kernel = weight.shape[2:]
     return Sample((grad, data), {**attributes, "kernel_size": kernel})
 

@@ -11,7 +11,7 @@ Reference: V. Dumoulin and F. Visin, "A guide to convolution arithmetic for deep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -37,7 +37,13 @@ from refcomp.topi.convolution.windows import (
     to_plain,
 )
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.shapes import Array, Extent, extents, require_rank
+from refcomp.topi.shapes import (
+    Array,
+    Extent,
+    extents,
+    require_constant,
+    require_rank,
+)
 from refcomp.topi.tags import PAD
 
 
@@ -92,10 +98,10 @@ def convolve_transposed(
     counts = _result_extents(data, windows, further)
     result = sum_spread(
         data,
-        weight,
+        factors_of(weight, weight_layout, groups),
         windows,
         counts,
-        weight_layout=weight_layout,
+        out=sizes["O"] * groups,
         groups=groups,
         dtype=dtype,
     )
@@ -104,30 +110,53 @@ def convolve_transposed(
     return add_bias(result, bias, operator, layout.index("C"))
 
 
+def factors_of(
+    weight: Tensor, weight_layout: str, groups: int
+) -> Callable[[Expr, Expr, Mapping[str, Expr]], Expr]:
+    """Return the function of an output channel, a channel and a tap that reads the weight."""
+    per_group = extents(weight)[weight_layout.index("O")]
+
+    def factor(out: Expr, channel: Expr, offsets: Mapping[str, Expr]) -> Expr:
+        place = out if groups == 1 else out % per_group
+        at: dict[str, Expr] = {"I": channel, "O": place, **offsets}
+        return weight[tuple(at[letter] for letter in weight_layout)]
+
+    return factor
+
+
 def sum_spread(
     data: Tensor,
-    weight: Tensor,
+    factor: Callable[[Expr, Expr, Mapping[str, Expr]], Expr],
     windows: Windows,
     counts: Sequence[Extent],
     *,
-    weight_layout: str,
+    out: int,
     groups: int,
     dtype: DType,
 ) -> Tensor:
-    """Return the sums over mirrored kernels, for a result of `counts` elements along the axes."""
-    sizes = constant_sizes(weight, weight_layout, windows.operator)
-    per_group = sizes["O"]
+    """Return the sums over mirrored kernels, for a result of `counts` elements along the axes.
+
+    Args:
+        data: the images, with a constant number of channels.
+        factor: from an output channel, a channel of `data` and the letters of the spatial axes with
+            the elements of a kernel to the weight.
+        windows: the windows over which the elements of an image are spread.
+        counts: the extents of the result along its spatial axes.
+        out: the number of its channels.
+        groups: number of groups into which the channels are divided.
+        dtype: the dtype of products and sums.
+    """
     last = dict(zip(windows.spatial, windows.kernel, strict=True))
+    what = f"{windows.operator}: the number of channels"
+    channels = require_constant(extents(data)[windows.layout.index("C")], what)
 
     def product(read: Expr, tap: Tap) -> Expr:
-        at: dict[str, Expr] = {
-            "I": tap.channel,
-            "O": tap.out if groups == 1 else tap.out % per_group,
+        mirrored = {
+            letter: last[letter] - 1 - offset.var
+            for letter, offset in tap.offsets.items()
         }
-        for letter, offset in tap.offsets.items():
-            at[letter] = last[letter] - 1 - offset.var
-        factor = weight[tuple(at[letter] for letter in weight_layout)]
-        return read.astype(dtype) * factor.astype(dtype)
+        value = factor(tap.out, tap.channel, mirrored)
+        return read.astype(dtype) * value.astype(dtype)
 
     rank = len(windows.kernel)
     dense = Windows(
@@ -143,8 +172,8 @@ def sum_spread(
         dense,
         counts,
         product,
-        out=per_group * groups,
-        depth=sizes["I"] // groups,
+        out=out,
+        depth=channels // groups,
         groups=groups,
         name=windows.operator,
     )
