@@ -16,7 +16,7 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, Expr, Max, Min, Mul, Var
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import substitute
+from refcomp.ir.rewrite import substitute, walk
 from refcomp.ir.structure import structurally_equal
 from refcomp.te import maths
 from refcomp.te import reducer as reducers
@@ -215,15 +215,32 @@ class _Adjoints:
             }
             outer: dict[Var, Expr] = dict(zip(prefix, index, strict=False))
             value = substitute(found.adjoint, renamed | solved | outer)
-            if preimage.conditions:
-                holds = maths.all(
-                    *(substitute(c, renamed) for c in preimage.conditions)
-                )
-                value = maths.if_then_else(holds, value, const(0, tensor.dtype))
+            conditions = [substitute(c, renamed) for c in preimage.conditions]
+            value = _where_all(conditions, value)
             return reducers.sum(value, axis=over) if over else value
 
         shape = (*self._prefix, *tensor.shape)
         return compute(shape, element, name=f"{tensor.name}_grad")
+
+
+def _where_all(conditions: Sequence[Expr], value: Expr) -> Expr:
+    """Return `value` where all conditions hold, else 0.
+
+    Both sides of `and` are evaluated. So a condition that reads a tensor is evaluated only where
+    the conditions without reads hold: they keep its indices in range.
+    """
+    zero = const(0, value.dtype)
+    reading = [c for c in conditions if _reads(c)]
+    ranges = [c for c in conditions if not _reads(c)]
+    if reading:
+        value = maths.if_then_else(maths.all(*reading), value, zero)
+    if ranges:
+        value = maths.if_then_else(maths.all(*ranges), value, zero)
+    return value
+
+
+def _reads(condition: Expr) -> bool:
+    return any(isinstance(node, TensorRead) for node in walk(condition))
 
 
 def _merged(found: Iterable[tuple[TensorRead, Expr]]) -> list[_Read]:

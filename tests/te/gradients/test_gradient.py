@@ -78,6 +78,18 @@ def test_indices_from_a_tensor_gather_and_the_gradient_scatters() -> None:
     np.testing.assert_array_equal(_evaluated([grad], feeds)[0], [10.0, 0.0, 1101.0])
 
 
+def test_an_index_is_read_only_where_it_exists() -> None:
+    # Fewer rows of indices than of elements: the index of the third row does not exist.
+    x = rc.placeholder((3, 2), "float64", name="X")
+    places = rc.placeholder((2, 2), "int32", name="P")
+    y = rc.compute((2, 2), lambda i, j: x[i, places[i, j]], name="Y")
+    head = rc.placeholder((2, 2), "float64", name="H")
+    (grad,) = rc.te.gradient(y, x, head)
+    feeds = {places: np.array([[1, 1], [0, 1]], "int32"), head: np.array([[1.0, 2], [3, 4]])}
+    (found,) = _evaluated([grad], feeds)
+    np.testing.assert_array_equal(found, [[0, 3], [3, 4], [0, 0]])
+
+
 def test_an_input_without_influence_has_a_gradient_of_zeros() -> None:
     x, _ = _rows()
     y = rc.compute((3,), lambda i: rc.floor(x[i]), name="Y")
