@@ -115,10 +115,14 @@ SOURCES = {
     "losses.embedding": "cosine_embedding_loss",
     #
     # Vision: images and boxes
+    "image.columns": "col2im im2col",
+    "image.crop": "center_crop_pad crop_and_resize",
     "image.grid_sample": "affine_grid grid_sample",
+    "image.morphology": "dilation2d",
     "image.resize": "resize",
     "image.resize_images": "resize1d resize2d resize3d upsampling upsampling3d",
     "detection.boxes": "box_decode box_encode box_iou",
+    "detection.multibox": "multibox_prior multibox_transform_loc",
     "detection.roi": "roi_align roi_pool",
     "detection.yolo": "yolo_region yolo_reorg yolov3_yolo",
     #
