@@ -18,6 +18,7 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import Tensor, TensorRead, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.gpu import schedule_stages
+from refcomp.topi.schedules.register_tiles import find_tiles, schedule_tiles
 from refcomp.topi.schedules.rows import bind_elements
 from refcomp.topi.schedules.tiled_product import (
     choose_tile,
@@ -64,6 +65,10 @@ def schedule_cuda(outputs: Sequence[Tensor]) -> Schedule:
         if product is not None:
             last = elementwise_follower(schedule, product.op)
             tiled |= schedule_product(schedule, product, choose_tile(product), last)
+            continue
+        found = find_tiles(stage.op) if isinstance(stage.op, ComputeOp) else None
+        if found is not None:
+            tiled |= schedule_tiles(schedule, found)
     rest = [stage for stage in stages if stage not in tiled]
     schedule_stages(schedule, rest, _bind)
     return schedule

@@ -1,10 +1,15 @@
-"""Schedules for GPUs of any maker: rows with their statistics, and a thread for each element.
+"""Schedules for GPUs of any maker: tiles, rows, transposes, and a thread for each element.
 
 `schedule_gpu` takes any computation made of topi operators, as `schedule_llvm` does. Each stage
-that keeps its memory is a kernel. Reductions, and what is computed from them along the same rows,
-are one kernel (`refcomp.topi.schedules.rows`). Transposes go through shared memory
-(`refcomp.topi.schedules.transposes`). In all others, neighbouring threads compute neighbouring
-elements of the last axis, so that their accesses coalesce.
+that keeps its memory is a kernel:
+
+- Products of matrices and convolutions have tiles in shared memory and in registers
+  (`refcomp.topi.schedules.register_tiles`).
+- Reductions, and what is computed from them along the same rows, are one kernel
+  (`refcomp.topi.schedules.rows`).
+- Transposes go through shared memory (`refcomp.topi.schedules.transposes`).
+- In all others, neighbouring threads compute neighbouring elements of the last axis, so that their
+  accesses coalesce.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.inlining import is_inlined
+from refcomp.topi.schedules.register_tiles import find_tiles, schedule_tiles
 from refcomp.topi.schedules.rows import bind_elements, find_rows, schedule_rows
 from refcomp.topi.schedules.transposes import find_transposes, schedule_transposes
 
@@ -45,7 +51,14 @@ def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
         }
     """
     schedule = create_schedule(outputs)
-    schedule_stages(schedule, schedule.stages, bind_stage)
+    tiled: set[Stage] = set()
+    # Over a copy, since a sum in tiles adds stages.
+    for stage in tuple(schedule.stages):
+        found = find_tiles(stage.op) if isinstance(stage.op, ComputeOp) else None
+        if found is not None:
+            tiled |= schedule_tiles(schedule, found)
+    rest = [stage for stage in schedule.stages if stage not in tiled]
+    schedule_stages(schedule, rest, bind_stage)
     return schedule
 
 

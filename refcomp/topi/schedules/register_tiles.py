@@ -1,0 +1,398 @@
+"""Products and convolutions for GPUs of any maker: tiles in shared memory and in registers.
+
+The element of such a compute is a sum of products of an element of either operand. Output axes on
+which only one operand depends are *rows*. The other operand depends on the *columns*, among which
+is the last axis. A group of threads computes a tile of rows and columns:
+
+- It walks along the deepest reduction axis in steps. Each step brings a tile of both operands to
+  shared memory, of which each element is then read by many threads. The elements of a convolution's
+  windows overlap; shared memory has each of them once.
+- Neighbouring threads have neighbouring columns, so that their stores coalesce. Each thread has
+  several columns, as many threads apart, and several rows, and adds up in registers.
+
+Rows of an operand that ends in the reduction have an odd length in shared memory, so that
+neighbouring rows lie in different banks. Tiles that do not divide an extent have guards.
+
+Requires constant extents. `find_tiles` returns None for a compute that is too small.
+
+Reference: V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008; S.
+Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from refcomp.arith import simplify
+from refcomp.foundation.dtype import I64
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Cast, Expr, IntImm, Mul, Var
+from refcomp.ir.rewrite import substitute, variables_in
+from refcomp.schedule.schedule import Schedule
+from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage_graph import readers_of
+from refcomp.schedule.stage_schedule import StageSchedule
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
+from refcomp.topi.schedules.blocked_convolution import elementwise_follower
+from refcomp.topi.tags import INJECTIVE, PAD
+
+_THREADS = 256  # of a group, at most
+_COLUMN_LANES = 32
+_COLUMN_REGISTERS = 4
+_VECTOR = 2  # neighbours in memory, for instructions that multiply and add pairs
+_ROW_REGISTERS = 8
+_MAX_SHARED_BYTES = (
+    47 << 10
+)  # of both operands: the GPUs of all makers have 48 KiB for a group
+_STEP = 32  # of the reduction: a segment of 128 bytes of f32
+_UNROLLED = 4  # steps that are written out
+_MIN_SUMS = 256  # outputs of a tile, and the depth below, that are worth the way there
+_MIN_DEPTH = 8
+_MAX_BYTES = 4  # of an element
+
+
+@dataclass(frozen=True, slots=True)
+class AxisTile:
+    """The part of an output axis that a group computes."""
+
+    axis: IterVar
+    lanes: int  # threads along the axis
+    registers: int  # elements of a thread along the axis
+    vector: int = 1  # neighbours among these elements
+
+    @property
+    def size(self) -> int:
+        """Return the elements of a group along the axis."""
+        return self.lanes * self.registers * self.vector
+
+
+@dataclass(frozen=True, slots=True)
+class TiledSum:
+    """A sum of products, and its tiles.
+
+    Attributes:
+        op: the compute.
+        by_row: the operand that depends on the rows.
+        by_column: the operand that depends on the columns.
+        rows: the tile of the rows, one part for each axis, the outermost first.
+        columns: the tile of the columns likewise.
+        deep: the reduction axis of the greatest extent.
+    """
+
+    op: ComputeOp
+    by_row: TensorRead
+    by_column: TensorRead
+    rows: tuple[AxisTile, ...]
+    columns: tuple[AxisTile, ...]
+    deep: IterVar
+
+    @property
+    def window(self) -> tuple[IterVar, ...]:
+        """Return the reduction axes inside the deep one, with more than one element."""
+        axes = self.op.reduce_axis
+        inner = axes[axes.index(self.deep) + 1 :]
+        return tuple(axis for axis in inner if _extent(axis) > 1)
+
+    @property
+    def has_windows(self) -> tuple[bool, bool]:
+        """Return, for the operands of rows and of columns, if elements of windows overlap."""
+        own = {axis.var for axis in self.op.axis}
+        reduced = {axis.var for axis in self.op.reduce_axis}
+        return (
+            any(_mixes(index, own, reduced) for index in self.by_row.indices),
+            any(_mixes(index, own, reduced) for index in self.by_column.indices),
+        )
+
+    def shared_bytes(self, step: int) -> int:
+        """Return the bytes of shared memory for steps of `step` elements of the deep axis."""
+        sizes = {tile.axis.var: tile.size for tile in (*self.rows, *self.columns)}
+        axes = self.op.reduce_axis
+        place = axes.index(self.deep)
+        total = 0
+        for read, overlaps in zip(
+            (self.by_row, self.by_column), self.has_windows, strict=True
+        ):
+            own = sizes | {axis.var: _extent(axis) for axis in axes[place + 1 :]}
+            if overlaps:
+                own |= {axis.var: _extent(axis) for axis in axes[:place]}
+            is_nearer = overlaps and bool(self.window)
+            own[self.deep.var] = min(step, _UNROLLED) if is_nearer else step
+            total += _region(read, own) * read.tensor.dtype.bytes
+        return total
+
+    @property
+    def step(self) -> int:
+        """Return the elements of the deep axis in a step; 0 if shared memory is too small."""
+        steps = [_STEP >> number for number in range(6)]
+        fitting = [
+            step for step in steps if self.shared_bytes(step) <= _MAX_SHARED_BYTES
+        ]
+        return fitting[0] if fitting else 0
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """Return the number of threads along the columns (x) and along the rows (y)."""
+        return _lanes(self.columns), _lanes(self.rows)
+
+
+def find_tiles(op: ComputeOp) -> TiledSum | None:
+    """Return the tiles of the sum of products that `op` computes; None for other computes."""
+    factors = _factors(op)
+    axes = (*op.axis, *op.reduce_axis)
+    if factors is None or not all(map(_extent, axes)):
+        return None
+    seen = [{id(v) for i in read.indices for v in variables_in(i)} for read in factors]
+    wide = [axis for axis in op.axis if _extent(axis) > 1]
+    alone = [
+        [axis for axis in wide if id(axis.var) in own and id(axis.var) not in other]
+        for own, other in (seen, seen[::-1])
+    ]
+    if not all(alone):
+        return None
+    by_column = 1 if wide[-1] in alone[1] else 0
+    by_row = 1 - by_column
+    columns = _tile(alone[by_column], _COLUMN_LANES, _COLUMN_REGISTERS)
+    columns = (*columns[:-1], _paired(columns[-1], factors[by_column]))
+    row_lanes = 1 << (_THREADS // _lanes(columns)).bit_length() - 1
+    deep = max(op.reduce_axis, key=_extent)
+    rows = _tile(alone[by_row], row_lanes, _ROW_REGISTERS)
+    found = TiledSum(op, factors[by_row], factors[by_column], rows, columns, deep)
+    return found if _is_worthwhile(found) else None
+
+
+def _paired(tile: AxisTile, read: TensorRead) -> AxisTile:
+    """Return a tile whose elements are pairs of neighbours, if `read` has them side by side."""
+    sizes = (tile.registers, _extent(tile.axis))
+    if read.indices[-1] is not tile.axis.var or any(s % _VECTOR for s in sizes):
+        return tile
+    return replace(tile, registers=tile.registers // _VECTOR, vector=_VECTOR)
+
+
+def _factors(op: ComputeOp) -> tuple[TensorRead, TensorRead] | None:
+    """Return the reads whose product is summed; None for other computes."""
+    reduction = op.reduction
+    if reduction is None or len(op.outputs) != 1 or reduction.reducer.name != "sum":
+        return None
+    source = reduction.sources[0]
+    if not isinstance(source, Mul) or as_int(reduction.condition) != 1:
+        return None
+    a, b = _read(source.a), _read(source.b)
+    return None if a is None or b is None or a.tensor is b.tensor else (a, b)
+
+
+def _read(factor: Expr) -> TensorRead | None:
+    value = factor.value if isinstance(factor, Cast) else factor
+    return value if isinstance(value, TensorRead) else None
+
+
+def _extent(axis: IterVar) -> int:
+    """Return the extent of the axis, or 0 if it is symbolic."""
+    return as_int(axis.extent) or 0
+
+
+def _lanes(tiles: Sequence[AxisTile]) -> int:
+    return math.prod(tile.lanes for tile in tiles)
+
+
+def _elements(tiles: Sequence[AxisTile]) -> int:
+    return math.prod(tile.size for tile in tiles)
+
+
+def _mixes(index: Expr, own: Set[Var], reduced: Set[Var]) -> bool:
+    """Return True if an index depends on an output axis and on a reduction axis."""
+    found = set(variables_in(index))
+    return not (found.isdisjoint(own) or found.isdisjoint(reduced))
+
+
+def _region(read: TensorRead, sizes: Mapping[Var, int]) -> int:
+    """Return the elements that are read while each variable takes as many values as stated."""
+    elements = 1
+    for index in read.indices:
+        known = {variable: sizes.get(variable, 1) for variable in variables_in(index)}
+        ends = [
+            substitute(index, {v: IntImm(place(n), I64) for v, n in known.items()})
+            for place in (lambda _: 0, lambda size: size - 1)
+        ]
+        low, high = (as_int(simplify(end)) or 0 for end in ends)
+        elements *= high - low + 1
+    return elements
+
+
+def _tile(axes: Sequence[IterVar], lanes: int, registers: int) -> tuple[AxisTile, ...]:
+    """Divide axes, the last one first, among at most `lanes` threads and their registers.
+
+    The parts divide the extents, unless only parts of less than half the size do.
+    """
+    tiles: list[AxisTile] = []
+    for axis in reversed(axes):
+        extent = _extent(axis)
+        own = _divisor(extent, lanes)
+        if own * 2 <= min(extent, lanes):
+            own = min(extent, lanes)
+        several = _divisor(-(-extent // own), registers)
+        tiles.insert(0, AxisTile(axis, own, several))
+        lanes //= own
+        registers //= several
+    return tuple(tiles)
+
+
+def _divisor(number: int, limit: int) -> int:
+    """Return the greatest divisor of `number` up to `limit`."""
+    return next(d for d in range(min(number, limit), 0, -1) if number % d == 0)
+
+
+def _is_worthwhile(found: TiledSum) -> bool:
+    """Return True unless the tile is too small, or does not fit in shared memory."""
+    elements = [read.tensor.dtype.bytes for read in (found.by_row, found.by_column)]
+    depth = math.prod(map(_extent, found.op.reduce_axis))
+    sums = _elements(found.rows) * _elements(found.columns)
+    if max(elements) > _MAX_BYTES or depth < _MIN_DEPTH or sums < _MIN_SUMS:
+        return False
+    return found.step > 0
+
+
+def schedule_tiles(schedule: Schedule, found: TiledSum) -> set[Stage]:
+    """Schedule the sum, its operands, and the elementwise output that follows it, if any.
+
+    Returns:
+        The stages that are scheduled now.
+    """
+    (result,) = found.op.outputs
+    last = elementwise_follower(schedule, found.op)
+    if last is None:
+        sums = schedule.cache_write(result, "local")
+        last = result
+    else:
+        sums = result
+        schedule[sums].set_scope("local")
+    row_copy = _shared(schedule, found.by_row.tensor, sums)
+    column_copy = _shared(schedule, found.by_column.tensor, sums)
+    place = _bind_tiles(schedule[last], found)
+    schedule[sums].compute_at(schedule[last], place)
+    row_step, column_step = _order_sums(schedule[sums], found)
+    for read, copy, step in (
+        (found.by_row, row_copy, row_step),
+        (found.by_column, column_copy, column_step),
+    ):
+        stage = schedule[copy]
+        stage.compute_at(schedule[sums], step)
+        _fill(stage, read, found)
+    return {schedule.stage_of(t) for t in (last, sums, row_copy, column_copy)}
+
+
+def _shared(schedule: Schedule, tensor: Tensor, sums: Tensor) -> Tensor:
+    """Return the stage that holds a tile of an operand in shared memory."""
+    stage = schedule.stage_of(tensor)
+    op = stage.op
+    is_cheap = isinstance(op, ComputeOp) and op.tag in (INJECTIVE, PAD)
+    if is_cheap and not stage.is_output and len(readers_of(stage)) == 1:
+        schedule[tensor].set_scope("shared")  # computed on the way to shared memory
+        return tensor
+    return schedule.cache_read(tensor, "shared", [sums])
+
+
+def _bind_tiles(stage: StageSchedule, found: TiledSum) -> IterVar:
+    """Divide the output among groups and threads; return the innermost axis of threads."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    row_axes, column_axes = (
+        [op.axis[found.op.axis.index(tile.axis)] for tile in tiles]
+        for tiles in (found.rows, found.columns)
+    )
+    groups: list[IterVar] = []
+    several: list[IterVar] = []
+    virtual: list[IterVar] = []
+    vectors: list[IterVar] = []
+    row_lanes: list[IterVar] = []
+    column_lanes: list[IterVar] = []
+    for axis in op.axis:
+        if axis in row_axes:
+            tile = found.rows[row_axes.index(axis)]
+            group, rest = stage.split(axis, factor=tile.lanes * tile.registers)
+            lane, own = stage.split(rest, factor=tile.registers)
+            row_lanes.append(lane)
+            several.append(own)
+        elif axis in column_axes:
+            tile = found.columns[column_axes.index(axis)]
+            rest, vector = stage.split(axis, factor=tile.vector)
+            rest, lane = stage.split(rest, factor=tile.lanes)
+            group, own = stage.split(rest, factor=tile.registers)
+            vectors.append(vector)
+            column_lanes.append(lane)
+            virtual.append(own)
+        else:
+            group = axis
+        groups.append(group)
+    stage.reorder(*groups, *virtual, *row_lanes, *column_lanes, *several, *vectors)
+    stage.bind(stage.fuse(*groups), thread_axis("blockIdx.x"))
+    for own in virtual:
+        stage.bind(own, thread_axis("vthread"))
+    x = stage.fuse(*column_lanes)
+    stage.bind(stage.fuse(*row_lanes), thread_axis("threadIdx.y"))
+    stage.bind(x, thread_axis("threadIdx.x"))
+    for own in (*several, *vectors[:-1]):
+        stage.unroll(own)
+    stage.vectorize(vectors[-1])
+    return x
+
+
+def _order_sums(stage: StageSchedule, found: TiledSum) -> tuple[IterVar, IterVar]:
+    """Order the loops of the sums; return the loops at which both operands are brought near.
+
+    An operand whose windows overlap is brought near outside of the loops over them.
+    """
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    axes = op.reduce_axis
+    place = found.op.reduce_axis.index(found.deep)
+    before = axes[:place]
+    after = axes[place + 1 :]
+    outer, inner = stage.split(axes[place], factor=found.step)
+    steps, several = stage.split(inner, factor=_UNROLLED)
+    column = op.axis[found.op.axis.index(found.columns[-1].axis)]
+    others = [axis for axis in op.axis if axis is not column]
+    rest, vector = stage.split(column, factor=found.columns[-1].vector)
+    stage.reorder(outer, *before, steps, several, *after, *others, rest, vector)
+    # A window that is written out is long enough by itself.
+    written_out = after if found.window else (several, *after)
+    for axis in (*written_out, *others, rest):
+        stage.unroll(axis)
+    stage.vectorize(vector)
+    row_overlaps, column_overlaps = found.has_windows
+    innermost = before[-1] if before else outer
+    overlapping = steps if found.window else outer
+    return (
+        overlapping if row_overlaps else innermost,
+        overlapping if column_overlaps else innermost,
+    )
+
+
+def _fill(stage: StageSchedule, read: TensorRead, found: TiledSum) -> None:
+    """Divide the filling of a tile among all threads, of which neighbours have neighbours."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    columns, rows = found.threads
+    reduced = {axis.var for axis in found.op.reduce_axis}
+    if reduced.issuperset(variables_in(read.indices[-1])) and len(op.axis) > 1:
+        _separate_rows(stage, read, reduced)
+    whole = stage.fuse(*op.axis)
+    rest, x = stage.split(whole, factor=columns)
+    _, y = stage.split(rest, factor=rows)
+    stage.bind(y, thread_axis("threadIdx.y"))
+    stage.bind(x, thread_axis("threadIdx.x"))
+
+
+def _separate_rows(stage: StageSchedule, read: TensorRead, reduced: set[Var]) -> None:
+    """Let rows begin in other banks: those along the last axis that is not reduced."""
+    op = stage.op
+    assert isinstance(op, ComputeOp)
+    kept = [
+        number
+        for number, index in enumerate(read.indices)
+        if not reduced.issuperset(variables_in(index))
+    ]
+    if kept:
+        stage.storage_align(op.axis[kept[-1]], 2, 1)
