@@ -16,7 +16,8 @@ family:
 - `contraction/`: products that are summed: matmul, dense, quantized and bit-serial ones
 - `convolution/`, with spatial_padding.py: its windows.py is shared by all layouts
 - `pooling/`: windows that are reduced
-- `normalization/`: batch norm, softmax
+- `normalization/`: by statistics of the data: batch norm and its kin, softmax
+- `recurrent/`: cells and layers of RNN, GRU and LSTM
 - `losses/`: distances of predictions from targets
 - `signal/`: Fourier transforms, windows
 - `random_numbers/`: counter-based generators, keys, distributions

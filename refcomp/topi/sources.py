@@ -105,6 +105,9 @@ SOURCES = {
     "normalization.softmax": "softmax",
     #
     # Recurrent cells and attention
+    "recurrent.gru": "gru gru_cell",
+    "recurrent.lstm": "lstm lstm_cell",
+    "recurrent.rnn": "rnn rnn_cell",
     #
     # Losses
     "losses.regression": "huber_loss l1_loss mse_loss smooth_l1_loss",

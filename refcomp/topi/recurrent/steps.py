@@ -1,0 +1,257 @@
+"""One step of a recurrent cell, as computes on the states of all samples of the batch.
+
+A cell with g gates of h hidden units has weights of g * h rows: first all rows of the first gate,
+then those of the second. A bias has twice as many elements: first those that are added to the
+products with the input, then those of the products with the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import UserError
+from refcomp.ir.expr import Expr
+from refcomp.ir.promotion import const
+from refcomp.te import maths, reducer
+from refcomp.te.operation import compute
+from refcomp.te.reducer import reduce_axis
+from refcomp.te.tensor import Tensor
+from refcomp.topi.shapes import Array, Extent
+from refcomp.topi.tags import REDUCTION, SHARED
+
+# Reads the element of a row: of a weight, or of a state (sample, unit).
+ReadRow = Callable[[Expr], Expr]
+ReadState = Callable[[Expr, Expr], Expr]
+
+
+def _sigmoid(x: Expr) -> Expr:
+    one = const(1, x.dtype)
+    return one / (one + maths.exp(-x))
+
+
+def _relu(x: Expr) -> Expr:
+    return maths.maximum(x, const(0, x.dtype))
+
+
+def _sigmoid_numpy(x: Array) -> Array:
+    with np.errstate(over="ignore"):  # 1 / infinity is 0
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+
+ACTIVATIONS: dict[str, Callable[[Expr], Expr]] = {
+    "relu": _relu,
+    "sigmoid": _sigmoid,
+    "tanh": maths.tanh,
+}
+ACTIVATIONS_NUMPY: dict[str, Callable[[Array], Array]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": _sigmoid_numpy,
+    "tanh": np.tanh,
+}
+
+
+def find_activation(name: str, operator: str) -> Callable[[Expr], Expr]:
+    """Return an activation by its name. Raise UserError for an unknown one."""
+    if name not in ACTIVATIONS:
+        raise UserError(
+            f"{operator} does not know the activation {name!r}",
+            remedy=f"use {', '.join(ACTIVATIONS)}",
+        )
+    return ACTIVATIONS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class CellStep:
+    """The operands of one step of a cell. All values have the dtype `wide`.
+
+    Attributes:
+        batch: the number of samples.
+        hidden: the number of hidden units.
+        dtype: the dtype of the states.
+        wide: the dtype of sums and gates: at least f32.
+        product: the product of the input with a row of the weights.
+        recurrence: an element of the weights of the state, by row and unit.
+        input_bias: the bias that is added to a product with the input, if there is one.
+        state_bias: the bias that is added to a product with the state, if there is one.
+        peephole: the weight of the cell's state in a gate, if there is one.
+        is_active: True for samples whose sequence has this step; None if all have it.
+    """
+
+    batch: Extent
+    hidden: int
+    dtype: DType
+    wide: DType
+    product: ReadState
+    recurrence: ReadState
+    input_bias: ReadRow | None = None
+    state_bias: ReadRow | None = None
+    peephole: ReadRow | None = None
+    is_active: Callable[[Expr], Expr] | None = None
+
+    def read(self, state: Tensor) -> ReadState:
+        """Return a function that reads an element of `state`."""
+        return lambda b, j: state[b, j].astype(self.wide)
+
+    def multiply(self, state: ReadState, first: int, rows: int) -> Tensor:
+        """Return the products of `state` with `rows` rows of the weights, from `first` on."""
+        k = reduce_axis(self.hidden, "k")
+
+        def element(b: Expr, row: Expr) -> Expr:
+            term = state(b, k.var) * self.recurrence(row + first, k.var)
+            return reducer.sum(term, axis=k)
+
+        return compute((self.batch, rows), element, name="recurrent", tag=REDUCTION)
+
+    def input_part(self, b: Expr, row: Expr) -> Expr:
+        """Return the product of the input with a row, and its bias."""
+        value = self.product(b, row)
+        return value if self.input_bias is None else value + self.input_bias(row)
+
+    def state_part(self, product: Expr, row: Expr) -> Expr:
+        """Return a product of the state with a row, and its bias."""
+        return product if self.state_bias is None else product + self.state_bias(row)
+
+    def next_state(self, value: ReadState, old: ReadState, name: str) -> Tensor:
+        """Return the tensor of the new state: the old one for samples that have ended."""
+
+        def element(b: Expr, j: Expr) -> Expr:
+            found = value(b, j)
+            if self.is_active is not None:
+                found = maths.select(self.is_active(b), found, old(b, j))
+            return found.astype(self.dtype)
+
+        # In memory of its own, since each step reads the state several times.
+        return compute((self.batch, self.hidden), element, name=name, tag=SHARED)
+
+
+def rnn_step(step: CellStep, hidden: ReadState, activation: str) -> Tensor:
+    """Return the state after a step of a plain cell."""
+    apply = ACTIVATIONS[activation]
+    recurrent = step.multiply(hidden, 0, step.hidden)
+
+    def value(b: Expr, j: Expr) -> Expr:
+        return apply(step.input_part(b, j) + step.state_part(recurrent[b, j], j))
+
+    return step.next_state(value, hidden, "hidden")
+
+
+def gru_step(step: CellStep, hidden: ReadState, linear_before_reset: bool) -> Tensor:
+    """Return the state after a step of a GRU; its gates are update, reset and candidate."""
+    size = step.hidden
+    gates = step.multiply(hidden, 0, 3 * size if linear_before_reset else 2 * size)
+
+    def gate(b: Expr, j: Expr, number: int) -> Expr:
+        row = j + number * size
+        inner = step.input_part(b, row) + step.state_part(gates[b, row], row)
+        return _sigmoid(inner)
+
+    def reset_state(b: Expr, j: Expr) -> Expr:
+        return gate(b, j, 1) * hidden(b, j)
+
+    if linear_before_reset:
+        candidates = gates
+    else:
+        shape = (step.batch, size)
+        reset = compute(shape, reset_state, name="reset", tag=SHARED)
+        candidates = step.multiply(lambda b, j: reset[b, j], 2 * size, size)
+
+    def value(b: Expr, j: Expr) -> Expr:
+        row = j + 2 * size
+        if linear_before_reset:
+            state = gate(b, j, 1) * step.state_part(candidates[b, row], row)
+        else:
+            state = step.state_part(candidates[b, j], row)
+        candidate = maths.tanh(step.input_part(b, row) + state)
+        update = gate(b, j, 0)
+        one = const(1, step.wide)
+        return (one - update) * candidate + update * hidden(b, j)
+
+    return step.next_state(value, hidden, "hidden")
+
+
+def lstm_step(
+    step: CellStep, hidden: ReadState, cell: ReadState
+) -> tuple[Tensor, Tensor]:
+    """Return the hidden state and the cell's state after a step of an LSTM.
+
+    Its gates are input, output, forget and candidate; the peepholes are of the first three.
+    """
+    size = step.hidden
+    gates = step.multiply(hidden, 0, 4 * size)
+
+    def inner(b: Expr, j: Expr, number: int, seen: ReadState | None = None) -> Expr:
+        row = j + number * size
+        total = step.input_part(b, row) + step.state_part(gates[b, row], row)
+        if seen is None or step.peephole is None:
+            return total
+        return total + step.peephole(row) * seen(b, j)
+
+    def cell_value(b: Expr, j: Expr) -> Expr:
+        admitted = _sigmoid(inner(b, j, 0, cell))
+        kept = _sigmoid(inner(b, j, 2, cell))
+        return kept * cell(b, j) + admitted * maths.tanh(inner(b, j, 3))
+
+    next_cell = step.next_state(cell_value, cell, "cell")
+    read_cell = step.read(next_cell)
+
+    def hidden_value(b: Expr, j: Expr) -> Expr:
+        return _sigmoid(inner(b, j, 1, read_cell)) * maths.tanh(read_cell(b, j))
+
+    return step.next_state(hidden_value, hidden, "hidden"), next_cell
+
+
+# Meanings: of the states after a step, for arrays in f64. A bias is split into its two halves.
+
+
+def rnn_step_numpy(
+    activation: str, x: Array, h: Array, w: Array, r: Array, bias: Array
+) -> Array:
+    """Return the state after a step of a plain cell."""
+    wb, rb = np.split(bias, 2)
+    return ACTIVATIONS_NUMPY[activation](x @ w.T + wb + h @ r.T + rb)
+
+
+def gru_step_numpy(
+    linear_before_reset: bool, x: Array, h: Array, w: Array, r: Array, bias: Array
+) -> Array:
+    """Return the state after a step of a GRU."""
+    sigmoid = ACTIVATIONS_NUMPY["sigmoid"]
+    wz, wr, wh = np.split(w, 3)
+    rz, rr, rh = np.split(r, 3)
+    wbz, wbr, wbh, rbz, rbr, rbh = np.split(bias, 6)
+    z = sigmoid(x @ wz.T + wbz + h @ rz.T + rbz)
+    reset = sigmoid(x @ wr.T + wbr + h @ rr.T + rbr)
+    after = reset * (h @ rh.T + rbh)
+    before = (reset * h) @ rh.T + rbh
+    state = after if linear_before_reset else before
+    candidate = np.tanh(x @ wh.T + wbh + state)
+    return np.asarray((1 - z) * candidate + z * h)
+
+
+def lstm_step_numpy(
+    x: Array,
+    h: Array,
+    c: Array,
+    w: Array,
+    r: Array,
+    bias: Array,
+    peephole: Array | None = None,
+) -> tuple[Array, Array]:
+    """Return the hidden state and the cell's state after a step of an LSTM."""
+    sigmoid = ACTIVATIONS_NUMPY["sigmoid"]
+    wb, rb = np.split(bias, 2)
+    gates = x @ w.T + wb + h @ r.T + rb
+    i, o, f, g = np.split(gates, 4, axis=-1)
+    # Not zeros for missing peepholes: 0 * infinity is NaN.
+    if peephole is not None:
+        pi, po, pf = np.split(peephole, 3)
+        i = i + pi * c
+        f = f + pf * c
+    new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    if peephole is not None:
+        o = o + po * new
+    return sigmoid(o) * np.tanh(new), new
