@@ -6,6 +6,9 @@ repeated.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 
 from refcomp.te import maths
@@ -180,7 +183,23 @@ def _sample_fma(draws: Draws) -> Sample:
 
 @meaning_of(fma, sample=_sample_fma, pattern="elementwise")
 def fma_numpy(a: Array, b: Array, c: Array) -> Array:
-    # In long doubles, products of f16 and f32 are exact, and those of f64 nearly so.
-    wide = [np.asarray(array, np.longdouble) for array in (a, b, c)]
     with np.errstate(all="ignore"):
+        if a.dtype == np.float64:
+            return np.asarray(_fused(a, b, c))
+        # In long doubles, products of f16 and f32 are exact.
+        wide = [np.asarray(array, np.longdouble) for array in (a, b, c)]
         return np.asarray(wide[0] * wide[1] + wide[2], a.dtype)
+
+
+def _fused_number(a: float, b: float, c: float) -> float:
+    """Return a * b + c as an exact fraction that is rounded once."""
+    if not all(map(math.isfinite, (a, b, c))):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+_fused = np.vectorize(_fused_number, otypes=[np.float64])

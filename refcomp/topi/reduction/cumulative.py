@@ -1,14 +1,23 @@
-"""Cumulative sums and products along an axis. Reference: ONNX CumSum and CumProd."""
+"""Cumulative sums and products along an axis.
+
+Each result is a reduction of its own, so that all are computed in parallel. Sums along a long axis
+are computed in blocks: those of whole blocks, and those inside of each block.
+
+Reference: ONNX CumSum and CumProd; G. E. Blelloch, "Prefix sums and their applications", 1990.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast
-from refcomp.te import reducer
+from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -20,42 +29,114 @@ from refcomp.topi.shapes import (
     extents,
     normalize_axis,
     replace_entry,
+    require_constant,
     require_number,
-    widen,
 )
-from refcomp.topi.tags import REDUCTION
+from refcomp.topi.tags import INJECTIVE, REDUCTION
+
+# Sums along an axis that is longer, and constant, are computed in blocks.
+_LONGEST_DIRECT = 64
 
 
-def _accumulate(
+@dataclass(frozen=True, slots=True)
+class _Accumulation:
+    """A cumulative reduction of `data` along the axis at `place`, in the dtype `wide`."""
+
+    data: Tensor
+    place: int
+    wide: DType
+    combine: Callable[
+        ..., Expr
+    ]  # reduces a value over an axis, where a condition holds
+    exclusive: bool
+    reverse: bool
+    name: str  # of the result
+
+    def value_at(self, index: Sequence[Expr], position: Expr) -> Expr:
+        """Return the element that is at `position` along the axis."""
+        return cast(self.wide, self.data[replace_entry(index, self.place, position)])
+
+    def counts(self, position: Expr, result: Expr) -> Expr:
+        """Return the condition that the element at `position` belongs to that result."""
+        first, second = (result, position) if self.reverse else (position, result)
+        return first < second if self.exclusive else first <= second
+
+    def of_whole_axis(self) -> Tensor:
+        """Return each result as one reduction over the whole axis."""
+        sizes = extents(self.data)
+        k = reduce_axis(sizes[self.place], "k")
+
+        def element(*index: Expr) -> Expr:
+            counts = self.counts(k.var, index[self.place])
+            return self.combine(self.value_at(index, k.var), axis=k, where=counts)
+
+        return compute(sizes, element, name=self.name, tag=REDUCTION)
+
+    def of_blocks(self, size: int) -> Tensor:
+        """Return each sum as that of the blocks before its block, and of a part of its block.
+
+        For n elements and blocks of sqrt(n), a sum has some 2 * sqrt(n) terms instead of n.
+        """
+        sizes = extents(self.data)
+        length = require_constant(sizes[self.place], "the length")
+        blocks = -(-length // size)
+        k = reduce_axis(size, "k")
+        r = reduce_axis(size, "r")
+        c = reduce_axis(blocks, "c")
+
+        def total_of_block(*index: Expr) -> Expr:
+            position = index[self.place] * size + k.var
+            exists = position < length
+            return self.combine(self.value_at(index, position), axis=k, where=exists)
+
+        by_block = replace_entry(sizes, self.place, blocks)
+        totals = compute(by_block, total_of_block, name="totals", tag=REDUCTION)
+
+        def sum_before_block(*index: Expr) -> Expr:
+            block = index[self.place]
+            counts = c.var > block if self.reverse else c.var < block
+            total = totals[replace_entry(index, self.place, c.var)]
+            return self.combine(total, axis=c, where=counts)
+
+        before = compute(by_block, sum_before_block, name="before", tag=REDUCTION)
+
+        def sum_in_block(*index: Expr) -> Expr:
+            result = index[self.place]
+            position = maths.floordiv(result, size) * size + r.var
+            counts = maths.all(position < length, self.counts(position, result))
+            return self.combine(self.value_at(index, position), axis=r, where=counts)
+
+        inside = compute(sizes, sum_in_block, name="inside", tag=REDUCTION)
+
+        def whole_sum(*index: Expr) -> Expr:
+            block = maths.floordiv(index[self.place], size)
+            return before[replace_entry(index, self.place, block)] + inside[index]
+
+        return compute(sizes, whole_sum, name=self.name, tag=INJECTIVE)
+
+
+def _accumulation(
     data: Tensor,
     combine: Callable[..., Expr],
     axis: int,
     exclusive: bool,
     reverse: bool,
     name: str,
-) -> Tensor:
-    """Return `combine` of the elements that come before each one along the axis."""
+) -> _Accumulation:
     require_number(data, name)
-    place = normalize_axis(axis, data.ndim, name)
-    wide = accumulator_of(data.dtype)
-    is_whole = wide == data.dtype
-    k = reduce_axis(extents(data)[place], "k")
-
-    def element(*index: Expr) -> Expr:
-        near, far = index[place], k.var
-        if reverse:
-            near, far = far, near
-        counts = far < near if exclusive else far <= near
-        value = cast(wide, data[replace_entry(index, place, k.var)])
-        return combine(value, axis=k, where=counts)
-
-    reduced = compute(
-        extents(data),
-        element,
-        name=name if is_whole else f"{name}_reduced",
-        tag=REDUCTION,
+    return _Accumulation(
+        data=data,
+        place=normalize_axis(axis, data.ndim, name),
+        wide=accumulator_of(data.dtype),
+        combine=combine,
+        exclusive=exclusive,
+        reverse=reverse,
+        name=name,
     )
-    return reduced if is_whole else finish(reduced, None, data.dtype, name)
+
+
+def _converted(result: Tensor, dtype: DType, name: str) -> Tensor:
+    return result if result.dtype == dtype else finish(result, None, dtype, name)
 
 
 def _numpy_accumulate(
@@ -66,7 +147,9 @@ def _numpy_accumulate(
     reverse: bool,
     neutral: int,
 ) -> Array:
-    wide = np.moveaxis(widen(data), axis, 0)
+    # Long doubles, since numpy adds in order, and so rounds more often than blocks do.
+    is_float = data.dtype.kind == "f"
+    wide = np.moveaxis(data.astype(np.longdouble) if is_float else data, axis, 0)
     if reverse:
         wide = np.flip(wide, 0)
     if exclusive and len(wide):
@@ -79,9 +162,14 @@ def _numpy_accumulate(
 
 
 def _sample_cumulative(draws: Draws) -> Sample:
-    data = draws.array(draws.shape(1, 4), draws.number_dtype())
+    shape = draws.shape(1, 4)
+    axis = draws.axis(len(shape))
+    if draws.integer(0, 5) == 0:
+        shape = (draws.integer(_LONGEST_DIRECT + 1, 90),)
+        axis = 0
+    data = draws.array(shape, draws.number_dtype())
     attributes = {
-        "axis": draws.axis(data.ndim),
+        "axis": axis,
         "exclusive": draws.flag(),
         "reverse": draws.flag(),
     }
@@ -100,8 +188,8 @@ def cumsum(
     The sum of no elements is 0. NaN propagates to all later results. Integers wrap. f16 and bf16
     are accumulated in f32.
 
-    Each result is a reduction of its own, so that all are computed in parallel: n results cost n *
-    n steps.
+    Along a constant axis of n > 64 elements, each sum takes some 2 * sqrt(n) additions, and all are
+    computed in parallel. Along others, each sum takes n additions.
 
     Args:
         data: a tensor of floats or integers, with one axis or more.
@@ -125,7 +213,13 @@ def cumsum(
         >>> print(*rc.oracle.evaluate([B, C], {A: np.array([1, 2, 3, 4], "int32")}))
         [ 1  3  6 10] [9 7 4 0]
     """
-    return _accumulate(data, reducer.sum, axis, exclusive, reverse, "cumsum")
+    accumulation = _accumulation(data, reducer.sum, axis, exclusive, reverse, "cumsum")
+    length = extents(data)[accumulation.place]
+    if isinstance(length, int) and length > _LONGEST_DIRECT:
+        sums = accumulation.of_blocks(math.isqrt(length))
+    else:
+        sums = accumulation.of_whole_axis()
+    return _converted(sums, data.dtype, "cumsum")
 
 
 @meaning_of(cumsum, sample=_sample_cumulative)
@@ -151,8 +245,8 @@ def cumprod(
     The product of no elements is 1. NaN propagates to all later results. Integers wrap. f16 and
     bf16 are accumulated in f32.
 
-    Each result is a reduction of its own, so that all are computed in parallel: n results cost n *
-    n steps.
+    Each product takes n multiplications, and all are computed in parallel. Products of whole blocks
+    might overflow where these do not.
 
     Args:
         data: a tensor of floats or integers, with one axis or more.
@@ -176,7 +270,10 @@ def cumprod(
         >>> print(*rc.oracle.evaluate([B, C], {A: np.array([1, 2, 3, 4], "int32")}))
         [ 1  2  6 24] [24 12  4  1]
     """
-    return _accumulate(data, reducer.prod, axis, exclusive, reverse, "cumprod")
+    accumulation = _accumulation(
+        data, reducer.prod, axis, exclusive, reverse, "cumprod"
+    )
+    return _converted(accumulation.of_whole_axis(), data.dtype, "cumprod")
 
 
 @meaning_of(cumprod, sample=_sample_cumulative)

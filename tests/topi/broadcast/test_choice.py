@@ -42,6 +42,12 @@ def test_fma_rounds_once():
     assert np.isnan(both("fma", np.float32([INF]), np.float32([0]), one[np.newaxis]))
 
 
+def test_fma_of_f64_rounds_once():
+    a, b = np.float64([1 + 2.0**-52]), np.float64([1 - 2.0**-52])
+    assert both("fma", a, b, np.float64([-1]))[0] == -(2.0**-104)
+    assert both("fma", a * 1e200, b * 1e200, a)[0] == INF
+
+
 def test_ill_formed_choices_are_refused():
     condition = tensors((3,), dtype="bool")
     with pytest.raises(UserError, match="where takes a tensor of bool, not f32"):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.operation import reachable_operations
 from refcomp.topi.reduction import cumulative
 from tests.strategies.operands import assert_same, run_te, tensors
 
@@ -60,3 +61,21 @@ def test_ill_formed_calls_are_refused(name):
         operator(*tensors(()), axis=0)
     with pytest.raises(UserError, match=f"{name} takes numbers, not bool"):
         operator(*tensors((2,), dtype="bool"), axis=0)
+
+
+@pytest.mark.parametrize("length", [65, 81, 90, 200])
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize("reverse", [True, False])
+def test_long_sums_are_computed_in_blocks(length, exclusive, reverse):
+    data = np.arange(2 * length, dtype=np.int32).reshape(length, 2)
+    attributes = {"axis": 0, "exclusive": exclusive, "reverse": reverse}
+    found = run_te(cumulative.cumsum, data, is_symbolic=False, **attributes)
+    assert_same(found, cumulative.cumsum_numpy(data, **attributes))
+    (tensor,) = tensors((length, 2))
+    names = {op.name for op in reachable_operations([cumulative.cumsum(tensor, axis=0).op])}
+    assert {"totals", "before", "inside"} <= names
+
+
+def test_sums_along_a_symbolic_axis_are_not_divided():
+    data = np.arange(100, dtype=np.int32)
+    assert_same(run_te(cumulative.cumsum, data, axis=0), np.cumsum(data, dtype=np.int32))
