@@ -142,11 +142,13 @@ SOURCES = {
     "random_numbers.distributions": (
         "bernoulli dropout random_integers random_normal random_uniform"
     ),
+    "random_numbers.selections": "multinomial random_gumbel random_permutation",
     #
     # Conversion: casts and quantization
     "conversion.casts": "bitcast cast cast_like",
     "conversion.narrow_floats": "from_float4 from_float8 to_float4 to_float8",
     "conversion.packing": "pack_int4 unpack_int4",
+    "conversion.powers_of_two": "from_float8_e8m0 to_float8_e8m0",
     "conversion.quantization": (
         "dequantize dynamic_quantize_linear fake_quantize quantize requantize"
     ),
