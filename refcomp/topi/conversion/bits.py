@@ -1,7 +1,7 @@
 """Bits of floats as integers and back, and rounding to narrow floats in numpy.
 
 Numpy and ml_dtypes round f64 and 64-bit integers to f32 before they round to a narrower float. This
-double rounding can go to the wrong neighbour. `round_to_odd` avoids it.
+double rounding can go to the wrong neighbour. `round_to_odd_numpy` avoids it.
 
 Reference: S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved
 algorithms using rounding to odd", IEEE Transactions on Computers 57, 2008.
@@ -40,7 +40,7 @@ def without_nan(value: Expr) -> Expr:
     return maths.select(maths.isnan(value), 0.0, value)
 
 
-def round_to_odd(data: Array) -> Array:
+def round_to_odd_numpy(data: Array) -> Array:
     """Return f64 as f32; a value between two floats becomes the one whose last bit is 1.
 
     Rounding the result to a float of at most 22 digits is the same as rounding `data` once.

@@ -13,7 +13,7 @@ from refcomp.ir.expr import Expr
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
-from refcomp.topi.conversion.bits import bits_of, float_of, round_to_odd
+from refcomp.topi.conversion.bits import bits_of, float_of, round_to_odd_numpy
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import Array, require_tensor
@@ -83,24 +83,24 @@ def _converted(data: Tensor, target: DType, saturate: bool, operator: str) -> Te
 
 
 def _sample_cast(draws: Draws) -> Sample:
-    data = _drawn(draws, draws.shape(), draws.choice(_NAMES))
+    data = _sample_array(draws, draws.shape(), draws.choice(_NAMES))
     attributes = {"dtype": draws.choice(_NAMES), "saturate": draws.flag()}
     return Sample((data,), attributes)
 
 
-def _drawn(draws: Draws, shape: tuple[int, ...], name: str) -> Array:
+def _sample_array(draws: Draws, shape: tuple[int, ...], name: str) -> Array:
     """Return numbers of any dtype, of which some are too large for other dtypes."""
     kind = as_dtype(name)
     source = "float32" if name == "bfloat16" else name
     array = draws.array(shape, source)
     if kind.is_float and draws.flag():
         with np.errstate(over="ignore"):
-            array = np.asarray(array * _scale(draws, kind))
+            array = np.asarray(array * _sample_power(draws, kind))
     with np.errstate(over="ignore"):
         return array.astype(to_numpy(kind))
 
 
-def _scale(draws: Draws, kind: DType) -> Array:
+def _sample_power(draws: Draws, kind: DType) -> Array:
     """Return a power of two of the dtype, up to the limits of 64-bit integers."""
     exponent = draws.integer(0, 14 if kind.bits == 16 else 65)
     return np.asarray(2.0**exponent, np.float32 if kind.bits == 16 else to_numpy(kind))
@@ -135,7 +135,7 @@ def _to_float_numpy(data: Array, target: DType) -> Array:
         is_large = np.abs(data.astype(np.float64)) > 2.0**40
         sticky = np.where((data & 0xFFFF) != 0, 1 << 15, 0).astype(data.dtype)
         data = np.where(is_large, (data & ~data.dtype.type(0xFFFF)) | sticky, data)
-    return round_to_odd(data.astype(np.float64)).astype(kind)
+    return round_to_odd_numpy(data.astype(np.float64)).astype(kind)
 
 
 def _truncated_numpy(wide: Array, target: DType) -> Array:
@@ -176,8 +176,8 @@ def cast_like(data: Tensor, like: Tensor) -> Tensor:
 
 
 def _sample_cast_like(draws: Draws) -> Sample:
-    data = _drawn(draws, draws.shape(), draws.choice(_NAMES))
-    like = _drawn(draws, draws.shape(0, 1), draws.choice(_NAMES))
+    data = _sample_array(draws, draws.shape(), draws.choice(_NAMES))
+    like = _sample_array(draws, draws.shape(0, 1), draws.choice(_NAMES))
     return Sample((data, like))
 
 
@@ -236,7 +236,7 @@ def _sample_bitcast(draws: Draws) -> Sample:
     source = draws.choice(_NAMES[1:])
     width = as_dtype(source).bits
     same = [name for name in _NAMES[1:] if as_dtype(name).bits == width]
-    data = _drawn(draws, draws.shape(), source)
+    data = _sample_array(draws, draws.shape(), source)
     return Sample((data,), {"dtype": draws.choice(same)})
 
 

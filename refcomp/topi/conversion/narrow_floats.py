@@ -31,7 +31,12 @@ from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
-from refcomp.topi.conversion.bits import bits_of, float_of, round_to_odd, without_nan
+from refcomp.topi.conversion.bits import (
+    bits_of,
+    float_of,
+    round_to_odd_numpy,
+    without_nan,
+)
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import Array, require_float, require_tensor
@@ -171,10 +176,10 @@ def _beyond(form: NarrowFormat, saturate: bool) -> int:
 def _sample_to_float8(draws: Draws) -> Sample:
     dtype = draws.choice(("float32", "float32", "float64", "float16", "bfloat16"))
     attributes = {"format": draws.choice(tuple(_FLOAT8)), "saturate": draws.flag()}
-    return Sample((_drawn_floats(draws, dtype),), attributes)
+    return Sample((_sample_floats(draws, dtype),), attributes)
 
 
-def _drawn_floats(draws: Draws, dtype: str) -> Array:
+def _sample_floats(draws: Draws, dtype: str) -> Array:
     """Return floats of many magnitudes, among them ties of narrow formats."""
     shape = draws.shape()
     source = "float32" if dtype == "bfloat16" else dtype
@@ -195,7 +200,7 @@ def to_float8_numpy(data: Array, *, format: str, saturate: bool = True) -> Array
         greatest = np.array(_FLOAT8[format].greatest, np.uint8)
         limit = greatest.view(kind).astype(np.float64)
         wide = np.clip(wide, -limit, limit)
-    narrow = round_to_odd(wide).astype(kind)
+    narrow = round_to_odd_numpy(wide).astype(kind)
     nan = np.uint8(_FLOAT8[format].nan or 0)
     return np.where(np.isnan(narrow), nan, narrow.view(np.uint8))
 
@@ -328,13 +333,13 @@ def to_float4(data: Tensor) -> Tensor:
 
 def _sample_to_float4(draws: Draws) -> Sample:
     dtype = draws.choice(("float32", "float32", "float64", "float16", "bfloat16"))
-    return Sample((_drawn_floats(draws, dtype),))
+    return Sample((_sample_floats(draws, dtype),))
 
 
 @meaning_of(to_float4, sample=_sample_to_float4, pattern="elementwise")
 def to_float4_numpy(data: Array) -> Array:
     wide = data.astype(np.float64)
-    narrow = round_to_odd(wide).astype(ml_dtypes.float4_e2m1fn)
+    narrow = round_to_odd_numpy(wide).astype(ml_dtypes.float4_e2m1fn)
     return np.where(np.isnan(wide), np.uint8(0), narrow.view(np.uint8) & np.uint8(15))
 
 

@@ -18,12 +18,12 @@ from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.conversion.scales import (
-    draw_scale,
     layout_of,
     require_quantized,
     require_same_integers,
     result_dtype,
-    spread,
+    sample_scale,
+    spread_numpy,
 )
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -124,7 +124,7 @@ def _wide(*floats: Tensor) -> DType:
 def _sample_quantize(draws: Draws) -> Sample:
     data = draws.array(draws.shape(), draws.float_dtype())
     integers = draws.choice(_QUANTIZED)
-    drawn = draw_scale(draws, data.shape, data.dtype.name, integers)
+    drawn = sample_scale(draws, data.shape, data.dtype.name, integers)
     dtype = integers if draws.flag() or drawn.zero_point is None else None
     attributes = {"axis": drawn.axis, "block_size": drawn.block_size, "dtype": dtype}
     return Sample((data, drawn.scale, drawn.zero_point), attributes)
@@ -144,8 +144,8 @@ def quantize_numpy(
         dtype = "uint8" if zero_point is None else zero_point.dtype
     point: Array | int = 0
     if zero_point is not None:
-        point = spread(zero_point, data.shape, axis, block_size)
-    step = spread(scale, data.shape, axis, block_size).astype(np.float64)
+        point = spread_numpy(zero_point, data.shape, axis, block_size)
+    step = spread_numpy(scale, data.shape, axis, block_size).astype(np.float64)
     with np.errstate(all="ignore"):
         quotient = np.asarray(data.astype(np.float64) / step)
     return round_to_integer_numpy(quotient, as_dtype(dtype), point)
@@ -215,7 +215,7 @@ def _difference(value: Expr, zero: Expr | None) -> Expr:
 def _sample_dequantize(draws: Draws) -> Sample:
     dtype = draws.choice(_QUANTIZED)
     data = draws.array(draws.shape(), dtype)
-    drawn = draw_scale(draws, data.shape, draws.float_dtype(), dtype)
+    drawn = sample_scale(draws, data.shape, draws.float_dtype(), dtype)
     attributes = {"axis": drawn.axis, "block_size": drawn.block_size}
     return Sample((data, drawn.scale, drawn.zero_point), attributes)
 
@@ -231,8 +231,8 @@ def dequantize_numpy(
 ) -> Array:
     number = data.astype(np.float64)
     if zero_point is not None:
-        number = number - spread(zero_point, data.shape, axis, block_size)
-    step = spread(scale, data.shape, axis, block_size).astype(np.float64)
+        number = number - spread_numpy(zero_point, data.shape, axis, block_size)
+    step = spread_numpy(scale, data.shape, axis, block_size).astype(np.float64)
     with np.errstate(over="ignore"):
         return np.asarray(number * step).astype(scale.dtype)
 
@@ -330,7 +330,7 @@ def requantize_numpy(
 ) -> Array:
     parameters = (input_scale, input_zero_point, output_scale, output_zero_point)
     step, zero, wanted_step, wanted_zero = (
-        spread(parameter, data.shape, axis, 0).astype(np.float64)
+        spread_numpy(parameter, data.shape, axis, 0).astype(np.float64)
         for parameter in parameters
     )
     with np.errstate(all="ignore"):

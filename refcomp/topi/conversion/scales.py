@@ -187,7 +187,7 @@ class DrawnScale:
     block_size: int
 
 
-def draw_scale(
+def sample_scale(
     draws: Draws, shape: tuple[int, ...], dtype: str, integers: str
 ) -> DrawnScale:
     """Return a scale of `dtype`, and perhaps a zero point of integers, for a tensor."""
@@ -212,7 +212,7 @@ def draw_scale(
     return DrawnScale(scale, zero_point, axis, block_size)
 
 
-def spread(
+def spread_numpy(
     parameter: Array, shape: tuple[int, ...], axis: int, block_size: int
 ) -> Array:
     """Return the parameter of each element of an array of `shape`, or what broadcasts to it."""

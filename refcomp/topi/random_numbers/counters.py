@@ -98,7 +98,7 @@ def threefry_block(counter: Pair32, key: Pair32) -> RandomBlock:
     return RandomBlock((first, second), tuple(names.given))
 
 
-def threefry_numpy_words(
+def threefry_words_numpy(
     counter: Sequence[Array], key: Sequence[Array]
 ) -> tuple[Array, Array]:
     """Return the two random words of arrays of counters, in u64 modulo 2**32."""
@@ -204,23 +204,23 @@ def threefry(counter: Tensor, key: Tensor) -> Tensor:
     return compute(counter.shape, element, name="threefry", tag=INJECTIVE)
 
 
-def _drawn_words(draws: Draws, shape: Sequence[int]) -> Array:
+def _sample_words(draws: Draws, shape: Sequence[int]) -> Array:
     return draws.integers(shape, 0, 2**32 - 1, "uint32")
 
 
-def draw_key(draws: Draws) -> Array:
+def sample_key(draws: Draws) -> Array:
     """Return a random key."""
-    return _drawn_words(draws, (2,))
+    return _sample_words(draws, (2,))
 
 
 def _sample_threefry(draws: Draws) -> Sample:
-    counter = _drawn_words(draws, (*draws.shape(0, 2), 2))
-    return Sample((counter, draw_key(draws)))
+    counter = _sample_words(draws, (*draws.shape(0, 2), 2))
+    return Sample((counter, sample_key(draws)))
 
 
 @meaning_of(threefry, sample=_sample_threefry)
 def threefry_numpy(counter: Array, key: Array) -> Array:
-    words = threefry_numpy_words((counter[..., 0], counter[..., 1]), (key[0], key[1]))
+    words = threefry_words_numpy((counter[..., 0], counter[..., 1]), (key[0], key[1]))
     return np.stack(words, axis=-1)
 
 
@@ -264,8 +264,8 @@ def philox(counter: Tensor, key: Tensor) -> Tensor:
 
 
 def _sample_philox(draws: Draws) -> Sample:
-    counter = _drawn_words(draws, (*draws.shape(0, 2), 4))
-    return Sample((counter, draw_key(draws)))
+    counter = _sample_words(draws, (*draws.shape(0, 2), 4))
+    return Sample((counter, sample_key(draws)))
 
 
 @meaning_of(philox, sample=_sample_philox)

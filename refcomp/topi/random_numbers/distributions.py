@@ -24,7 +24,12 @@ from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.random_numbers.counters import U64, RandomBlock, draw_key, require_key
+from refcomp.topi.random_numbers.counters import (
+    U64,
+    RandomBlock,
+    require_key,
+    sample_key,
+)
 from refcomp.topi.random_numbers.keys import (
     check_shape,
     random_block,
@@ -68,7 +73,7 @@ def _fraction_numpy(words: tuple[Array, Array], wide: DType) -> Array:
     return np.asarray(low // np.uint64(2**8) / 2.0**24)
 
 
-def _rounded(value: float, wide: DType) -> np.float64:
+def _rounded_numpy(value: float, wide: DType) -> np.float64:
     """Return a constant as the compute holds it: rounded to `wide`."""
     return np.float64(to_numpy(wide).type(value))
 
@@ -143,7 +148,7 @@ def _sample_random_uniform(draws: Draws) -> Sample:
         "high": draws.choice((1.0, draws.number(1, 9))),
         "dtype": draws.choice(_FLOATS),
     }
-    return Sample((draw_key(draws),), attributes)
+    return Sample((sample_key(draws),), attributes)
 
 
 @meaning_of(random_uniform, sample=_sample_random_uniform)
@@ -157,7 +162,7 @@ def random_uniform_numpy(
 ) -> Array:
     wide = _wide(as_dtype(dtype))
     fraction = _fraction_numpy(random_words_numpy(key, shape), wide)
-    scaled = fraction * _rounded(high - low, wide) + _rounded(low, wide)
+    scaled = fraction * _rounded_numpy(high - low, wide) + _rounded_numpy(low, wide)
     return np.asarray(scaled).astype(to_numpy(as_dtype(dtype)))
 
 
@@ -234,7 +239,7 @@ def _sample_random_normal(draws: Draws) -> Sample:
         "scale": draws.choice((1.0, draws.number(0, 3))),
         "dtype": draws.choice(_FLOATS),
     }
-    return Sample((draw_key(draws),), attributes)
+    return Sample((sample_key(draws),), attributes)
 
 
 @meaning_of(random_normal, sample=_sample_random_normal)
@@ -251,8 +256,8 @@ def random_normal_numpy(
     first, second = random_words_numpy(key, shape)
     u = (first // np.uint32(2 ** (32 - bits)) + 1.0) / 2.0**bits
     v = second // np.uint32(2 ** (32 - bits)) / 2.0**bits
-    normal = np.sqrt(-2 * np.log(u)) * np.cos(_rounded(2 * math.pi, wide) * v)
-    shifted = normal * _rounded(scale, wide) + _rounded(mean, wide)
+    normal = np.sqrt(-2 * np.log(u)) * np.cos(_rounded_numpy(2 * math.pi, wide) * v)
+    shifted = normal * _rounded_numpy(scale, wide) + _rounded_numpy(mean, wide)
     return np.asarray(shifted).astype(to_numpy(as_dtype(dtype)))
 
 
@@ -335,7 +340,7 @@ def _sample_random_integers(draws: Draws) -> Sample:
         "high": least + count,
         "dtype": dtype,
     }
-    return Sample((draw_key(draws),), attributes)
+    return Sample((sample_key(draws),), attributes)
 
 
 @meaning_of(random_integers, sample=_sample_random_integers)
@@ -408,7 +413,7 @@ def _sample_bernoulli(draws: Draws) -> Sample:
     usual = draws.uniform(shape, 0, 1, dtype)
     probability = usual if draws.flag() else draws.array(shape, dtype)
     wanted = draws.choice((None, "bool", "int32", "float32"))
-    return Sample((draw_key(draws), probability), {"dtype": wanted})
+    return Sample((sample_key(draws), probability), {"dtype": wanted})
 
 
 @meaning_of(bernoulli, sample=_sample_bernoulli)
@@ -482,14 +487,14 @@ def dropout(key: Tensor, data: Tensor, *, rate: float = 0.5) -> list[Tensor]:
 def _sample_dropout(draws: Draws) -> Sample:
     data = draws.array(draws.shape(), draws.float_dtype())
     rate = draws.choice((0.0, 0.5, draws.number(0, 0.99)))
-    return Sample((draw_key(draws), data), {"rate": rate})
+    return Sample((sample_key(draws), data), {"rate": rate})
 
 
 @meaning_of(dropout, sample=_sample_dropout)
 def dropout_numpy(key: Array, data: Array, *, rate: float = 0.5) -> list[Array]:
     wide = _wide(as_dtype(data.dtype))
     mask = _fraction_numpy(random_words_numpy(key, data.shape), F32) >= rate
-    factor = _rounded(1 / (1 - rate), wide)
+    factor = _rounded_numpy(1 / (1 - rate), wide)
     with np.errstate(over="ignore"):
         scaled = np.where(mask, data.astype(np.float64) * factor, 0)
         return [scaled.astype(data.dtype), np.asarray(mask)]

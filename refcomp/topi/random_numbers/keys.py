@@ -29,10 +29,10 @@ from refcomp.topi.random_numbers.counters import (
     U64,
     Pair32,
     RandomBlock,
-    draw_key,
     require_key,
+    sample_key,
     threefry_block,
-    threefry_numpy_words,
+    threefry_words_numpy,
 )
 from refcomp.topi.shapes import Array, Extent, product
 from refcomp.topi.tags import INJECTIVE
@@ -69,7 +69,7 @@ def random_block(
 def random_words_numpy(key: Array, shape: Sequence[int]) -> tuple[Array, Array]:
     position = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
     counter = (position & np.uint64(_LAST_WORD), position >> np.uint64(32))
-    return threefry_numpy_words(counter, (key[0], key[1]))
+    return threefry_words_numpy(counter, (key[0], key[1]))
 
 
 def threefry_key(*, seed: int) -> Tensor:
@@ -126,7 +126,7 @@ def _child(words: Pair32, number: int, name: str) -> Tensor:
 
 def _child_numpy(key: Array, number: int) -> Array:
     last = np.array(_LAST_WORD)
-    words = threefry_numpy_words((np.array(number), last), (key[0], key[1]))
+    words = threefry_words_numpy((np.array(number), last), (key[0], key[1]))
     return np.stack(words)
 
 
@@ -156,7 +156,7 @@ def threefry_split(key: Tensor) -> list[Tensor]:
 
 
 def _sample_one_key(draws: Draws) -> Sample:
-    return Sample((draw_key(draws),))
+    return Sample((sample_key(draws),))
 
 
 @meaning_of(threefry_split, sample=_sample_one_key)
@@ -199,7 +199,7 @@ def threefry_generate(key: Tensor, *, shape: Sequence[int]) -> list[Tensor]:
 
 
 def _sample_threefry_generate(draws: Draws) -> Sample:
-    return Sample((draw_key(draws),), {"shape": draws.shape()})
+    return Sample((sample_key(draws),), {"shape": draws.shape()})
 
 
 @meaning_of(threefry_generate, sample=_sample_threefry_generate)

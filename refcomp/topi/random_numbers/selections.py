@@ -23,8 +23,8 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.random_numbers.counters import (
     U64,
     RandomBlock,
-    draw_key,
     require_key,
+    sample_key,
 )
 from refcomp.topi.random_numbers.keys import (
     check_shape,
@@ -87,7 +87,7 @@ def _gumbel(block: RandomBlock) -> Expr:
 
 
 def _sample_random_gumbel(draws: Draws) -> Sample:
-    return Sample((draw_key(draws),), {"shape": draws.shape()})
+    return Sample((sample_key(draws),), {"shape": draws.shape()})
 
 
 @meaning_of(random_gumbel, sample=_sample_random_gumbel)
@@ -174,7 +174,7 @@ def _sample_multinomial(draws: Draws) -> Sample:
         "sample_size": draws.integer(0, 4),
         "dtype": draws.choice(("int32", "int64")),
     }
-    return Sample((draw_key(draws), logits), attributes)
+    return Sample((sample_key(draws), logits), attributes)
 
 
 @meaning_of(multinomial, sample=_sample_multinomial)
@@ -247,7 +247,7 @@ def _sample_random_permutation(draws: Draws) -> Sample:
         "size": draws.integer(0, 20),
         "dtype": draws.choice(("int32", "int64", "uint8")),
     }
-    return Sample((draw_key(draws),), attributes)
+    return Sample((sample_key(draws),), attributes)
 
 
 @meaning_of(random_permutation, sample=_sample_random_permutation)

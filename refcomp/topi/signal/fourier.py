@@ -33,9 +33,9 @@ from refcomp.topi.signal.stages import (
     Part,
     as_state,
     check_length,
-    complex_of,
+    complex_numpy,
     factors_of,
-    parts_of,
+    parts_numpy,
     transform,
     transform_numpy,
     wide_dtype,
@@ -174,23 +174,23 @@ def _transformed(
     return compute(whole, element, name=name, tag=INJECTIVE)
 
 
-def _drawn_shape(draws: Draws) -> tuple[int, ...]:
+def _sample_shape(draws: Draws) -> tuple[int, ...]:
     """Return a shape without an axis of extent 0 to transform: the first of 12 at most."""
     length = draws.choice((1, 2, 3, 4, 5, 6, 8, 12))
     return (length, *draws.shape(0, 1))
 
 
-def _drawn_length(draws: Draws, size: int) -> int | None:
+def _sample_length(draws: Draws, size: int) -> int | None:
     return draws.choice((None, size, draws.integer(1, 9)))
 
 
 def _sample_dft(draws: Draws) -> Sample:
     parts = draws.integer(1, 2)
-    data = draws.array((*_drawn_shape(draws), parts), draws.float_dtype())
+    data = draws.array((*_sample_shape(draws), parts), draws.float_dtype())
     inverse = draws.flag()
     attributes = {
         "axis": draws.choice((0, -data.ndim)),
-        "dft_length": _drawn_length(draws, data.shape[0]),
+        "dft_length": _sample_length(draws, data.shape[0]),
         "inverse": inverse,
         "onesided": parts == 1 and not inverse and draws.flag(),
     }
@@ -208,10 +208,10 @@ def dft_numpy(
 ) -> Array:
     place = axis % data.ndim
     length = data.shape[place] if dft_length is None else dft_length
-    result = transform_numpy(complex_of(data), place, length, inverse)
+    result = transform_numpy(complex_numpy(data), place, length, inverse)
     if onesided:
         result = np.take(result, range(length // 2 + 1), axis=place)
-    return parts_of(result, data.dtype)
+    return parts_numpy(result, data.dtype)
 
 
 def fft(data: Tensor, *, axis: int = -2, length: int | None = None) -> Tensor:
@@ -264,8 +264,8 @@ def _fast(
 
 
 def _sample_fft(draws: Draws) -> Sample:
-    data = draws.array((*_drawn_shape(draws), 2), draws.float_dtype())
-    length = _drawn_length(draws, data.shape[0])
+    data = draws.array((*_sample_shape(draws), 2), draws.float_dtype())
+    length = _sample_length(draws, data.shape[0])
     return Sample((data,), {"axis": 0, "length": length})
 
 
@@ -363,8 +363,8 @@ def _with_part(data: Tensor) -> Tensor:
 
 
 def _sample_rfft(draws: Draws) -> Sample:
-    data = draws.array(_drawn_shape(draws), draws.float_dtype())
-    length = _drawn_length(draws, data.shape[0])
+    data = draws.array(_sample_shape(draws), draws.float_dtype())
+    length = _sample_length(draws, data.shape[0])
     return Sample((data,), {"axis": 0, "length": length})
 
 
@@ -434,8 +434,8 @@ def irfft(data: Tensor, *, axis: int = -2, length: int | None = None) -> Tensor:
 
 
 def _sample_irfft(draws: Draws) -> Sample:
-    data = draws.array((*_drawn_shape(draws), 2), draws.float_dtype())
-    length = _drawn_length(draws, data.shape[0])
+    data = draws.array((*_sample_shape(draws), 2), draws.float_dtype())
+    length = _sample_length(draws, data.shape[0])
     if data.shape[0] == 1 and length is None:
         length = 1
     return Sample((data,), {"axis": 0, "length": length})
@@ -444,7 +444,7 @@ def _sample_irfft(draws: Draws) -> Sample:
 @meaning_of(irfft, sample=_sample_irfft)
 def irfft_numpy(data: Array, *, axis: int = -2, length: int | None = None) -> Array:
     place = axis % data.ndim
-    numbers = np.moveaxis(complex_of(data), place, -1)
+    numbers = np.moveaxis(complex_numpy(data), place, -1)
     whole = 2 * (numbers.shape[-1] - 1) if length is None else length
     half = numbers[..., : whole // 2 + 1].copy()
     missing = whole // 2 + 1 - half.shape[-1]
@@ -516,11 +516,11 @@ def fft2d_numpy(data: Array, *, axes: tuple[int, int] = (-3, -2)) -> Array:
 
 
 def _plane_numpy(data: Array, axes: tuple[int, int], inverse: bool) -> Array:
-    result = complex_of(data)
+    result = complex_numpy(data)
     for axis in axes:
         place = axis % data.ndim
         result = transform_numpy(result, place, data.shape[place], inverse)
-    return parts_of(result, data.dtype)
+    return parts_numpy(result, data.dtype)
 
 
 def ifft2d(data: Tensor, *, axes: tuple[int, int] = (-3, -2)) -> Tensor:

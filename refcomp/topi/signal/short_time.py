@@ -27,9 +27,9 @@ from refcomp.topi.shapes import (
 )
 from refcomp.topi.signal.stages import (
     as_state,
-    complex_of,
+    complex_numpy,
     factors_of,
-    parts_of,
+    parts_numpy,
     transform,
     transform_numpy,
     wide_dtype,
@@ -158,7 +158,7 @@ def stft_numpy(
     frame_length: int,
     onesided: bool = True,
 ) -> Array:
-    numbers = complex_of(data)
+    numbers = complex_numpy(data)
     starts = range(0, data.shape[1] - frame_length + 1, frame_step)
     frames = [numbers[:, start : start + frame_length] for start in starts]
     stacked = np.stack(frames, axis=1)
@@ -168,4 +168,4 @@ def stft_numpy(
     result = transform_numpy(stacked, 2, frame_length, inverse=False)
     if onesided:
         result = result[:, :, : frame_length // 2 + 1]
-    return parts_of(result, data.dtype)
+    return parts_numpy(result, data.dtype)

@@ -201,7 +201,7 @@ def transform_numpy(data: Array, axis: int, length: int, inverse: bool) -> Array
 _PI = "3.14159265358979323846264338327950288"
 
 
-def complex_of(data: Array) -> Array:
+def complex_numpy(data: Array) -> Array:
     """Return complex numbers from an array whose last axis holds real and imaginary parts."""
     wide = data.astype(np.longdouble)
     if data.shape[-1] == 1:
@@ -212,7 +212,7 @@ def complex_of(data: Array) -> Array:
     return result
 
 
-def parts_of(data: Array, dtype: np.dtype[np.generic]) -> Array:
+def parts_numpy(data: Array, dtype: np.dtype[np.generic]) -> Array:
     """Return real and imaginary parts along a new last axis, rounded to `dtype`."""
     both = np.stack([data.real, data.imag], axis=-1)
     with np.errstate(over="ignore"):

@@ -373,6 +373,8 @@ def _mel_bins(
     bins = []
     for place in range(count + 2):
         hertz = 700 * (10 ** ((low + place * step) / 2595) - 1)
+        if place in (0, count + 1):  # without the error of the logarithm
+            hertz = upper if place else lower
         bins.append(math.floor((dft_length + 1) * hertz / sample_rate))
     return bins
 
@@ -400,9 +402,11 @@ def mel_weight_matrix_numpy(
     upper_edge_hertz: float,
     dtype: DTypeLike = "float32",
 ) -> Array:
-    bins = _mel_bins(
-        num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz
-    )
+    ends = (1 + lower_edge_hertz / 700, 1 + upper_edge_hertz / 700)
+    hertz = 700 * (np.geomspace(*ends, num_mel_bins + 2) - 1)
+    hertz[0] = lower_edge_hertz
+    hertz[-1] = upper_edge_hertz
+    bins = np.floor((dft_length + 1) * hertz / sample_rate).astype(int)
     result = np.zeros((dft_length // 2 + 1, num_mel_bins))
     for band in range(num_mel_bins):
         low, peak, high = bins[band : band + 3]

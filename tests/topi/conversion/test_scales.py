@@ -6,12 +6,12 @@ import pytest
 import refcomp as rc
 from refcomp.foundation.errors import UserError
 from refcomp.topi.conversion.scales import (
-    draw_scale,
     layout_of,
     require_quantized,
     require_same_integers,
     result_dtype,
-    spread,
+    sample_scale,
+    spread_numpy,
 )
 from refcomp.topi.draws import Draws
 from tests.strategies.operands import tensors
@@ -33,7 +33,7 @@ def test_each_element_reads_its_scale(sizes, block_size, expected) -> None:
     made = rc.compute((2, 3), lambda *index: layout.read(parameter, index), name="made")
     (found,) = rc.oracle.evaluate([made], {parameter: scale})
     np.testing.assert_array_equal(found, expected)
-    seen = np.broadcast_to(spread(scale, (2, 3), 1, block_size), (2, 3))
+    seen = np.broadcast_to(spread_numpy(scale, (2, 3), 1, block_size), (2, 3))
     np.testing.assert_array_equal(seen, expected)
 
 
@@ -41,8 +41,8 @@ def test_each_element_reads_its_scale(sizes, block_size, expected) -> None:
 def test_drawn_scales_fit(seed) -> None:
     draws = Draws(seed)
     shape = draws.shape()
-    drawn = draw_scale(draws, shape, "float32", "int8")
-    spread_shape = spread(drawn.scale, shape, drawn.axis, drawn.block_size).shape
+    drawn = sample_scale(draws, shape, "float32", "int8")
+    spread_shape = spread_numpy(drawn.scale, shape, drawn.axis, drawn.block_size).shape
     assert np.broadcast_shapes(spread_shape, shape) == shape
 
 

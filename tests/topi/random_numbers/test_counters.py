@@ -7,15 +7,15 @@ import refcomp as rc
 from refcomp.foundation.errors import UserError
 from refcomp.topi.draws import Draws
 from refcomp.topi.random_numbers.counters import (
-    draw_key,
     philox,
     philox_block,
     philox_numpy,
     require_key,
+    sample_key,
     threefry,
     threefry_block,
     threefry_numpy,
-    threefry_numpy_words,
+    threefry_words_numpy,
 )
 from tests.strategies.operands import assert_same, run_te, tensors
 
@@ -78,12 +78,12 @@ def test_words_of_constants() -> None:
     found = [int(word[0]) for word in rc.oracle.evaluate(made, {})]
     answers = (*_words(PHILOX[0][2]), *_words(THREEFRY[0][2]))
     assert found == [int(answer) for answer in answers]
-    both = threefry_numpy_words((np.array(0),) * 2, (np.array(0),) * 2)
+    both = threefry_words_numpy((np.array(0),) * 2, (np.array(0),) * 2)
     assert [int(word) for word in both] == found[4:]
 
 
 def test_drawn_key_is_a_key() -> None:
-    key = draw_key(Draws(1))
+    key = sample_key(Draws(1))
     assert key.shape == (2,)
     assert key.dtype == np.uint32
 

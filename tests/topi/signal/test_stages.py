@@ -10,9 +10,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.topi.signal.stages import (
     as_state,
     check_length,
-    complex_of,
+    complex_numpy,
     factors_of,
-    parts_of,
+    parts_numpy,
     transform,
     transform_numpy,
     wide_dtype,
@@ -62,10 +62,10 @@ def test_roots_of_right_angles_are_exact() -> None:
 
 def test_complex_numbers_and_their_parts() -> None:
     data = np.array([[1, 2], [3, -4]], np.float32)
-    numbers = complex_of(data)
+    numbers = complex_numpy(data)
     np.testing.assert_array_equal(numbers, [1 + 2j, 3 - 4j])
-    np.testing.assert_array_equal(parts_of(numbers, data.dtype), data)
-    np.testing.assert_array_equal(complex_of(data[:, :1]), [1, 3])
+    np.testing.assert_array_equal(parts_numpy(numbers, data.dtype), data)
+    np.testing.assert_array_equal(complex_numpy(data[:, :1]), [1, 3])
 
 
 def test_sums_have_32_bits_at_least() -> None:
