@@ -70,7 +70,10 @@ SOURCES = {
     "convolution.conv2d_im2col": "conv2d_im2col",
     "convolution.conv2d_layouts": "conv2d_hwcn group_conv2d_nchw",
     "convolution.conv2d_nchwc": "conv2d_nchwc",
-    "convolution.conv2d_winograd": "conv2d_winograd",
+    "convolution.conv2d_winograd": (
+        "conv2d_winograd conv2d_winograd_weight_transform"
+        " conv2d_winograd_without_weight_transform"
+    ),
     "convolution.conv3d": "conv3d",
     "convolution.conv_transpose": "conv1d_transpose conv2d_transpose conv3d_transpose",
     "convolution.correlation": "correlation",

@@ -7,22 +7,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.te.tensor import var
 from refcomp.topi.convolution.conv2d import conv2d_numpy
 from refcomp.topi.convolution.conv2d_winograd import (
-    _MATRICES,
     conv2d_winograd,
     conv2d_winograd_numpy,
+    conv2d_winograd_weight_transform,
+    conv2d_winograd_weight_transform_numpy,
+    conv2d_winograd_without_weight_transform,
+    conv2d_winograd_without_weight_transform_numpy,
 )
 from tests.strategies.operands import assert_same, integers, run_te, tensors
-
-
-@pytest.mark.parametrize("tile_size", [2, 4])
-def test_matrices_filter_a_row(tile_size: int) -> None:
-    matrices = _MATRICES[tile_size]
-    image, kernel, result = map(np.array, (matrices.image, matrices.kernel, matrices.result))
-    for place in range(tile_size + 2):
-        for tap in range(3):
-            row, taps = np.eye(tile_size + 2)[place], np.eye(3)[tap]
-            found = result @ ((kernel @ taps) * (image @ row)) / matrices.scale
-            np.testing.assert_allclose(found, np.correlate(row, taps, "valid"), atol=1e-15)
 
 
 @pytest.mark.parametrize("tile_size", [2, 4])
@@ -61,3 +53,32 @@ def test_ill_formed_convolutions_are_refused() -> None:
         conv2d_winograd(*tensors((1, 2, var("h"), 5), (4, 2, 3, 3)))
     with pytest.raises(UserError, match="conv2d_winograd cannot use the padding"):
         conv2d_winograd(*tensors((1, 2, 5, 5), (4, 2, 3, 3)), padding=(1, 1))
+
+
+@pytest.mark.parametrize("tile_size", [2, 4])
+def test_kernels_may_be_transformed_in_advance(tile_size: int) -> None:
+    data, weight = integers(1, 2, 3, 6, 5), integers(2, 2, 3, 3, 3)
+    bias = integers(3, 2)
+    how = {"padding": (1, 0, 1, 2)}
+    kernels = conv2d_winograd_weight_transform_numpy(weight.astype(np.float64), tile_size=tile_size)
+    found = conv2d_winograd_without_weight_transform_numpy(
+        data.astype(np.float64), kernels, bias, **how, tile_size=tile_size
+    )
+    np.testing.assert_allclose(found, conv2d_numpy(data, weight, bias, **how), atol=1e-12)
+
+
+def test_ill_formed_transforms_are_refused() -> None:
+    name = "conv2d_winograd_weight_transform"
+    with pytest.raises(UserError, match=f"{name} does not take kernels of 5 x 3"):
+        conv2d_winograd_weight_transform(*tensors((4, 2, 5, 3)))
+    with pytest.raises(UserError, match=f"{name} takes float tensors, not i8"):
+        conv2d_winograd_weight_transform(*tensors((4, 2, 3, 3), dtype="int8"))
+    with pytest.raises(UserError, match=f"{name} does not have tiles of 6"):
+        conv2d_winograd_weight_transform(*tensors((4, 2, 3, 3)), tile_size=6)
+    operator = conv2d_winograd_without_weight_transform
+    with pytest.raises(UserError, match="the edge of the weight is 4 instead of 6"):
+        operator(*tensors((1, 2, 5, 5), (4, 4, 3, 2)))
+    with pytest.raises(UserError, match="the data's channel extent is 2 instead of 3"):
+        operator(*tensors((1, 2, 5, 5), (6, 6, 2, 3)))
+    with pytest.raises(UserError, match="transform: the bias' extent is 2 instead of 3"):
+        operator(*tensors((1, 2, 5, 5), (6, 6, 3, 2), (2,)))
