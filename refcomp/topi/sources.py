@@ -57,6 +57,7 @@ SOURCES = {
     "search.unique": "unique",
     #
     # Contraction: products that are summed
+    "contraction.binary": "binarize_pack binary_dense",
     "contraction.bitserial": "bitpack bitserial_dense",
     "contraction.dense": "gemm matmul",
     "contraction.fully_connected": "batch_matmul dense",
