@@ -83,7 +83,16 @@ def _reduction(
 
     integers = () if axes is None else (axes,)
     node = OnnxNode(onnx, {"keepdims": 0}, integers)
-    return Pair(operator, (shape,), {"axis": axes}, compute if by_numpy else None, node)
+    attributes = {} if axes is None else {"axis": axes}
+    return Pair(operator, (shape,), attributes, compute if by_numpy else None, node)
+
+
+def _argmax(x: Array, out: Array) -> Array:
+    return np.argmax(x, axis=-1, out=out)
+
+
+def _cumsum(x: Array, out: Array) -> Array:
+    return np.cumsum(x, axis=1, out=out)
 
 
 def _relu(x: Array, out: Array) -> Array:
@@ -135,11 +144,6 @@ def _batch_norm(
 def _gemm(a: Array, b: Array, c: Array, out: Array) -> Array:
     np.matmul(a, b.T, out=out)
     return np.add(out, c, out=out)
-
-
-def _taken(x: Array, out: Array) -> Array:
-    out[...] = x
-    return out
 
 
 def _global_mean(x: Array, out: Array) -> Array:
@@ -238,4 +242,38 @@ PAIRS: tuple[Pair, ...] = (
     Pair("batch_norm", (_IMAGE, *_CHANNELS), {}, _batch_norm, OnnxNode("BatchNormalization")),
     Pair("softmax", ((1024, 1000),), {}, _softmax, OnnxNode("Softmax", {"axis": -1})),
     Pair("softmax", ((12, 128, 128),), {}, _softmax, OnnxNode("Softmax", {"axis": -1})),
+    _unary("exp", _SQUARE, "Exp", np.exp),
+    _unary("log", _SQUARE, "Log", np.log),
+    _unary("sqrt", _SQUARE, "Sqrt", np.sqrt),
+    _unary("abs", _IMAGE, "Abs", np.abs),
+    _unary("floor", _SQUARE, "Floor", np.floor),
+    _unary("erf", _TOKENS, "Erf"),
+    Pair("gelu", (_TOKENS,), {}, None, OnnxNode("Gelu")),
+    _binary("maximum", _TOKENS, _TOKENS, "Max", np.maximum),
+    _binary("power", _TOKENS, (1,), "Pow", np.power),
+    _reduction("sum", _SQUARE, (1,), "ReduceSum", np.sum),
+    _reduction("sum", _SQUARE, (0,), "ReduceSum", np.sum),
+    _reduction("sum", _SQUARE, None, "ReduceSum", np.sum),
+    _reduction("mean", _IMAGE, (2, 3), "ReduceMean", np.mean),
+    _reduction("max", (1024, 1000), (1,), "ReduceMax", np.max),
+    _reduction("prod", (256, 64), (1,), "ReduceProd", np.prod),
+    _reduction("logsumexp", (1024, 1000), (1,), "ReduceLogSumExp", None),
+    Pair(
+        "argmax",
+        ((1024, 1000),),
+        {"axis": -1},
+        _argmax,
+        OnnxNode("ArgMax", {"axis": -1, "keepdims": 0}),
+    ),
+    Pair("cumsum", (_SQUARE,), {"axis": 1}, _cumsum),
+    Pair(
+        "layer_norm",
+        (_TOKENS, (768,), (768,)),
+        {},
+        _layer_norm,
+        OnnxNode("LayerNormalization", {"axis": -1, "epsilon": 1e-5}),
+    ),
+    Pair("log_softmax", ((1024, 1000),), {}, None, OnnxNode("LogSoftmax", {"axis": -1})),
+    _matmul((8, 128, 768), (768, 768), weights=(1,)),
+    _convolution(128, 128, 28, 3),
 )

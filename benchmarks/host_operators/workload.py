@@ -24,7 +24,7 @@ from refcomp.topi.operator import find_operator
 from refcomp.topi.schedules.llvm import schedule_llvm
 
 _BAR = Bar(1.5, of="ratio")
-_OPSET = 18
+_OPSET = 20
 
 
 def measure(is_quick: bool) -> list[Row | Missing]:

@@ -1,8 +1,9 @@
 """Print reads and writes of memory: a macro for each shape of index, masked or not.
 
-An index of stride 1 is one access of a whole vector. An index of another constant stride goes lane
-by lane. Any other index is a gather or a scatter. A bool is a byte in memory and one bit as a
-value.
+An index of stride 1 is one access of a whole vector. On the host, a read of stride 2 is two reads
+of whole vectors, from which a shuffle takes every other element. An index of another constant
+stride goes lane by lane. Any other index is a gather or a scatter. A bool is a byte in memory and
+one bit as a value.
 """
 
 from __future__ import annotations
@@ -201,6 +202,8 @@ def _load_strided(out: LlvmFunction, load: Load) -> str:
     assert isinstance(load.index, ir.Ramp)
     stride = int(as_constant(load.index.stride) or 0)
     place = _vector_place(out, load)
+    if stride == 2 and not out.module.gpu:
+        return _load_every_other(out, place)
     result = out.fresh()
     partial = [f"{result}.to{number}" for number in range(place.lanes - 1)]
     names = [out.say.unset(), *partial, result]
@@ -210,6 +213,23 @@ def _load_strided(out: LlvmFunction, load: Load) -> str:
     ]
     out.emit(out.say.load_strided(result=result, place=place, lanes=lanes))
     return result
+
+
+def _load_every_other(out: LlvmFunction, place: AccessPlace) -> str:
+    """Print a read of stride 2 as two whole vectors.
+
+    The second vector begins one element early, so that it ends at the last element that is read: no
+    memory behind that is touched.
+    """
+    lanes = place.lanes
+    second = lanes - 1
+    chosen = [
+        2 * lane if 2 * lane < lanes else lanes + 2 * lane - second
+        for lane in range(lanes)
+    ]
+    return out.instruction(
+        out.say.load_every_other, place=place, second=second, chosen=chosen
+    )
 
 
 def _load_anywhere(out: LlvmFunction, load: Load) -> str:

@@ -15,6 +15,7 @@ TOMS 34, 2008, section 4; measured figures are in `benchmarks/host_operators`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product as combinations
 
@@ -35,6 +36,11 @@ _LATENCY = 8
 _VECTOR_BYTES = 64
 # A tile at the border has guards, which keep its sums in memory. It takes so many times as long.
 _GUARDED = 4
+# Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
+# more than their bodies.
+_MAX_UNROLLED = 72
+# Rows and columns of dot products that are computed at once: 16 vectors of sums.
+_DOT_TILE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,8 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
         return None
     for vector, scalar in (factors, factors[::-1]):
         column = op.axis[lanes].var
-        if not is_contiguous_along(vector, column) or _depends(scalar, column):
+        # Vectors of stride 2 are cheap, too (see `refcomp.codegen.llvm.memory`).
+        if _stride_along(vector, column) not in (1, 2) or _depends(scalar, column):
             continue
         rows: list[int] = []
         columns: list[int] = []
@@ -100,12 +107,78 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
     return None
 
 
+def find_host_reduction(op: ComputeOp) -> HostProduct | None:
+    """Return any other reduction as a tile of one row of vectors, if its last axis is known."""
+    lanes = _last_long_axis(op)
+    if op.reduction is None or len(op.outputs) != 1 or lanes is None:
+        return None
+    return HostProduct(op, lanes, column=None, row=None)
+
+
+@dataclass(frozen=True, slots=True)
+class HostDot:
+    """A sum of products both of whose factors are read in vectors along the reduction.
+
+    Attributes:
+        op: the compute.
+        row: the last axis on which only the first factor depends.
+        column: the last axis on which only the second factor depends.
+        lanes: the elements of a vector. They divide the last axis of the reduction.
+    """
+
+    op: ComputeOp
+    row: int
+    column: int
+    lanes: int
+
+
+def find_host_dot(op: ComputeOp) -> HostDot | None:
+    """Return the dot products that `op` computes, if several share their factors."""
+    factors = _factors(op)
+    if factors is None:
+        return None
+    depth = op.reduce_axis[-1]
+    length = as_int(depth.extent) or 0
+    lanes = _vector_length(op)
+    if (
+        not all(is_contiguous_along(factor, depth.var) for factor in factors)
+        or not length
+    ):
+        return None
+    own = []
+    for factor, other in (factors, factors[::-1]):
+        places = [
+            place
+            for place, axis in enumerate(op.axis)
+            if _depends(factor, axis.var) and not _depends(other, axis.var)
+        ]
+        if not places or _extent(op, places[-1]) < 2:
+            return None
+        own.append(places[-1])
+    row, column = own
+    return HostDot(op, row, column, lanes) if length % lanes == 0 else None
+
+
+def _vector_length(op: ComputeOp) -> int:
+    return max(1, _VECTOR_BYTES // op.outputs[0].dtype.bytes)
+
+
 def is_contiguous_along(read: TensorRead, variable: Var) -> bool:
     """Return True if neighbours along `variable` are neighbours in memory."""
+    return _stride_along(read, variable) == 1
+
+
+def _stride_along(read: TensorRead, variable: Var) -> int | None:
+    """Return the distance in memory of neighbours along `variable`.
+
+    None if it is not a constant, or more than the last dimension depends on the variable.
+    """
+    if not read.indices:
+        return None
     *before, last = read.indices
     if any(variable is other for index in before for other in variables_in(index)):
-        return False
-    return _coefficient(last, variable) == 1
+        return None
+    return _coefficient(last, variable)
 
 
 def _coefficient(index: Expr, variable: Var) -> int | None:
@@ -158,7 +231,7 @@ def choose_register_tile(product: HostProduct) -> RegisterTile:
     length = _extent(op, product.lanes)
     rows = _extent(op, product.row)
     columns = _extent(op, product.column)
-    most = max(1, _VECTOR_BYTES // op.outputs[0].dtype.bytes)
+    most = _vector_length(op)
 
     def time(tile: RegisterTile) -> tuple[int, int]:
         across = tile.vectors * tile.lanes
@@ -208,16 +281,8 @@ def schedule_host_product(schedule: Schedule, product: HostProduct) -> set[Stage
     Returns:
         The stages that are scheduled now.
     """
-    (result,) = product.op.outputs
     tile = choose_register_tile(product)
-    follower = elementwise_follower(schedule, product.op)
-    if follower is None:
-        sums = schedule.cache_write(result, "local")
-        last = result
-    else:
-        sums = result
-        last = follower
-        schedule[sums].set_scope("local")
+    last, sums = _local_sums(schedule, product.op)
     outer = schedule[last]
     inside = _split_tile(outer, last, product, tile)
     others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
@@ -235,7 +300,64 @@ def schedule_host_product(schedule: Schedule, product: HostProduct) -> set[Stage
     places = [axis for axis in sums.op.axis if axis is not lanes]
     inner.reorder(*sums.op.reduce_axis, *places, vectors, lane)
     _unroll_tile(inner, [*places, vectors, lane])
+    steps = math.prod(as_int(axis.extent) or 0 for axis in sums.op.reduce_axis)
+    if 0 < steps * tile.rows * tile.columns * tile.vectors <= _MAX_UNROLLED:
+        for axis in sums.op.reduce_axis:
+            inner.unroll(axis)
     return {schedule.stage_of(last), schedule.stage_of(sums)}
+
+
+def schedule_host_dot(schedule: Schedule, dot: HostDot) -> set[Stage]:
+    """Schedule `dot` in tiles, within the loops of the elementwise output that follows it.
+
+    Returns:
+        The stages that are scheduled now.
+    """
+    last, sums = _local_sums(schedule, dot.op)
+    op = schedule[sums].op
+    assert isinstance(op, ComputeOp)
+    _, lane = schedule[sums].split(op.reduce_axis[-1], factor=dot.lanes)
+    partial = schedule.rfactor(sums, lane, factor_axis=-1)
+    outer = schedule[last]
+    assert isinstance(last.op, ComputeOp)
+    inside: list[IterVar] = []
+    for place in (dot.row, dot.column):
+        factor = _greatest_divisor(_extent(dot.op, place), _DOT_TILE)
+        inside.append(outer.split(last.op.axis[place], factor=factor)[1])
+    others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
+    outer.reorder(*others, *inside)
+    for axis in inside:
+        outer.unroll(axis)
+    for tensor in (partial, sums):
+        stage = schedule[tensor]
+        stage.set_scope("local")
+        stage.compute_at(outer, others[-1])
+        assert isinstance(stage.op, ComputeOp)
+        if tensor is partial:
+            *places, lane = stage.op.axis
+            reduced = [
+                axis for axis in stage.leaf_iter_vars if axis not in stage.op.axis
+            ]
+            stage.reorder(*reduced, *places, lane)
+            _unroll_tile(stage, [*places, lane])
+        else:
+            for axis in stage.leaf_iter_vars:
+                stage.unroll(axis)
+    return {schedule.stage_of(tensor) for tensor in (last, sums, partial)}
+
+
+def _local_sums(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:
+    """Return the output that ends the loops of a product, and the tensor of its local sums."""
+    (result,) = op.outputs
+    follower = elementwise_follower(schedule, op)
+    if follower is None:
+        return result, schedule.cache_write(result, "local")
+    schedule[result].set_scope("local")
+    return follower, result
+
+
+def _greatest_divisor(number: int, limit: int) -> int:
+    return max(n for n in range(1, limit + 1) if number % n == 0)
 
 
 def _split_tile(

@@ -16,6 +16,7 @@ from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.rows import RowChain
 from refcomp.topi.tags import INJECTIVE
 
+# Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
 _VECTOR_BYTES = 64
 # Vectors that are added up at once hide the latency of an addition.
 _MAX_VECTORS = 5
@@ -95,7 +96,8 @@ def vector_lanes(length: int, tensor: Tensor) -> int:
     most: int = max(1, _VECTOR_BYTES // tensor.dtype.bytes)
     if length <= most:
         return length
-    candidates: list[int] = [most, most // 2, most // 4, *range(most, most // 4, -1)]
+    # First the lengths of registers, then those that fill most of one.
+    candidates: list[int] = [most, most // 2, *range(most, most // 4, -1), most // 4]
     fitting = [lanes for lanes in candidates if lanes > 1 and length % lanes == 0]
     return fitting[0] if fitting else most
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 
 from refcomp.ir.constants import as_int
+from refcomp.ir.expr import Expr, FloorDiv, FloorMod
+from refcomp.ir.rewrite import walk
 from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
@@ -17,21 +19,31 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution
 from refcomp.topi.schedules.host_products import (
+    find_host_dot,
     find_host_product,
+    find_host_reduction,
+    is_contiguous_along,
+    schedule_host_dot,
     schedule_host_product,
 )
-from refcomp.topi.schedules.host_rows import schedule_host_rows, suits_host_rows
+from refcomp.topi.schedules.host_rows import (
+    schedule_host_rows,
+    suits_host_rows,
+    vector_lanes,
+)
 from refcomp.topi.schedules.inlining import is_inlined
-from refcomp.topi.schedules.rows import find_rows
+from refcomp.topi.schedules.rows import find_rows, reads_of, reduces_neighbours
 from refcomp.topi.tags import CONV2D_NCHWC
 
-# Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
-_VECTOR_BYTES = 64
 # Vector registers that hold sums. With the operands of one step, they fit in the 32 of AVX-512.
 _ACCUMULATORS = 16
 # Reductions of at most so many steps, such as a 3 x 3 window, are unrolled: their loops would cost
 # more than their bodies.
 _MAX_UNROLLED_STEPS = 9
+# The side of the squares in which a tensor is transposed.
+_SQUARE = 8
+# Vectors of fewer elements gain less than a gather.
+_MIN_STEP = 4
 
 
 def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
@@ -66,9 +78,7 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
             tiled |= schedule_blocked_convolution(schedule, stage.op)
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage not in tiled:
-            product = find_host_product(stage.op)
-            if product is not None:
-                tiled |= schedule_host_product(schedule, product)
+            tiled |= _schedule_sums(schedule, stage.op)
     rest = {
         stage.op: stage
         for stage in schedule.stages
@@ -87,6 +97,20 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
         else:
             _schedule_alone(schedule[op], op, stage)
     return schedule
+
+
+def _schedule_sums(schedule: Schedule, op: ComputeOp) -> set[Stage]:
+    """Schedule a reduction in tiles of registers; return the stages that are scheduled now.
+
+    Products come first. What else reduces neighbours in memory is left to chains of rows.
+    """
+    dot = find_host_dot(op)
+    if dot is not None:
+        return schedule_host_dot(schedule, dot)
+    product = find_host_product(op)
+    if product is None and op.reduce_axis and not reduces_neighbours(op):
+        product = find_host_reduction(op)
+    return set() if product is None else schedule_host_product(schedule, product)
 
 
 def _schedule_alone(handle: StageSchedule, op: ComputeOp, stage: Stage) -> None:
@@ -122,17 +146,9 @@ def _greatest_divisor(number: int, limit: int) -> int:
 
 
 def _lanes(op: ComputeOp, extent: int) -> int:
-    """Return the vector length for an axis of `extent`, a power of two that divides it if possible.
-
-    An axis that is shorter than a register becomes one vector of its own length.
-    """
-    most = max(1, _VECTOR_BYTES // max(tensor.dtype.bytes for tensor in op.outputs))
-    if extent <= most:
-        return max(1, extent)
-    for lanes in (most, most // 2, most // 4):
-        if lanes > 1 and extent % lanes == 0:
-            return lanes
-    return most
+    """Return the vector length for an axis of `extent`, by the widest output."""
+    widest = max(op.outputs, key=lambda tensor: int(tensor.dtype.bytes))
+    return vector_lanes(extent, widest)
 
 
 def _last_wide_axis(op: ComputeOp) -> IterVar | None:
@@ -145,11 +161,58 @@ def _vectorize_last(handle: StageSchedule, op: ComputeOp) -> None:
     axis = _last_wide_axis(op)
     if axis is None:
         return
-    _, inner = handle.split(axis, _lanes(op, _constant(axis)))
+    across = _axis_across(op, axis)
+    if across is None:
+        _, inner = handle.split(axis, _lanes_in_steps(op, axis))
+        tile = [inner]
+    else:
+        # A square whose rows and columns both stay in the cache, one vector of each row at a time.
+        _, row = handle.split(across, _SQUARE)
+        _, inner = handle.split(axis, _SQUARE)
+        tile = [row, inner]
     # Axes of extent 1 may follow; only the innermost loop can be vectorized.
-    outer = [other for other in handle.leaf_iter_vars if other is not inner]
-    handle.reorder(*outer, inner)
+    outer = [other for other in handle.leaf_iter_vars if other not in tile]
+    handle.reorder(*outer, *tile)
     handle.vectorize(inner)
+
+
+def _axis_across(op: ComputeOp, last: IterVar) -> IterVar | None:
+    """Return the axis along which operands are contiguous, if none is along `last`.
+
+    Both axes are longer than the side of a square; otherwise it is None.
+    """
+    reads = reads_of(op)
+    if not reads or any(is_contiguous_along(read, last.var) for read in reads):
+        return None
+    for axis in op.axis:
+        is_along = all(is_contiguous_along(read, axis.var) for read in reads)
+        if (
+            axis is not last
+            and is_along
+            and min(_constant(axis), _constant(last)) >= _SQUARE
+        ):
+            return axis
+    return None
+
+
+def _lanes_in_steps(op: ComputeOp, axis: IterVar) -> int:
+    """Return the vector length for an axis, so that no vector crosses a step of an index.
+
+    An index `i // 56` or `i % 56` has steps of 56: within one, neighbours stay neighbours.
+    """
+    steps = _constant(axis)
+    for root in op.body:
+        for node in walk(root):
+            if isinstance(node, FloorDiv | FloorMod) and _varies(node.a, axis):
+                steps = math.gcd(steps, as_int(node.b) or 0)
+    return _lanes(op, steps if steps >= _MIN_STEP else _constant(axis))
+
+
+def _varies(index: Expr, axis: IterVar) -> bool:
+    """Return True if an index depends on the axis otherwise than by a quotient, which has steps."""
+    nodes = tuple(walk(index))
+    is_quotient = any(isinstance(node, FloorDiv) for node in nodes)
+    return not is_quotient and any(node is axis.var for node in nodes)
 
 
 def _schedule_reduction(handle: StageSchedule, op: ComputeOp) -> None:

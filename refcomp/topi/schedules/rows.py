@@ -75,7 +75,7 @@ class RowChain:
     @property
     def reduces_neighbours(self) -> bool:
         """Return True if all reductions run over neighbours in memory."""
-        return all(map(_reduces_neighbours, self.reductions))
+        return all(map(reduces_neighbours, self.reductions))
 
     @property
     def reductions(self) -> list[ComputeOp]:
@@ -169,7 +169,7 @@ class _ChainSearch:
         for reader in readers:
             if reader not in self.places or not isinstance(reader, ComputeOp):
                 return None
-            for read in _reads(reader):
+            for read in reads_of(reader):
                 if read.tensor is not tensor:
                     continue
                 for dimension, index in enumerate(read.indices):
@@ -216,16 +216,17 @@ def _merge(a: int, b: int | None) -> int | None:
     return b if a == _REDUCED else None
 
 
-def _reads(op: ComputeOp) -> list[TensorRead]:
+def reads_of(op: ComputeOp) -> list[TensorRead]:
+    """Return the reads of tensors in the body of `op`."""
     nodes = (node for root in op.body for node in walk(root))
     return [node for node in nodes if isinstance(node, TensorRead)]
 
 
-def _reduces_neighbours(op: ComputeOp) -> bool:
+def reduces_neighbours(op: ComputeOp) -> bool:
     """Return True if the innermost reduction axis runs over neighbours in memory."""
     last = op.reduce_axis[-1].var
     found = False
-    for read in _reads(op):
+    for read in reads_of(op):
         uses = [any(var is last for var in variables_in(i)) for i in read.indices]
         if not any(uses):
             continue

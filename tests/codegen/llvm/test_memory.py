@@ -39,8 +39,12 @@ def _text(body, params="A: f32[64], B: f32[64] out, k: i64"):
 def test_each_shape_has_its_own_instructions():
     wide = _text("B@[ramp(k, 1, 16)] = A@[ramp(k, 1, 16)]")
     assert wide.count("load <16 x float>") == 1 and "masked" not in wide
-    strided = _text("B@[ramp(k, 2, 4)] = A@[ramp(k, 2, 4)]")
+    strided = _text("B@[ramp(k, 3, 4)] = A@[ramp(k, 3, 4)]")
     assert strided.count(" = load float") == 4 and strided.count("store float") == 4
+    every_other = _text("B@[ramp(k, 1, 4)] = A@[ramp(k, 2, 4)]")
+    assert every_other.count(" = load <4 x float>") == 2
+    # The second vector begins at element 3, so elements 4 and 6 are its second and fourth.
+    assert "<4 x i32> <i32 0, i32 2, i32 5, i32 7>" in every_other
     gathered = _text("B@[ramp(k, k, 4)] = A@[ramp(k, k, 4)]")
     assert "llvm.masked.gather.v4f32.v4p0" in gathered
     assert "llvm.masked.scatter.v4f32.v4p0" in gathered
@@ -78,6 +82,25 @@ def test_masked_lanes_are_not_touched(tmp_path: Path):
     assert result.tolist() == [2, 3, 4]
     assert kernels.call(func, [result, last]) == 0
     assert last.tolist() == [3, 4, 5]
+    assert libc.mprotect(ctypes.c_void_p(start + page), page, 3) == 0
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("lanes", [2, 4, 7, 16])
+def test_every_other_element_is_read_without_touching_what_follows(tmp_path, lanes):
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(start + page), page, 0) == 0
+    body = f"B@[ramp(0, 1, {lanes})] = A@[ramp(0, 2, {lanes})]"
+    func = parse_func(f"func f(A: f32[n], B: f32[{lanes}] out) {{ {body} }}")
+    count = 2 * lanes - 1
+    data = np.frombuffer(memory, np.float32, count, page - 4 * count)
+    data[:] = np.arange(count)
+    result = np.zeros(lanes, np.float32)
+    assert Kernels([func], tmp_path).call(func, [data, result]) == 0
+    assert result.tolist() == list(range(0, count, 2))
     assert libc.mprotect(ctypes.c_void_p(start + page), page, 3) == 0
 
 

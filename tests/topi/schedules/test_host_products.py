@@ -17,6 +17,7 @@ from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.host_products import (
     RegisterTile,
     choose_register_tile,
+    find_host_dot,
     find_host_product,
 )
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
@@ -34,9 +35,9 @@ def test_rows_columns_and_vectors_are_found_in_any_layout() -> None:
     a, b = tensors((3, 4, 8), (3, 8, 16))
     assert _axes(matmul(a, b)) == ["i2", None, "i1"]
     image, weight = tensors((1, 4, 8, 8), (6, 4, 3, 3))
-    assert _axes(conv2d(image, weight)) == ["x", "y", "o"]
+    assert _axes(conv2d(image, weight)) == ["i3", "i2", "i1"]
     image, weight = tensors((1, 8, 8, 4), (3, 3, 4, 6))
-    assert _axes(conv2d_nhwc(image, weight)) == ["o", None, "x"]
+    assert _axes(conv2d_nhwc(image, weight)) == ["i3", None, "i2"]
 
 
 def test_a_symbolic_extent_is_no_part_of_a_tile() -> None:
@@ -50,7 +51,8 @@ def test_what_is_not_read_in_vectors_is_left_to_others() -> None:
     a, b = tensors((4, 8), (16, 8))
     assert find_host_product(gemm(a, b, trans_b=True).op) is None
     image, weight = tensors((1, 4, 9, 9), (6, 4, 3, 3))
-    assert find_host_product(conv2d(image, weight, strides=(2, 2)).op) is None
+    assert _axes(conv2d(image, weight, strides=(2, 2)))[0] == "i3"
+    assert find_host_product(conv2d(image, weight, strides=(3, 3)).op) is None
     # Each channel has weights of its own: nothing is read for several rows.
     image, weight = tensors((1, 4, 8, 8), (4, 1, 3, 3))
     assert _axes(conv2d(image, weight, groups=4))[2] is None
@@ -111,6 +113,33 @@ def test_any_image_is_right(height, width, filters, seed):
     padding = (1, 1, 0, 1)
     result = _interpreted([image, weight], conv2d(image, weight, padding=padding), arrays)
     np.testing.assert_array_equal(result, conv2d_numpy(*arrays, padding=padding))
+
+
+def test_dot_products_share_the_vectors_of_both_factors() -> None:
+    a, b, c = tensors((6, 64), (10, 64), (10,))
+    product = gemm(a, b, trans_b=True)
+    found = find_host_dot(product.op)
+    assert (found.row, found.column, found.lanes) == (0, 1, 16)
+    output = gemm(a, b, c, trans_b=True)
+    schedule = schedule_llvm([output])
+    assert stored_tensors(schedule) == ()
+    func = lower(schedule, [a, b, c, output], "f")
+    shapes = {
+        node.buffer.name: [extent.value for extent in node.buffer.shape]
+        for node in walk(func.body)
+        if isinstance(node, Allocate)
+    }
+    assert shapes == {"gemm.rf": [3, 2, 16], "gemm": [3, 2]}
+    arrays = [integers(k, *shape) for k, shape in enumerate(((6, 64), (10, 64), (10,)))]
+    result = _interpreted([a, b, c], output, arrays)
+    np.testing.assert_array_equal(result, gemm_numpy(*arrays, trans_b=True))
+
+
+def test_a_single_row_shares_nothing() -> None:
+    a, b = tensors((1, 64), (10, 64))
+    assert find_host_dot(gemm(a, b, trans_b=True).op) is None
+    a, b = tensors((6, 63), (10, 63))  # no whole vectors
+    assert find_host_dot(gemm(a, b, trans_b=True).op) is None
 
 
 @pytest.mark.llvm

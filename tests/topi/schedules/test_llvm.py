@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from refcomp.compiler import build_functions
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import UNROLLED, VECTORIZED, For
+from refcomp.ir.stmt import UNROLLED, VECTORIZED, Allocate, For
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
 from refcomp.topi.contraction.dense import gemm, gemm_numpy
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
 from refcomp.topi.elementwise.activations import relu, relu_numpy
+from refcomp.topi.movement.transform import reshape, transpose
 from refcomp.topi.normalization.softmax import softmax
-from refcomp.topi.pooling.pool2d import max_pool2d, max_pool2d_numpy
+from refcomp.topi.pooling.pool2d import avg_pool2d, max_pool2d, max_pool2d_numpy
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 from tests.strategies.operands import extents, integers, seeds, tensors
 
@@ -58,7 +59,33 @@ def test_injective_stages_have_no_memory() -> None:
     (data,) = tensors((4, 20))
     func, stored = lowered([data], relu(relu(data)))
     assert stored == ()
-    assert [loop.extent.value for loop in loops(func, VECTORIZED)] == [4]  # divides 20, as 16 not
+    assert [loop.extent.value for loop in loops(func, VECTORIZED)] == [
+        10
+    ]  # divides 20, as 16 and 8 do not
+
+
+def test_a_transpose_is_computed_in_squares() -> None:
+    (data,) = tensors((24, 40))
+    func, _ = lowered([data], transpose(data, axes=(1, 0)))
+    assert [loop.extent.value for loop in loops(func, VECTORIZED)] == [8]
+    inner = [n.extent.value for n in walk(func.body) if isinstance(n, For)]
+    assert inner == [5, 3, 8, 8]
+
+
+def test_vectors_do_not_cross_a_step_of_an_index() -> None:
+    (data,) = tensors((4, 6, 40))
+    func, _ = lowered([data], reshape(data, shape=(960,)))
+    assert [loop.extent.value for loop in loops(func, VECTORIZED)] == [8]  # 16 crosses rows of 40
+
+
+def test_windows_are_summed_in_registers_without_loops() -> None:
+    (data,) = tensors((1, 4, 18, 18))
+    output = avg_pool2d(data, kernel=(3, 3), strides=(1, 1))
+    func, stored = lowered([data], output)
+    assert stored == ()
+    assert 3 in {loop.extent.value for loop in loops(func, UNROLLED)}
+    (sums,) = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    assert sums.scope == "local"
 
 
 def test_what_is_read_twice_is_stored() -> None:
