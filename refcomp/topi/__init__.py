@@ -25,7 +25,8 @@ family:
 - `image/`: resizing, sampling at positions, windows as columns
 - `detection/`: regions of interest, boxes, anchors, YOLO layers
 
-and at last tags.py and the schedules by kind of target in schedules/.
+and at last tags.py and the schedules by kind of target in schedules/, which generic.py chooses
+from.
 
 Example::
 
@@ -52,6 +53,10 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> Any:
     """Return a public name, and import its file on first use."""
+    if (
+        name == "generic"
+    ):  # as the classic tutorials write: topi.generic.schedule_injective
+        return import_module("refcomp.topi.generic")
     if name not in _HOMES:
         # Python suggests a near name of the module.
         raise AttributeError(

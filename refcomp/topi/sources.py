@@ -159,6 +159,13 @@ SOURCES = {
 }
 # Schedules are not operators.
 SCHEDULES = {
+    "generic": (
+        "schedule_adaptive_pool schedule_batch_matmul schedule_broadcast "
+        "schedule_conv2d_nchw schedule_conv2d_nchwc schedule_conv2d_nhwc "
+        "schedule_dense schedule_depthwise_conv2d_nchw schedule_elemwise "
+        "schedule_extern schedule_injective schedule_pool schedule_reduce "
+        "schedule_softmax target_scope"
+    ),
     "schedules.cuda": "schedule_cuda",
     "schedules.gpu": "schedule_gpu",
     "schedules.llvm": "schedule_llvm",
