@@ -122,6 +122,7 @@ SOURCES = {
     "losses.embedding": "cosine_embedding_loss",
     #
     # Vision: images and boxes
+    "image.color": "rgb_to_grayscale rgb_to_yuv yuv_to_rgb",
     "image.columns": "col2im im2col",
     "image.crop": "center_crop_pad crop_and_resize",
     "image.grid_sample": "affine_grid grid_sample",
