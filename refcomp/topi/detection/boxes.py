@@ -150,9 +150,10 @@ def box_encode(
 
     For the centres (x, y) and extents (w, h) of a box, and (x', y') and (w', h') of its anchor:
 
-        ((x - x') / w' / s0, (y - y') / h' / s1, log(w / w') / s2, log(h / h') / s3)
+        ((x - x') / w' / s0, (y - y') / h' / s1, (log(w) - log(w')) / s2, (log(h) - log(h')) / s3)
 
-    An empty box gives minus infinity, and an empty anchor infinity or NaN, as division does.
+    An empty box gives minus infinity, and an empty anchor infinity or NaN. Negative extents give
+    NaN.
 
     Args:
         boxes: floats [n, 4]: (x1, y1, x2, y2).
@@ -187,7 +188,7 @@ def box_encode(
         begin, end = (cast(work, anchors[i, axis + side]) for side in (0, 2))
         extent = end - begin
         moved = ((first + last) - (begin + end)) * 0.5 / extent
-        grown = maths.log((last - first) / extent)
+        grown = maths.log(last - first) - maths.log(extent)
         scaled = maths.select(k < 2, moved, grown) / entry(stds, k, work)
         return cast(boxes.dtype, scaled)
 
@@ -240,7 +241,7 @@ def box_encode_numpy(
         extent = other[:, 2:] - other[:, :2]
         centres = (wide[:, :2] + wide[:, 2:]) / 2
         moved = (centres - (other[:, :2] + other[:, 2:]) / 2) / extent
-        grown = np.log((wide[:, 2:] - wide[:, :2]) / extent)
+        grown = np.log(wide[:, 2:] - wide[:, :2]) - np.log(extent)
         return np.asarray(np.hstack([moved, grown]) / scales, boxes.dtype)
 
 
@@ -248,6 +249,12 @@ def rounded_numbers(numbers: Sequence[float], data: Array) -> Array:
     """Return numbers rounded to the dtype that is computed in, for data of a dtype."""
     work = np.float64 if data.dtype == np.float64 else np.float32
     return np.asarray(numbers, work).astype(np.longdouble)
+
+
+def rounded_exp(numbers: Array, data: Array) -> Array:
+    """Return exponentials rounded to the dtype that is computed in, where they may overflow."""
+    work = np.float64 if data.dtype == np.float64 else np.float32
+    return np.exp(numbers).astype(work).astype(np.longdouble)
 
 
 def box_decode(
@@ -263,7 +270,7 @@ def box_decode(
         centre     (a * s0 * w' + x', b * s1 * h' + y')
         extents    (exp(c * s2) * w', exp(d * s3) * h')
 
-    NaN and infinity propagate.
+    NaN and infinity propagate. An exponential that overflows is infinite, and 0 times it is NaN.
 
     Args:
         deltas: floats [n, 4].
@@ -323,5 +330,5 @@ def box_decode_numpy(
         other = anchors.astype(np.longdouble)
         extent = other[:, 2:] - other[:, :2]
         centres = scaled[:, :2] * extent + (other[:, :2] + other[:, 2:]) / 2
-        halves = np.exp(scaled[:, 2:]) * extent / 2
+        halves = rounded_exp(scaled[:, 2:], deltas) * extent / 2
         return np.asarray(np.hstack([centres - halves, centres + halves]), deltas.dtype)

@@ -18,7 +18,7 @@ from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
-from refcomp.topi.detection.boxes import entry, rounded_numbers
+from refcomp.topi.detection.boxes import entry, rounded_exp, rounded_numbers
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
@@ -214,7 +214,8 @@ def multibox_transform_loc(
         centre     (a * v0 * w' + x', b * v1 * h' + y')
         extents    (exp(c * v2) * w', exp(d * v3) * h')
 
-    Boxes stay in the order of the anchors. A NaN is the greatest probability, and not
+    An exponential that overflows is infinite, and 0 times it is NaN. Boxes stay in the order of the
+    anchors. A NaN is the greatest probability, and not
     valid.
 
     Args:
@@ -393,7 +394,7 @@ def multibox_transform_loc_numpy(
         wide = anchor.astype(np.longdouble)
         extent = wide[..., 2:] - wide[..., :2]
         centre = scaled[..., :2] * extent + (wide[..., 2:] + wide[..., :2]) / 2
-        half = np.exp(scaled[..., 2:]) * extent / 2
+        half = rounded_exp(scaled[..., 2:], cls_prob) * extent / 2
         corners = np.concatenate([centre - half, centre + half], axis=2)
     if clip:
         corners = np.clip(corners, 0, 1)
