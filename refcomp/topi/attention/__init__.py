@@ -1,0 +1,1 @@
+"""Attention: weighted means of values, and rotations by position."""
