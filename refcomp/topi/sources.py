@@ -7,7 +7,7 @@ SOURCES = {
     # Elementwise: of one tensor
     "elementwise.activations": "clip identity relu sigmoid tanh",
     "elementwise.rectifiers": (
-        "celu elu leaky_relu prelu selu shrink thresholded_relu"
+        "celu elu leaky_relu prelu relu6 selu shrink thresholded_relu"
     ),
     "elementwise.gates": (
         "gelu hard_sigmoid hard_swish log_sigmoid mish silu softplus softsign swish"
@@ -20,9 +20,9 @@ SOURCES = {
     "elementwise.predicates": "bitwise_not clz isfinite isinf isnan logical_not popcount",
     #
     # Broadcast: of two or more tensors, element by element
-    "broadcast.arithmetic": "add divide multiply scale subtract",
+    "broadcast.arithmetic": "add divide multiply scale squared_difference subtract",
     "broadcast.division": "floor_divide floor_mod mod trunc_divide",
-    "broadcast.powers": "atan2 copysign hypot power",
+    "broadcast.powers": "atan2 copysign hypot logaddexp power",
     "broadcast.comparison": "equal greater greater_equal less less_equal not_equal",
     "broadcast.bits": (
         "bitwise_and bitwise_or bitwise_xor left_shift "
@@ -37,6 +37,7 @@ SOURCES = {
     "reduction.norms": "l1_norm l2_norm",
     "reduction.moments": "mean std variance",
     "reduction.cumulative": "cumprod cumsum",
+    "reduction.collapse": "collapse_sum",
     "reduction.extrema": "argmax argmin max min",
     "reduction.logical": "all any",
     #

@@ -19,7 +19,7 @@ from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, one_number_operand, two_operands
 from refcomp.topi.elements import combine_elements
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, require_tensor
+from refcomp.topi.shapes import Array, require_number, require_tensor, round_once
 from refcomp.topi.tags import INJECTIVE
 
 
@@ -167,6 +167,38 @@ def divide_numpy(a: Array, b: Array) -> Array:
         is_negative = (a < 0) != (b < 0)
         correction = (is_inexact & is_negative).astype(a.dtype)
         return np.asarray(np.floor_divide(a, b) + correction)
+
+
+def squared_difference(a: Tensor, b: Tensor) -> Tensor:
+    """Return (a - b) * (a - b), element by element, with broadcasting.
+
+    Args:
+        a: a tensor of any numeric dtype.
+        b: a tensor of the dtype of `a`. Shapes broadcast as in numpy.
+
+    Returns:
+        A tensor of the broadcast shape and the dtype of `a`.
+
+    Raises:
+        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+
+    Reference: TensorFlow squared_difference. Integers wrap. NaN propagates.
+
+    Example::
+
+        >>> A, B = rc.placeholder((3,), name="A"), rc.placeholder((3,), name="B")
+        >>> C = rc.topi.squared_difference(A, B)
+        >>> a, b = np.array([1, 2, 3], "float32"), np.array([3, 2, -np.inf], "float32")
+        >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
+        [ 4.  0. inf]
+    """
+    require_number(a, "squared_difference")
+    return combine_elements(a, b, lambda x, y: (x - y) * (x - y), "squared_difference")
+
+
+@meaning_of(squared_difference, sample=_sample_numbers, pattern="elementwise")
+def squared_difference_numpy(a: Array, b: Array) -> Array:
+    return round_once(lambda x, y: np.square(np.subtract(x, y)), a, b)
 
 
 def scale(data: Tensor, factor: int | float) -> Tensor:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from refcomp.ir.expr import EQ, Expr
+from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, two_operands
@@ -166,3 +168,46 @@ def copysign(a: Tensor, b: Tensor) -> Tensor:
 @meaning_of(copysign, sample=_sample_floats, pattern="elementwise")
 def copysign_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.copysign(a, b))
+
+
+def logaddexp(a: Tensor, b: Tensor) -> Tensor:
+    """Return log(exp(a) + exp(b)), element by element, with broadcasting.
+
+    It is computed as `max(a, b) + log1p(exp(-abs(a - b)))`, which cannot overflow. Two equal
+    infinities give themselves. NaN propagates.
+
+    Args:
+        a: a tensor of floats.
+        b: a tensor of the dtype of `a`. Shapes broadcast as in numpy.
+
+    Returns:
+        A tensor of the broadcast shape and the dtype of `a`.
+
+    Raises:
+        UserError: an operand is not such a tensor, the dtypes differ, or the shapes do not
+            broadcast.
+
+    Reference: numpy.logaddexp.
+
+    Example::
+
+        >>> A, B = (rc.placeholder((3,), name=name) for name in "AB")
+        >>> C = rc.topi.logaddexp(A, B)
+        >>> a, b = np.array([0, 1000, -np.inf], "float32"), np.array([0, 999, -np.inf], "float32")
+        >>> (c,) = rc.oracle.evaluate([C], {A: a, B: b})
+        >>> print(c.round(4))
+        [6.9309998e-01 1.0003132e+03          -inf]
+    """
+    require_float(a, "logaddexp")
+
+    def logarithm(x: Expr, y: Expr) -> Expr:
+        # The difference of equal infinities would be NaN.
+        distance = maths.select(EQ(x, y), const(0.0, x.dtype), maths.abs(x - y))
+        return maths.maximum(x, y) + maths.log1p(maths.exp(-distance))
+
+    return combine_elements(a, b, logarithm, "logaddexp")
+
+
+@meaning_of(logaddexp, sample=_sample_floats, pattern="elementwise")
+def logaddexp_numpy(a: Array, b: Array) -> Array:
+    return round_once(np.logaddexp, a, b)

@@ -13,7 +13,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.tensor import Tensor
-from refcomp.topi.draws import Draws, Sample, one_float_operand
+from refcomp.topi.draws import Draws, Sample, one_float_operand, one_number_operand
 from refcomp.topi.elements import broadcast_elements, map_elements
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
@@ -21,6 +21,7 @@ from refcomp.topi.shapes import (
     extents,
     require_extent,
     require_float,
+    require_number,
     require_one_dtype,
     round_once,
 )
@@ -387,3 +388,40 @@ def shrink_numpy(data: Array, *, lambd: float = 0.5, bias: float = 0.0) -> Array
         )
 
     return round_once(shrunk, data)
+
+
+def relu6(data: Tensor) -> Tensor:
+    """Return min(max(x, 0), 6) for each element x, of any numeric dtype.
+
+    NaN gives NaN.
+
+    Args:
+        data: a tensor of floats or integers.
+
+    Returns:
+        A tensor of the shape and dtype of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor, or not of such a dtype.
+
+    Reference: A. Howard et al., "MobileNets: efficient convolutional neural networks for mobile
+    vision applications", 2017; TVM relay.clip; TensorFlow relu6.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.topi.relu6(A)
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([-1, 3, 9, np.nan], "float32")}))
+        [ 0.  3.  6. nan]
+    """
+    require_number(data, "relu6")
+    zero = const(0, data.dtype)
+    six = const(6, data.dtype)
+    return map_elements(
+        data, lambda x: maths.minimum(maths.maximum(x, zero), six), "relu6"
+    )
+
+
+@meaning_of(relu6, sample=one_number_operand, pattern="elementwise")
+def relu6_numpy(data: Array) -> Array:
+    return np.asarray(np.clip(data, 0, 6), data.dtype)

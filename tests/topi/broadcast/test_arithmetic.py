@@ -12,7 +12,7 @@ from tests.strategies.operands import assert_same, batches, integers, run_te, se
 
 OPERATORS = {
     name: (getattr(arithmetic, name), getattr(arithmetic, f"{name}_numpy"))
-    for name in ("add", "subtract", "multiply", "divide")
+    for name in ("add", "subtract", "multiply", "divide", "squared_difference")
 }
 
 
@@ -57,3 +57,12 @@ def test_shapes_and_dtypes_that_do_not_meet_are_refused() -> None:
         arithmetic.add(*tensors((var("n"),), (var("m"),)))
     with pytest.raises(UserError, match="add cannot combine f32 with f64"):
         arithmetic.add(*tensors((2,)), *tensors((2,), dtype="float64"))
+
+
+def test_squared_difference_of_special_values() -> None:
+    a, b = np.float32([1, np.inf, np.nan]), np.float32([4, 1, 0])
+    expected = np.float32([9, np.inf, np.nan])
+    assert_same(run_te(arithmetic.squared_difference, a, b, is_symbolic=False), expected)
+    assert_same(arithmetic.squared_difference_numpy(a, b), expected)
+    with pytest.raises(UserError, match="squared_difference takes numbers, not bool"):
+        arithmetic.squared_difference(*tensors((2,), (2,), dtype="bool"))

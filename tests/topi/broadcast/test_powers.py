@@ -18,7 +18,7 @@ def both(name, *arrays, **attributes):
     return found
 
 
-NAMES = ["power", "atan2", "hypot", "copysign"]
+NAMES = ["power", "atan2", "hypot", "copysign", "logaddexp"]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,13 @@ NAMES = ["power", "atan2", "hypot", "copysign"]
         ("power", [2, -8, 0, NAN, 1, -2], [-1, 1 / 3, -1, 0, NAN, 3], [0.5, NAN, INF, 1, 1, -8]),
         ("atan2", [1, 0, -0.0, INF], [1, -1, -1, INF], [np.pi / 4, np.pi, -np.pi, np.pi / 4]),
         ("hypot", [3, 1e30, -INF, NAN], [4, 0, NAN, 1], [5, 1e30, INF, NAN]),
+        (
+            "logaddexp",
+            [0, 1000, -INF, INF, NAN],
+            [0, 0, -INF, INF, 1],
+            [np.log(2), 1000, -INF, INF, NAN],
+        ),
+        ("logaddexp", [-INF, INF], [3, -INF], [3, INF]),
         ("copysign", [3, 0, -INF, -2], [-1, -0.0, 1, NAN], [-3, -0.0, INF, 2]),
     ],
 )

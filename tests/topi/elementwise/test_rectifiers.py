@@ -88,3 +88,12 @@ def test_slope_of_large_elements_is_finite(name):
     (slopes,) = gradient(getattr(rectifiers, name)(data), [data], head)
     found = evaluate([slopes], {data: np.float32([1000, 1]), head: np.ones(2, np.float32)})
     assert np.isfinite(found[0]).all()
+
+
+def test_relu6_of_floats_and_integers():
+    for data in (np.float32([-1, 3, 9, NAN, -INF, INF]), np.int8([-128, 6, 7, 0])):
+        expected = np.clip(data, 0, 6)
+        assert_same(run_te(rectifiers.relu6, data), expected)
+        assert_same(rectifiers.relu6_numpy(data), expected)
+    with pytest.raises(UserError, match="relu6 takes numbers, not bool"):
+        rectifiers.relu6(*tensors((2,), dtype="bool"))
