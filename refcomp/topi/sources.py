@@ -46,6 +46,7 @@ SOURCES = {
     "movement.transform": "concatenate flatten reshape split transpose",
     "movement.axes": "expand_dims moveaxis squeeze stack swap_axes",
     "movement.slices": "flip reverse_sequence slice_like strided_slice",
+    "movement.constants": "arange eye full full_like linspace ones ones_like zeros zeros_like",
     "movement.gather": "embedding gather gather_elements index_select take",
     "movement.gather_nd": "gather_nd",
     "movement.padding": "mirror_pad pad",
