@@ -68,9 +68,29 @@ def adjoints(root: Expr, seed: Expr) -> list[tuple[TensorRead, Expr]]:
         if isinstance(expr, TensorRead):
             found.append((expr, total))
             continue
+        if isinstance(expr, IfThenElseExpr):
+            found += _of_branches(expr, total)
+            continue
         for operand, flow in _flows(expr, total):
             if operand.dtype.is_float:
                 arriving.setdefault(id(operand), []).append(flow)
+    return found
+
+
+def _of_branches(expr: IfThenElseExpr, seed: Expr) -> list[tuple[TensorRead, Expr]]:
+    """Return the reads in both branches, each with its adjoint.
+
+    An adjoint may read what else its branch reads, so it is guarded as a whole.
+    """
+    found: list[tuple[TensorRead, Expr]] = []
+    for read, adjoint in adjoints(expr.true_value, seed):
+        zero = const(0, adjoint.dtype)
+        guarded = maths.if_then_else(expr.condition, adjoint, zero)
+        found.append((read, guarded))
+    for read, adjoint in adjoints(expr.false_value, seed):
+        zero = const(0, adjoint.dtype)
+        guarded = maths.if_then_else(expr.condition, zero, adjoint)
+        found.append((read, guarded))
     return found
 
 
@@ -104,7 +124,6 @@ _without_lets = rewriter(_inline_lets)
 
 def _flows(expr: Expr, seed: Expr) -> _Flows:
     """Return the operands of `expr` with their adjoints, if that of `expr` is `seed`."""
-    zero = const(0, expr.dtype)
     match expr:
         case Add(a=a, b=b):
             return [(a, seed), (b, seed)]
@@ -122,11 +141,6 @@ def _flows(expr: Expr, seed: Expr) -> _Flows:
             return _chosen(a <= b, a, b, seed)
         case Select(condition=condition, true_value=a, false_value=b):
             return _chosen(condition, a, b, seed)
-        case IfThenElseExpr(condition=condition, true_value=a, false_value=b):
-            # The values may be legal only where they are chosen.
-            first = maths.if_then_else(condition, seed, zero)
-            second = maths.if_then_else(condition, zero, seed)
-            return [(a, first), (b, second)]
         case Cast(value=value) if value.dtype.is_float:
             return [(value, cast(value.dtype, seed))]
         case Call(name=name, args=args):

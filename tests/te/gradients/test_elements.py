@@ -127,3 +127,16 @@ def test_a_function_without_a_known_derivative_is_refused() -> None:
     with pytest.raises(Unsupported, match="derivative of bits_to_float is unknown") as info:
         adjoints(rc.nextafter(a[0], 1.0), rc.const(1.0, "float32"))
     assert "by hand" in info.value.remedy
+
+
+def test_adjoint_keeps_the_guard_of_what_its_branch_reads() -> None:
+    a, b = (rc.placeholder((3,), "float64", name=name) for name in "ab")
+    # Without the guard, the gradient of b would read a[-1].
+    made = rc.compute((3,), lambda i: rc.if_then_else(i > 0, a[i - 1] * b[i], 0.0), name="made")
+    head = rc.placeholder((3,), "float64", name="head")
+    by_a, by_b = rc.te.gradient(made, [a, b], head)
+    feeds = {a: np.array([2.0, 3, 5]), b: np.array([7.0, 11, 13]), head: np.ones(3)}
+    (found,) = rc.oracle.evaluate([by_b], {a: feeds[a], head: feeds[head]})
+    np.testing.assert_array_equal(found, [0, 2, 3])
+    (found,) = rc.oracle.evaluate([by_a], {b: feeds[b], head: feeds[head]})
+    np.testing.assert_array_equal(found, [11, 13, 0])
