@@ -141,7 +141,7 @@ SOURCES = {
     #
     # Signals
     "signal.fourier": "dft fft fft2d ifft ifft2d irfft rfft",
-    "signal.short_time": "stft",
+    "signal.short_time": "istft stft",
     "signal.windows": (
         "bartlett_window blackman_window hamming_window hann_window mel_weight_matrix"
     ),

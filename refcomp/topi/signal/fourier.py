@@ -505,8 +505,7 @@ def _in_two_dimensions(
 def _sample_fft2d(draws: Draws) -> Sample:
     lengths = tuple(draws.choice((1, 2, 3, 4, 6)) for _ in range(2))
     batch = draws.shape(0, 1)
-    # f16 between both transforms would be rounded, which numpy does not do.
-    data = draws.array((*batch, *lengths, 2), draws.choice(("float32", "float64")))
+    data = draws.array((*batch, *lengths, 2), draws.float_dtype())
     return Sample((data,), {"axes": draws.choice(((-3, -2), (-2, -3)))})
 
 

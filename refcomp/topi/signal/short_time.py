@@ -1,4 +1,4 @@
-"""Fourier transforms of frames of a signal.
+"""Fourier transforms of frames of a signal, and signals from these.
 
 Reference: J. B. Allen, "Short Term Spectral Analysis, Synthesis, and Modification by Discrete
 Fourier Transform", IEEE Transactions on Acoustics, Speech, and Signal Processing 25, 1977.
@@ -6,13 +6,16 @@ Fourier Transform", IEEE Transactions on Acoustics, Speech, and Signal Processin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
-from refcomp.te import maths
+from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
+from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -25,6 +28,7 @@ from refcomp.topi.shapes import (
     require_one_dtype,
     require_rank,
 )
+from refcomp.topi.signal.fourier import irfft, irfft_numpy
 from refcomp.topi.signal.stages import (
     as_state,
     complex_numpy,
@@ -34,7 +38,7 @@ from refcomp.topi.signal.stages import (
     transform_numpy,
     wide_dtype,
 )
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.tags import INJECTIVE, REDUCTION
 
 
 def stft(
@@ -102,12 +106,7 @@ def stft(
             remedy="use a step of 1 or more, and frames that fit in the signal",
         )
     if window is not None:
-        require_rank(window, 1, "stft", "the window")
-        require_one_dtype("stft", data, window)
-        what = "the extent of the window"
-        require_extent(
-            extents(window)[0], frame_length, "stft", what, tensors=(window,)
-        )
+        _require_window(window, data, frame_length, "stft")
     wide = wide_dtype(data.dtype)
 
     def part(index: tuple[Expr, ...], side: Expr) -> Expr:
@@ -169,3 +168,141 @@ def stft_numpy(
     if onesided:
         result = result[:, :, : frame_length // 2 + 1]
     return parts_numpy(result, data.dtype)
+
+
+def istft(
+    data: Tensor, window: Tensor | None = None, *, frame_step: int, frame_length: int
+) -> Tensor:
+    """Return the real signal whose frames have these Fourier transforms.
+
+        result[b, n] = (sum of frame[b, f, n - f * step] * window[n - f * step])
+                       / (sum of window[n - f * step] ** 2)
+
+    over the frames f that hold element n. The frames are those of `irfft`. Elements with a divisor
+    of 0, which no frame determines, are 0. So the result is the signal that fits best to transforms
+    which were changed. A NaN or an infinity makes its frame NaN.
+
+    Args:
+        data: floats [batch, frames, bins, 2]: results 0 to frame_length // 2 of `stft`. The numbers
+            of frames and bins are constant.
+        window: [frame_length], of the dtype of `data`; ones by default.
+        frame_step: elements from one frame to the next.
+        frame_length: elements of a frame, at least 1.
+
+    Returns:
+        A tensor [batch, (frames - 1) * frame_step + frame_length] of the dtype of `data`.
+
+    Raises:
+        UserError: a rank, extent or dtype does not fit, there are no frames, or a step or length is
+            less than 1.
+
+    Reference: D. W. Griffin and J. S. Lim, "Signal Estimation from Modified Short-Time Fourier
+    Transform", IEEE Transactions on Acoustics, Speech, and Signal Processing 32, 1984; torch.istft
+    with center=False.
+
+    Example::
+
+        >>> A = rc.placeholder((1, 6, 1), name="A")
+        >>> B = rc.topi.stft(A, frame_step=2, frame_length=4)
+        >>> C = rc.topi.istft(B, frame_step=2, frame_length=4)
+        >>> a = np.arange(6, dtype="float32").reshape(1, 6, 1)
+        >>> print(abs(rc.oracle.evaluate([C], {A: a})[0]).round(3))
+        [[0. 1. 2. 3. 4. 5.]]
+    """
+    require_rank(data, 4, "istft", "the tensor of transforms")
+    require_float(data, "istft")
+    batch, whole, bins, _ = extents(data)
+    frames = require_constant(whole, "istft: the number of frames")
+    if frames < 1 or frame_step < 1 or frame_length < 1:
+        raise UserError(
+            f"istft cannot join {frames} frames of {frame_length} elements in steps "
+            f"of {frame_step}",
+            remedy="use numbers >= 1",
+        )
+    what = "the number of bins"
+    require_extent(bins, frame_length // 2 + 1, "istft", what, tensors=(data,))
+    if window is not None:
+        _require_window(window, data, frame_length, "istft")
+    signals = irfft(data, axis=2, length=frame_length)
+    wide = wide_dtype(data.dtype)
+    # The number of frames that hold an element, at most.
+    overlaps = -(-frame_length // frame_step)
+    size = (frames - 1) * frame_step + frame_length
+
+    def term(n: Expr, r: Expr, value: Callable[[Expr, Expr], Expr]) -> Expr:
+        """Return the value of frame and place if the frame holds element n, else 0."""
+        frame = maths.floordiv(n, frame_step) - r
+        place = maths.floormod(n, frame_step) + r * frame_step
+        exists = maths.all(frame >= 0, frame < frames, place < frame_length)
+        return maths.if_then_else(exists, value(frame, place), const(0.0, wide))
+
+    def weight(place: Expr) -> Expr:
+        return const(1.0, wide) if window is None else window[place].astype(wide)
+
+    r = reduce_axis(overlaps, "r")
+    k = reduce_axis(overlaps, "k")
+
+    def added(b: Expr, n: Expr) -> Expr:
+        def value(frame: Expr, place: Expr) -> Expr:
+            return signals[b, frame, place].astype(wide) * weight(place)
+
+        return reducer.sum(term(n, r.var, value), axis=r)
+
+    def squared(n: Expr) -> Expr:
+        def value(frame: Expr, place: Expr) -> Expr:
+            return weight(place) * weight(place)
+
+        return reducer.sum(term(n, k.var, value), axis=k)
+
+    total = compute((batch, size), added, name="total", tag=REDUCTION)
+    divisor = compute((size,), squared, name="divisor", tag=REDUCTION)
+
+    def element(b: Expr, n: Expr) -> Expr:
+        quotient = total[b, n] / divisor[n]
+        known = maths.select(divisor[n] == 0.0, const(0.0, wide), quotient)
+        return known.astype(data.dtype)
+
+    return compute((batch, size), element, name="istft", tag=INJECTIVE)
+
+
+def _require_window(
+    window: Tensor, data: Tensor, frame_length: int, operator: str
+) -> None:
+    require_rank(window, 1, operator, "the window")
+    require_one_dtype(operator, data, window)
+    what = "the extent of the window"
+    require_extent(extents(window)[0], frame_length, operator, what, tensors=(window,))
+
+
+def _sample_istft(draws: Draws) -> Sample:
+    dtype = draws.float_dtype()
+    length = draws.choice((1, 2, 3, 4, 6, 8))
+    shape = (draws.extent(0), draws.integer(1, 4), length // 2 + 1, 2)
+    data = draws.array(shape, dtype)
+    usual = draws.uniform((length,), 0.1, 1, dtype)
+    if draws.flag():
+        usual[0] = 0  # as most windows begin
+    window = draws.choice((None, usual))
+    attributes = {"frame_step": draws.integer(1, 9), "frame_length": length}
+    return Sample((data, window), attributes)
+
+
+@meaning_of(istft, sample=_sample_istft)
+def istft_numpy(
+    data: Array, window: Array | None = None, *, frame_step: int, frame_length: int
+) -> Array:
+    batch, frames = data.shape[:2]
+    size = (frames - 1) * frame_step + frame_length
+    weights = np.ones(frame_length) if window is None else window.astype(np.float64)
+    total = np.zeros((batch, size), np.longdouble)
+    divisor = np.zeros(size, np.longdouble)
+    wide = data.astype(np.longdouble)
+    for frame in range(frames):
+        part = slice(frame * frame_step, frame * frame_step + frame_length)
+        signal = irfft_numpy(wide[:, frame], axis=1, length=frame_length)
+        # A window of 0 makes NaN of NaN, too.
+        total[:, part] += signal * weights
+        divisor[part] += weights * weights
+    with np.errstate(all="ignore"):
+        result = np.where(divisor == 0, 0, total / divisor)
+        return result.astype(data.dtype)
