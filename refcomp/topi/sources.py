@@ -88,6 +88,8 @@ SOURCES = {
     "convolution.quantized_conv2d": "conv2d_integer qlinear_conv2d",
     #
     # Pooling: windows that are reduced
+    "pooling.gradients": "avg_pool2d_grad max_pool2d_grad",
+    "pooling.indices": "max_pool_with_indices max_unpool",
     "pooling.pool1d": "avg_pool1d lp_pool1d max_pool1d",
     "pooling.pool2d": "avg_pool2d lp_pool2d max_pool2d",
     "pooling.pool3d": "avg_pool3d lp_pool3d max_pool3d",
@@ -114,6 +116,7 @@ SOURCES = {
     "recurrent.gru": "gru gru_cell",
     "recurrent.lstm": "lstm lstm_cell",
     "recurrent.rnn": "rnn rnn_cell",
+    "attention.blocked": "blocked_attention",
     "attention.multi_head": "multi_head_attention",
     "attention.rotary": "rotary_embedding",
     "attention.scaled_dot_product": "attention scaled_dot_product_attention",

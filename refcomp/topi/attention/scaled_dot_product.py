@@ -87,9 +87,9 @@ def scaled_dot_product_attention(
     _check_floats(operator, query, key, value)
     _check_softcap(operator, softcap)
     result = attend(
-        _four_dimensional(operator, query, "query"),
-        _four_dimensional(operator, key, "key"),
-        _four_dimensional(operator, value, "value"),
+        four_dimensional(operator, query, "query"),
+        four_dimensional(operator, key, "key"),
+        four_dimensional(operator, value, "value"),
         Scoring(operator, scale, softcap, is_causal, mask=mask),
         sum_dtype(query),
     )
@@ -109,7 +109,7 @@ def _check_softcap(operator: str, softcap: float) -> None:
         )
 
 
-def _four_dimensional(operator: str, tensor: Tensor, name: str) -> HeadedTensor:
+def four_dimensional(operator: str, tensor: Tensor, name: str) -> HeadedTensor:
     require_rank(tensor, 4, operator, name)
     batch, heads, length, channels = extents(tensor)
     return HeadedTensor(
@@ -133,7 +133,7 @@ def rounded_to(result: Tensor, dtype: DType, name: str) -> Tensor:
     )
 
 
-def _sample_heads(draws: Draws) -> list[Array]:
+def sample_heads(draws: Draws) -> list[Array]:
     """Return queries, keys and values, whose heads may be shared."""
     batch = draws.integer(0 if draws.integer(0, 9) == 0 else 1, 2)
     key_heads = draws.integer(1, 2)
@@ -150,7 +150,7 @@ def _sample_heads(draws: Draws) -> list[Array]:
     ]
 
 
-def _sample_scoring(draws: Draws) -> dict[str, object]:
+def sample_scoring(draws: Draws) -> dict[str, object]:
     attributes: dict[str, object] = {"is_causal": draws.flag()}
     if draws.flag():
         attributes["scale"] = draws.choice((0.5, 1.0, -0.25))
@@ -171,10 +171,10 @@ def _sample_mask(draws: Draws, shape: tuple[int, ...], dtype: str) -> Array | No
 
 
 def _sample_scaled_dot_product_attention(draws: Draws) -> Sample:
-    query, key, value = _sample_heads(draws)
+    query, key, value = sample_heads(draws)
     shape = (*query.shape[:3], key.shape[2])
     mask = _sample_mask(draws, shape, str(query.dtype))
-    return Sample((query, key, value, mask), _sample_scoring(draws))
+    return Sample((query, key, value, mask), sample_scoring(draws))
 
 
 @meaning_of(scaled_dot_product_attention, sample=_sample_scaled_dot_product_attention)
@@ -273,8 +273,8 @@ def attention(
     scoring = Scoring("attention", scale, softcap, is_causal, past, mask)
     result = attend(
         queries,
-        _four_dimensional("attention", keys, "key"),
-        _four_dimensional("attention", values, "value"),
+        four_dimensional("attention", keys, "key"),
+        four_dimensional("attention", values, "value"),
         scoring,
         sum_dtype(query),
     )
@@ -286,7 +286,7 @@ def attention(
 def _headed(tensor: Tensor, heads: int | None, name: str) -> HeadedTensor:
     """Return a tensor of 3 or 4 dimensions, divided into heads."""
     if tensor.ndim == 4:
-        return _four_dimensional("attention", tensor, name)
+        return four_dimensional("attention", tensor, name)
     require_rank(tensor, 3, "attention", name)
     return divide_heads(tensor, heads, "attention", name)
 
@@ -331,7 +331,7 @@ def _prepend(past: Tensor | None, present: HeadedTensor, name: str) -> HeadedTen
     """Return `present` after the positions of `past`."""
     if past is None:
         return present
-    before = _four_dimensional("attention", past, name)
+    before = four_dimensional("attention", past, name)
     same = (before.heads, before.channels) == (present.heads, present.channels)
     if not same or not is_same(before.batch, present.batch):
         raise UserError(
@@ -352,10 +352,10 @@ def _prepend(past: Tensor | None, present: HeadedTensor, name: str) -> HeadedTen
 
 
 def _sample_attention(draws: Draws) -> Sample:
-    query, key, value = _sample_heads(draws)
+    query, key, value = sample_heads(draws)
     batch, heads, queries, _ = query.shape
     _, key_heads, keys, _ = key.shape
-    attributes = _sample_scoring(draws)
+    attributes = sample_scoring(draws)
     dtype = str(query.dtype)
     past: list[Array | None] = [None, None]
     count = 0

@@ -98,8 +98,8 @@ def attend(
     wide: DType,
 ) -> Tensor:
     """Return the weighted means [batch, heads, queries, channels] in the dtype `wide`."""
-    _check_heads(query, key, value, scoring.operator)
-    logits = _logits(query, key, scoring, wide)
+    check_heads(query, key, value, scoring.operator)
+    logits = score_keys(query, key, scoring, wide)
     rows = (query.batch, query.heads, query.length)
     group = query.heads // key.heads
     keys = key.length
@@ -144,7 +144,7 @@ def attend(
     return compute(shape, mean, name=scoring.operator, tag=INJECTIVE)
 
 
-def _check_heads(
+def check_heads(
     query: HeadedTensor, key: HeadedTensor, value: HeadedTensor, operator: str
 ) -> None:
     """Raise UserError unless queries, keys and values belong together."""
@@ -168,7 +168,7 @@ def _check_heads(
             )
 
 
-def _logits(
+def score_keys(
     query: HeadedTensor, key: HeadedTensor, scoring: Scoring, wide: DType
 ) -> Tensor:
     """Return the scores, with minus infinity for masked keys."""

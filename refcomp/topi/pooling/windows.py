@@ -374,7 +374,7 @@ def windows_numpy(
     return found
 
 
-def _of_array(
+def of_array(
     data: Array,
     kernel: Sequence[int],
     strides: Sequence[int],
@@ -383,6 +383,7 @@ def _of_array(
     layout: str,
     ceil_mode: bool,
 ) -> PoolWindows:
+    """Return the windows of a pooling of an array."""
     rank = data.ndim - 2
     windows = PoolWindows(
         "pooling",
@@ -412,7 +413,7 @@ def max_pool_numpy(
     ceil_mode: bool,
 ) -> Array:
     """Return the maximum of each window."""
-    windows = _of_array(data, kernel, strides, padding, dilation, layout, ceil_mode)
+    windows = of_array(data, kernel, strides, padding, dilation, layout, ceil_mode)
     is_float = data.dtype.kind not in "iu"  # bfloat16 is of kind V
     least = -np.inf if is_float else np.iinfo(data.dtype).min
     return np.asarray(np.maximum.reduce(windows_numpy(data, windows, least)))
@@ -430,7 +431,7 @@ def avg_pool_numpy(
     count_include_pad: bool,
 ) -> Array:
     """Return the mean of each window."""
-    windows = _of_array(data, kernel, strides, padding, dilation, layout, ceil_mode)
+    windows = of_array(data, kernel, strides, padding, dilation, layout, ceil_mode)
     wide = widen(data)
     total = np.add.reduce(windows_numpy(wide, windows, 0))
     # A sum of ones is the number of elements that count.
@@ -451,7 +452,7 @@ def lp_pool_numpy(
     p: int,
 ) -> Array:
     """Return the norm of degree `p` of each window."""
-    windows = _of_array(data, kernel, strides, padding, dilation, layout, ceil_mode)
+    windows = of_array(data, kernel, strides, padding, dilation, layout, ceil_mode)
     wide = np.abs(widen(data))
     total = np.add.reduce([part**p for part in windows_numpy(wide, windows, 0)])
     return np.asarray(total ** rounded(1 / p, data), data.dtype)
