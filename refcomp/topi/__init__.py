@@ -18,7 +18,7 @@ family:
 - `pooling/`: windows that are reduced
 - `normalization/`: by statistics of the data: batch norm and its kin, softmax
 - `recurrent/`: cells and layers of RNN, GRU and LSTM
-- `attention/`: weighted means of values, rotations by position
+- `transformer/`: weighted means of values, rotations by position
 - `losses/`: distances of predictions from targets
 - `signal/`: Fourier transforms, windows
 - `random_numbers/`: counter-based generators, keys, distributions

@@ -116,10 +116,10 @@ SOURCES = {
     "recurrent.gru": "gru gru_cell",
     "recurrent.lstm": "lstm lstm_cell",
     "recurrent.rnn": "rnn rnn_cell",
-    "attention.blocked": "blocked_attention",
-    "attention.multi_head": "multi_head_attention",
-    "attention.rotary": "rotary_embedding",
-    "attention.scaled_dot_product": "attention scaled_dot_product_attention",
+    "transformer.blocked": "blocked_attention",
+    "transformer.multi_head": "multi_head_attention",
+    "transformer.rotary": "rotary_embedding",
+    "transformer.scaled_dot_product": "attention scaled_dot_product_attention",
     #
     # Losses
     "losses.regression": "huber_loss l1_loss mse_loss smooth_l1_loss",

@@ -350,7 +350,8 @@ def _local_sums(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:
     """Return the output that ends the loops of a product, and the tensor of its local sums."""
     (result,) = op.outputs
     follower = elementwise_follower(schedule, op)
-    if follower is None:
+    # An output that follows two reductions has the loops of the first.
+    if follower is None or schedule.stage_of(follower).loops.relations:
         return result, schedule.cache_write(result, "local")
     schedule[result].set_scope("local")
     return follower, result

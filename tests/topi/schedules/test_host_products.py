@@ -151,3 +151,18 @@ def test_machine_code_agrees_on_whole_and_partial_tiles() -> None:
     result = np.full((13, 75), np.nan, np.float32)
     built(*arrays, result)
     np.testing.assert_array_equal(result, np.maximum(gemm_numpy(*arrays), 0))
+
+
+def test_output_that_follows_two_products_has_the_loops_of_one() -> None:
+    a, b = (refcomp.placeholder((8, 32), name=name) for name in "AB")
+    first = refcomp.topi.matmul(a, b, trans_a=True)
+    second = refcomp.topi.matmul(b, a, trans_a=True)
+    total = refcomp.topi.add(first, second)
+    arrays = [np.random.default_rng(k).integers(-8, 9, (8, 32)) for k in range(2)]
+    feeds = dict(zip((a, b), (array.astype(np.float32) for array in arrays), strict=True))
+    func = refcomp.lower(refcomp.topi.schedule_llvm([total]), [a, b, total], "two_products")
+    module = refcomp.build_functions([func], target="interp")
+    result = refcomp.array(np.zeros((32, 32), np.float32))
+    module["two_products"](*(refcomp.array(array) for array in feeds.values()), result)
+    x, y = feeds.values()
+    np.testing.assert_array_equal(result.asnumpy(), x.T @ y + y.T @ x)

@@ -5,8 +5,8 @@ import pytest
 
 from refcomp.foundation.errors import UserError
 from refcomp.te.tensor import var
-from refcomp.topi.attention.blocked import blocked_attention
-from refcomp.topi.attention.scaled_dot_product import scaled_dot_product_attention_numpy
+from refcomp.topi.transformer.blocked import blocked_attention
+from refcomp.topi.transformer.scaled_dot_product import scaled_dot_product_attention_numpy
 from tests.strategies.operands import assert_same, floats, run_te, tensors
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
-from refcomp.topi.attention.multi_head import (
+from refcomp.topi.transformer.multi_head import (
     multi_head_attention,
     multi_head_attention_numpy,
 )

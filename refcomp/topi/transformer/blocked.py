@@ -24,19 +24,6 @@ from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
-from refcomp.topi.attention.scaled_dot_product import (
-    four_dimensional,
-    rounded_to,
-    sample_heads,
-    sample_scoring,
-)
-from refcomp.topi.attention.weighted_values import (
-    HeadedTensor,
-    Scoring,
-    attend_numpy,
-    check_heads,
-    score_keys,
-)
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import sum_dtype
 from refcomp.topi.operator import meaning_of
@@ -48,6 +35,19 @@ from refcomp.topi.shapes import (
     require_one_dtype,
 )
 from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.transformer.scaled_dot_product import (
+    four_dimensional,
+    rounded_to,
+    sample_heads,
+    sample_scoring,
+)
+from refcomp.topi.transformer.weighted_values import (
+    HeadedTensor,
+    Scoring,
+    attend_numpy,
+    check_heads,
+    score_keys,
+)
 
 
 @dataclass(frozen=True, slots=True)

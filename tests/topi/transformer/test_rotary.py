@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
-from refcomp.topi.attention.rotary import rotary_embedding, rotary_embedding_numpy
+from refcomp.topi.transformer.rotary import rotary_embedding, rotary_embedding_numpy
 from tests.strategies.operands import assert_same, run_te, tensors
 
 DATA = np.array([1, 2, 3, 4], np.float32).reshape(1, 1, 1, 4)

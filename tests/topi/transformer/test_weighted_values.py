@@ -5,8 +5,8 @@ import pytest
 
 from refcomp.foundation.dtype import F32
 from refcomp.foundation.errors import UserError
-from refcomp.topi.attention.scaled_dot_product import scaled_dot_product_attention
-from refcomp.topi.attention.weighted_values import (
+from refcomp.topi.transformer.scaled_dot_product import scaled_dot_product_attention
+from refcomp.topi.transformer.weighted_values import (
     HeadedTensor,
     Scoring,
     attend,

@@ -13,12 +13,6 @@ from refcomp.ir.expr import Expr
 from refcomp.te import maths
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
-from refcomp.topi.attention.weighted_values import (
-    HeadedTensor,
-    Scoring,
-    attend,
-    attend_numpy,
-)
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import sum_dtype
 from refcomp.topi.operator import meaning_of
@@ -33,6 +27,12 @@ from refcomp.topi.shapes import (
     require_rank,
 )
 from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.transformer.weighted_values import (
+    HeadedTensor,
+    Scoring,
+    attend,
+    attend_numpy,
+)
 
 
 def scaled_dot_product_attention(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
-from refcomp.topi.attention.scaled_dot_product import (
+from refcomp.topi.transformer.scaled_dot_product import (
     attention,
     attention_numpy,
     scaled_dot_product_attention,

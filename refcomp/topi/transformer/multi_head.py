@@ -13,12 +13,6 @@ from refcomp.te import reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
-from refcomp.topi.attention.scaled_dot_product import (
-    divide_heads,
-    divided_numpy,
-    join_heads,
-)
-from refcomp.topi.attention.weighted_values import Scoring, attend, attend_numpy
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import sum_dtype
 from refcomp.topi.operator import meaning_of
@@ -32,6 +26,12 @@ from refcomp.topi.shapes import (
     widen,
 )
 from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.transformer.scaled_dot_product import (
+    divide_heads,
+    divided_numpy,
+    join_heads,
+)
+from refcomp.topi.transformer.weighted_values import Scoring, attend, attend_numpy
 
 
 def multi_head_attention(
