@@ -64,6 +64,9 @@ def schedule_cuda(outputs: Sequence[Tensor]) -> Schedule:
         product = find_product(stage.op) if isinstance(stage.op, ComputeOp) else None
         if product is not None:
             last = elementwise_follower(schedule, product.op)
+            # An output that follows two products has the loops of the first.
+            if last is not None and schedule.stage_of(last).loops.relations:
+                last = None
             tiled |= schedule_product(schedule, product, choose_tile(product), last)
             continue
         found = find_tiles(stage.op) if isinstance(stage.op, ComputeOp) else None

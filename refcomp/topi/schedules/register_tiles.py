@@ -262,7 +262,8 @@ def schedule_tiles(schedule: Schedule, found: TiledSum) -> set[Stage]:
     """
     (result,) = found.op.outputs
     last = elementwise_follower(schedule, found.op)
-    if last is None:
+    # An output that follows two sums has the loops of the first.
+    if last is None or schedule.stage_of(last).loops.relations:
         sums = schedule.cache_write(result, "local")
         last = result
     else:

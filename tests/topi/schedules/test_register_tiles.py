@@ -1,5 +1,6 @@
 """Tiles in shared memory and registers: what has tiles, their sizes, and that results stay."""
 
+import numpy as np
 import pytest
 
 import refcomp
@@ -159,3 +160,15 @@ def test_a_convolution_multiplies_and_uses_all_that_it_brings(gpu):
     assert multiplying >= 0.7
     assert report.efficiency >= 0.9
     assert conflicts(report) == 0
+
+
+@pytest.mark.parametrize("schedule", [refcomp.topi.schedule_gpu, schedule_cuda])
+def test_output_that_follows_two_sums_has_the_loops_of_one(schedule):
+    a, b = tensors((64, 64), (64, 64))
+    total = refcomp.topi.add(matmul(a, b), matmul(b, a))
+    func = refcomp.lower(schedule([total]), [a, b, total], "two_products")
+    module = refcomp.build_functions([func], target="interp")
+    x, y = (np.random.default_rng(k).integers(-8, 9, (64, 64)) for k in range(2))
+    arrays = [refcomp.array(array.astype(np.float32)) for array in (x, y, 0 * x)]
+    module["two_products"](*arrays)
+    np.testing.assert_array_equal(arrays[2].asnumpy(), x @ y + y @ x)
