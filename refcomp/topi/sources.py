@@ -137,8 +137,10 @@ SOURCES = {
     "image.morphology": "dilation2d",
     "image.resize": "resize",
     "image.resize_images": "resize1d resize2d resize3d upsampling upsampling3d",
+    "detection.all_class_nms": "all_class_non_max_suppression",
     "detection.boxes": "box_decode box_encode box_iou",
     "detection.multibox": "multibox_prior multibox_transform_loc",
+    "detection.nms": "get_valid_counts non_max_suppression",
     "detection.roi": "roi_align roi_pool",
     "detection.yolo": "yolo_region yolo_reorg yolov3_yolo",
     #
