@@ -239,7 +239,7 @@ def overlap(a: Array, b: Array) -> float:
     """Return intersection over union of two boxes, each given by opposite corners."""
     low = np.maximum(np.minimum(a[:2], a[2:]), np.minimum(b[:2], b[2:]))
     high = np.minimum(np.maximum(a[:2], a[2:]), np.maximum(b[:2], b[2:]))
-    common = np.prod(np.maximum(high - low, 0))
+    shared_area = np.prod(np.maximum(high - low, 0))
     areas = [np.prod(np.abs(box[2:] - box[:2])) for box in (a, b)]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return float(common / (areas[0] + areas[1] - common))
+        return float(shared_area / (areas[0] + areas[1] - shared_area))

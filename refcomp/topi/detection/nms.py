@@ -240,15 +240,8 @@ def non_max_suppression(
         [[11 12 -1]] [2]
     """
     operator = "non_max_suppression"
-    require_rank(data, 3, operator, "the tensor of boxes")
-    require_float(data, operator)
+    batches, size = _boxes_of(data, id_index, score_index, coord_start)
     check_thresholds(operator, max(max_output_size, 0), iou_threshold)
-    columns = {"id_index": id_index, "score_index": score_index}
-    columns["coord_start"] = coord_start
-    columns["coord_start + 3"] = coord_start + 3
-    _check_columns(operator, data, columns)
-    what = f"{operator}: each extent"
-    batches, size, _ = (require_constant(extent, what) for extent in extents(data))
     _check_counts(valid_count, indices, (batches, size))
     room = size if max_output_size < 0 else min(size, max_output_size)
     visited = size if top_k < 0 else top_k
@@ -289,6 +282,25 @@ def non_max_suppression(
         suppresses=suppresses,
     ).kept("kept")
     return _reported(data, indices, numbers, counts, room)
+
+
+def _boxes_of(
+    data: Tensor, id_index: int, score_index: int, coord_start: int
+) -> tuple[int, int]:
+    """Return the numbers of batches and boxes. Raise UserError if `data` does not fit."""
+    operator = "non_max_suppression"
+    require_rank(data, 3, operator, "the tensor of boxes")
+    require_float(data, operator)
+    columns = {
+        "id_index": id_index,
+        "score_index": score_index,
+        "coord_start": coord_start,
+        "coord_start + 3": coord_start + 3,
+    }
+    _check_columns(operator, data, columns)
+    what = f"{operator}: each extent"
+    batches, size, _ = (require_constant(extent, what) for extent in extents(data))
+    return batches, size
 
 
 def _check_counts(valid_count: Tensor, indices: Tensor, sizes: tuple[int, int]) -> None:

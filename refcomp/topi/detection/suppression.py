@@ -121,9 +121,9 @@ def overlaps_more(a: Corners, b: Corners, threshold: float) -> Expr:
     zero = const(0, a[0].dtype)
     height = maths.maximum(maths.minimum(a[2], b[2]) - maths.maximum(a[0], b[0]), zero)
     width = maths.maximum(maths.minimum(a[3], b[3]) - maths.maximum(a[1], b[1]), zero)
-    common = height * width
-    union = _area(a) + _area(b) - common
-    return common / union > const(threshold, common.dtype)
+    shared_area = height * width
+    union = _area(a) + _area(b) - shared_area
+    return shared_area / union > const(threshold, shared_area.dtype)
 
 
 def _area(box: Corners) -> Expr:
