@@ -140,6 +140,7 @@ SOURCES = {
     "detection.all_class_nms": "all_class_non_max_suppression",
     "detection.boxes": "box_decode box_encode box_iou",
     "detection.multibox": "multibox_prior multibox_transform_loc",
+    "detection.multibox_detection": "multibox_detection",
     "detection.nms": "get_valid_counts non_max_suppression",
     "detection.roi": "roi_align roi_pool",
     "detection.yolo": "yolo_region yolo_reorg yolov3_yolo",
