@@ -142,6 +142,7 @@ SOURCES = {
     "detection.multibox": "multibox_prior multibox_transform_loc",
     "detection.multibox_detection": "multibox_detection",
     "detection.nms": "get_valid_counts non_max_suppression",
+    "detection.proposal": "proposal",
     "detection.roi": "roi_align roi_pool",
     "detection.yolo": "yolo_region yolo_reorg yolov3_yolo",
     #
