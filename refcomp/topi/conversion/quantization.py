@@ -43,6 +43,7 @@ def quantize(
     axis: int = 1,
     block_size: int = 0,
     dtype: DTypeLike | None = None,
+    bits: int | None = None,
 ) -> Tensor:
     """Return round(x / scale) + zero_point as integers, for each element x.
 
@@ -59,6 +60,8 @@ def quantize(
             last block may be shorter.
         dtype: the integer dtype of the result, of at most 32 bits; that of the zero point by
             default, or uint8.
+        bits: the number of bits of the integers, which may be fewer than those of the dtype: with
+            4, the limits are -8 and 7, or 0 and 15. `pack_int4` packs them.
 
     Returns:
         A tensor of integers of the shape of `data`.
@@ -85,6 +88,7 @@ def quantize(
         axis=axis,
         block_size=block_size,
         dtype=dtype,
+        bits=bits,
         operator="quantize",
     )
 
@@ -97,6 +101,7 @@ def _quantized(
     axis: int,
     block_size: int,
     dtype: DTypeLike | None,
+    bits: int | None,
     operator: str,
 ) -> Tensor:
     layout = layout_of(
@@ -105,13 +110,24 @@ def _quantized(
     default = _U8 if zero_point is None else zero_point.dtype
     kind = default if dtype is None else as_dtype(dtype)
     target = result_dtype(kind, zero_point, operator)
+    width = target.bits if bits is None else bits
+    if not 1 <= width <= target.bits:
+        raise UserError(
+            f"{operator} cannot return {width} bits as {target}",
+            remedy=f"use 1 to {target.bits} bits",
+        )
     wide = _wide(data, scale)
 
     def element(*index: Expr) -> Expr:
         step = layout.read(scale, index).astype(wide)
         quotient = data[index].astype(wide) / step
         zero = None if zero_point is None else layout.read(zero_point, index)
-        return round_to_integer(quotient, target, zero)
+        rounded = round_to_integer(quotient, target, zero)
+        if width == target.bits:
+            return rounded
+        least = target.min_value >> (target.bits - width)
+        greatest = target.max_value >> (target.bits - width)
+        return maths.minimum(maths.maximum(rounded, least), greatest)
 
     return compute(data.shape, element, name=operator, tag=INJECTIVE)
 
@@ -126,7 +142,12 @@ def _sample_quantize(draws: Draws) -> Sample:
     integers = draws.choice(_QUANTIZED)
     drawn = sample_scale(draws, data.shape, data.dtype.name, integers)
     dtype = integers if draws.flag() or drawn.zero_point is None else None
-    attributes = {"axis": drawn.axis, "block_size": drawn.block_size, "dtype": dtype}
+    attributes = {
+        "axis": drawn.axis,
+        "block_size": drawn.block_size,
+        "dtype": dtype,
+        "bits": draws.choice((None, None, 4, draws.integer(1, 8))),
+    }
     return Sample((data, drawn.scale, drawn.zero_point), attributes)
 
 
@@ -139,6 +160,7 @@ def quantize_numpy(
     axis: int = 1,
     block_size: int = 0,
     dtype: DTypeLike | None = None,
+    bits: int | None = None,
 ) -> Array:
     if dtype is None:
         dtype = "uint8" if zero_point is None else zero_point.dtype
@@ -148,7 +170,12 @@ def quantize_numpy(
     step = spread_numpy(scale, data.shape, axis, block_size).astype(np.float64)
     with np.errstate(all="ignore"):
         quotient = np.asarray(data.astype(np.float64) / step)
-    return round_to_integer_numpy(quotient, as_dtype(dtype), point)
+    result = round_to_integer_numpy(quotient, as_dtype(dtype), point)
+    if bits is None:
+        return result
+    if as_dtype(dtype).kind == "uint":
+        return np.clip(result, 0, 2**bits - 1)
+    return np.clip(result, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def dequantize(
@@ -347,6 +374,7 @@ def fake_quantize(
     axis: int = 1,
     block_size: int = 0,
     dtype: DTypeLike | None = None,
+    bits: int | None = None,
 ) -> Tensor:
     """Return floats with the error of quantization: dequantize(quantize(x)).
 
@@ -359,6 +387,7 @@ def fake_quantize(
         axis: the axis along which scales differ.
         block_size: the number of elements along `axis` that share a scale; 0 without blocks.
         dtype: the dtype of the integers; that of the zero point by default, or uint8.
+        bits: the number of bits of the integers; those of the dtype by default.
 
     Returns:
         A tensor of the shape and dtype of `data`.
@@ -391,6 +420,7 @@ def fake_quantize(
         axis=axis,
         block_size=block_size,
         dtype=dtype,
+        bits=bits,
         operator="fake_quantize",
     )
     return dequantize(integers, scale, zero_point, axis=axis, block_size=block_size)
@@ -405,9 +435,16 @@ def fake_quantize_numpy(
     axis: int = 1,
     block_size: int = 0,
     dtype: DTypeLike | None = None,
+    bits: int | None = None,
 ) -> Array:
     integers = quantize_numpy(
-        data, scale, zero_point, axis=axis, block_size=block_size, dtype=dtype
+        data,
+        scale,
+        zero_point,
+        axis=axis,
+        block_size=block_size,
+        dtype=dtype,
+        bits=bits,
     )
     return dequantize_numpy(
         integers, scale, zero_point, axis=axis, block_size=block_size

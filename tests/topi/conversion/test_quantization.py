@@ -40,6 +40,16 @@ def test_dtype_of_the_result() -> None:
     assert str(quantize(data, scale, dtype="int32").dtype) == "i32"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("int8", [-8, -2, 7, 7]), ("uint8", [0, 0, 10, 15])]
+)
+def test_fewer_bits_than_the_dtype_has(dtype, expected) -> None:
+    data = np.array([-100, -1, 5, 100], np.float32)
+    wanted = np.array(expected, dtype)
+    assert_same(run_te(quantize, data, HALF, dtype=dtype, bits=4), wanted)
+    assert_same(quantize_numpy(data, HALF, dtype=dtype, bits=4), wanted)
+
+
 def test_scales_per_axis_and_per_block() -> None:
     data = np.array([[1, 1, 1], [2, 2, 2]], np.float32)
     rows = np.array([1, 0.5], np.float32)
@@ -109,6 +119,9 @@ def test_ill_formed_calls_are_refused() -> None:
         quantize(integers, scale)
     with pytest.raises(UserError, match="quantize cannot return i64"):
         quantize(data, scale, dtype="int64")
+    for bits in (0, 9):
+        with pytest.raises(UserError, match=f"quantize cannot return {bits} bits as u8"):
+            quantize(data, scale, bits=bits)
     with pytest.raises(UserError, match="dequantize takes integers of at most 32 bits, not f32"):
         dequantize(data, scale)
     with pytest.raises(UserError, match="requantize: the scale has 2 dimensions"):
