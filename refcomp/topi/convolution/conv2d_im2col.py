@@ -1,4 +1,4 @@
-"""Convolution as one product of matrices: windows are the rows of one, kernels those of the other.
+"""Convolution as one product of matrices: kernels are the rows of one, windows the columns of one.
 
 The matrix of windows holds each pixel up to kh * kw times. In return, any schedule of a matrix
 product is one of a convolution.
@@ -46,7 +46,7 @@ def conv2d_im2col(
     dilation: Pair = (1, 1),
     out_dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return the convolution of images, as a product of a matrix of windows and one of kernels.
+    """Return the convolution of images, as a product of a matrix of kernels and one of windows.
 
     It is `conv2d` without groups. It needs memory for all windows: n * h' * w' * c * kh * kw
     elements.
@@ -94,30 +94,32 @@ def conv2d_im2col(
     taps = kernel[0] * kernel[1]
     depth = sizes["I"] * taps
 
-    def element_of_window(row: Expr, k: Expr) -> Expr:
-        n = row // (height * width)
-        y = row // width % height
-        x = row % width
-        ky = k // kernel[1] % kernel[0]
-        kx = k % kernel[1]
+    def tap(k: Expr) -> tuple[Expr, Expr, Expr]:
+        """Return the channel, row and column of an element of a kernel."""
+        return k // taps, k // kernel[1] % kernel[0], k % kernel[1]
+
+    def element_of_window(k: Expr, column: Expr) -> Expr:
+        channel, ky, kx = tap(k)
+        y = column // width % height
+        x = column % width
         down = y * windows.strides[0] + ky * windows.dilation[0]
         across = x * windows.strides[1] + kx * windows.dilation[1]
-        return padded[n, k // taps, down, across]
+        return padded[column // (height * width), channel, down, across]
 
-    rows = product((batch, height, width))
-    patches = compute((rows, depth), element_of_window, name="windows", tag=SHARED)
+    # Both matrices have memory of their own: their indices are costly, and each element is read
+    # many times.
+    columns = product((batch, height, width))
+    patches = compute((depth, columns), element_of_window, name="windows", tag=SHARED)
     kernels = compute(
         (sizes["O"], depth),
-        lambda o, k: weight[o, k // taps, k // kernel[1] % kernel[0], k % kernel[1]],
+        lambda o, k: weight[(o, *tap(k))],
         name="kernels",
-        tag=INJECTIVE,
+        tag=SHARED,
     )
-    sums = multiply_matrices(
-        patches, kernels, "sums", trans_b=True, out_dtype=out_dtype
-    )
+    sums = multiply_matrices(kernels, patches, "sums", out_dtype=out_dtype)
     result = compute(
         (batch, sizes["O"], height, width),
-        lambda n, o, y, x: sums[(n * height + y) * width + x, o],
+        lambda n, o, y, x: sums[o, (n * height + y) * width + x],
         name=name,
         tag=INJECTIVE,
     )
