@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from refcomp.foundation.dtype import F32
 from refcomp.te.tensor import Tensor
 from refcomp.topi.contraction.fully_connected import add_bias
 from refcomp.topi.convolution.conv2d import conv2d_numpy
@@ -51,7 +52,7 @@ def conv2d_winograd(
     It is `conv2d` with strides and dilation of 1, but for rounding: intermediate results are larger
     than those of a direct sum. A NaN or an infinity in the (m + 2) x (m + 2) tile of an image makes
     the m x m results of this tile NaN. A NaN or an infinity in the weights of an output channel
-    makes the channel NaN.
+    makes the channel NaN. Intermediate results of 16-bit floats are of f32.
 
     Args:
         data: [n, c, h, w], of floats; h and w are constant.
@@ -86,7 +87,8 @@ def conv2d_winograd(
     require_three_by_three(weight, sizes["H"], sizes["W"], name)
     matrices_of(tile_size, name)
     require_channels(data, weight, sizes["I"], "NCHW", name)
-    kernels = transform_kernels(weight, tile_size)
+    dtype = weight.dtype if weight.dtype.bits >= 32 else F32
+    kernels = transform_kernels(weight, tile_size, dtype)
     result = winograd_sums(data, kernels, padding, tile_size, name)
     return result if bias is None else add_bias(result, bias, name, 1)
 
@@ -173,7 +175,7 @@ def conv2d_winograd_weight_transform(weight: Tensor, *, tile_size: int = 4) -> T
     sizes = constant_sizes(weight, "OIHW", name)
     require_three_by_three(weight, sizes["H"], sizes["W"], name)
     matrices_of(tile_size, name)
-    return transform_kernels(weight, tile_size)
+    return transform_kernels(weight, tile_size, weight.dtype)
 
 
 def _sample_conv2d_winograd_weight_transform(draws: Draws) -> Sample:
@@ -189,8 +191,11 @@ def conv2d_winograd_weight_transform_numpy(
     weight: Array, *, tile_size: int = 4
 ) -> Array:
     matrices = matrices_of(tile_size, "conv2d_winograd_weight_transform")
-    matrix = np.array(matrices.kernel) / matrices.scale
-    result = np.einsum("yk,xl,ockl->yxoc", matrix, matrix, widen(weight))
+    # Integers are exact; an operator of f64 is judged by less than the roundings of f64.
+    matrix = np.array(matrices.kernel, np.longdouble)
+    wide = widen(weight).astype(np.longdouble)
+    scaled = np.einsum("yk,xl,ockl->yxoc", matrix, matrix, wide)
+    result = (scaled / matrices.scale**2).astype(np.float64)
     return np.asarray(result.astype(weight.dtype))
 
 

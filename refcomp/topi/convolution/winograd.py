@@ -6,7 +6,8 @@ the matrices B, G and A of the algorithm, a tile d of the image and a kernel g g
     transposed A ((G g transposed G) * (transposed B d B)) A
 
 The products are summed over the channels before the outer transform. Errors are larger than those
-of a direct sum, most of all for m = 4.
+of a direct sum, most of all for m = 4. Floats of 16 bits are transformed and added up in f32:
+intermediate results may be hundreds of times as large as the operands, and would overflow.
 
 Reference: A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016,
 sections 4.1 and 4.2.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refcomp.foundation.dtype import DType
+from refcomp.foundation.dtype import F32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
@@ -28,7 +29,7 @@ from refcomp.te.tensor import Tensor
 from refcomp.topi.convolution.windows import make_windows
 from refcomp.topi.shapes import extents, require_constant
 from refcomp.topi.spatial_padding import Padding, pad_axes
-from refcomp.topi.tags import REDUCTION
+from refcomp.topi.tags import INJECTIVE, REDUCTION
 
 _Rows = tuple[tuple[int, ...], ...]
 
@@ -107,6 +108,11 @@ def require_three_by_three(
         )
 
 
+def _wide(dtype: DType) -> DType:
+    """Return the dtype of intermediate results."""
+    return F32 if dtype.bits < 32 else dtype
+
+
 def winograd_sums(
     data: Tensor, kernels: Tensor, padding: Padding, tile_size: int, operator: str
 ) -> Tensor:
@@ -123,7 +129,15 @@ def winograd_sums(
         borders[2 + axis] = (before, after + further)
     padded = pad_axes(data, borders, const(0, data.dtype))
     transformed = _transform_tiles(padded, tiles, tile_size)
-    return _assemble(transformed, kernels, counts, tile_size, operator)
+    sums = _assemble(transformed, kernels, counts, tile_size, operator)
+    if sums.dtype == data.dtype:
+        return sums
+    return compute(
+        sums.shape,
+        lambda *at: sums[at].astype(data.dtype),
+        name="narrowed",
+        tag=INJECTIVE,
+    )
 
 
 def _matrix(rows: _Rows, dtype: DType, name: str) -> Tensor:
@@ -141,10 +155,14 @@ def _matrix(rows: _Rows, dtype: DType, name: str) -> Tensor:
     return compute((len(rows), len(rows[0])), element, name=name)
 
 
-def transform_kernels(weight: Tensor, tile_size: int) -> Tensor:
-    """Return G g transposed G for the kernel g of each pair of channels: [y, x, o, c]."""
+def transform_kernels(weight: Tensor, tile_size: int, dtype: DType) -> Tensor:
+    """Return G g transposed G for the kernel g of each pair of channels: [y, x, o, c].
+
+    The result is rounded to `dtype`.
+    """
     matrices = MATRICES[tile_size]
-    matrix = _matrix(matrices.kernel, weight.dtype, "kernel_matrix")
+    wide = _wide(weight.dtype)
+    matrix = _matrix(matrices.kernel, wide, "kernel_matrix")
     edge = len(matrices.kernel)
     out, depth, *_ = extents(weight)
     ky = reduce_axis(3, "ky")
@@ -152,15 +170,16 @@ def transform_kernels(weight: Tensor, tile_size: int) -> Tensor:
 
     def total(y: Expr, x: Expr, o: Expr, c: Expr) -> Expr:
         factor = matrix[y, ky] * matrix[x, kx]
-        return reducer.sum(weight[o, c, ky, kx] * factor, axis=[ky, kx])
+        read = weight[o, c, ky, kx].astype(wide)
+        return reducer.sum(read * factor, axis=[ky, kx])
 
     shape = (edge, edge, out, depth)
     scaled = compute(shape, total, name="scaled_kernels", tag=REDUCTION)
     # Each of both matrices has the denominator.
-    denominator = const(matrices.scale**2, weight.dtype)
+    denominator = const(matrices.scale**2, wide)
     return compute(
         shape,
-        lambda *at: scaled[at] / denominator,
+        lambda *at: (scaled[at] / denominator).astype(dtype),
         name="kernels",
     )
 
@@ -168,7 +187,8 @@ def transform_kernels(weight: Tensor, tile_size: int) -> Tensor:
 def _transform_tiles(padded: Tensor, tiles: Sequence[int], tile_size: int) -> Tensor:
     """Return transposed B d B for each tile d: [y, x, c, n, row of tiles, column of tiles]."""
     matrices = MATRICES[tile_size]
-    matrix = _matrix(matrices.image, padded.dtype, "image_matrix")
+    wide = _wide(padded.dtype)
+    matrix = _matrix(matrices.image, wide, "image_matrix")
     edge = len(matrices.image)
     batch, channels, *_ = extents(padded)
     ty = reduce_axis(edge, "ty")
@@ -177,7 +197,7 @@ def _transform_tiles(padded: Tensor, tiles: Sequence[int], tile_size: int) -> Te
     def total(y: Expr, x: Expr, c: Expr, n: Expr, down: Expr, across: Expr) -> Expr:
         read = padded[n, c, down * tile_size + ty, across * tile_size + tx]
         factor = matrix[y, ty] * matrix[x, tx]
-        return reducer.sum(read * factor, axis=[ty, tx])
+        return reducer.sum(read.astype(wide) * factor, axis=[ty, tx])
 
     shape = (edge, edge, channels, batch, *tiles)
     return compute(shape, total, name="tiles", tag=REDUCTION)
@@ -198,8 +218,8 @@ def _assemble(
     c = reduce_axis(channels, "c")
 
     def product(y: Expr, x: Expr, o: Expr, n: Expr, down: Expr, across: Expr) -> Expr:
-        term = kernels[y, x, o, c] * tiles[y, x, c, n, down, across]
-        return reducer.sum(term, axis=c)
+        kernel = kernels[y, x, o, c].astype(tiles.dtype)
+        return reducer.sum(kernel * tiles[y, x, c, n, down, across], axis=c)
 
     shape = (edge, edge, out, batch, rows, columns)
     products = compute(shape, product, name="products", tag=REDUCTION)
