@@ -47,8 +47,10 @@ SOURCES = {
     "movement.axes": "expand_dims moveaxis squeeze stack swap_axes",
     "movement.slices": "flip reverse_sequence slice_like strided_slice",
     "movement.constants": "arange eye full full_like linspace ones ones_like zeros zeros_like",
+    "movement.blocks": "batch_to_space_nd depth_to_space space_to_batch_nd space_to_depth",
     "movement.gather": "embedding gather gather_elements index_select take",
     "movement.gather_nd": "gather_nd",
+    "movement.masks": "diagonal matrix_set_diag one_hot sequence_mask tril trilu triu",
     "movement.padding": "mirror_pad pad",
     "movement.repetition": "repeat roll tile",
     #
