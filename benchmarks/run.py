@@ -38,6 +38,7 @@ _NAMES = (
     "host_operators",
     "devices",
     "emulator",
+    "gpu_schedules",
     "digits",
     "networks",
 )

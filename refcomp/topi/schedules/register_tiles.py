@@ -41,9 +41,9 @@ from refcomp.topi.tags import INJECTIVE, PAD
 
 _THREADS = 256  # of a group, at most
 _COLUMN_LANES = 32
-_COLUMN_REGISTERS = 4
+# Of rows and of columns: from the most reuse of each element to the least shared memory.
+_REGISTERS = ((8, 4), (4, 4), (4, 2))
 _VECTOR = 2  # neighbours in memory, for instructions that multiply and add pairs
-_ROW_REGISTERS = 8
 _MAX_SHARED_BYTES = (
     47 << 10
 )  # of both operands: the GPUs of all makers have 48 KiB for a group
@@ -106,21 +106,26 @@ class TiledSum:
             any(_mixes(index, own, reduced) for index in self.by_column.indices),
         )
 
-    def shared_bytes(self, step: int) -> int:
-        """Return the bytes of shared memory for steps of `step` elements of the deep axis."""
-        sizes = {tile.axis.var: tile.size for tile in (*self.rows, *self.columns)}
+    def tile_shape(self, read: TensorRead, step: int) -> list[int]:
+        """Return the extents of an operand's tile for `step` elements of the deep axis."""
+        overlaps = self.has_windows[0 if read is self.by_row else 1]
         axes = self.op.reduce_axis
         place = axes.index(self.deep)
+        sizes = {tile.axis.var: tile.size for tile in (*self.rows, *self.columns)}
+        sizes |= {axis.var: _extent(axis) for axis in axes[place + 1 :]}
+        if overlaps:
+            sizes |= {axis.var: _extent(axis) for axis in axes[:place]}
+        is_nearer = overlaps and bool(self.window)
+        deep = min(step, _UNROLLED) if is_nearer else step
+        sizes[self.deep.var] = min(deep, _extent(self.deep))
+        return [_width(index, sizes) for index in read.indices]
+
+    def shared_bytes(self, step: int) -> int:
+        """Return the bytes of shared memory for steps of `step` elements of the deep axis."""
         total = 0
-        for read, overlaps in zip(
-            (self.by_row, self.by_column), self.has_windows, strict=True
-        ):
-            own = sizes | {axis.var: _extent(axis) for axis in axes[place + 1 :]}
-            if overlaps:
-                own |= {axis.var: _extent(axis) for axis in axes[:place]}
-            is_nearer = overlaps and bool(self.window)
-            own[self.deep.var] = min(step, _UNROLLED) if is_nearer else step
-            total += _region(read, own) * read.tensor.dtype.bytes
+        for read in (self.by_row, self.by_column):
+            elements = math.prod(self.tile_shape(read, step))
+            total += elements * read.tensor.dtype.bytes
         return total
 
     @property
@@ -154,13 +159,18 @@ def find_tiles(op: ComputeOp) -> TiledSum | None:
         return None
     by_column = 1 if wide[-1] in alone[1] else 0
     by_row = 1 - by_column
-    columns = _tile(alone[by_column], _COLUMN_LANES, _COLUMN_REGISTERS)
-    columns = (*columns[:-1], _paired(columns[-1], factors[by_column]))
-    row_lanes = 1 << (_THREADS // _lanes(columns)).bit_length() - 1
     deep = max(op.reduce_axis, key=_extent)
-    rows = _tile(alone[by_row], row_lanes, _ROW_REGISTERS)
-    found = TiledSum(op, factors[by_row], factors[by_column], rows, columns, deep)
-    return found if _is_worthwhile(found) else None
+    choices = []
+    for row_registers, column_registers in _REGISTERS:
+        columns = _tile(alone[by_column], _COLUMN_LANES, column_registers)
+        columns = (*columns[:-1], _paired(columns[-1], factors[by_column]))
+        row_lanes = 1 << (_THREADS // _lanes(columns)).bit_length() - 1
+        rows = _tile(alone[by_row], row_lanes, row_registers)
+        found = TiledSum(op, factors[by_row], factors[by_column], rows, columns, deep)
+        if _is_worthwhile(found):
+            choices.append(found)
+    # The first of those with the longest step, whose accesses use whole segments of memory.
+    return max(choices, key=lambda found: found.step, default=None)
 
 
 def _paired(tile: AxisTile, read: TensorRead) -> AxisTile:
@@ -207,18 +217,13 @@ def _mixes(index: Expr, own: Set[Var], reduced: Set[Var]) -> bool:
     return not (found.isdisjoint(own) or found.isdisjoint(reduced))
 
 
-def _region(read: TensorRead, sizes: Mapping[Var, int]) -> int:
-    """Return the elements that are read while each variable takes as many values as stated."""
-    elements = 1
-    for index in read.indices:
-        known = {variable: sizes.get(variable, 1) for variable in variables_in(index)}
-        ends = [
-            substitute(index, {v: IntImm(place(n), I64) for v, n in known.items()})
-            for place in (lambda _: 0, lambda size: size - 1)
-        ]
-        low, high = (as_int(simplify(end)) or 0 for end in ends)
-        elements *= high - low + 1
-    return elements
+def _width(index: Expr, sizes: Mapping[Var, int]) -> int:
+    """Return the values of an index while each variable takes as many values as stated."""
+    known = {variable: sizes.get(variable, 1) for variable in variables_in(index)}
+    last = {variable: IntImm(size - 1, I64) for variable, size in known.items()}
+    first = dict.fromkeys(known, IntImm(0, I64))
+    ends = [as_int(simplify(substitute(index, end))) or 0 for end in (first, last)]
+    return ends[1] - ends[0] + 1
 
 
 def _tile(axes: Sequence[IterVar], lanes: int, registers: int) -> tuple[AxisTile, ...]:
@@ -379,9 +384,14 @@ def _fill(stage: StageSchedule, read: TensorRead, found: TiledSum) -> None:
     reduced = {axis.var for axis in found.op.reduce_axis}
     if reduced.issuperset(variables_in(read.indices[-1])) and len(op.axis) > 1:
         _separate_rows(stage, read, reduced)
-    whole = stage.fuse(*op.axis)
-    rest, x = stage.split(whole, factor=columns)
-    _, y = stage.split(rest, factor=rows)
+    shape = found.tile_shape(read, found.step)
+    if len(shape) > 1 and shape[-1] % columns == 0 and shape[-2] >= rows:
+        # Without divisions: threads along x have the last axis, those along y the one before.
+        _, x = stage.split(op.axis[-1], factor=columns)
+        _, y = stage.split(op.axis[-2], factor=rows)
+    else:
+        rest, x = stage.split(stage.fuse(*op.axis), factor=columns)
+        _, y = stage.split(rest, factor=rows)
     stage.bind(y, thread_axis("threadIdx.y"))
     stage.bind(x, thread_axis("threadIdx.x"))
 

@@ -59,7 +59,7 @@ def test_columns_that_are_not_read_side_by_side_are_not_paired():
 def test_tiles_of_images_divide_their_rows():
     data, weight = tensors((1, 64, 56, 56), (64, 64, 3, 3))
     output = conv2d(data, weight, **_SAME)
-    assert sizes(output) == [[(8, 8, 1)], [(1, 2, 1), (28, 2, 1)]]
+    assert sizes(output) == [[(8, 4, 1)], [(1, 2, 1), (28, 2, 1)]]
     last, kernel = tensors((1, 14, 14, 256), (3, 3, 256, 256))
     output = conv2d_nhwc(last, kernel, **_SAME)
     assert sizes(output) == [[(1, 2, 1), (7, 2, 1)], [(32, 2, 2)]]
@@ -94,11 +94,18 @@ def test_other_sums_have_no_tiles():
         assert find_tiles(output.op) is None
 
 
-def test_a_step_shrinks_until_shared_memory_has_room():
+def test_registers_are_fewer_where_a_long_step_needs_the_room():
     data, weight = tensors((1, 64, 56, 56), (64, 64, 3, 3))
     found = find_tiles(conv2d(data, weight, **_SAME).op)
-    assert found.step == 16
-    assert found.shared_bytes(16) <= 47 << 10 < found.shared_bytes(32)
+    assert (found.step, found.rows[0].registers) == (32, 4)
+    assert found.shared_bytes(32) <= 47 << 10
+
+
+def test_a_step_shrinks_until_shared_memory_has_room():
+    data, weight = tensors((1, 64, 56, 56), (64, 64, 5, 5))
+    found = find_tiles(conv2d(data, weight, **_SAME).op)
+    assert found.step == 8
+    assert found.shared_bytes(8) <= 47 << 10 < found.shared_bytes(16)
 
 
 def test_nvidia_gpus_have_tiles_where_no_product_tile_fits():
