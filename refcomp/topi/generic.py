@@ -94,8 +94,8 @@ def schedule_injective(
         >>> A = rc.placeholder((64,), name="A")
         >>> B = rc.topi.relu(A)
         >>> s = rc.topi.schedule_injective(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'fuse', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -122,8 +122,8 @@ def schedule_elemwise(
         >>> A = rc.placeholder((64,), name="A")
         >>> B = rc.topi.tanh(A)
         >>> s = rc.topi.schedule_elemwise(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'fuse', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -150,8 +150,8 @@ def schedule_broadcast(
         >>> A = rc.placeholder((64,), name="A")
         >>> B = rc.topi.add(A, A)
         >>> s = rc.topi.schedule_broadcast(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'fuse', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -178,8 +178,8 @@ def schedule_reduce(
         >>> A = rc.placeholder((8, 64, 4, 4), name="A")
         >>> B = rc.topi.global_avg_pool2d(A)
         >>> s = rc.topi.schedule_reduce(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'compute_at', 'fuse', 'set_scope', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -206,8 +206,8 @@ def schedule_softmax(
         >>> A = rc.placeholder((8, 64), name="A")
         >>> B = rc.topi.softmax(A)
         >>> s = rc.topi.schedule_softmax(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'compute_at', 'fuse', 'reorder', 'set_scope', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -232,8 +232,8 @@ def schedule_pool(outputs: Outputs, *, target: Target | str | None = None) -> Sc
         >>> A = rc.placeholder((1, 8, 16, 16), name="A")
         >>> B = rc.topi.max_pool2d(A, kernel=(2, 2), strides=(2, 2))
         >>> s = rc.topi.schedule_pool(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'fuse', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -260,8 +260,8 @@ def schedule_adaptive_pool(
         >>> A = rc.placeholder((1, 8, 16, 16), name="A")
         >>> B = rc.topi.global_avg_pool2d(A)
         >>> s = rc.topi.schedule_adaptive_pool(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'compute_at', 'fuse', 'set_scope', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -287,8 +287,8 @@ def schedule_dense(outputs: Outputs, *, target: Target | str | None = None) -> S
         >>> W = rc.placeholder((32, 64), name="W")
         >>> B = rc.topi.matmul(A, W)
         >>> s = rc.topi.schedule_dense(B, target="opencl")
-        >>> len(s.steps)
-        40
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -316,8 +316,8 @@ def schedule_batch_matmul(
         >>> W = rc.placeholder((2, 32, 64), name="W")
         >>> B = rc.topi.matmul(A, W)
         >>> s = rc.topi.schedule_batch_matmul(B, target="opencl")
-        >>> len(s.steps)
-        41
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -346,8 +346,8 @@ def schedule_conv2d_nchw(
         >>> W = rc.placeholder((32, 16, 3, 3), name="W")
         >>> B = rc.topi.conv2d(A, W)
         >>> s = rc.topi.schedule_conv2d_nchw(B, target="opencl")
-        >>> len(s.steps)
-        48
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -376,8 +376,8 @@ def schedule_conv2d_nhwc(
         >>> W = rc.placeholder((3, 3, 16, 32), name="W")
         >>> B = rc.topi.conv2d_nhwc(A, W)
         >>> s = rc.topi.schedule_conv2d_nhwc(B, target="opencl")
-        >>> len(s.steps)
-        45
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -405,8 +405,8 @@ def schedule_conv2d_nchwc(
         >>> W = rc.placeholder((1, 1, 3, 3, 16, 16), name="W")
         >>> B = rc.topi.conv2d_nchwc(A, W)
         >>> s = rc.topi.schedule_conv2d_nchwc(B, target="opencl")
-        >>> len(s.steps)
-        46
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -434,8 +434,8 @@ def schedule_depthwise_conv2d_nchw(
         >>> W = rc.placeholder((16, 1, 3, 3), name="W")
         >>> B = rc.topi.conv2d(A, W, groups=16)
         >>> s = rc.topi.schedule_depthwise_conv2d_nchw(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'fuse', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)
 
@@ -463,7 +463,7 @@ def schedule_extern(
         >>> A = rc.placeholder((64,), name="A")
         >>> B = rc.topi.relu(A)
         >>> s = rc.topi.schedule_extern(B, target="opencl")
-        >>> print(sorted({step.primitive for step in s.steps}))
-        ['bind', 'fuse', 'split']
+        >>> any(step.primitive == "bind" for step in s.steps)
+        True
     """
     return _schedule(outputs, target)

@@ -11,7 +11,7 @@ from refcomp.te.reducer import sum as sum_over
 from refcomp.te.tensor import var
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.normalization.softmax import softmax
-from refcomp.topi.pooling.pool2d import global_avg_pool2d
+from refcomp.topi.pooling.global_pool import global_avg_pool2d
 from refcomp.topi.schedules.rows import find_rows
 from refcomp.topi.tags import INJECTIVE, REDUCTION
 from tests.strategies.operands import tensors
