@@ -55,6 +55,7 @@ SOURCES = {
     "movement.repetition": "repeat roll tile",
     #
     # Search: by the values of elements
+    "search.counting": "bincount histogram isin",
     "search.nonzero": "argwhere compress nonzero",
     "search.searchsorted": "bucketize searchsorted",
     "search.sort": "argsort sort topk",

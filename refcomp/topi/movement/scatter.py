@@ -149,19 +149,19 @@ def _check_operands(
 
 
 def _sample_scatter_elements(draws: Draws) -> Sample:
-    operands, axis = _operands_along(draws)
+    operands, axis = _sample_operands_along(draws)
     return Sample(operands, {"axis": axis, "reduction": draws.choice(REDUCTIONS)})
 
 
-def _operands_along(draws: Draws) -> tuple[tuple[Array, ...], int]:
+def _sample_operands_along(draws: Draws) -> tuple[tuple[Array, ...], int]:
     data = draws.array(draws.shape(1, 3), draws.number_dtype())
     axis = draws.axis(data.ndim)
     shape = replace_entry(data.shape, axis % data.ndim, draws.extent(0))
-    indices = _drawn_indices(draws, shape, data.shape[axis])
+    indices = _sample_indices(draws, shape, data.shape[axis])
     return (data, indices, draws.array(shape, str(data.dtype))), axis
 
 
-def _drawn_indices(draws: Draws, shape: Sequence[int], extent: int) -> Array:
+def _sample_indices(draws: Draws, shape: Sequence[int], extent: int) -> Array:
     """Return indices of an axis, of which few are out of range."""
     dtype = draws.choice(("int32", "int64"))
     beyond = draws.choice((0, 0, 1))
@@ -179,10 +179,10 @@ def scatter_elements_numpy(
 ) -> Array:
     places = np.indices(indices.shape)
     places[axis % data.ndim] = indices
-    return _scattered(data, tuple(places), updates, reduction)
+    return _scattered_numpy(data, tuple(places), updates, reduction)
 
 
-def _scattered(
+def _scattered_numpy(
     data: Array, places: Sequence[Array], updates: Array, reduction: str
 ) -> Array:
     """Return `data` with updates[i] at data[places[0][i], places[1][i], ...].
@@ -195,8 +195,8 @@ def _scattered(
     # Each place as an array of one dimension, so that updates are in order.
     at = tuple(place[is_inside] for place in places)
     # Long doubles, since sums of f64 must not round here in another order than there.
-    values = _extended(updates[is_inside])
-    result = _extended(data)
+    values = _extended_numpy(updates[is_inside])
+    result = _extended_numpy(data)
     if reduction == "none":
         for k, value in enumerate(values):
             result[tuple(place[k] for place in at)] = value
@@ -206,7 +206,7 @@ def _scattered(
     return result.astype(data.dtype)
 
 
-def _extended(array: Array) -> Array:
+def _extended_numpy(array: Array) -> Array:
     wide = widen(array)
     return wide.astype(np.longdouble if wide.dtype == np.float64 else wide.dtype)
 
@@ -247,7 +247,7 @@ def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) ->
 
 
 def _sample_along(draws: Draws) -> Sample:
-    operands, axis = _operands_along(draws)
+    operands, axis = _sample_operands_along(draws)
     return Sample(operands, {"axis": axis})
 
 
@@ -394,7 +394,7 @@ def _sample_scatter_nd(draws: Draws) -> Sample:
     data = draws.array(draws.shape(1, 3), draws.number_dtype())
     depth = draws.integer(1, data.ndim)
     batch = draws.shape(0, 2)
-    columns = [_drawn_indices(draws, batch, n) for n in data.shape[:depth]]
+    columns = [_sample_indices(draws, batch, n) for n in data.shape[:depth]]
     indices = np.stack(columns, axis=-1).astype(draws.choice(("int32", "int64")))
     updates = draws.array((*batch, *data.shape[depth:]), str(data.dtype))
     return Sample((data, indices, updates), {"reduction": draws.choice(REDUCTIONS)})
@@ -405,7 +405,7 @@ def scatter_nd_numpy(
     data: Array, indices: Array, updates: Array, *, reduction: str = "none"
 ) -> Array:
     places = tuple(np.moveaxis(indices, -1, 0))
-    return _scattered(data, places, updates, reduction)
+    return _scattered_numpy(data, places, updates, reduction)
 
 
 def index_put(
@@ -481,7 +481,7 @@ def _sample_index_put(draws: Draws) -> Sample:
     data = draws.array(draws.shape(1, 3), draws.number_dtype())
     depth = draws.integer(1, data.ndim)
     batch = draws.shape(0, 2)
-    indices = [_drawn_indices(draws, batch, n) for n in data.shape[:depth]]
+    indices = [_sample_indices(draws, batch, n) for n in data.shape[:depth]]
     values = draws.array((*batch, *data.shape[depth:]), str(data.dtype))
     return Sample((data, values, *indices), {"accumulate": draws.flag()})
 
@@ -490,4 +490,4 @@ def _sample_index_put(draws: Draws) -> Sample:
 def index_put_numpy(
     data: Array, values: Array, *indices: Array, accumulate: bool = False
 ) -> Array:
-    return _scattered(data, indices, values, "add" if accumulate else "none")
+    return _scattered_numpy(data, indices, values, "add" if accumulate else "none")

@@ -72,10 +72,10 @@ def nonzero(data: Tensor) -> list[Tensor]:
 
 
 def _sample_nonzero(draws: Draws) -> Sample:
-    return Sample((_with_zeros(draws),))
+    return Sample((_sample_with_zeros(draws),))
 
 
-def _with_zeros(draws: Draws) -> Array:
+def _sample_with_zeros(draws: Draws) -> Array:
     """Return an array of which about half of the elements are 0."""
     data = draws.array(draws.shape(0, 4), draws.choice(("bool", draws.number_dtype())))
     kept = draws.array(data.shape, "bool")

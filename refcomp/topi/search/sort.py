@@ -72,11 +72,11 @@ def _sample_sort(draws: Draws) -> Sample:
 
 @meaning_of(sort, sample=_sample_sort)
 def sort_numpy(data: Array, *, axis: int = -1, is_ascend: bool = True) -> Array:
-    order = _stable_order(data, axis, is_ascend)
+    order = _stable_order_numpy(data, axis, is_ascend)
     return np.take_along_axis(data, order, axis)
 
 
-def _stable_order(data: Array, axis: int, is_ascend: bool) -> Array:
+def _stable_order_numpy(data: Array, axis: int, is_ascend: bool) -> Array:
     """Return numpy's stable order. Descending, it is that of the reversed axis, reversed."""
     if is_ascend:
         return np.argsort(data, axis=axis, kind="stable")
@@ -135,7 +135,7 @@ def _sample_argsort(draws: Draws) -> Sample:
 def argsort_numpy(
     data: Array, *, axis: int = -1, is_ascend: bool = True, dtype: str = "int32"
 ) -> Array:
-    return _stable_order(data, axis, is_ascend).astype(dtype)
+    return _stable_order_numpy(data, axis, is_ascend).astype(dtype)
 
 
 def topk(
@@ -215,6 +215,6 @@ def topk_numpy(
     is_ascend: bool = False,
     dtype: str = "int64",
 ) -> list[Array]:
-    order = _stable_order(data, axis, is_ascend)
+    order = _stable_order_numpy(data, axis, is_ascend)
     first = np.take(order, np.arange(k), axis=axis)
     return [np.take_along_axis(data, first, axis), first.astype(dtype)]
