@@ -43,6 +43,7 @@ SOURCES = {
     #
     # Movement: elements are moved, not changed
     "movement.scatter": "index_put scatter scatter_add scatter_elements scatter_nd",
+    "movement.sparse": "sparse_to_dense",
     "movement.transform": "concatenate flatten reshape split transpose",
     "movement.axes": "expand_dims moveaxis squeeze stack swap_axes",
     "movement.slices": "flip reverse_sequence slice_like strided_slice",
@@ -56,7 +57,9 @@ SOURCES = {
     #
     # Search: by the values of elements
     "search.counting": "bincount histogram isin",
+    "search.median": "median",
     "search.nonzero": "argwhere compress nonzero",
+    "search.positions": "invert_permutation unravel_index",
     "search.searchsorted": "bucketize searchsorted",
     "search.sort": "argsort sort topk",
     "search.unique": "unique",

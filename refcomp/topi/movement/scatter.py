@@ -12,6 +12,7 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.te import maths
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.scattering import (
@@ -51,14 +52,16 @@ def scatter_elements(
     For axis 0 of two, element (indices[i, j], j) becomes updates[i, j], or is combined with it. If
     several updates go to one element, the last one counts, or all are combined.
 
+    Along the other axes, there may be fewer indices than elements: the rest is left as it is.
+
     An axis of n elements with m updates each takes n * m comparisons, all at once. If that is more
     than 65536 and all extents are constant, the updates are applied one after the other, and only
     the other axes are divided among threads. Sums of floats round after each update.
 
     Args:
         data: a tensor of any dtype with at least one dimension.
-        indices: i32 or i64, of the shape of `data` except along `axis`. A negative index counts
-            from the end. An update with an index out of range is left out.
+        indices: i32 or i64, of the shape of `data` except along `axis`, or shorter. A negative
+            index counts from the end. An update with an index out of range is left out.
         updates: of the dtype of `data` and the shape of `indices`.
         axis: the axis along which updates move.
         reduction: "none" writes the update. "add", "mul", "min" and "max" combine it with the
@@ -102,29 +105,51 @@ def _scatter_along(
     for k, extent in enumerate(given):
         what = f"extent {k} of the updates"
         require_extent(extents(updates)[k], extent, operator, what, tensors=(updates,))
-        if k != place:
-            what = f"extent {k} of the indices"
-            require_extent(extent, sizes[k], operator, what, tensors=(indices, data))
+    # Axes along which there are fewer updates than elements.
+    shorter = [
+        k
+        for k, extent in enumerate(given)
+        if k != place and _is_shorter(extent, sizes[k], operator, (indices, data))
+    ]
 
     def source(number: Expr, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        return replace_entry(index, place, number)
+        at = list(replace_entry(index, place, number))
+        for k in shorter:
+            at[k] = maths.maximum(maths.minimum(at[k], as_dim(given[k]) - 1), 0)
+        return tuple(at)
 
     def coordinate(
         read: Sequence[Readable], _place: int, number: Expr, index: Sequence[Expr]
     ) -> Expr:
-        return read[0][source(number, index)].astype("int64")
+        found = read[0][source(number, index)].astype("int64")
+        for k in shorter:  # out of range: no update goes there
+            found = maths.select(index[k] < given[k], found, as_dim(sizes[place]))
+        return found
 
+    # Without any row of updates, there is none that could be read.
+    count = 0 if 0 in given else given[place]
     return Scatter(
         operator=operator,
         data=data,
         updates=updates,
         indices=(indices,),
         axes=(place,),
-        count=given[place],
+        count=count,
         coordinate=coordinate,
         source=source,
         reduction=reduction,
     ).result()
+
+
+def _is_shorter(
+    extent: Extent, size: Extent, operator: str, tensors: Sequence[Tensor]
+) -> bool:
+    """Return True if updates have fewer rows than the data. UserError if they may have more."""
+    if isinstance(extent, int) and isinstance(size, int) and extent < size:
+        return True
+    what = "an extent of the indices"
+    require_extent(extent, size, operator, what, tensors=tensors)
+    return False
 
 
 def _check_operands(
@@ -157,6 +182,10 @@ def _sample_operands_along(draws: Draws) -> tuple[tuple[Array, ...], int]:
     data = draws.array(draws.shape(1, 3), draws.number_dtype())
     axis = draws.axis(data.ndim)
     shape = replace_entry(data.shape, axis % data.ndim, draws.extent(0))
+    if draws.flag():  # fewer updates along another axis
+        shorter = draws.integer(0, data.ndim - 1)
+        most = min(shape[shorter], data.shape[shorter])
+        shape = replace_entry(shape, shorter, draws.integer(0, most))
     indices = _sample_indices(draws, shape, data.shape[axis])
     return (data, indices, draws.array(shape, str(data.dtype))), axis
 

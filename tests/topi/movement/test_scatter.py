@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import refcomp as rc
 from refcomp.foundation.errors import UserError
 from refcomp.topi.movement.scatter import (
     index_put,
@@ -35,6 +36,17 @@ def test_updates_in_order_without_those_out_of_range(reduction, expected):
     np.testing.assert_array_equal(found, wanted)
     found = scatter_elements_numpy(_DATA, _PLACES, _UPDATES, reduction=reduction)
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_fewer_updates_than_rows():
+    (data, updates), (indices,) = tensors((3, 3), (2, 1)), tensors((2, 1), dtype="int32")
+    feeds = {
+        data: np.zeros((3, 3), np.float32),
+        indices: np.array([[2], [2]], np.int32),
+        updates: np.array([[5], [7]], np.float32),
+    }
+    (found,) = rc.oracle.evaluate([scatter_add(data, indices, updates)], feeds)
+    assert found.tolist() == [[0, 0, 0], [0, 0, 0], [12, 0, 0]]
 
 
 def test_no_updates():
@@ -75,7 +87,7 @@ def test_ill_formed_calls_are_refused():
             operator(data, indices, small)
         with pytest.raises(UserError, match=f"{name}: extent 1 of the updates is 5 instead of 4"):
             operator(data, indices, other)
-        with pytest.raises(UserError, match=f"{name}: extent 1 of the indices is 5 instead of 4"):
+        with pytest.raises(UserError, match=f"{name}: an extent of the indices is 5 instead of 4"):
             operator(data, wide, other)
         with pytest.raises(UserError, match=f"{name} cannot read indices of the dtype f32"):
             operator(data, updates, updates)
