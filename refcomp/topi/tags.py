@@ -6,8 +6,6 @@ INJECTIVE = "injective"
 PAD = "pad"
 # Elementwise, but costly and read more than once. It has memory of its own.
 SHARED = "shared"
-# A convolution over [n, y, x, channel] with weights [ky, kx, in, out].
-CONV2D_NHWC = "conv2d_nhwc"
 # A convolution over blocks of channels; the weights have blocks of input and of output channels.
 CONV2D_NCHWC = "conv2d_nchwc"
 # Any other reduction.

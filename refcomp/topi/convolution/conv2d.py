@@ -26,7 +26,7 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import Array, Pair
 from refcomp.topi.spatial_padding import Padding
-from refcomp.topi.tags import CONV2D_NHWC, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 
 def conv2d(
@@ -170,7 +170,7 @@ def conv2d_nhwc(
         dilation=dilation,
         groups=groups,
         out_dtype=out_dtype,
-        tag=CONV2D_NHWC if groups == 1 else REDUCTION,
+        tag=REDUCTION,
     )
 
 
