@@ -44,7 +44,7 @@ _EXPECTED = """
     pooling
         adaptive_avg_pool2d adaptive_max_pool2d avg_pool1d avg_pool2d avg_pool3d
         global_avg_pool2d global_lp_pool2d global_max_pool2d lp_pool2d max_pool1d max_pool2d
-        max_pool3d max_unpool2d
+        max_pool3d max_pool_with_indices max_unpool
     normalization
         batch_norm group_norm hardmax instance_norm l2_normalize layer_norm log_softmax lrn
         rms_norm softmax

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,12 @@ def test_operator_is_registered_by_its_file(name):
 @pytest.mark.parametrize("name", SCHEDULE_HOMES)
 def test_schedule_is_defined_in_its_file(name):
     assert getattr(topi, name).__module__ == SCHEDULE_HOMES[name]
+
+
+def test_no_folder_has_the_name_of_an_operator() -> None:
+    """Else importing the folder would replace the operator in `rc.topi`."""
+    wings = {path.name for path in Path(topi.__file__).parent.iterdir()}
+    assert not wings & set(OPERATOR_HOMES)
 
 
 def test_each_operator_of_the_registry_is_listed() -> None:
