@@ -39,6 +39,8 @@ _GUARDED = 4
 # Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
 # more than their bodies.
 _MAX_UNROLLED = 72
+# So many lanes of a sum are added one by one.
+_FEW_LANES = 4
 # Rows and columns of dot products that are computed at once: 16 vectors of sums.
 _DOT_TILE = 4
 
@@ -314,10 +316,12 @@ def schedule_host_dot(schedule: Schedule, dot: HostDot) -> set[Stage]:
         The stages that are scheduled now.
     """
     last, sums = _local_sums(schedule, dot.op)
-    op = schedule[sums].op
-    assert isinstance(op, ComputeOp)
-    _, lane = schedule[sums].split(op.reduce_axis[-1], factor=dot.lanes)
-    partial = schedule.rfactor(sums, lane, factor_axis=-1)
+    partial = [_keep_lanes(schedule, sums, dot.lanes)]
+    # A vector is added to its other half, until few lanes are left to be added one by one.
+    lanes = dot.lanes // 2
+    while lanes >= _FEW_LANES:
+        partial.append(_keep_lanes(schedule, sums, lanes))
+        lanes //= 2
     outer = schedule[last]
     assert isinstance(last.op, ComputeOp)
     inside: list[IterVar] = []
@@ -328,22 +332,33 @@ def schedule_host_dot(schedule: Schedule, dot: HostDot) -> set[Stage]:
     outer.reorder(*others, *inside)
     for axis in inside:
         outer.unroll(axis)
-    for tensor in (partial, sums):
+    for tensor in (*partial, sums):
         stage = schedule[tensor]
         stage.set_scope("local")
         stage.compute_at(outer, others[-1])
-        assert isinstance(stage.op, ComputeOp)
-        if tensor is partial:
-            *places, lane = stage.op.axis
-            reduced = [
-                axis for axis in stage.leaf_iter_vars if axis not in stage.op.axis
-            ]
-            stage.reorder(*reduced, *places, lane)
-            _unroll_tile(stage, [*places, lane])
-        else:
-            for axis in stage.leaf_iter_vars:
-                stage.unroll(axis)
-    return {schedule.stage_of(tensor) for tensor in (last, sums, partial)}
+    for tensor in partial:
+        _order_lanes(schedule[tensor], has_loop=tensor is partial[0])
+    for axis in schedule[sums].leaf_iter_vars:
+        schedule[sums].unroll(axis)
+    return {schedule.stage_of(tensor) for tensor in (last, sums, *partial)}
+
+
+def _keep_lanes(schedule: Schedule, sums: Tensor, lanes: int) -> Tensor:
+    """Keep sums of every `lanes`-th element apart, in a stage that has them as vectors."""
+    op = schedule[sums].op
+    assert isinstance(op, ComputeOp)
+    _, lane = schedule[sums].split(op.reduce_axis[-1], factor=lanes)
+    kept: Tensor = schedule.rfactor(sums, lane, factor_axis=-1)
+    return kept
+
+
+def _order_lanes(stage: StageSchedule, has_loop: bool) -> None:
+    """Order the loops of sums of lanes; only the first of these stages has a long reduction."""
+    assert isinstance(stage.op, ComputeOp)
+    *places, lane = stage.op.axis
+    reduced = [axis for axis in stage.leaf_iter_vars if axis not in stage.op.axis]
+    stage.reorder(*reduced, *places, lane)
+    _unroll_tile(stage, [*([] if has_loop else reduced), *places, lane])
 
 
 def _local_sums(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:
