@@ -68,6 +68,7 @@ SOURCES = {
     "contraction.binary": "binarize_pack binary_dense",
     "contraction.bitserial": "bitpack bitserial_dense",
     "contraction.dense": "gemm matmul",
+    "contraction.einsum": "einsum outer tensordot",
     "contraction.fully_connected": "batch_matmul dense",
     "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",
     #
