@@ -51,6 +51,8 @@ SOURCES = {
     "movement.blocks": "batch_to_space_nd depth_to_space space_to_batch_nd space_to_depth",
     "movement.gather": "embedding gather gather_elements index_select take",
     "movement.gather_nd": "gather_nd",
+    "movement.grids": "meshgrid",
+    "movement.layouts": "layout_transform",
     "movement.masks": "diagonal matrix_set_diag one_hot sequence_mask tril trilu triu",
     "movement.padding": "mirror_pad pad",
     "movement.repetition": "repeat roll tile",
