@@ -39,11 +39,10 @@ from refcomp.topi.movement.transform import (
 )
 from refcomp.topi.normalization.batch_norm import batch_norm, batch_norm_numpy
 from refcomp.topi.normalization.softmax import softmax, softmax_numpy
+from refcomp.topi.pooling.global_pool import global_avg_pool2d, global_avg_pool2d_numpy
 from refcomp.topi.pooling.pool2d import (
     avg_pool2d,
     avg_pool2d_numpy,
-    global_avg_pool2d,
-    global_avg_pool2d_numpy,
     max_pool2d,
     max_pool2d_numpy,
 )

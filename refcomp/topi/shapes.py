@@ -78,9 +78,15 @@ def require_bool(data: Tensor, operator: str) -> None:
 
 
 def require_one_dtype(operator: str, first: Tensor, *others: Tensor | None) -> None:
-    """Raise UserError if an operand has another dtype than the first one."""
+    """Raise UserError if an operand is not a tensor, or has another dtype than the first one.
+
+    None stands for an operand that is left out.
+    """
     for other in others:
-        if other is not None and other.dtype != first.dtype:
+        if other is None:
+            continue
+        require_tensor(other, operator)
+        if other.dtype != first.dtype:
             raise UserError(
                 f"{operator} cannot combine {first.dtype} with {other.dtype}",
                 why="topi does not convert operands automatically",

@@ -23,6 +23,7 @@ from refcomp.topi.shapes import (
     require_float,
     require_number,
     require_one_dtype,
+    require_tensor,
     round_once,
 )
 
@@ -107,6 +108,7 @@ def prelu(data: Tensor, slope: Tensor) -> Tensor:
          [-6.   2. ]]
     """
     require_float(data, "prelu")
+    require_tensor(slope, "prelu")
     require_one_dtype("prelu", data, slope)
     zero = const(0.0, data.dtype)
     made = broadcast_elements(

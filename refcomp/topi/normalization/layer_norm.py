@@ -32,6 +32,7 @@ from refcomp.topi.shapes import (
     require_float,
     require_one_dtype,
     require_rank,
+    require_tensor,
     widen,
 )
 from refcomp.topi.tags import INJECTIVE
@@ -96,13 +97,15 @@ def layer_norm(
 
 
 def _checked_axes(
-    operator: str, data: Tensor, axis: int, *parameters: Tensor | None
+    operator: str, data: Tensor, axis: int, gamma: Tensor, beta: Tensor | None = None
 ) -> tuple[int, ...]:
     """Return the axes from `axis` on. Raise UserError for operands that do not fit."""
     require_float(data, operator)
+    require_tensor(gamma, operator)
+    parameters = (gamma, beta)
     place = normalize_axis(axis, data.ndim, operator)
     require_one_dtype(operator, data, *parameters)
-    for parameter, name in zip(parameters, ("gamma", "beta"), strict=False):
+    for parameter, name in zip(parameters, ("gamma", "beta"), strict=True):
         if parameter is None:
             continue
         require_rank(parameter, data.ndim - place, operator, name)

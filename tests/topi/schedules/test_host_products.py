@@ -35,9 +35,9 @@ def test_rows_columns_and_vectors_are_found_in_any_layout() -> None:
     a, b = tensors((3, 4, 8), (3, 8, 16))
     assert _axes(matmul(a, b)) == ["i2", None, "i1"]
     image, weight = tensors((1, 4, 8, 8), (6, 4, 3, 3))
-    assert _axes(conv2d(image, weight)) == ["i3", "i2", "i1"]
+    assert _axes(conv2d(image, weight)) == ["x", "y", "o"]
     image, weight = tensors((1, 8, 8, 4), (3, 3, 4, 6))
-    assert _axes(conv2d_nhwc(image, weight)) == ["i3", None, "i2"]
+    assert _axes(conv2d_nhwc(image, weight)) == ["o", None, "x"]
 
 
 def test_a_symbolic_extent_is_no_part_of_a_tile() -> None:
@@ -51,7 +51,7 @@ def test_what_is_not_read_in_vectors_is_left_to_others() -> None:
     a, b = tensors((4, 8), (16, 8))
     assert find_host_product(gemm(a, b, trans_b=True).op) is None
     image, weight = tensors((1, 4, 9, 9), (6, 4, 3, 3))
-    assert _axes(conv2d(image, weight, strides=(2, 2)))[0] == "i3"
+    assert _axes(conv2d(image, weight, strides=(2, 2)))[0] == "x"
     assert find_host_product(conv2d(image, weight, strides=(3, 3)).op) is None
     # Each channel has weights of its own: nothing is read for several rows.
     image, weight = tensors((1, 4, 8, 8), (4, 1, 3, 3))
