@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from refcomp.foundation.errors import UserError
@@ -9,7 +11,7 @@ from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.rearrange import rearrange
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, extents, require_rank
+from refcomp.topi.shapes import Array, Extent, extents, require_rank
 
 
 def meshgrid(*vectors: Tensor, indexing: str = "ij") -> list[Tensor]:
@@ -57,9 +59,14 @@ def meshgrid(*vectors: Tensor, indexing: str = "ij") -> list[Tensor]:
         axes[0], axes[1] = 1, 0
     shape = [extents(vectors[axis])[0] for axis in axes]
     return [
-        rearrange(vector, shape, lambda index, axis=axis: [index[axis]], operator)  # type: ignore[misc]
+        _repeated(vector, axis, shape)
         for vector, axis in zip(vectors, axes, strict=True)
     ]
+
+
+def _repeated(vector: Tensor, axis: int, shape: Sequence[Extent]) -> Tensor:
+    """Return a tensor of `shape` that has the vector along `axis`."""
+    return rearrange(vector, shape, lambda index: [index[axis]], "meshgrid")
 
 
 def _sample_meshgrid(draws: Draws) -> Sample:
