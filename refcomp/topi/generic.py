@@ -76,13 +76,13 @@ def schedule_injective(
 ) -> Schedule:
     """Return a schedule of computations without reductions: elementwise, broadcast and movement.
 
-        On GPUs a thread computes an element, and transposes go through shared memory. On the
+    On GPUs a thread computes an element, and transposes go through shared memory. On the
     host the last axis has vectors.
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -109,8 +109,8 @@ def schedule_elemwise(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -137,8 +137,8 @@ def schedule_broadcast(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -165,8 +165,8 @@ def schedule_reduce(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -193,8 +193,8 @@ def schedule_softmax(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -219,8 +219,8 @@ def schedule_pool(outputs: Outputs, *, target: Target | str | None = None) -> Sc
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -247,8 +247,8 @@ def schedule_adaptive_pool(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -273,8 +273,8 @@ def schedule_dense(outputs: Outputs, *, target: Target | str | None = None) -> S
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -302,8 +302,8 @@ def schedule_batch_matmul(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -327,13 +327,13 @@ def schedule_conv2d_nchw(
 ) -> Schedule:
     """Return a schedule of convolutions whose channels are the second axis.
 
-        On GPUs they have tiles in shared memory and in registers, if the extents are constant.
+    On GPUs they have tiles in shared memory and in registers, if the extents are constant.
     On the host, `conv2d_nchwc` is faster.
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -357,13 +357,13 @@ def schedule_conv2d_nhwc(
 ) -> Schedule:
     """Return a schedule of convolutions whose channels are the last axis.
 
-        On GPUs they have tiles in shared memory and in registers, if the extents are constant.
+    On GPUs they have tiles in shared memory and in registers, if the extents are constant.
     All bytes that move are used.
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -391,8 +391,8 @@ def schedule_conv2d_nchwc(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -420,8 +420,8 @@ def schedule_depthwise_conv2d_nchw(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.
@@ -445,13 +445,13 @@ def schedule_extern(
 ) -> Schedule:
     """Return a schedule of computations that contain extern operations.
 
-        Extern operations stay as they are. The computes around them are scheduled, and what an
+    Extern operations stay as they are. The computes around them are scheduled, and what an
     extern operation reads is stored.
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-            target: what the schedule is for. By default it is that of `target_scope`, or else
-    the host.
+        target: what the schedule is for. By default it is that of `target_scope`, or else the
+            host.
 
     Raises:
         UserError: the target is unknown, or an output is not a tensor.

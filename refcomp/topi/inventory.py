@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -100,7 +101,9 @@ def _inputs(operator: Operator) -> tuple[str, ...]:
 
 def _first_sentence(page: str) -> str:
     paragraph = " ".join(page.partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".") + "."
+    # An ellipsis, as in "0, 1, ... n", ends no sentence.
+    sentence = re.split(r"(?<!\.)\.(?: |$)", paragraph, maxsplit=1)[0]
+    return f"{sentence}."
 
 
 def _text(names: Sequence[str]) -> str:

@@ -90,6 +90,12 @@ def test_every_operator_is_listed_with_a_sentence() -> None:
     assert all(len(entry.summary) > 10 and entry.summary.endswith(".") for entry in found)
 
 
+def test_an_ellipsis_does_not_end_a_sentence() -> None:
+    found = {entry.name: entry for entry in inventory()}
+    expected = "Take the elements begin, begin + stride, ... before end along axes."
+    assert found["strided_slice"].summary == expected
+
+
 def test_what_may_be_left_out_is_in_brackets() -> None:
     found = {entry.name: entry for entry in inventory()}
     assert found["conv2d"].inputs == ("data", "weight", "[bias]")
