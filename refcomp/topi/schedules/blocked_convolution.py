@@ -32,15 +32,7 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     Returns:
         The stages that are scheduled now.
     """
-    (result,) = op.outputs
-    follower = elementwise_follower(schedule, op)
-    if follower is None:
-        sums = schedule.cache_write(result, "local")
-        last = result
-    else:
-        sums = result
-        last = follower
-        schedule[sums].set_scope("local")
+    last, sums = local_result(schedule, op)
     outer = schedule[last]
     n, o, y, x, lane = _axes(last)
     blocks = _BLOCKS if (as_int(o.extent) or 0) % _BLOCKS == 0 else 1
@@ -62,6 +54,22 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     inner.unroll(x)
     inner.vectorize(lanes)
     return {schedule.stage_of(last), schedule.stage_of(sums)}
+
+
+def local_result(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:
+    """Keep the result of a reduction in local memory, inside the loops of what follows it.
+
+    Returns:
+        The tensor whose loops are scheduled: the output that follows `op` elementwise, or else the
+        result. And the tensor that holds a part of the result within these loops.
+    """
+    (result,) = op.outputs
+    follower = elementwise_follower(schedule, op)
+    # An output that follows two reductions has the loops of the first.
+    if follower is None or schedule.stage_of(follower).loops.relations:
+        return result, schedule.cache_write(result, "local")
+    schedule[result].set_scope("local")
+    return follower, result
 
 
 def elementwise_follower(schedule: Schedule, op: ComputeOp) -> Tensor | None:

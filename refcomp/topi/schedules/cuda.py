@@ -17,8 +17,7 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import Tensor, TensorRead, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
-from refcomp.topi.schedules.gpu import schedule_stages
-from refcomp.topi.schedules.register_tiles import find_tiles, schedule_tiles
+from refcomp.topi.schedules.gpu import schedule_reuse, schedule_stages
 from refcomp.topi.schedules.rows import bind_elements
 from refcomp.topi.schedules.tiled_product import (
     choose_tile,
@@ -61,17 +60,17 @@ def schedule_cuda(outputs: Sequence[Tensor]) -> Schedule:
     # Over a copy, since a product adds stages.
     stages = tuple(schedule.stages)
     for stage in stages:
-        product = find_product(stage.op) if isinstance(stage.op, ComputeOp) else None
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        product = find_product(stage.op)
         if product is not None:
             last = elementwise_follower(schedule, product.op)
             # An output that follows two products has the loops of the first.
             if last is not None and schedule.stage_of(last).loops.relations:
                 last = None
             tiled |= schedule_product(schedule, product, choose_tile(product), last)
-            continue
-        found = find_tiles(stage.op) if isinstance(stage.op, ComputeOp) else None
-        if found is not None:
-            tiled |= schedule_tiles(schedule, found)
+        else:
+            tiled |= schedule_reuse(schedule, stage.op)
     rest = [stage for stage in stages if stage not in tiled]
     schedule_stages(schedule, rest, _bind)
     return schedule

@@ -5,6 +5,8 @@ that keeps its memory is a kernel:
 
 - Products of matrices and convolutions have tiles in shared memory and in registers
   (`refcomp.topi.schedules.register_tiles`).
+- Depthwise convolutions and poolings have strips of windows in registers
+  (`refcomp.topi.schedules.window_strips`).
 - Reductions, and what is computed from them along the same rows, are one kernel
   (`refcomp.topi.schedules.rows`).
 - Transposes go through shared memory (`refcomp.topi.schedules.transposes`).
@@ -25,6 +27,7 @@ from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.register_tiles import find_tiles, schedule_tiles
 from refcomp.topi.schedules.rows import bind_elements, find_rows, schedule_rows
 from refcomp.topi.schedules.transposes import find_transposes, schedule_transposes
+from refcomp.topi.schedules.window_strips import find_strips, schedule_strips
 
 
 def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
@@ -54,12 +57,26 @@ def schedule_gpu(outputs: Sequence[Tensor]) -> Schedule:
     tiled: set[Stage] = set()
     # Over a copy, since a sum in tiles adds stages.
     for stage in tuple(schedule.stages):
-        found = find_tiles(stage.op) if isinstance(stage.op, ComputeOp) else None
-        if found is not None:
-            tiled |= schedule_tiles(schedule, found)
+        if isinstance(stage.op, ComputeOp):
+            tiled |= schedule_reuse(schedule, stage.op)
     rest = [stage for stage in schedule.stages if stage not in tiled]
     schedule_stages(schedule, rest, bind_stage)
     return schedule
+
+
+def schedule_reuse(schedule: Schedule, op: ComputeOp) -> set[Stage]:
+    """Schedule a reduction whose outputs share operands, if `op` is one.
+
+    Returns:
+        The stages that are scheduled now.
+    """
+    tiles = find_tiles(op)
+    if tiles is not None:
+        return schedule_tiles(schedule, tiles)
+    strips = find_strips(op)
+    if strips is not None:
+        return schedule_strips(schedule, strips)
+    return set()
 
 
 def schedule_stages(

@@ -27,7 +27,7 @@ from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
-from refcomp.topi.schedules.blocked_convolution import elementwise_follower
+from refcomp.topi.schedules.blocked_convolution import local_result
 
 # The registers of AVX-512. Two are left for an element of the scalar factor, and for a mask.
 _REGISTERS = 32 - 2
@@ -284,7 +284,7 @@ def schedule_host_product(schedule: Schedule, product: HostProduct) -> set[Stage
         The stages that are scheduled now.
     """
     tile = choose_register_tile(product)
-    last, sums = _local_sums(schedule, product.op)
+    last, sums = local_result(schedule, product.op)
     outer = schedule[last]
     inside = _split_tile(outer, last, product, tile)
     others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
@@ -315,7 +315,7 @@ def schedule_host_dot(schedule: Schedule, dot: HostDot) -> set[Stage]:
     Returns:
         The stages that are scheduled now.
     """
-    last, sums = _local_sums(schedule, dot.op)
+    last, sums = local_result(schedule, dot.op)
     partial = [_keep_lanes(schedule, sums, dot.lanes)]
     # A vector is added to its other half, until few lanes are left to be added one by one.
     lanes = dot.lanes // 2
@@ -359,17 +359,6 @@ def _order_lanes(stage: StageSchedule, has_loop: bool) -> None:
     reduced = [axis for axis in stage.leaf_iter_vars if axis not in stage.op.axis]
     stage.reorder(*reduced, *places, lane)
     _unroll_tile(stage, [*([] if has_loop else reduced), *places, lane])
-
-
-def _local_sums(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:
-    """Return the output that ends the loops of a product, and the tensor of its local sums."""
-    (result,) = op.outputs
-    follower = elementwise_follower(schedule, op)
-    # An output that follows two reductions has the loops of the first.
-    if follower is None or schedule.stage_of(follower).loops.relations:
-        return result, schedule.cache_write(result, "local")
-    schedule[result].set_scope("local")
-    return follower, result
 
 
 def _greatest_divisor(number: int, limit: int) -> int:

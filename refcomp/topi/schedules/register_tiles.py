@@ -36,7 +36,7 @@ from refcomp.schedule.stage_graph import readers_of
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
-from refcomp.topi.schedules.blocked_convolution import elementwise_follower
+from refcomp.topi.schedules.blocked_convolution import local_result
 from refcomp.topi.tags import INJECTIVE, PAD
 
 _THREADS = 256  # of a group, at most
@@ -102,8 +102,8 @@ class TiledSum:
         own = {axis.var for axis in self.op.axis}
         reduced = {axis.var for axis in self.op.reduce_axis}
         return (
-            any(_mixes(index, own, reduced) for index in self.by_row.indices),
-            any(_mixes(index, own, reduced) for index in self.by_column.indices),
+            any(mixes_axes(index, own, reduced) for index in self.by_row.indices),
+            any(mixes_axes(index, own, reduced) for index in self.by_column.indices),
         )
 
     def tile_shape(self, read: TensorRead, step: int) -> list[int]:
@@ -118,7 +118,7 @@ class TiledSum:
         is_nearer = overlaps and bool(self.window)
         deep = min(step, _UNROLLED) if is_nearer else step
         sizes[self.deep.var] = min(deep, _extent(self.deep))
-        return [_width(index, sizes) for index in read.indices]
+        return [index_width(index, sizes) for index in read.indices]
 
     def shared_bytes(self, step: int) -> int:
         """Return the bytes of shared memory for steps of `step` elements of the deep axis."""
@@ -211,13 +211,13 @@ def _elements(tiles: Sequence[AxisTile]) -> int:
     return math.prod(tile.size for tile in tiles)
 
 
-def _mixes(index: Expr, own: Set[Var], reduced: Set[Var]) -> bool:
+def mixes_axes(index: Expr, own: Set[Var], reduced: Set[Var]) -> bool:
     """Return True if an index depends on an output axis and on a reduction axis."""
     found = set(variables_in(index))
     return not (found.isdisjoint(own) or found.isdisjoint(reduced))
 
 
-def _width(index: Expr, sizes: Mapping[Var, int]) -> int:
+def index_width(index: Expr, sizes: Mapping[Var, int]) -> int:
     """Return the values of an index while each variable takes as many values as stated."""
     known = {variable: sizes.get(variable, 1) for variable in variables_in(index)}
     last = {variable: IntImm(size - 1, I64) for variable, size in known.items()}
@@ -265,15 +265,7 @@ def schedule_tiles(schedule: Schedule, found: TiledSum) -> set[Stage]:
     Returns:
         The stages that are scheduled now.
     """
-    (result,) = found.op.outputs
-    last = elementwise_follower(schedule, found.op)
-    # An output that follows two sums has the loops of the first.
-    if last is None or schedule.stage_of(last).loops.relations:
-        sums = schedule.cache_write(result, "local")
-        last = result
-    else:
-        sums = result
-        schedule[sums].set_scope("local")
+    last, sums = local_result(schedule, found.op)
     row_copy = _shared(schedule, found.by_row.tensor, sums)
     column_copy = _shared(schedule, found.by_column.tensor, sums)
     place = _bind_tiles(schedule[last], found)
