@@ -64,8 +64,9 @@ _ROOM = "refcomp.topi."
 _SCHEDULES = "refcomp.topi.schedules."
 # Samples of each operator whose lines are recorded.
 _TRACED = 8
-# Samples that our comparison tries, and further ones, by which a survivor is found equivalent.
-_SAMPLES = 32
+# Samples that our comparison tries, and further ones, by which a survivor is found equivalent. The
+# tests of operators try 45 samples of each operator, of which a line of a helper has several.
+_SAMPLES = 64
 _MORE_SAMPLES = 160
 _LIMIT_S = 240.0
 _PROCESSOR_S = 60.0

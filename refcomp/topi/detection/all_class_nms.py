@@ -185,10 +185,14 @@ def _sample_all_class_non_max_suppression(draws: Draws) -> Sample:
     size = draws.integer(0, 5)
     dtype = draws.float_dtype()
     boxes = draws.uniform((batches, size, 4), 0, 1, dtype)
+    if draws.flag():
+        # Squares that touch, and so do not overlap.
+        boxes = 2 * draws.integers((batches, size, 4), 0, 1).astype(boxes.dtype)
+        boxes[..., 2:] = 2
     scores = draws.array((batches, classes, size), dtype)
     attributes: dict[str, object] = {
         "max_output_boxes_per_class": draws.integer(0, 4),
-        "iou_threshold": draws.number(0, 1),
+        "iou_threshold": draws.choice((0.0, draws.number(0, 1))),
         "center_point_box": draws.flag(),
     }
     if draws.flag():

@@ -482,6 +482,10 @@ def roi_pool(
 
 def _sample_roi_pool(draws: Draws) -> Sample:
     data, boxes, options = _sample_regions(draws)
+    if draws.flag():
+        # Just below the middle of two pixels, from where they are rounded down.
+        with np.errstate(invalid="ignore"):
+            boxes = (np.floor(boxes) + 0.49998).astype(boxes.dtype)
     indices = draws.integers((len(boxes), 1), -1, 2).astype(boxes.dtype)
     return Sample((data, np.concatenate([indices, boxes], axis=1)), options)
 

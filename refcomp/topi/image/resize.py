@@ -234,7 +234,7 @@ def _sample_resize(draws: Draws) -> Sample:
         options["sizes"] = tuple(draws.integer(1, 7) for _ in axes)
     else:
         options["scales"] = tuple(
-            draws.choice((0.6, 1.0, 1.5, 0.75, 2.0)) for _ in axes
+            draws.choice((0.6, 1.0, 1.2, 1.5, 0.75, 2.0)) for _ in axes
         )
         shape = tuple(max(n, 2) if k in axes else n for k, n in enumerate(shape))
     if draws.flag():

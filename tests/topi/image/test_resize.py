@@ -40,6 +40,12 @@ def test_linear_by_hand():
     np.testing.assert_allclose(smoothed, [20 / 7, 64 / 7], rtol=1e-6)
 
 
+def test_a_scale_that_keeps_the_extent_still_moves_elements() -> None:
+    how = {"axes": (0,), "mode": "linear", "coordinates": "asymmetric"}
+    made = both(np.array([0, 12], np.float32), scales=(1.2,), **how)
+    assert made.tolist() == [0, 10]
+
+
 def test_cubic_reproduces_a_line_inside():
     line = np.arange(8, dtype=np.float32)
     made = both(line, axes=(0,), sizes=(16,), mode="cubic", cubic_coefficient=-0.5)
