@@ -1,8 +1,9 @@
-"""ResNet-50's convolutions on emulated AMD GPUs, by `topi.schedule_gpu`: counts, not seconds.
+"""Operators on emulated AMD GPUs, by `topi.schedule_gpu`: counts, not seconds.
 
-The channels are the last axis; bias and ReLU are fused, and multiply-adds are fused by licence.
-Each layer is a cut-out of its launch: one tile of rows over the whole width, inside the image, one
-tile of output channels, and at most 128 input channels. The tiles are those of the whole layer.
+First come the convolutions of ResNet-50, whose channels are the last axis. Bias and ReLU are fused,
+and multiply-adds are fused by licence. Each layer is a cut-out of its launch: one tile of rows over
+the whole width, inside the image, one tile of output channels, and at most 128 input channels. The
+tiles are those of the whole layer. Then come the operators of `kernels`, each as a whole.
 
 The peer of a share is the whole: a figure of 0.2 "other vector instructions" means that 80 % of the
 vector instructions multiply and add, over the whole kernel. Unused bytes are those of the segments
@@ -11,12 +12,14 @@ of global memory that an access of a wave touches, and no lane asked for. All co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 import refcomp
+from benchmarks.gpu_schedules.kernels import KERNELS, QUICK, Kernel
 from benchmarks.report import Bar, Row, figure_of
 from refcomp.profile.report import ProfileReport, report_of
 from refcomp.te.operation import ComputeOp
@@ -123,45 +126,74 @@ _QUICK = (_Layer(64, 64, 56, 56, 3), _Layer(64, 256, 56, 56, 1))
 def measure(is_quick: bool) -> list[Row]:
     """Return three rows for each layer and GPU. The results are checked first."""
     layers = _QUICK if is_quick else _LAYERS
-    return [row for layer in layers for gpu in _GPUS for row in _rows(layer, gpu)]
+    kernels = QUICK if is_quick else KERNELS
+    rows = []
+    for layer in layers:
+        for gpu in _GPUS:
+            rows += _rows(layer.title, gpu, _profile_layer(layer.cut(), gpu), is_product=True)
+    for kernel in kernels:
+        for gpu in _GPUS:
+            report = _profile_kernel(kernel, gpu)
+            rows += _rows(kernel.title, gpu, report, is_product=kernel.is_product)
+    return rows
 
 
-def _rows(layer: _Layer, gpu: str) -> list[Row]:
-    report = _profile(layer.cut(), gpu)
+def _rows(title: str, gpu: str, report: ProfileReport, *, is_product: bool) -> list[Row]:
     counts = report.counts.by_class()
     useful = counts.get("VALU FMA", 0) + counts.get("MFMA", 0)
     others = counts.get("other VALU", 0)
     accesses = [one.access for one in report.counts.accesses("shared") if one.access]
     conflicts = sum(access.conflicts for access in accesses)
-    figures = (
-        ("other vector instructions", others / (useful + others), _OTHERS),
+    figures = [
         ("unused global bytes", max(0.0, 1 - report.efficiency), _UNUSED),
         ("clocks of bank conflicts", float(conflicts), _CONFLICTS),
-    )
+    ]
+    if is_product:
+        figures.insert(0, ("other vector instructions", others / (useful + others), _OTHERS))
     return [
-        Row(_NAME, f"{layer.title}, {gpu}: {what}", figure_of([value]), bar=bar, unit="")
+        Row(_NAME, f"{title}, {gpu}: {what}", figure_of([value]), bar=bar, unit="")
         for what, value, bar in figures
     ]
 
 
 @cache
-def _profile(layer: _Layer, gpu: str) -> ProfileReport:
+def _profile_layer(layer: _Layer, gpu: str) -> ProfileReport:
     """Run a cut-out and return its report. Its result must be numpy's."""
     x, w, bias, biased = layer.convolution()
-    y = relu(biased)
-    random = np.random.default_rng(0)  # small integers, of which all sums are exact
-    given = [
-        random.integers(-3, 4, [extent.value for extent in tensor.shape]).astype(np.float32)
-        for tensor in (x, w, bias)
-    ]
+    given = _integers([x, w, bias])
+    result, report = _run([x, w, bias], relu(biased), given, gpu)
+    expected = np.maximum(conv2d_nhwc_numpy(*given, **layer.window), 0)
+    np.testing.assert_array_equal(result, expected)
+    return report
+
+
+def _profile_kernel(kernel: Kernel, gpu: str) -> ProfileReport:
+    """Run an operator and return the report on its only kernel. Its result must be numpy's."""
+    inputs, output = kernel.tensors()
+    given = _integers(inputs)
+    result, report = _run(inputs, output, given, gpu)
+    expected = kernel.numpy(*given, **kernel.attributes)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+    return report
+
+
+def _integers(tensors: Sequence[Tensor]) -> list[np.ndarray]:
+    """Return small integers for each tensor, of which all sums are exact."""
+    random = np.random.default_rng(0)
+    shapes = [[extent.value for extent in tensor.shape] for tensor in tensors]
+    return [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+
+
+def _run(
+    inputs: Sequence[Tensor], output: Tensor, given: Sequence[np.ndarray], gpu: str
+) -> tuple[np.ndarray, ProfileReport]:
+    """Return the result of a computation with one kernel, and the report on it."""
     profile = refcomp.Profile()
     device = refcomp.rocm_emulator(gpu, profile=profile)
-    schedule = schedule_gpu([y])
+    schedule = schedule_gpu([output])
     with refcomp.build_options(contract=True):
-        module = refcomp.build(schedule, [x, w, bias, y], f"rocm -mcpu={gpu}", name="layer")
-    result = refcomp.empty([extent.value for extent in y.shape], device=device)
+        module = refcomp.build(schedule, [*inputs, output], f"rocm -mcpu={gpu}", name="subject")
+    result = refcomp.empty([extent.value for extent in output.shape], device=device)
     module(*(refcomp.array(array, device) for array in given), result)
-    expected = np.maximum(conv2d_nhwc_numpy(*given, **layer.window), 0)
-    np.testing.assert_array_equal(result.asnumpy(), expected)
     (kernel,) = profile.kernels
-    return report_of(kernel, module, schedule)
+    return result.asnumpy(), report_of(kernel, module, schedule)
