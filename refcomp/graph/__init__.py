@@ -1,9 +1,9 @@
 """Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor.
 
-Reading order: graph.py (values, nodes, text), builder.py, infer.py (types), structure.py (which
-nodes are equal), verify.py, optimize.py and passes/, evaluate.py (the meaning, by numpy),
-kernels.py, lower.py, compile.py, constants.py (their memory), plan.py, executor.py. Operators are
-registered in `refcomp.topi.operator`.
+Reading order: graph.py (values, nodes, text), builder.py, infer.py (types), narrow.py (extents that
+only a run determines), structure.py (which nodes are equal), verify.py, optimize.py and passes/,
+evaluate.py (the meaning, by numpy), kernels.py, lower.py, compile.py, constants.py (their memory),
+plan.py, executor.py. Operators are registered in `refcomp.topi.operator`.
 
 Example::
 

@@ -9,17 +9,18 @@ The builder infers types, keeps names unique, and drops what no output needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
 
-from refcomp.foundation.artifacts import Dim
+from refcomp.foundation.artifacts import Dim, names_in_dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, infer_types
+from refcomp.graph.narrow import NARROW
 from refcomp.te.tensor import DTypeLike
 from refcomp.topi.operator import Attribute, find_operator
 
@@ -53,6 +54,7 @@ class GraphBuilder:
         self._constants: dict[Value, Array] = {}
         self._nodes: list[GraphNode] = []
         self._names = UniqueNames(separator=".")
+        self._symbols = UniqueNames(separator=".")  # of the inputs, and of `narrow`
 
     def input(self, name: str, dtype: DTypeLike, shape: Sequence[Dim]) -> Value:
         """Add an input, and return its value.
@@ -71,7 +73,14 @@ class GraphBuilder:
             )
         value = Value(self._names.take(name), as_dtype(dtype), tuple(shape))
         self._inputs.append(value)
+        self._take_symbols([value])
         return value
+
+    def _take_symbols(self, values: Iterable[Value]) -> None:
+        dims = (dim for value in values for dim in value.shape)
+        for name in {name for dim in dims for name in names_in_dim(dim)}:
+            if name not in self._symbols:
+                self._symbols.take(name)
 
     def constant(self, name: str, array: Array, *, copy: bool = True) -> Value:
         """Add a constant, and return its value. The constant holds a read-only copy of the array.
@@ -150,6 +159,39 @@ class GraphBuilder:
         (output,) = self.nodes(operator, inputs, attributes, [name] if name else [])
         return output
 
+    def narrow(self, data: Value, count: Value, axis: int = 0, name: str = "") -> Value:
+        """Add a node that keeps elements along an axis, as many as a run counts.
+
+        The extent is a new symbol, which no input determines. All inputs must have been added.
+
+        Args:
+            data: a value with room for all elements.
+            count: an integer with one element, such as the last result of `nonzero`.
+            axis: the axis that is shortened; a negative one counts from the end.
+            name: the name of the output, if no other value has it.
+
+        Raises:
+            UserError: `data` has no such axis, or `count` is not one integer.
+
+        Example::
+
+            >>> builder = rc.graph.GraphBuilder("net")
+            >>> x = builder.input("x", "float32", (4,))
+            >>> indices, count = builder.nodes("nonzero", [x])
+            >>> net = builder.finish([builder.narrow(indices, count, axis=1, name="found")])
+            >>> print(net)
+            graph net(x: f32[4]) -> (found) {
+              nonzero: i64[1, 4], nonzero.1: i64[1] = nonzero(x)
+              found: i64[1, kept] = narrow(nonzero, nonzero.1) {axis=1, symbol="kept"}
+            }
+            >>> x = np.array([0, 5, 0, 7], "float32")
+            >>> rc.graph.evaluate_graph(net, {"x": x})[0].tolist()
+            [[1, 3]]
+        """
+        attributes: dict[str, Attribute] = {"axis": axis}
+        attributes["symbol"] = self._symbols.take("kept")
+        return self.node(NARROW, [data, count], attributes, name)
+
     def finish(self, outputs: Sequence[Value]) -> Graph:
         """Return the graph that computes `outputs`. Nodes that no output needs are left out.
 
@@ -203,6 +245,7 @@ class GraphRewriter(GraphBuilder):
         for value in (*graph.inputs, *graph.constants):
             self.values[value] = value
             self._names.take(value.name)
+        self._take_symbols(graph.values())
 
     def mapped(self, values: Sequence[Value | None]) -> list[Value | None]:
         """Return the values of this graph that replace values of the copied graph."""

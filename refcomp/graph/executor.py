@@ -1,7 +1,8 @@
 """Run a compiled graph: launch its kernels in order.
 
 For each set of values of the graph's symbols there is one plan (`refcomp.graph.plan`). A run copies
-the inputs in, launches the kernels, and copies the outputs out. It computes nothing itself. An
+the inputs in, launches the kernels, and copies the outputs out. It computes nothing itself. Where
+an extent depends on data, it reads a count, and goes on with a plan for this count. An
 executor may be used by several threads: its runs take turns. On the host, executors share the
 memory of the graph's constants, which nothing writes.
 """
@@ -16,12 +17,9 @@ from refcomp.foundation.target import Target, kind_of
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.constants import constant_on
 from refcomp.graph.feeds import check_feeds, check_name, check_type
-from refcomp.graph.plan import Plan, make_plan
+from refcomp.graph.plan import Plan, make_plan, recent_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device, cpu
-
-# Plans that are kept. Each holds the memory of a whole run.
-_MAX_PLANS = 8
 
 
 class GraphExecutor:
@@ -139,29 +137,32 @@ class GraphExecutor:
             plan = self.plan_for(check_feeds(self.module.graph, forms))
             for name, place in plan.inputs.items():
                 place.copyfrom(given[name])
-            for launch in plan.launches:
-                launch()
-                self.launches += 1
+            self._launch_all(plan)
+            while plan.pause is not None:
+                plan = plan.pause.resume()
+                self._launch_all(plan)
             # Copies, since the next run overwrites the plan's memory.
             self._results = [result.copyto(self.device) for result in plan.outputs]
             return list(self._results)
 
+    def _launch_all(self, plan: Plan) -> None:
+        for launch in plan.launches:
+            launch()
+            self.launches += 1
+
     def plan_for(self, symbols: Mapping[str, int]) -> Plan:
         """Return the plan of a run: its memory and its launches. The last 8 plans are kept.
+
+        It ends before the first node whose extent only a run determines.
 
         Args:
             symbols: the value of each symbol of the graph, by name.
         """
-        key = tuple(symbols.values())
-        # Removed and inserted again, so that the least recently used plan is the first.
-        plan = self._plans.pop(key, None)
-        if plan is None:
-            if len(self._plans) == _MAX_PLANS:
-                oldest = next(iter(self._plans))
-                del self._plans[oldest]
-            plan = make_plan(self.module, symbols, self._constants, self.device)
-        self._plans[key] = plan
-        return plan
+        return recent_plan(
+            self._plans,
+            tuple(symbols.values()),
+            lambda: make_plan(self.module, symbols, self._constants, self.device),
+        )
 
 
 def _device_of(target: Target) -> Device:

@@ -1,7 +1,7 @@
 """The kernels of a graph: each node becomes a kernel, and equal nodes share their function.
 
-A kernel takes the node's inputs, then its outputs, then its workspaces. The executor owns all
-memory, so that no kernel allocates any.
+A kernel takes the inputs of the node that its results depend on, then its outputs, then its
+workspaces. The executor owns all memory, so that no kernel allocates any.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
 from refcomp.graph.structure import node_key
 from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
+from refcomp.te.operation import reachable_operations
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.gpu import schedule_gpu
@@ -43,7 +44,8 @@ class ScheduledKernel:
 
     name: str
     schedule: Schedule
-    inputs: tuple[Tensor, ...]  # of the node, each once
+    inputs: tuple[Tensor, ...]
+    places: tuple[int, ...]  # of these inputs, among those that the node reads
     outputs: tuple[Tensor, ...]
     workspaces: tuple[Tensor, ...]
 
@@ -65,7 +67,8 @@ class ScheduledKernel:
         for tensor in self.workspaces:
             shape = tuple(map(expr_to_dim, tensor.shape))
             workspaces.append(Value(f"{self.name}.{tensor.name}", tensor.dtype, shape))
-        return NodeKernel(self.name, node.reads, node.outputs, tuple(workspaces))
+        inputs = tuple(node.reads[place] for place in self.places)
+        return NodeKernel(self.name, inputs, node.outputs, tuple(workspaces))
 
 
 def schedule_graph(
@@ -95,10 +98,14 @@ def schedule_node(
     made = node_to_te(node, inputs)
     outputs = [made[value] for value in node.outputs]
     schedule = _SCHEDULES[kind_of(target).schedules](outputs)
+    # Not each one: the count of `narrow`, and a part without elements, are not read.
+    needed = reachable_operations([tensor.op for tensor in outputs])
+    places = [k for k, tensor in enumerate(inputs.values()) if tensor.op in needed]
     return ScheduledKernel(
         name=f"kernel{number}_{_title(node)}",
         schedule=schedule,
-        inputs=tuple(inputs.values()),
+        inputs=tuple(inputs[node.reads[place]] for place in places),
+        places=tuple(places),
         outputs=tuple(outputs),
         workspaces=tuple(stored_tensors(schedule)),
     )

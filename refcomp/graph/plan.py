@@ -2,22 +2,38 @@
 
 All values but constants, and the workspaces of the kernels, share one piece of memory. Values that
 are not in use at the same time may share bytes (`refcomp.graph.memory_plan`).
+
+A plan ends before a `narrow` node, whose extent its results determine (`refcomp.graph.narrow`).
+Then it has a `Pause`, which plans the rest for each count that runs meet, in memory of its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from refcomp.foundation.artifacts import evaluate_dim
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import GraphModule
-from refcomp.graph.graph import Value
+from refcomp.graph.graph import GraphNode, Value
 from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
+from refcomp.graph.narrow import (
+    checked_count,
+    count_of,
+    is_narrow,
+    narrowed_axis,
+    narrowed_symbol,
+)
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory, PartingDriver
+
+# Plans that are kept. Each holds the memory of a whole run.
+_MAX_PLANS = 8
+
+_Key = TypeVar("_Key")
 
 # The first and the last step at which a value is used, both included.
 Life = tuple[int, int]
@@ -29,8 +45,43 @@ class Plan:
 
     inputs: Mapping[str, NDArray]  # by name: where a run copies the inputs
     launches: tuple[Callable[[], None], ...]  # kernels with their arguments, in order
-    outputs: tuple[NDArray, ...]  # the arrays that hold the results afterwards
+    outputs: tuple[
+        NDArray, ...
+    ]  # the arrays that hold the results; none before a pause
     bytes: int  # the size of the block of memory
+    pause: Pause | None = None  # what follows the launches; None: the run is done
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The end of a plan, where a run reads a count."""
+
+    node: str  # the name of the `narrow` node
+    count: NDArray  # one integer
+    most: int  # the extent that is shortened
+    plan_rest: Callable[[int], Plan]  # for a value of the count
+    rests: dict[int, Plan] = field(default_factory=dict)  # the last ones, by count
+
+    def resume(self) -> Plan:
+        """Return the plan of the rest. The launches before it must have been made.
+
+        Raises:
+            UserError: the count is negative, or greater than the extent.
+        """
+        kept = checked_count(self.count.asnumpy(), self.most, self.node)
+        return recent_plan(self.rests, kept, lambda: self.plan_rest(kept))
+
+
+def recent_plan(plans: dict[_Key, Plan], key: _Key, make: Callable[[], Plan]) -> Plan:
+    """Return the plan of a key, from the last 8 that `plans` holds, or a new one."""
+    # Removed and inserted again, so that the least recently used plan is the first.
+    plan = plans.pop(key, None)
+    if plan is None:
+        if len(plans) == _MAX_PLANS:
+            del plans[next(iter(plans))]
+        plan = make()
+    plans[key] = plan
+    return plan
 
 
 def make_plan(
@@ -43,24 +94,79 @@ def make_plan(
 
     The kernels are bound to their arrays. None is launched.
     """
-    lives = value_lives(module)
+    return _plan_from(0, module, symbols, constants, device)
+
+
+def _plan_from(
+    first: int,
+    module: GraphModule,
+    symbols: Mapping[str, int],
+    known: Mapping[Value, NDArray],
+    device: Device,
+) -> Plan:
+    """Return the plan from kernel `first` to the end, or to a symbol without a value.
+
+    Args:
+        first: the number of the kernel.
+        module: the compiled graph.
+        symbols: the values that are known.
+        known: the arrays of constants, and of the values that were planned before.
+        device: the device.
+    """
+    graph = module.graph
+    last = first
+    while last < len(graph.nodes) and not _waits(graph.nodes[last], symbols):
+        last += 1
+    lives = _lives_in_part(module, first, last)
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
     placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
     parts = _allocate_parts(device, placed, list(sizes.values()), symbols)
-    arrays = dict(constants)
+    arrays = dict(known)
     for value, part in zip(lives, parts, strict=True):
         arrays[value] = NDArray(part, shapes[value], to_numpy(value.dtype), device)
-    graph = module.graph
     inputs = {value.name: arrays[value] for value in graph.inputs}
     launches = []
-    for kernel in module.kernels:
+    for kernel in module.kernels[first:last]:
         assert module.module is not None
         values = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
         function = module.module[kernel.name]
         launches.append(function.bind(*(arrays[value] for value in values)))
-    outputs = tuple(arrays[value] for value in graph.outputs)
-    return Plan(inputs, tuple(launches), outputs, placed.total)
+    if last == len(graph.nodes):
+        outputs = tuple(arrays[value] for value in graph.outputs)
+        return Plan(inputs, tuple(launches), outputs, placed.total)
+    node = graph.nodes[last]
+    data = node.inputs[0]
+    assert data is not None
+
+    def plan_rest(kept: int) -> Plan:
+        all_symbols = {**symbols, narrowed_symbol(node): kept}
+        return _plan_from(last, module, all_symbols, arrays, device)
+
+    pause = Pause(
+        node.name,
+        count=arrays[count_of(node)],
+        most=arrays[data].shape[narrowed_axis(node)],
+        plan_rest=plan_rest,
+    )
+    return Plan(inputs, tuple(launches), (), placed.total, pause)
+
+
+def _waits(node: GraphNode, symbols: Mapping[str, int]) -> bool:
+    return is_narrow(node) and narrowed_symbol(node) not in symbols
+
+
+def _lives_in_part(module: GraphModule, first: int, last: int) -> dict[Value, Life]:
+    """Return the lives of the values that kernels `first` to `last` - 1 make.
+
+    What later kernels read lives to the end of the part.
+    """
+    end = last if last == len(module.kernels) else last - 1
+    return {
+        value: (begin, max(begin, min(use, end)))
+        for value, (begin, use) in value_lives(module).items()
+        if first <= begin < last or (first == 0 and begin < 0)
+    }
 
 
 def value_lives(module: GraphModule) -> dict[Value, Life]:
@@ -70,9 +176,11 @@ def value_lives(module: GraphModule) -> dict[Value, Life]:
     Constants are left out: they have memory of their own.
     """
     lives: dict[Value, Life] = dict.fromkeys(module.graph.inputs, (-1, -1))
-    for step, kernel in enumerate(module.kernels):
+    nodes = zip(module.graph.nodes, module.kernels, strict=True)
+    for step, (node, kernel) in enumerate(nodes):
         lives |= dict.fromkeys((*kernel.outputs, *kernel.workspaces), (step, step))
-        for value in kernel.inputs:
+        # What the node reads: the count of `narrow` is not an input of its kernel.
+        for value in node.reads:
             if value in lives:  # otherwise it is a constant
                 lives[value] = (lives[value][0], step)
     for value in module.graph.outputs:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NoReturn
 
+from refcomp.foundation.artifacts import names_in_dim
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, RefcompError, UserError
-from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.graph.graph import Graph, GraphNode, Value, spell
 from refcomp.graph.infer import FUSED, infer_types
+from refcomp.graph.narrow import is_narrow, narrowed_symbol
 
 
 def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
@@ -45,6 +47,7 @@ def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
     for value, array in graph.constants.items():
         if array.shape != value.shape or as_dtype(array.dtype) != value.dtype:
             _fail(graph, f"constant {value} holds {array.dtype} of shape {array.shape}")
+    _verify_symbols(graph)
     known = frozenset(verified)
     for node in graph.nodes:
         _verify_reads(graph, node, defined)
@@ -64,6 +67,17 @@ def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) ->
         _fail(graph, f"two values are named {value.name!r}")
     defined.add(value)
     names.add(value.name)
+
+
+def _verify_symbols(graph: Graph) -> None:
+    """Check that each symbol gets its value from inputs, or from one `narrow` node."""
+    dims = (dim for value in graph.inputs for dim in value.shape)
+    given = {name for dim in dims for name in names_in_dim(dim)}
+    for node in filter(is_narrow, graph.nodes):
+        symbol = narrowed_symbol(node)
+        if symbol in given:
+            _fail(graph, f"node {node.name!r} gives {spell(symbol)} a second value")
+        given.add(symbol)
 
 
 def _verify_reads(graph: Graph, node: GraphNode, defined: set[Value]) -> None:

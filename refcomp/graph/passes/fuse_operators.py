@@ -7,6 +7,8 @@ An operator that works element by element, or that only moves elements, joins th
 its input, unless another node reads that input too. Operators that only move elements also join
 the operator with loops of its own that reads their result.
 
+A node `narrow` stays alone, since a run has to read a count before it.
+
 Ensures: a kernel has one output. Its expressions stay small: an input that is read twice is
 computed twice.
 
@@ -21,8 +23,10 @@ from collections.abc import Sequence
 from refcomp.graph.builder import GraphBuilder, GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
+from refcomp.graph.narrow import NARROW
 from refcomp.topi.operator import find_operator
 
+_ALONE = (FUSED, NARROW)
 _MAX_COST = 32  # nodes that one element of a group evaluates, repetitions included
 
 
@@ -71,12 +75,13 @@ class _Grouping:
     def _may_join(self, node: GraphNode, value: Value) -> bool:
         """Return True if only `node` reads `value`, and both may share loops."""
         group = self.group_of.get(value)
-        if group is None or node.operator == FUSED or value in self.graph.outputs:
+        if group is None or node.operator in _ALONE or value in self.graph.outputs:
             return False
         if len(self.readers[value]) > 1 or self._cost_after(node, value) > _MAX_COST:
             return False
-        if any(member.operator == FUSED or len(member.outputs) > 1 for member in group):
-            return False
+        for member in group:
+            if member.operator in _ALONE or len(member.outputs) > 1:
+                return False
         if find_operator(node.operator).pattern != "anchor":
             return True
         patterns = {find_operator(member.operator).pattern for member in group}
