@@ -10,24 +10,22 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from refcomp.foundation.dtype import I64, as_dtype
+from refcomp.foundation.dtype import I32, I64, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import EQ, NE, Expr
-from refcomp.ir.promotion import const
+from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
-from refcomp.te.reducer import reduce_axis
-from refcomp.te.tensor import DTypeLike, Tensor
+from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.elements import map_elements
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import (
     as_numpy_axis,
     count_of,
-    insert_axes,
+    keep_index,
     normalize_axes,
     reduce_along,
-    reduced_shape,
     reduction_of_numbers,
 )
 from refcomp.topi.shapes import Array, extents, require_number
@@ -183,57 +181,53 @@ def _index_of_best(
         )
     if not places:
         return compute(sizes, lambda *index: const(0, I64), name=name, tag=REDUCTION)
-    axes = {place: reduce_axis(sizes[place], f"k{place}") for place in places}
-    best = reducer.comm_reducer(
-        _better(selects_last, is_greatest),
-        _identity(selects_last, is_greatest),
-        name=name,
+    # Two reductions rather than one of pairs: each is an operation on vectors of numbers.
+    best = reduce_along(
+        data,
+        places,
+        lambda *index: data[index],
+        reducer.max if is_greatest else reducer.min,
+        name=f"{name}_value",
+        keepdims=keepdims,
     )
-
-    def element(*index: Expr) -> tuple[Expr, ...]:
-        whole = insert_axes(index, axes, data.ndim, keepdims)
-        position: Expr = const(0, I64)
-        for place in places:
-            position = position * sizes[place] + axes[place].var
-        return tuple(best((position, data[whole]), axis=list(axes.values())))
-
-    shape = reduced_shape(sizes, places, keepdims)
-    indices, _ = compute(shape, element, name=f"{name}_pair", tag=REDUCTION)
     count = count_of(data, places)
-    # Where a symbolic extent is 0, the identity is the result.
-    return map_elements(
-        indices,
-        lambda k: k if isinstance(count, int) else maths.minimum(k, count - 1),
-        name,
+    # Narrow positions fill vectors of as many lanes as f32.
+    narrow = I32 if isinstance(count, int) and count <= I32.max_value else I64
+    none = const(-1, narrow) if selects_last else maths.max_value(narrow)
+
+    def candidate(*index: Expr) -> Expr:
+        """Return the position of an element, or one that never wins."""
+        position = index[places[0]]
+        for place in places[1:]:
+            position = position * sizes[place] + index[place]
+        x = data[index]
+        is_best: Expr = EQ(x, best[best_index(index)])
+        if x.dtype.is_float:
+            # The extremum is NaN if there is a NaN. Only NaN differs from itself.
+            is_best = maths.any(is_best, NE(x, x))
+        return maths.select(is_best, cast(narrow, position), none)
+
+    def best_index(index: Sequence[Expr]) -> tuple[Expr, ...]:
+        if keepdims:
+            return keep_index(index, places)
+        return tuple(i for place, i in enumerate(index) if place not in places)
+
+    position = reduce_along(
+        data,
+        places,
+        candidate,
+        reducer.max if selects_last else reducer.min,
+        name=f"{name}_position",
+        keepdims=keepdims,
     )
 
+    def within(k: Expr) -> Expr:
+        # Where a symbolic extent is 0, the identity is the result.
+        if not isinstance(count, int):
+            k = maths.maximum(k, -1) if selects_last else maths.minimum(k, count - 1)
+        return cast(I64, k)
 
-def _better(selects_last: bool, is_greatest: bool) -> Callable[..., tuple[Expr, Expr]]:
-    """Return the combiner of two pairs of an index and a value."""
-
-    def better(a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, Expr]:
-        (left, x), (right, y) = a, b
-        exceeds = x > y if is_greatest else x < y
-        equals: Expr = EQ(x, y)
-        precedes = left > right if selects_last else left < right
-        if x.dtype.is_float:
-            # Only NaN differs from itself.
-            exceeds = maths.any(exceeds, maths.all(NE(x, x), EQ(y, y)))
-            equals = maths.any(equals, maths.all(NE(x, x), NE(y, y)))
-        wins = maths.any(exceeds, maths.all(equals, precedes))
-        return maths.select(wins, left, right), maths.select(wins, x, y)
-
-    return better
-
-
-def _identity(
-    selects_last: bool, is_greatest: bool
-) -> Callable[[DTypeLike, DTypeLike], tuple[Expr, Expr]]:
-    def identity(index: DTypeLike, value: DTypeLike) -> tuple[Expr, Expr]:
-        worst = maths.min_value(value) if is_greatest else maths.max_value(value)
-        return (const(-1, index) if selects_last else maths.max_value(index)), worst
-
-    return identity
+    return map_elements(position, within, name)
 
 
 def _sample_index(draws: Draws) -> Sample:
