@@ -85,9 +85,13 @@ def softmax(data: Tensor, *, axis: int = -1) -> Tensor:
         name="total",
         tag=REDUCTION,
     )
+    # One division a row: those of vectors take several times as long as multiplications.
+    inverse = compute(
+        reduced_shape, lambda *index: 1 / total[index], name="inverse", tag=SHARED
+    )
     return compute(
         sizes,
-        lambda *index: power[index] / total[remove(index)],
+        lambda *index: power[index] * inverse[remove(index)],
         name="softmax",
         tag=INJECTIVE,
     )

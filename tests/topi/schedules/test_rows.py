@@ -85,7 +85,7 @@ def test_softmax_is_one_chain_over_the_axis_that_it_sums():
     (data,) = tensors((4, 6))
     for axis, row in ((0, "i0"), (1, "i1")):
         output = softmax(data, axis=axis)
-        assert members(output) == ["total", "power", "greatest"]
+        assert members(output) == ["inverse", "total", "power", "greatest"]
         chain = chain_of(output)
         assert [one.name for one in chain.row] == [row]
         assert chain.is_contiguous == (axis == 1)
@@ -131,7 +131,7 @@ def test_statistics_of_rows_and_of_columns_are_two_kernels():
 
 def test_an_axis_of_one_element_is_kept_and_reduced_alike():
     (data,) = tensors((1, 9))
-    assert members(softmax(data)) == ["total", "power", "greatest"]
+    assert members(softmax(data)) == ["inverse", "total", "power", "greatest"]
 
 
 def test_a_long_row_is_shared_by_the_threads_of_a_group():
