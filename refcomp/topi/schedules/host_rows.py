@@ -20,6 +20,8 @@ from refcomp.topi.tags import INJECTIVE
 _VECTOR_BYTES = 64
 # Vectors that are added up at once hide the latency of an addition.
 _MAX_VECTORS = 5
+# So many lanes of a vector are combined one by one.
+_FEW_LANES = 4
 # Shorter rows gain nothing from vectors along them.
 _MIN_LENGTH = 4
 
@@ -118,16 +120,24 @@ def _split_reduction(schedule: Schedule, tensor: Tensor) -> list[Tensor]:
     )
     _, part = stage.split(last, factor=lanes * vectors)
     stages = [_factored(schedule, tensor, part, lanes)]
-    if vectors > 1:
+    # The vectors are combined, then a vector with its other half, until few lanes are left.
+    kept = lanes if vectors > 1 else _half(lanes)
+    while kept:
         (rest,) = _reduce_axes(schedule[tensor])
-        _, lane = schedule[tensor].split(rest, factor=lanes)
-        stages.append(_factored(schedule, tensor, lane, lanes))
+        _, lane = schedule[tensor].split(rest, factor=kept)
+        stages.append(_factored(schedule, tensor, lane, kept))
         # Without a loop over them, the vectors are registers.
         for axis in _reduce_axes(schedule[stages[-1]]):
             schedule[stages[-1]].unroll(axis)
+        kept = _half(kept)
     for axis in _reduce_axes(schedule[tensor]):
         schedule[tensor].unroll(axis)
     return stages
+
+
+def _half(lanes: int) -> int:
+    """Return the length of half a vector, or 0 if its lanes are combined one by one."""
+    return lanes // 2 if lanes % 2 == 0 and lanes > _FEW_LANES else 0
 
 
 def _factored(schedule: Schedule, tensor: Tensor, axis: IterVar, lanes: int) -> Tensor:
