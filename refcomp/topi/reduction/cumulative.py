@@ -8,34 +8,34 @@ Reference: ONNX CumSum and CumProd; G. E. Blelloch, "Prefix sums and their appli
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr
-from refcomp.ir.promotion import cast
+from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of, finish
 from refcomp.topi.shapes import (
     Array,
+    Extent,
     extents,
     normalize_axis,
     replace_entry,
-    require_constant,
     require_number,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION, SHARED
 
-# Sums along an axis that is longer, and constant, are computed in blocks.
-_LONGEST_DIRECT = 64
+# Sums along an axis that is longer, and constant, are computed in blocks of so many elements: two
+# vectors of f32 in the widest registers.
+_BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +45,23 @@ class _Accumulation:
     data: Tensor
     place: int
     wide: DType
-    combine: Callable[
-        ..., Expr
-    ]  # reduces a value over an axis, where a condition holds
+    combine: Callable[..., Expr]  # reduces a value over an axis
+    length: Extent  # of the axis in the result
+    neutral: int  # the result for no elements
     exclusive: bool
     reverse: bool
     name: str  # of the result
 
-    def value_at(self, index: Sequence[Expr], position: Expr) -> Expr:
-        """Return the element that is at `position` along the axis."""
-        return cast(self.wide, self.data[replace_entry(index, self.place, position)])
+    def value_at(
+        self, index: Sequence[Expr], position: Expr, *conditions: Expr
+    ) -> Expr:
+        """Return the element at `position` along the axis if conditions hold, else `neutral`."""
+        value = cast(self.wide, self.data[replace_entry(index, self.place, position)])
+        if not conditions:
+            return value
+        # Not a condition of the reduction: a result that always changes stays in a register.
+        neutral = const(self.neutral, self.wide)
+        return maths.select(maths.all(*conditions), value, neutral)
 
     def counts(self, position: Expr, result: Expr) -> Expr:
         """Return the condition that the element at `position` belongs to that result."""
@@ -68,67 +75,92 @@ class _Accumulation:
 
         def element(*index: Expr) -> Expr:
             counts = self.counts(k.var, index[self.place])
-            return self.combine(self.value_at(index, k.var), axis=k, where=counts)
+            return self.combine(self.value_at(index, k.var, counts), axis=k)
 
         return compute(sizes, element, name=self.name, tag=REDUCTION)
 
-    def of_blocks(self, size: int) -> Tensor:
+    def sums(self) -> Tensor:
         """Return each sum as that of the blocks before its block, and of a part of its block.
 
-        For n elements and blocks of sqrt(n), a sum has some 2 * sqrt(n) terms instead of n.
+        The sums of blocks are accumulated alike. A sum of n elements has some 32 * log32(n) terms.
         """
         sizes = extents(self.data)
-        length = require_constant(sizes[self.place], "the length")
-        blocks = -(-length // size)
-        k = reduce_axis(size, "k")
-        r = reduce_axis(size, "r")
-        c = reduce_axis(blocks, "c")
+        length = sizes[self.place]
+        if not isinstance(length, int) or length <= _BLOCK:
+            return self.of_whole_axis()
+        place = self.place
+        blocks = -(-length // _BLOCK)
+        if length % _BLOCK:
+            return self._filled(blocks * _BLOCK).sums()
+        r = reduce_axis(_BLOCK, "r")
 
-        def total_of_block(*index: Expr) -> Expr:
-            position = index[self.place] * size + k.var
-            exists = position < length
-            return self.combine(self.value_at(index, position), axis=k, where=exists)
-
-        by_block = replace_entry(sizes, self.place, blocks)
-        totals = compute(by_block, total_of_block, name="totals", tag=REDUCTION)
-
-        def sum_before_block(*index: Expr) -> Expr:
-            block = index[self.place]
-            counts = c.var > block if self.reverse else c.var < block
-            total = totals[replace_entry(index, self.place, c.var)]
-            return self.combine(total, axis=c, where=counts)
-
-        before = compute(by_block, sum_before_block, name="before", tag=REDUCTION)
+        def element(index: Sequence[Expr], offset: Expr, *conditions: Expr) -> Expr:
+            """Return the element at `offset` in the block at `index`."""
+            position = index[place] * _BLOCK + offset
+            return self.value_at(index, position, *conditions)
 
         def sum_in_block(*index: Expr) -> Expr:
-            result = index[self.place]
-            position = maths.floordiv(result, size) * size + r.var
-            counts = maths.all(position < length, self.counts(position, result))
-            return self.combine(self.value_at(index, position), axis=r, where=counts)
+            block = (*index[: place + 1], *index[place + 2 :])
+            counts = self.counts(r.var, index[place + 1])
+            return self.combine(element(block, r.var, counts), axis=r)
 
-        inside = compute(sizes, sum_in_block, name="inside", tag=REDUCTION)
+        shape = (*sizes[:place], blocks, _BLOCK, *sizes[place + 1 :])
+        inside = compute(shape, sum_in_block, name="inside", tag=REDUCTION)
+
+        def at_offset(index: Sequence[Expr], block: Expr, offset: Expr) -> Expr:
+            return inside[(*index[:place], block, offset, *index[place + 1 :])]
+
+        def sum_of_block(*index: Expr) -> Expr:
+            last = as_dim(0 if self.reverse else _BLOCK - 1)
+            result = at_offset(index, index[place], last)
+            return result + element(index, last) if self.exclusive else result
+
+        by_block = replace_entry(sizes, place, blocks)
+        totals = compute(by_block, sum_of_block, name="totals", tag=SHARED)
+        before = replace(
+            self, data=totals, length=blocks, exclusive=True, name="before"
+        ).sums()
 
         def whole_sum(*index: Expr) -> Expr:
-            block = maths.floordiv(index[self.place], size)
-            return before[replace_entry(index, self.place, block)] + inside[index]
+            block = maths.floordiv(index[place], _BLOCK)
+            offset = maths.floormod(index[place], _BLOCK)
+            sum_before = before[replace_entry(index, place, block)]
+            return sum_before + at_offset(index, block, offset)
 
-        return compute(sizes, whole_sum, name=self.name, tag=INJECTIVE)
+        shape = replace_entry(sizes, place, self.length)
+        return compute(shape, whole_sum, name=self.name, tag=INJECTIVE)
+
+    def _filled(self, length: int) -> _Accumulation:
+        """Return the same accumulation of data that have neutral elements up to `length`."""
+
+        def element(*index: Expr) -> Expr:
+            position = index[self.place]
+            nearest = maths.minimum(position, self.length - 1)
+            return self.value_at(index, nearest, position < self.length)
+
+        shape = replace_entry(extents(self.data), self.place, length)
+        filled = compute(shape, element, name="filled", tag=PAD)
+        return replace(self, data=filled)
 
 
 def _accumulation(
     data: Tensor,
     combine: Callable[..., Expr],
+    neutral: int,
     axis: int,
     exclusive: bool,
     reverse: bool,
     name: str,
 ) -> _Accumulation:
     require_number(data, name)
+    place = normalize_axis(axis, data.ndim, name)
     return _Accumulation(
         data=data,
-        place=normalize_axis(axis, data.ndim, name),
+        place=place,
         wide=accumulator_of(data.dtype),
+        length=extents(data)[place],
         combine=combine,
+        neutral=neutral,
         exclusive=exclusive,
         reverse=reverse,
         name=name,
@@ -165,7 +197,7 @@ def _sample_cumulative(draws: Draws) -> Sample:
     shape = draws.shape(1, 4)
     axis = draws.axis(len(shape))
     if draws.integer(0, 5) == 0:
-        shape = (draws.integer(_LONGEST_DIRECT + 1, 90),)
+        shape = (draws.integer(_BLOCK + 1, 90),)
         axis = 0
     data = draws.array(shape, draws.number_dtype())
     attributes = {
@@ -188,8 +220,8 @@ def cumsum(
     The sum of no elements is 0. NaN propagates to all later results. Integers wrap. f16 and bf16
     are accumulated in f32.
 
-    Along a constant axis of n > 64 elements, each sum takes some 2 * sqrt(n) additions, and all are
-    computed in parallel. Along others, each sum takes n additions.
+    Along a constant axis of n > 32 elements, each sum takes some 32 * log32(n) additions, and all
+    are computed in parallel. Along others, each sum takes n additions.
 
     Args:
         data: a tensor of floats or integers, with one axis or more.
@@ -213,13 +245,10 @@ def cumsum(
         >>> print(*rc.oracle.evaluate([B, C], {A: np.array([1, 2, 3, 4], "int32")}))
         [ 1  3  6 10] [9 7 4 0]
     """
-    accumulation = _accumulation(data, reducer.sum, axis, exclusive, reverse, "cumsum")
-    length = extents(data)[accumulation.place]
-    if isinstance(length, int) and length > _LONGEST_DIRECT:
-        sums = accumulation.of_blocks(math.isqrt(length))
-    else:
-        sums = accumulation.of_whole_axis()
-    return _converted(sums, data.dtype, "cumsum")
+    accumulation = _accumulation(
+        data, reducer.sum, 0, axis, exclusive, reverse, "cumsum"
+    )
+    return _converted(accumulation.sums(), data.dtype, "cumsum")
 
 
 @meaning_of(cumsum, sample=_sample_cumulative)
@@ -271,7 +300,7 @@ def cumprod(
         [ 1  2  6 24] [24 12  4  1]
     """
     accumulation = _accumulation(
-        data, reducer.prod, axis, exclusive, reverse, "cumprod"
+        data, reducer.prod, 1, axis, exclusive, reverse, "cumprod"
     )
     return _converted(accumulation.of_whole_axis(), data.dtype, "cumprod")
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import variables_in, walk
 from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
@@ -102,13 +102,18 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
 def _schedule_sums(schedule: Schedule, op: ComputeOp) -> set[Stage]:
     """Schedule a reduction in tiles of registers; return the stages that are scheduled now.
 
-    Products come first. What else reduces neighbours in memory is left to chains of rows.
+    Products come first. What else reduces neighbours in memory is left to chains of rows, unless
+    neighbours of the result read the same elements, as cumulative sums do.
     """
     dot = find_host_dot(op)
     if dot is not None:
         return schedule_host_dot(schedule, dot)
     product = find_host_product(op)
-    if product is None and op.reduce_axis and not reduces_neighbours(op):
+    if (
+        product is None
+        and op.reduce_axis
+        and (not reduces_neighbours(op) or _repeats_reads(op))
+    ):
         product = find_host_reduction(op)
     return set() if product is None else schedule_host_product(schedule, product)
 
@@ -155,6 +160,17 @@ def _last_wide_axis(op: ComputeOp) -> IterVar | None:
     """Return the last axis with more than one element, or None if its extent is symbolic."""
     wide = [axis for axis in op.axis if _constant(axis) != 1]
     return wide[-1] if wide and _constant(wide[-1]) > 1 else None
+
+
+def _repeats_reads(op: ComputeOp) -> bool:
+    """Return True if all elements along the last axis read the same ones of each tensor."""
+    axis = _last_wide_axis(op)
+    return axis is not None and not any(
+        variable is axis.var
+        for read in reads_of(op)
+        for index in read.indices
+        for variable in variables_in(index)
+    )
 
 
 def _vectorize_last(handle: StageSchedule, op: ComputeOp) -> None:

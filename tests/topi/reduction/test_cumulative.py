@@ -63,7 +63,7 @@ def test_ill_formed_calls_are_refused(name):
         operator(*tensors((2,), dtype="bool"), axis=0)
 
 
-@pytest.mark.parametrize("length", [65, 81, 90, 200])
+@pytest.mark.parametrize("length", [33, 64, 90, 1100])
 @pytest.mark.parametrize("exclusive", [True, False])
 @pytest.mark.parametrize("reverse", [True, False])
 def test_long_sums_are_computed_in_blocks(length, exclusive, reverse):
@@ -73,7 +73,7 @@ def test_long_sums_are_computed_in_blocks(length, exclusive, reverse):
     assert_same(found, cumulative.cumsum_numpy(data, **attributes))
     (tensor,) = tensors((length, 2))
     names = {op.name for op in reachable_operations([cumulative.cumsum(tensor, axis=0).op])}
-    assert {"totals", "before", "inside"} <= names
+    assert {"inside", "totals", "before"} <= names
 
 
 def test_sums_along_a_symbolic_axis_are_not_divided():
