@@ -9,10 +9,13 @@ from __future__ import annotations
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.half_conversions import is_between_half_and_integer
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
-from refcomp.foundation.dtype import BOOL, F32, DType
+from refcomp.foundation.dtype import BOOL, F32, I32, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr, Var
+
+# The limits of integers of so many bits are exact in f32.
+_EXACT_BITS = 16
 
 
 def _var(out: LlvmFunction, var: Var) -> str:
@@ -223,11 +226,34 @@ def is_nonzero(out: LlvmFunction, value: str, source: DType) -> str:
 
 
 def _saturate(out: LlvmFunction, value: str, source: DType, target: DType) -> str:
+    if target.lanes > 1 and target.bits <= _EXACT_BITS:
+        return _saturate_vector(out, value, source, target)
     module = out.module
     base = out.tables["cast"][f"float_to_{target.kind}"]
     function = f"{base}.{module.suffix_of(target)}.{module.suffix_of(source)}"
     argument = TypedValue(out.type_of(source), value)
     return out.call_intrinsic(function, out.type_of(target), argument)
+
+
+def _saturate_vector(
+    out: LlvmFunction, value: str, source: DType, target: DType
+) -> str:
+    """Print a conversion to narrow integers, whose limits are exact floats.
+
+    LLVM takes the saturating conversion of a vector apart, lane by lane.
+    """
+    bounded = out.instruction(
+        out.say.clamp_number,
+        type=out.type_of(source),
+        bool=_bool_type(out, source),
+        value=value,
+        zero=out.constant(0, source),
+        least=out.constant(target.min_value, source),
+        greatest=out.constant(target.max_value, source),
+    )
+    wide = I32.with_lanes(target.lanes)
+    integers = out.convert(out.tables["cast"]["bounded_to_int"], bounded, source, wide)
+    return out.convert(out.tables["cast"]["int_narrow"], integers, wide, target)
 
 
 # Choices.
