@@ -31,11 +31,12 @@ from refcomp.topi.shapes import (
     replace_entry,
     require_number,
 )
-from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION, SHARED
+from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION
 
-# Sums along an axis that is longer, and constant, are computed in blocks of so many elements: two
-# vectors of f32 in the widest registers.
-_BLOCK = 32
+# Sums along an axis that is longer, and constant, are computed in blocks.
+_LONGEST_DIRECT = 32
+# Elements of a block: a vector of f32, so that no vector crosses the end of a block.
+_BLOCK = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,11 @@ class _Accumulation:
     def sums(self) -> Tensor:
         """Return each sum as that of the blocks before its block, and of a part of its block.
 
-        The sums of blocks are accumulated alike. A sum of n elements has some 32 * log32(n) terms.
+        The sums of blocks are accumulated alike. A sum of n elements has some 8 * log8(n) terms.
         """
         sizes = extents(self.data)
         length = sizes[self.place]
-        if not isinstance(length, int) or length <= _BLOCK:
+        if not isinstance(length, int) or length <= _LONGEST_DIRECT:
             return self.of_whole_axis()
         place = self.place
         blocks = -(-length // _BLOCK)
@@ -116,7 +117,7 @@ class _Accumulation:
             return result + element(index, last) if self.exclusive else result
 
         by_block = replace_entry(sizes, place, blocks)
-        totals = compute(by_block, sum_of_block, name="totals", tag=SHARED)
+        totals = compute(by_block, sum_of_block, name="totals", tag=INJECTIVE)
         before = replace(
             self, data=totals, length=blocks, exclusive=True, name="before"
         ).sums()
@@ -197,7 +198,7 @@ def _sample_cumulative(draws: Draws) -> Sample:
     shape = draws.shape(1, 4)
     axis = draws.axis(len(shape))
     if draws.integer(0, 5) == 0:
-        shape = (draws.integer(_BLOCK + 1, 90),)
+        shape = (draws.integer(_LONGEST_DIRECT + 1, 90),)
         axis = 0
     data = draws.array(shape, draws.number_dtype())
     attributes = {
@@ -220,7 +221,7 @@ def cumsum(
     The sum of no elements is 0. NaN propagates to all later results. Integers wrap. f16 and bf16
     are accumulated in f32.
 
-    Along a constant axis of n > 32 elements, each sum takes some 32 * log32(n) additions, and all
+    Along a constant axis of n > 32 elements, each sum takes some 8 * log8(n) additions, and all
     are computed in parallel. Along others, each sum takes n additions.
 
     Args:
