@@ -190,6 +190,28 @@ def _index_of_best(
         name=f"{name}_value",
         keepdims=keepdims,
     )
+    position = _position_of(best, data, places, keepdims, selects_last, name)
+    count = count_of(data, places)
+
+    def within(k: Expr) -> Expr:
+        # Where a symbolic extent is 0, the identity is the result.
+        if not isinstance(count, int):
+            k = maths.maximum(k, -1) if selects_last else maths.minimum(k, count - 1)
+        return cast(I64, k)
+
+    return map_elements(position, within, name)
+
+
+def _position_of(
+    best: Tensor,
+    data: Tensor,
+    places: tuple[int, ...],
+    keepdims: bool,
+    selects_last: bool,
+    name: str,
+) -> Tensor:
+    """Return the first or the last position of the elements that equal the extremum `best`."""
+    sizes = extents(data)
     count = count_of(data, places)
     # Narrow positions fill vectors of as many lanes as f32.
     narrow = I32 if isinstance(count, int) and count <= I32.max_value else I64
@@ -212,7 +234,7 @@ def _index_of_best(
             return keep_index(index, places)
         return tuple(i for place, i in enumerate(index) if place not in places)
 
-    position = reduce_along(
+    return reduce_along(
         data,
         places,
         candidate,
@@ -220,14 +242,6 @@ def _index_of_best(
         name=f"{name}_position",
         keepdims=keepdims,
     )
-
-    def within(k: Expr) -> Expr:
-        # Where a symbolic extent is 0, the identity is the result.
-        if not isinstance(count, int):
-            k = maths.maximum(k, -1) if selects_last else maths.minimum(k, count - 1)
-        return cast(I64, k)
-
-    return map_elements(position, within, name)
 
 
 def _sample_index(draws: Draws) -> Sample:
