@@ -13,11 +13,16 @@ code for single classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, fields
+from dataclasses import FrozenInstanceError
 from operator import attrgetter
-from typing import Any, ClassVar, NoReturn, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
-from refcomp.foundation.records import LazyConstructor, values_of
+from refcomp.foundation.records import (
+    LazyConstructor,
+    declaration_of,
+    values_of,
+    with_slots,
+)
 
 
 class Node:
@@ -93,16 +98,13 @@ def node(cls: type[_N]) -> type[_N]:
 
     Raises TypeError if the annotations of its module are not texts.
     """
-    made = dataclass(init=False, slots=True, eq=False, repr=False)(cls)
-    declared = fields(cast(Any, made))
-    made.__init__ = LazyConstructor(made)  # type: ignore[assignment, method-assign]
-    annotations: dict[str, str] = {}
-    for field in declared:
-        if not isinstance(field.type, str):
-            raise TypeError(
-                f"{cls.__name__}: its module needs `from __future__ import annotations`"
-            )
-        annotations[field.name] = field.type
+    declared = declaration_of(cls)
+    annotations = declared.annotations
+    if not all(isinstance(text, str) for text in annotations.values()):
+        raise TypeError(
+            f"{cls.__name__}: its module needs `from __future__ import annotations`"
+        )
+    made = with_slots(cls, declared, {"__init__": LazyConstructor(declared)})
     children = tuple(n for n, text in annotations.items() if text in _CHILD_ANNOTATIONS)
     CHILD_FIELDS[made] = children
     _DATA_FIELDS[made] = tuple(

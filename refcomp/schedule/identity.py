@@ -14,13 +14,14 @@ Has no identity: a computation that holds something without a value, such as a P
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 
 import numpy as np
 
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.hashing import sha256
 from refcomp.foundation.python_limits import deep_recursion
+from refcomp.foundation.records import field_names
 from refcomp.ir.expr import Var
 from refcomp.ir.node import Bindable, Node
 from refcomp.schedule.schedule import Schedule
@@ -174,9 +175,9 @@ class _Description:
 
 def described_fields(cls: type, with_lines: bool) -> tuple[str, ...]:
     """Return the fields of a class that are part of an identity."""
-    names = [field.name for field in fields(cls)] if is_dataclass(cls) else []
+    names = field_names(cls) if is_dataclass(cls) else ()
     if cls is Tensor:  # has slots, and is not a dataclass
-        names = list(Tensor.__slots__)
+        names = tuple(Tensor.__slots__)
     return tuple(
         name
         for name in names

@@ -3,10 +3,11 @@
 import copy
 import inspect
 from dataclasses import FrozenInstanceError, astuple, dataclass, field, fields, replace
+from typing import ClassVar
 
 import pytest
 
-from refcomp.foundation.records import record, values_of
+from refcomp.foundation.records import field_names, record, values_of
 
 
 @record
@@ -226,6 +227,70 @@ def test_a_record_without_fields_and_one_with_a_weak_reference():
         a: int = 0
 
     assert "__weakref__" in Weak.__slots__ and Weak.__init__ is object.__init__
+
+
+def test_fields_are_described_as_those_of_the_dataclass():
+    described = [
+        [(one.name, one.type, one.default, one.init, one.repr, one.compare) for one in fields(cls)]
+        for cls in (Point, Plain)
+    ]
+    assert described[0] == described[1]
+    assert field_names(Point) == field_names(Plain) == tuple(one.name for one in fields(Plain))
+
+    class Sub(Point):
+        """No record, but it inherits the fields."""
+
+    assert field_names(Sub) == field_names(Point)
+
+
+def test_attributes_of_the_class_are_no_fields():
+    @record
+    class Counted:
+        """A record with an attribute of its class."""
+
+        made: ClassVar[int] = 3
+        a: int = 0
+
+    assert field_names(Counted) == ("a",) and Counted.made == Counted().made == 3
+
+
+def test_a_dataclass_extends_a_record_and_sees_its_fields():
+    @dataclass
+    class Named(Counter):
+        """Its constructor takes the record's field first."""
+
+        name: str = ""
+
+    assert astuple(Named(2, "n")) == (2, "n")
+
+
+def test_an_inherited_field_keeps_its_place_and_takes_the_new_default():
+    @record(frozen=False)
+    class Many(Counter):
+        """A record with another default for a field of its base."""
+
+        name: str = ""
+        count: int = 7
+
+    assert astuple(Many()) == (7, "") and Many.__slots__ == ("name",)
+
+
+def test_a_default_that_all_records_would_share_is_refused():
+    with pytest.raises(ValueError, match="field 'parts' of Shared needs a default_factory"):
+
+        @record
+        class Shared:
+            """A list as default."""
+
+            parts: list[int] = []  # noqa: RUF012
+
+
+def test_a_base_that_is_a_dataclass_and_no_record_is_refused():
+    with pytest.raises(TypeError, match="its base Plain is not a record"):
+
+        @record
+        class Wrong(Plain):
+            """It would forget the fields of its base."""
 
 
 def test_values_of_reads_any_number_of_attributes():
