@@ -10,8 +10,8 @@ has no version.
 
 import os
 import time
-from collections.abc import Iterator
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 from refcomp import __version__
@@ -20,6 +20,7 @@ from refcomp.foundation.hashing import sha256
 _PACKAGE = Path(__file__).resolve().parents[1]
 _DATA = ("templates", "toolchains")  # beside the package in a checkout, else in it
 _IGNORED = "__pycache__"
+_name_of = attrgetter("name")
 # Position of the start time among the fields of /proc/self/stat behind the name: proc(5).
 _START_FIELD = 19
 
@@ -45,23 +46,23 @@ def version_of(package: Path, started: float) -> str | None:
     folders = [package.parent / name for name in _DATA]
     if not all(folder.is_dir() for folder in folders):
         return __version__
+    last_change = int(started * 1e9)
     lines = [__version__]
-    for folder in (package, *folders):
-        for entry in sorted(_files(str(folder)), key=lambda entry: entry.path):
+    pending = [str(folder) for folder in (package, *folders)]
+    for folder in pending:
+        lines.append(folder)
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=_name_of)
+        for entry in found:
+            if entry.is_dir():
+                if entry.name != _IGNORED:
+                    pending.append(entry.path)
+                continue
             status = entry.stat()
-            if status.st_mtime > started:
+            if status.st_mtime_ns > last_change:
                 return None
-            lines.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+            lines.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
     return sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _files(folder: str) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_file():
-                yield entry
-            elif entry.name != _IGNORED:
-                yield from _files(entry.path)
 
 
 @cache
