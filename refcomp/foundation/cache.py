@@ -15,7 +15,6 @@ cache. Refuses, with UserError, a directory that another user could write to
 import fcntl
 import json
 import os
-import re
 import reprlib
 import stat
 import time
@@ -37,7 +36,8 @@ _MAGIC = b"refcomp-entry-2\n"
 _LABEL_AT = len(_MAGIC) + 32 + 4  # behind a hash, and the size of the label
 # Bytes of a label. A longer one lists fewer names.
 _MAX_LABEL = 2048
-_KEY = re.compile(r"[0-9a-f]{64}\Z")
+_KEY_DIGITS = 64
+_HEX_DIGITS = frozenset("0123456789abcdef")
 # One put in this many measures the whole store.
 _PUTS_PER_CHECK = 64
 # An eviction leaves the store filled to this share of its limit.
@@ -210,7 +210,7 @@ class Cache:
         return self._find_root()
 
     def _path(self, key: str) -> str | None:
-        if not _KEY.match(key):
+        if not _is_key(key):
             raise ValueError(f"not a cache key: {key!r}")
         root = self._find_root()
         return None if root is None else os.path.join(root, "entries", key[:2], key)
@@ -231,6 +231,10 @@ class Cache:
                 with suppress(OSError):
                     os.unlink(path)
                 os.close(descriptor)
+
+
+def _is_key(text: str) -> bool:
+    return len(text) == _KEY_DIGITS and _HEX_DIGITS.issuperset(text)
 
 
 def _read_entry(key: str, path: str) -> bytes | None:
@@ -345,7 +349,7 @@ def _scan(entries: str) -> Iterator[_Entry]:
             status = file.stat(follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):
                 continue
-            if _KEY.match(file.name):
+            if _is_key(file.name):
                 yield _Entry(status.st_mtime, status.st_size, file.path)
             elif time.time() - status.st_mtime > _STALE_S:
                 os.unlink(file.path)

@@ -4,7 +4,6 @@ Loop IR spells them `i32 u8 f16 bf16 f32 f64 bool`, and vectors `f32x8`. The lon
 TVM (`float32`, `int8`, `bfloat16`, `float32x8`) are understood too.
 """
 
-import re
 from dataclasses import field
 from functools import cache, lru_cache
 from operator import index
@@ -32,9 +31,13 @@ _WIDTHS: dict[Kind, tuple[int, ...]] = {
     "float": (16, 32, 64),
     "bfloat": (16,),
 }
-_NUMBER = "([1-9][0-9]*)"
-_PATTERN = re.compile(rf"(uint|int|bfloat|float|bf|u|i|f){_NUMBER}(?:x{_NUMBER})?\Z")
-_BOOL_PATTERN = re.compile(rf"bool(?:x{_NUMBER})?\Z")
+# Names of scalar types, long and short.
+_SCALARS: dict[str, tuple[Kind, int]] = {
+    f"{spelling}{bits}": (kind, bits)
+    for spelling, kind in _KINDS.items()
+    for bits in _WIDTHS[kind]
+}
+_SCALARS["bool"] = ("bool", 1)
 # The types that exist, by their fields.
 _KNOWN: WeakValueDictionary[tuple[Kind, int, int], "DType"] = WeakValueDictionary()
 
@@ -164,16 +167,14 @@ SCALAR_DTYPES: tuple[DType, ...] = (
 @lru_cache(maxsize=4096)
 def find_dtype(text: str) -> DType | None:
     """Return the DType that `text` names; None if it names none."""
-    if match := _BOOL_PATTERN.match(text):
-        return DType("bool", 1, int(match[1] or 1))
-    match = _PATTERN.match(text)
-    if match is None:
+    scalar, x, lanes = text.partition("x")
+    if scalar not in _SCALARS:
         return None
-    kind = _KINDS[match[1]]
-    bits = int(match[2])
-    if bits not in _WIDTHS[kind]:
-        return None
-    return DType(kind, bits, lanes=int(match[3] or 1))
+    kind, bits = _SCALARS[scalar]
+    if not x:
+        return DType(kind, bits)
+    is_number = lanes.isascii() and lanes.isdigit() and not lanes.startswith("0")
+    return DType(kind, bits, int(lanes)) if is_number else None
 
 
 def _unknown(text: str) -> UserError:

@@ -14,7 +14,7 @@ from refcomp.foundation.hashing import sha256
 _CPUINFO = Path("/proc/cpuinfo")
 # Those flags of x86 that a compiler emits instructions for. The other flags depend on the kernel
 # and the hypervisor, and differ between machines that run the same code.
-_X86_INSTRUCTION_SETS = re.compile(
+_X86_INSTRUCTION_SETS = (
     r"3dnow\w*|abm|adx|aes|amx_\w+|avx\w*|bmi[12]|clflushopt|clwb|clzero|cldemote|cx16|cx8|cmov"
     r"|f16c|fma4?|fxsr|gfni|lahf_lm|lwp|mmx\w*|movbe|movdir\w+|pclmulqdq|pni|popcnt|prefetchw\w*"
     r"|ptwrite|rdpid|rdrand|rdseed|serialize|sha\w*|sm[34]|ssse3|sse\w*|tbm|vaes|vpclmulqdq"
@@ -56,10 +56,17 @@ def cpu_name() -> str:
 @cache
 def cpu_features() -> frozenset[str]:
     """Return the instruction sets, named as in /proc/cpuinfo; none if not known."""
-    names = (_cpuinfo_field("flags") or _cpuinfo_field("Features")).split()
     if machine() not in _X86:
-        return frozenset(names)
-    return frozenset(name for name in names if _X86_INSTRUCTION_SETS.fullmatch(name))
+        return cpu_flags()
+    return frozenset(
+        name for name in cpu_flags() if re.fullmatch(_X86_INSTRUCTION_SETS, name)
+    )
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Return the instruction sets and all other flags of x86; none if not known."""
+    return frozenset((_cpuinfo_field("flags") or _cpuinfo_field("Features")).split())
 
 
 @cache
@@ -74,6 +81,7 @@ def cpu_identity() -> str:
     return f"{os.uname().machine} {digest}"
 
 
+@cache
 def _first_block() -> str:
     """Return the description of the first processor, '' if there is none."""
     try:
@@ -87,7 +95,8 @@ def _first_block() -> str:
 
 def _cpuinfo_field(name: str) -> str:
     """Return the value in the block of the first processor, '' if it is missing."""
-    found = re.search(
-        rf"^{re.escape(name)}\s*:[ \t]*(.*)$", _first_block(), re.MULTILINE
-    )
-    return found[1].strip() if found else ""
+    for line in _first_block().splitlines():
+        title, _, value = line.partition(":")
+        if title.rstrip() == name:
+            return value.strip()
+    return ""

@@ -15,9 +15,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.hashing import sha256
 
 _MAX_LENGTH = 120
-_NOT_IN_SYMBOL = re.compile(r"[^A-Za-z0-9_]")
-_NOT_IN_IDENTIFIER = re.compile(r"[^A-Za-z0-9_.]")
-_CALLEE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+# Python compiles a pattern when it is first used, and keeps it.
+_NOT_IN_SYMBOL = r"[^A-Za-z0-9_]"
+_NOT_IN_IDENTIFIER = r"[^A-Za-z0-9_.]"
+_CALLEE = r"[A-Za-z_][A-Za-z0-9_.]*"
 
 
 def checked_name(name: object, of_what: str) -> str:
@@ -32,7 +33,7 @@ def checked_name(name: object, of_what: str) -> str:
 
 def is_callee(name: str) -> bool:
     """Return True if loop IR may call an outside function by `name`."""
-    return len(name) <= _MAX_LENGTH and _CALLEE.match(name) is not None
+    return len(name) <= _MAX_LENGTH and re.fullmatch(_CALLEE, name) is not None
 
 
 def checked_callee(name: object) -> str:
@@ -58,8 +59,8 @@ def to_identifier(name: str) -> str:
     return _sanitized(name, _NOT_IN_IDENTIFIER)
 
 
-def _sanitized(name: str, unwanted: re.Pattern[str]) -> str:
-    clean = unwanted.sub("_", name)[:_MAX_LENGTH]
+def _sanitized(name: str, unwanted: str) -> str:
+    clean = re.sub(unwanted, "_", name)[:_MAX_LENGTH]
     if not re.match("[A-Za-z_]", clean):
         clean = f"_{clean}"
     if clean == name:

@@ -38,7 +38,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.syntax import (
     BINARY_FUNCTIONS,
     COMPARISON,
-    FLOAT_WORD,
+    FLOAT_WORDS,
     NOT,
     OPERATORS,
     WORDS,
@@ -213,8 +213,8 @@ class ExprParser:
         token = self.stream.take()
         if token.kind == "number":
             return self._number(sign, token, -1)
-        if match := FLOAT_WORD.fullmatch(token.text):
-            return _float_word(match, -1)
+        if token.text in FLOAT_WORDS:
+            return _float_word(token.text, -1)
         self.stream.fail(
             sign, "only a constant can have a sign", "write 0 - x, or x * -1.0f32"
         )
@@ -277,8 +277,8 @@ class ExprParser:
         return dtype
 
     def _word(self, token: Token) -> Expr:
-        if match := FLOAT_WORD.fullmatch(token.text):
-            return _float_word(match, 1)
+        if token.text in FLOAT_WORDS:
+            return _float_word(token.text, 1)
         if token.text in ("true", "false"):
             return IntImm(token.text == "true", BOOL)
         if token.text == "extern":
@@ -441,6 +441,6 @@ class ExprParser:
         return int(token.text)
 
 
-def _float_word(match: re.Match[str], sign: int) -> Expr:
-    dtype = as_dtype(match[1])
-    return FloatImm(math.copysign(float(match[2]), sign), dtype)
+def _float_word(word: str, sign: int) -> Expr:
+    dtype, _, value = word.partition(".")
+    return FloatImm(math.copysign(float(value), sign), as_dtype(dtype))

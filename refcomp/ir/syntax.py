@@ -7,7 +7,6 @@ left-associative except the comparisons, which do not chain.
 from __future__ import annotations
 
 import math
-import re
 from typing import Final
 
 import numpy as np
@@ -81,7 +80,11 @@ WORDS: Final = frozenset(
     | {"barrier", "atomic", "launch", "with", "packed", "extern", "pragma", "prefetch"}
     | {"in", "and", "or", "not", "true", "false"}
 )
-FLOAT_WORD: Final = re.compile(r"(f16|f32|f64|bf16)\.(inf|nan)")
+FLOAT_WORDS: Final = frozenset(
+    f"{dtype}.{value}"
+    for dtype in ("f16", "f32", "f64", "bf16")
+    for value in ("inf", "nan")
+)
 
 
 def word_to_dtype(word: str) -> DType | None:
@@ -91,11 +94,7 @@ def word_to_dtype(word: str) -> DType | None:
 
 def is_reserved(name: str) -> bool:
     """Return True if `name` cannot be the name of a variable or a buffer."""
-    return (
-        name in WORDS
-        or FLOAT_WORD.fullmatch(name) is not None
-        or word_to_dtype(name) is not None
-    )
+    return name in WORDS or name in FLOAT_WORDS or word_to_dtype(name) is not None
 
 
 def int_to_text(value: int, dtype: DType) -> str:

@@ -19,7 +19,7 @@ from refcomp.foundation.records import record
 # Of any dtype; in C's order unless a docstring says otherwise.
 HostArray = np.ndarray[Any, np.dtype[Any]]
 
-_KIND = re.compile(r"[a-z][a-z0-9_]*\Z")
+_KIND = r"[a-z][a-z0-9_]*"
 # Bytes, of memory of the host: a cache line, so that no vector crosses two lines.
 _ALIGNMENT = 64
 
@@ -233,7 +233,7 @@ def register_device_kind(kind: str, driver: Driver) -> None:
             ...
         refcomp.foundation.errors.UserError: 'my-gpu' cannot be the name of a kind of device...
     """
-    if not _KIND.match(kind):
+    if not re.fullmatch(_KIND, kind):
         raise UserError(
             f"{kind!r} cannot be the name of a kind of device",
             remedy="use a-z, 0-9 and _",

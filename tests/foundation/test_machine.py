@@ -26,24 +26,32 @@ def fake_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             path.write_text(text)
         monkeypatch.setattr(machine, "_CPUINFO", path)
         monkeypatch.setattr(machine.platform, "machine", lambda: kind)
-        machine.cpu_features.cache_clear()
-        machine.cpu_name.cache_clear()
+        forget()
+
+    def forget() -> None:
+        for remembered in (
+            machine.cpu_features,
+            machine.cpu_flags,
+            machine.cpu_name,
+            machine._first_block,
+        ):
+            remembered.cache_clear()
 
     yield fake
-    machine.cpu_features.cache_clear()
-    machine.cpu_name.cache_clear()
+    forget()
 
 
 def test_x86_keeps_instruction_sets_only(fake_cpu) -> None:
     fake_cpu(_INTEL, "x86_64")
     expected = {"sse2", "sse4_1", "ssse3", "avx512f", "avx2", "fma", "bmi1", "sha_ni", "amx_tile"}
     assert machine.cpu_features() == expected
+    assert machine.cpu_flags() == expected | {"fpu", "nopl", "hypervisor", "tsc_adjust"}
     assert machine.cpu_name() == "Some CPU @ 2.00GHz"
 
 
 def test_other_processors_keep_all_features(fake_cpu) -> None:
     fake_cpu(_ARM, "aarch64")
-    assert machine.cpu_features() == {"fp", "asimd", "sve2"}
+    assert machine.cpu_features() == machine.cpu_flags() == {"fp", "asimd", "sve2"}
     assert machine.cpu_name() == "aarch64"
 
 

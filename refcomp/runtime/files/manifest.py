@@ -154,7 +154,7 @@ def _check_machine(path: str, manifest: Manifest) -> None:
         features = as_texts(manifest.get("cpu_features"))
     except TypeError as error:
         raise malformed(path, error) from error
-    if lacking := sorted(set(features) - machine.cpu_features()):
+    if lacking := sorted(set(features) - machine.cpu_flags()):
         raise UserError(
             f"{path} was compiled for a processor with {', '.join(lacking)}, which this one lacks",
             why=f"this machine has {machine.cpu_name()}; the target was {manifest.get('target')}",

@@ -9,7 +9,6 @@ Ensures: a forked child runs serially, since libgomp hangs in the child of a pro
 
 import ctypes
 import os
-import re
 import reprlib
 
 from refcomp.foundation.errors import UserError
@@ -99,11 +98,10 @@ def _count_from_environment() -> int:
         )
     # OpenMP's variable may be a list with a number for each level of nesting. Like OpenMP's
     # library, ignore any other text.
-    outermost = re.match(
-        r"\s*0*([1-9]\d{0,8})\s*(,|\Z)", os.environ.get("OMP_NUM_THREADS", "")
-    )
-    count = int(outermost[1]) if outermost else usable_cores()
-    return min(count, MAX_THREADS)
+    outermost = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    digits = outermost.lstrip("0")
+    is_number = outermost.isascii() and digits.isdigit() and len(digits) < 10
+    return min(int(digits) if is_number else usable_cores(), MAX_THREADS)
 
 
 def usable_cores() -> int:
