@@ -49,6 +49,8 @@ class ExprTable:
         self._all: list[Expr] = []  # serial number -> representative
         self._kept: list[Expr] = []
         self._constants: dict[tuple[int, DType], Expr] = {}
+        # ids of expressions, and of representatives that they are known not to have
+        self._different: set[tuple[int, int]] = set()
         self._declared: dict[int, Rank] = {}
         # Properties of representatives by id, computed when first needed.
         self._spans: dict[int, tuple[Rank, Rank]] = {}
@@ -61,6 +63,8 @@ class ExprTable:
         if hit is None:
             if isinstance(expr, IntImm):
                 return self._literal(expr)
+            if isinstance(expr, Var):
+                return self._add((Var, id(expr)), expr)
             bottom_up(expr, children, self._known, self._register)
             hit = self._known[id(expr)]
         return hit[1]
@@ -152,6 +156,28 @@ class ExprTable:
         bottom_up(expr, children, memo, compute)
         return memo[id(expr)]
 
+    def is_same(self, expr: Expr, other: Expr) -> bool:
+        """Return True if `other` is the representative of `expr`; does not intern `expr`.
+
+        Both live as long as the table (see `keep`), which remembers the answer.
+        """
+        known = self._known
+        same: dict[int, tuple[Expr, Expr]] = {}
+        stack = [(expr, other)]
+        while stack:
+            a, b = pair = stack.pop()
+            hit = known.get(id(a)) or same.get(id(a))
+            if hit is not None and hit[1] is b:
+                continue
+            is_different = hit is not None or (id(a), id(b)) in self._different
+            if is_different or not _are_alike(a, b):
+                self._different.add((id(expr), id(other)))
+                return False
+            same[id(a)] = pair
+            stack += zip(children(a), children(b), strict=True)
+        known.update(same)
+        return True
+
     def _literal(self, expr: IntImm) -> Expr:
         key = (expr.value, expr.dtype)
         found = self._constants.get(key)
@@ -203,6 +229,17 @@ class ExprTable:
         return found
 
 
+def _are_alike(a: Expr, b: Expr) -> bool:
+    """Return True if two nodes differ in nothing but, perhaps, their children."""
+    cls = type(a)
+    if cls is not type(b) or cls.by_identity:
+        return False
+    for name in data_fields(cls):
+        if _hashable(getattr(a, name)) != _hashable(getattr(b, name)):
+            return False
+    return len(children(a)) == len(children(b))
+
+
 def _key(cls: type[Expr], fields: Iterable[object]) -> Hashable:
     """Return a key that equals that of another node if and only if their structures are equal.
 
@@ -220,30 +257,6 @@ def _hashable(value: object) -> Hashable:
     if isinstance(value, tuple):
         return tuple(map(_hashable, value))
     return value
-
-
-def is_same(expr: Expr, other: Expr) -> bool:
-    """Return True if a table has one representative for both expressions."""
-    stack = [(expr, other)]
-    seen: set[tuple[int, int]] = set()
-    while stack:
-        a, b = stack.pop()
-        pair = (id(a), id(b))
-        if a is b or pair in seen:
-            continue
-        cls = type(a)
-        if cls is not type(b) or cls.by_identity:
-            return False
-        for name in data_fields(cls):
-            if _hashable(getattr(a, name)) != _hashable(getattr(b, name)):
-                return False
-        parts = children(a)
-        others = children(b)
-        if len(parts) != len(others):
-            return False
-        seen.add(pair)
-        stack += zip(parts, others, strict=True)
-    return True
 
 
 def bottom_up(

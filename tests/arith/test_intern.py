@@ -9,7 +9,6 @@ from refcomp.arith.intern import (
     ExprTable,
     bottom_up,
     free_of,
-    is_same,
 )
 from refcomp.foundation.dtype import F32, I32, I64, as_dtype
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
@@ -50,21 +49,44 @@ def test_an_expression_is_its_own_representative_when_it_comes_first():
 def test_what_differs_has_two(a, b):
     table = ExprTable()
     assert table.intern(a) is not table.intern(b)
-    assert not is_same(a, b)
+    assert not table.is_same(b, table.intern(a))
 
 
 def test_equal_structure_is_the_same():
+    table = ExprTable()
     buffer = Buffer("A", I64, (X,))
-    assert is_same(BufferLoad(buffer, (_product(),)), BufferLoad(buffer, (_product(),)))
-    assert not is_same(BufferLoad(buffer, (_product(),)), BufferLoad(buffer, (X,)))
-    assert not is_same(Load(buffer, X), Load(buffer, X, X < Y))
+    load = table.intern(BufferLoad(buffer, (_product(),)))
+    assert table.is_same(BufferLoad(buffer, (_product(),)), load)
+    assert not table.is_same(BufferLoad(buffer, (X,)), load)
+    assert not table.is_same(Load(buffer, X, X < Y), table.intern(Load(buffer, X)))
+
+
+def test_an_expression_that_is_the_same_has_that_representative():
+    table = ExprTable()
+    first = table.intern(_product())
+    same = _product()
+    assert table.is_same(same, first)
+    for item in (same, same.a):
+        # Neither is interned anew: `is_same` has stored the representatives of all parts.
+        assert table.is_same(item, table.intern(item))
+    assert table.intern(same) is first
+    assert table.intern(same.a) is first.a
+
+
+def test_a_difference_stores_no_representative():
+    table = ExprTable()
+    sum_of_both = table.intern(Add(X, Y))
+    other = Add(X, _product())
+    assert not table.is_same(other, sum_of_both)
+    assert table.intern(other) is not sum_of_both
 
 
 def test_shared_parts_are_compared_once():
+    table = ExprTable()
     first, second = X + 1, X + 1
     for _ in range(100):
         first, second = Add(first, first), Add(second, second)
-    assert is_same(first, second)
+    assert table.is_same(second, table.intern(first))
 
 
 def test_what_is_kept_stays_alive():

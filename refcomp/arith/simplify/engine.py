@@ -6,7 +6,8 @@ After:   True
 One loop visits all nodes on a stack of its own, so that deep expressions do not exhaust Python's.
 Most nodes are visited when their parts are simplified. A visit of a choice, a chain or a let is a
 generator, which requests its parts one by one, some of them under more facts. Results are
-representatives, stored by the identity of the expressions, for each set of facts.
+stored by the identity of the expressions, for each set of facts. They are representatives, except
+those of float arithmetic: facts are about integers, so most floats stay as they are (`_OPAQUE`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 
 from refcomp.arith.bounds import range_of_dtype
 from refcomp.arith.constants import fold_cast, fold_floats, fold_integers, is_copied
-from refcomp.arith.intern import free_of, is_same
+from refcomp.arith.intern import free_of
 from refcomp.arith.linear import (
     Additive,
     Sum,
@@ -38,15 +39,17 @@ from refcomp.arith.simplify.products import (
 )
 from refcomp.arith.simplify.rules import FLOAT, INTEGER, ORDER, WRAPPING, Theory
 from refcomp.foundation.dtype import BOOL, DType
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import (
     Add,
     And,
     BinaryExpr,
     Broadcast,
+    Call,
     Cast,
     Comparison,
+    Div,
     Expr,
     FloatImm,
     FloorMod,
@@ -58,10 +61,12 @@ from refcomp.ir.expr import (
     Mul,
     Not,
     Or,
+    PureExtern,
     Ramp,
     Sub,
     Var,
 )
+from refcomp.ir.rewrite import map_children
 
 # Yields a simplifier and the expression that it shall simplify, and goes on when that is done.
 # Returns the simplified form of the expression that is visited.
@@ -71,6 +76,11 @@ _UNDER_MORE_FACTS = {IfThenElseExpr, And, Or, Let}
 _LEAVES = {IntImm, FloatImm, Var}
 # Classes of integer nodes of which no rule makes new terms of sums.
 _SUMS = {IntImm, Var, Add, Sub, Mul, Broadcast, Ramp}
+# Classes of nodes that are opaque if they are floats: a rule on them looks at constants only. So a
+# float of these classes needs no representative until a node of another class compares it.
+_OPAQUE = {FloatImm, BufferLoad, Load, Add, Sub, Mul, Div, Call, PureExtern}
+# Operands by which a rule or folding may apply to an opaque vector.
+_LANES = {Broadcast, Ramp}
 # Steps of a proof, by the number of proofs around it. Proofs build nodes, which are simplified by
 # proofs in turn. Without decreasing effort, time would be exponential in that nesting.
 _BUDGETS = (24, 6, 0, 0)
@@ -104,7 +114,8 @@ class Simplifier:
         self.table = facts.table
         self.bounds = facts.bounds
         self._nesting = 0  # number of proofs in progress
-        self._done: dict[int, Expr] = {}  # id of an expression -> its simplified form
+        # id of an expression -> its simplified form, which is a representative or opaque
+        self._done: dict[int, Expr] = {}
         # The nesting is part of the keys below, since results depend on the budget of proofs.
         self._made: dict[tuple[int, type[Expr], int, int], Expr] = {}
         self._signs: dict[tuple[int, object, int], bool] = {}
@@ -113,17 +124,26 @@ class Simplifier:
         """Return a simpler expression of the same value; the same object if there is none."""
         if isinstance(expr, IntImm):
             return expr
-        result = self.representative(expr)
-        return expr if is_same(expr, result) else result
+        result = self._result(expr)
+        if result is expr:
+            return expr
+        result = self.table.intern(result)
+        return expr if self.table.is_same(expr, result) else result
 
     def representative(self, expr: Expr) -> Expr:
         """Return the representative of the simplified form of `expr`."""
-        if isinstance(expr, IntImm):
-            return self.table.intern(expr)
+        return self.table.intern(
+            expr if isinstance(expr, IntImm) else self._result(expr)
+        )
+
+    def _result(self, expr: Expr) -> Expr:
         found = self._done.get(id(expr))
         if found is None:
-            self.table.keep(expr)
-            found = self._simplified(expr)
+            if isinstance(expr, Var):
+                found = self._done[id(expr)] = self._visit(expr)
+            else:
+                self.table.keep(expr)
+                found = self._simplified(expr)
         return found
 
     def is_nonnegative(self, total: Sum) -> bool:
@@ -208,17 +228,48 @@ class Simplifier:
 
     def _visit(self, expr: Expr) -> Expr:
         """Return the simplified form of a node whose parts are simplified."""
-        if isinstance(expr, IntImm | FloatImm):
+        if isinstance(expr, FloatImm):
+            return expr
+        if isinstance(expr, IntImm):
             return self.table.intern(expr)
         if isinstance(expr, Var):
             value = self._facts.values.get(id(expr))
             return self._decided(self.table.intern(expr)) if value is None else value
+        if _is_opaque(expr):
+            return self._visit_opaque(expr)
         if is_additive(expr):
             return self._visit_sum(expr)
         if isinstance(expr, BinaryExpr):
-            done = self._done
-            return self.make(type(expr), done[id(expr.a)], done[id(expr.b)])
+            return self.make(type(expr), self._part(expr.a), self._part(expr.b))
         return self._visit_other(expr)
+
+    def _part(self, part: Expr) -> Expr:
+        """Return the representative of a part that is simplified."""
+        return self.table.intern(self._done[id(part)])
+
+    def _visit_opaque(self, expr: Expr) -> Expr:
+        """Return an opaque float with simplified parts: the same object if they are unchanged."""
+        if isinstance(expr, Load) and expr.predicate is not None:
+            return self._visit_other(expr)
+        made = map_children(expr, self._same_or_simplified, only=Expr)
+        if not isinstance(made, BinaryExpr):
+            return made
+        cls = type(made)
+        if made.dtype.lanes > 1:
+            if _LANES.isdisjoint((type(made.a), type(made.b))):
+                return made
+            return self.make(cls, self.table.intern(made.a), self.table.intern(made.b))
+        simpler = self._fold(cls, made.a, made.b)
+        if simpler is None:
+            simpler = self._by_rules(cls, made.a, made.b)
+        return made if simpler is None else simpler
+
+    def _same_or_simplified(self, part: Expr) -> Expr:
+        """Return the simplified form of a part; the part itself if it is unchanged."""
+        found = self._done[id(part)]
+        if found is part or _is_opaque(part):
+            return found
+        return part if self.table.is_same(part, found) else found
 
     def _visit_sum(self, expr: Additive) -> Expr:
         done = self._done
@@ -241,8 +292,8 @@ class Simplifier:
             fails = self._facts.assume(self.make(Not, condition)).simplifier
         yield holds, expr.true_value
         yield fails, expr.false_value
-        true_value = holds._done[id(expr.true_value)]
-        false_value = fails._done[id(expr.false_value)]
+        true_value = holds._part(expr.true_value)
+        false_value = fails._part(expr.false_value)
         return self.make(IfThenElseExpr, condition, true_value, false_value)
 
     def _visit_chain(self, expr: And | Or) -> _Visit:
@@ -285,30 +336,33 @@ class Simplifier:
 
     def _visit_let(self, expr: Let) -> _Visit:
         yield self, expr.value
-        value = self._done[id(expr.value)]
+        value = self._part(expr.value)
         if is_copied(value):
             replaced = self._facts.define(expr.var, value).simplifier
             yield replaced, expr.body
             return replaced._done[id(expr.body)]
         known = self._facts.let(expr.var, value).simplifier
         yield known, expr.body
-        body = known._done[id(expr.body)]
+        body = known._part(expr.body)
         if free_of(body, expr.var):
             return body
         return self.table.make(Let, expr.var, value, body)
 
     def _visit_other(self, expr: Expr) -> Expr:
         cls = type(expr)
-        done = self._done
         fields: list[object] = []
         for name in cls.__match_args__:
             field = getattr(expr, name)
             if isinstance(field, tuple):
-                fields.append(tuple([done.get(id(item), item) for item in field]))
+                fields.append(tuple([self._field(item) for item in field]))
             else:
-                # Fields that are not children are kept: their ids are not in `done`.
-                fields.append(done.get(id(field), field))
+                fields.append(self._field(field))
         return self.make(cls, *fields)
+
+    def _field(self, value: object) -> object:
+        """Return the simplified form of a child; another value of a field as it is."""
+        simple = self._done.get(id(value))
+        return value if simple is None else self.table.intern(simple)
 
     # Building
 
@@ -349,18 +403,19 @@ class Simplifier:
         return expr
 
     def _binary(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr:
-        if isinstance(a, IntImm | FloatImm) and type(a) is type(b):
-            folded = self._folded(cls, a, b)
-            if folded is not None:
-                return folded
+        folded = self._fold(cls, a, b)
+        if folded is not None:
+            return folded
         if a.dtype.lanes > 1:
             return self._vector(cls, a, b)
         if a.dtype.is_int:
             return self._integer(cls, a, b)
         return self._ruled(cls, a, b)
 
-    def _folded(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr | None:
-        """Return the value of `cls(a, b)` for two constants of one kind."""
+    def _fold(self, cls: type[BinaryExpr], a: Expr, b: Expr) -> Expr | None:
+        """Return the value of `cls(a, b)` for two constants of one kind, None for others."""
+        if not isinstance(a, IntImm | FloatImm) or type(a) is not type(b):
+            return None
         result = BOOL if issubclass(cls, Comparison) else a.dtype
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             value = fold_integers(cls, a.value, b.value, a.dtype)
@@ -481,6 +536,11 @@ class Simplifier:
                 if result is not None:
                     return result
         return None
+
+
+def _is_opaque(expr: Expr) -> bool:
+    """Return True if `expr` is simplified without a representative (see `_OPAQUE`)."""
+    return type(expr) in _OPAQUE and expr.dtype.is_float
 
 
 def _may_become_term(expr: Expr) -> bool:

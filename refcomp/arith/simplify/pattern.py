@@ -118,7 +118,8 @@ def _classes_of(pattern: Pattern) -> Classes:
     if isinstance(pattern, Name):
         return (ir.IntImm, ir.Broadcast) if pattern.is_const else ()
     if isinstance(pattern, Number):
-        return (ir.IntImm, ir.FloatImm, ir.Broadcast)
+        is_float = isinstance(pattern.value, float)
+        return (ir.FloatImm if is_float else ir.IntImm, ir.Broadcast)
     # Patterns of sums match any node: x is x * 1 + 0.
     return () if pattern.cls in (ir.Add, ir.Mul) else (pattern.cls,)
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.arith import Facts, simplify
+from refcomp.arith import Facts, intern, simplify
 from refcomp.foundation.dtype import BOOL, F32, I64, as_dtype
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import (
@@ -211,3 +211,47 @@ def test_equal_expressions_have_one_simplified_form():
     facts = Facts()
     forms = [simplify(Max(Add(X, _const(0)), _const(3)), facts) for _ in range(2)]
     assert forms[0] is forms[1]
+
+
+def test_float_arithmetic_that_stays_as_it_is_has_no_representative():
+    facts = Facts()
+    load = BufferLoad(Buffer("A", F32, (_const(64),)), (X,))
+    expr = Add(Mul(load, FloatImm(2.0, F32)), Call("exp", (load,), F32))
+    assert simplify(expr, facts) is expr
+    assert [item for item in facts.table._all if item.dtype == F32] == []
+
+
+def test_floats_that_are_compared_have_one():
+    facts = Facts()
+    buffer = Buffer("A", F32, (_const(64),))
+    first = Max(*[Add(BufferLoad(buffer, (X,)), FloatImm(2.0, F32)) for _ in range(2)])
+    assert print_expr(simplify(first, facts)) == "A[x] + 2.0f32"
+    made = simplify(Select(LT(first, first.a), first.a, first), facts)
+    assert print_expr(made) == "A[x] + 2.0f32"
+
+
+def test_vectors_of_floats_are_opaque_too():
+    a, b = (Broadcast(Var(name, F32), 4) for name in "ab")
+    load = Load(Buffer("A", F32, (_const(64),)), Add(Broadcast(X, 4), Broadcast(X, 4)))
+    assert print_expr(simplify(Add(a, b))) == "broadcast(a + b, 4)"
+    assert print_expr(simplify(Mul(Add(load, a), Broadcast(FloatImm(1.0, F32), 4)))) == (
+        "A@[broadcast(x * 2, 4)] + broadcast(a, 4)"
+    )
+    plain = Add(Load(load.buffer, Broadcast(X, 4)), a)
+    assert simplify(plain) is plain
+
+
+@pytest.mark.parametrize("is_simple", [True, False])
+def test_work_on_floats_and_maxima_in_turns_is_linear_in_their_number(monkeypatch, is_simple):
+    plain, read = intern.children, []
+    monkeypatch.setattr(intern, "children", lambda node: read.append(0) or plain(node))
+    numbers = []
+    for length in (50, 100):
+        index = X if is_simple else Add(X, _const(0))
+        expr = BufferLoad(Buffer("A", F32, (_const(64),)), (index,))
+        for k in range(length):
+            expr = Max(Add(expr, FloatImm(float(k + 1), F32)), FloatImm(0.0, F32))
+        read.clear()
+        assert (simplify(expr) is expr) == is_simple
+        numbers.append(len(read))
+    assert numbers[0] > 0 and numbers[1] <= 2.1 * numbers[0]
