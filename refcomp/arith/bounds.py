@@ -85,9 +85,12 @@ class Bounds:
     def interval(self, expr: Expr) -> Interval:
         """Return the values of a representative; unbounded unless it is an integer or a bool."""
         found = self._intervals.get(id(expr))
-        if found is None:
-            found = self._evaluated(expr, self._intervals, self._interval)
-        return found
+        if found is not None:
+            return found
+        if isinstance(expr, Var | IntImm):
+            found = self._intervals[id(expr)] = self._interval(expr)
+            return found
+        return self._evaluated(expr, self._intervals, self._interval)
 
     def modular(self, expr: Expr) -> Modular:
         """Return a congruence that a representative satisfies."""

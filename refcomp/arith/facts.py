@@ -20,7 +20,6 @@ change between two reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 from refcomp.arith.bounds import Bounds, range_of_dtype
 from refcomp.arith.intern import LOOP_RANK, SYMBOL_RANK
@@ -44,6 +43,8 @@ from refcomp.ir.expr import (
 )
 
 _MAX_CONJUNCTS = 64  # of one condition; the others are ignored
+_LEAST_I64 = I64.min_value
+_GREATEST_I64 = I64.max_value
 _MAX_ASSUMED = 24  # inequalities that a proof may subtract: the latest ones
 
 
@@ -63,22 +64,29 @@ class Facts:
         self._known: dict[Key, Interval] = {}
         self._residues: dict[Key, Modular] = {}
         self._extended: dict[tuple[object, ...], Facts] = {}  # see `_extended_once`
+        # Made when they are first needed. A cached_property would take a lock for each.
+        self._bounds: Bounds | None = None
+        self._simplifier: Simplifier | None = None
 
-    @cached_property
+    @property
     def bounds(self) -> Bounds:
         """The intervals and congruences of expressions under these facts."""
-        return Bounds(
-            table=self.table,
-            ranges=self._ranges,
-            indices=self._indices,
-            known=self._known,
-            residues=self._residues,
-        )
+        if self._bounds is None:
+            self._bounds = Bounds(
+                table=self.table,
+                ranges=self._ranges,
+                indices=self._indices,
+                known=self._known,
+                residues=self._residues,
+            )
+        return self._bounds
 
-    @cached_property
+    @property
     def simplifier(self) -> Simplifier:
         """The simplifier of expressions under these facts."""
-        return Simplifier(self)
+        if self._simplifier is None:
+            self._simplifier = Simplifier(self)
+        return self._simplifier
 
     def bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
         """Return facts in a loop whose variable `var` lies in [minimum, minimum + extent).
@@ -92,6 +100,8 @@ class Facts:
 
     def _bind(self, var: Var, minimum: Expr, extent: Expr) -> Facts:
         facts = self._in_range(var, minimum, extent, is_index=True)
+        if isinstance(extent, IntImm):
+            return facts
         return facts._at_least(self._symbolic(extent), 1)
 
     def nonnegative(self, var: Var) -> Facts:
@@ -271,18 +281,20 @@ class Facts:
         else:
             values = range_of_dtype(var.dtype).intersect(values)
         facts = self._with_range(var, values, is_index)
-        serial = self.table.serial(self.table.intern(var))
         if low is not None and not low.is_const:
-            facts.lower[serial] = low
+            facts.lower[self._serial(var)] = low
         if last is not None and not last.is_const:
-            facts.upper[serial] = last
+            facts.upper[self._serial(var)] = last
         return facts
+
+    def _serial(self, var: Var) -> int:
+        return self.table.serial(self.table.intern(var))
 
     def _with_range(self, var: Var, values: Interval, is_index: bool) -> Facts:
         key = id(self.table.intern(var))
         facts = self._copy()
-        known = self._ranges.get(key, Interval())
-        facts._ranges[key] = known.intersect(values)
+        known = self._ranges.get(key)
+        facts._ranges[key] = values if known is None else known.intersect(values)
         if is_index:
             facts._indices = self._indices | {key}
         return facts
@@ -300,6 +312,8 @@ class Facts:
         facts._known = dict(self._known)
         facts._residues = dict(self._residues)
         facts._extended = {}
+        facts._bounds = None
+        facts._simplifier = None
         return facts
 
 
@@ -309,8 +323,8 @@ def _without_limits_of_i64(values: Interval) -> Interval:
     The rule on overflow applies only to a side without a bound, and such ends know nothing.
     """
     low, high = values.low, values.high
-    if low is not None and low <= I64.min_value:
+    if low is not None and low <= _LEAST_I64:
         low = None
-    if high is not None and high >= I64.max_value:
+    if high is not None and high >= _GREATEST_I64:
         high = None
-    return Interval(low, high)
+    return values if (low, high) == (values.low, values.high) else Interval(low, high)
