@@ -7,7 +7,7 @@ such as unrolling, needs copies. Parallel regions are not supported: they are ou
 from collections.abc import Callable, Iterable, Mapping
 
 from refcomp.ir.buffer import Buffer
-from refcomp.ir.expr import Expr, Let, Var
+from refcomp.ir.expr import BinaryExpr, Expr, Let, Var
 from refcomp.ir.node import Node, bound_by
 from refcomp.ir.rewrite import (
     ACCESSES,
@@ -35,9 +35,18 @@ def with_fresh_names(stmt: Stmt, replacements: Mapping[Var, Expr]) -> Stmt:
 class Copier:
     """Makes copies of a statement. They share the parts that are the same in all copies."""
 
-    def __init__(self, stmt: Stmt, replaced: Iterable[Var]) -> None:
-        """Prepare copies of `stmt` in each of which the variables `replaced` are others."""
+    def __init__(
+        self,
+        stmt: Stmt,
+        replaced: Iterable[Var],
+        combine: Callable[[BinaryExpr], Expr] = lambda expr: expr,
+    ) -> None:
+        """Prepare copies of `stmt` in each of which the variables `replaced` are others.
+
+        `combine` returns a simpler expression for a binary one that differs from copy to copy.
+        """
         self._stmt = stmt
+        self._combine = combine
         # The names that differ from copy to copy.
         self._names: set[Node] = set(replaced)
         for node in walk(stmt):
@@ -71,6 +80,8 @@ class Copier:
                 shape = tuple(recurse(dim) for dim in node.buffer.shape)
                 buffers.setdefault(node.buffer, with_fields(node.buffer, shape=shape))
             node = map_children(node, recurse)
+            if isinstance(node, BinaryExpr):
+                return self._combine(node)
             if isinstance(node, _NAMING_BUFFERS):
                 buffer = buffers.get(node.buffer, node.buffer)
                 return with_changes(node, buffer=buffer)

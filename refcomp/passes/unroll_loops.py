@@ -20,16 +20,17 @@ After::
     }
 
 Requires: constant extents of unrolled loops. Ensures: no unrolled loop is left. Each copy
-binds variables and buffers of its own, so that each is still bound once. Level: nested or
-flat, kept.
+binds variables and buffers of its own, so that each is still bound once. Arithmetic on
+integer constants is done. Level: nested or flat, kept.
 
 Inner loops are written out first. A loop becomes serial if it has more than 256
 iterations, or if its copies would hold more than 10,000 nodes. It refuses (UserError) an
 extent that is negative or not a constant.
 """
 
+from refcomp.arith.constants import fold_integers
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import IntImm
+from refcomp.ir.expr import BinaryExpr, Expr, IntImm
 from refcomp.ir.fresh_names import Copier
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.rewrite import map_children, walk, with_fields
@@ -58,7 +59,7 @@ def _visit(stmt: Stmt) -> Stmt:
         return Block((), loop.origin)
     dtype = loop.var.dtype
     first = as_int(loop.minimum)
-    copier = Copier(loop.body, [loop.var])
+    copier = Copier(loop.body, [loop.var], _folded)
     bodies: list[Stmt] = []
     for step in range(copies):
         value = loop.minimum
@@ -69,3 +70,16 @@ def _visit(stmt: Stmt) -> Stmt:
         # Names are bound once in a function, so each copy gets its own.
         bodies.append(copier.copy({loop.var: value}))
     return block(bodies, loop.origin)
+
+
+def _folded(expr: BinaryExpr) -> Expr:
+    """Return the value of an expression of two integers.
+
+    Most indices of a copy are constants. The passes behind would visit each part of them.
+    """
+    a = expr.a
+    b = expr.b
+    if not isinstance(a, IntImm) or not isinstance(b, IntImm):
+        return expr
+    value = fold_integers(type(expr), a.value, b.value, a.dtype)
+    return expr if value is None else IntImm(value, expr.dtype)

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refcomp.foundation.dtype import I32
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import IntImm, Let
 from refcomp.ir.parser import parse_func
@@ -44,8 +45,39 @@ def test_loops_inside_each_other():
     """
     lines = _lines(text)
     assert len(lines) == 6
-    assert lines[0] == "A@[0 * 3 + 1 - 1] = 0"
-    assert lines[-1] == "A@[1 * 3 + 3 - 1] = 1"
+    assert lines[0] == "A@[0] = 0"
+    assert lines[-1] == "A@[5] = 1"
+
+
+def test_arithmetic_on_integers_alone_is_done():
+    text = """
+    func f(A: f32[9] out, n: i64) {
+      for i in range(4, extent=1) unrolled {
+        if (i < 3) { A@[i // 0] = 1.0f32 }
+        A@[i * n + i * 2] = 1.0f32 + 2.0f32 * f32(i + 1)
+      }
+    }
+    """
+    assert _lines(text) == [
+        "if (false) {",
+        "A@[0] = 1.0f32",
+        "}",
+        "A@[4 * n + 8] = 1.0f32 + 2.0f32 * f32(5)",
+    ]
+
+
+def test_arithmetic_of_narrow_integers_wraps():
+    text = """
+    func f(A: i32[4] out) {
+      for i: i32 in range(i32(1000000), extent=i32(1)) { A@[0] = i * i }
+    }
+    """
+    func = parse_func(text)
+    constants = {"minimum": IntImm(10**6, I32), "extent": IntImm(1, I32)}
+    func = func.with_body(with_fields(func.body, kind=UNROLLED, **constants))
+    (store,) = [node for node in walk(unroll_loops(func).body) if isinstance(node, Store)]
+    assert isinstance(store.value, IntImm)
+    assert store.value.value == 10**12 % 2**32 - 2**32
 
 
 @pytest.mark.parametrize("kind", ["serial", "parallel", "vectorized"])
@@ -82,7 +114,7 @@ def test_every_copy_binds_names_of_its_own():
     data = np.zeros(3, np.int64)
     interpret(after, [data])
     assert data.tolist() == [1, 4, 25]
-    assert "alloc T: i64[0 + 2] {" in print_func(after)
+    assert "alloc T: i64[2] {" in print_func(after)
 
 
 def test_origins_are_kept():
