@@ -18,7 +18,7 @@ from refcomp.certificates.stand_in import (
     trips_of,
 )
 from refcomp.certificates.trial import Trial
-from refcomp.certificates.versions import in_order
+from refcomp.certificates.versions import Version, in_order, versions
 from refcomp.driver.backend import usual_backend
 from refcomp.driver.pipeline import passes_for
 from refcomp.foundation.errors import Unsupported, UserError
@@ -94,12 +94,17 @@ def certify(
     def lower_again(prefix: Schedule) -> PrimFunc:
         return lower(prefix, subject.args, name)
 
+    # No version depends on sizes: all trials run the same programs.
+    made: tuple[Version, ...] = ()
     for sizes in size_sets(subject.args, factors_of(schedule), lowered.requires):
         if compared and points_of(subject.schedule, sizes) > max_points:
             continue
         judge = _judge(judge_of_tensors, subject.args, sizes, seed)
-        func = lower_again(subject.schedule)
-        search = Search(func, kind, judge, compared, subject.schedule, lower_again)
+        if not made:
+            is_itself = subject.schedule is schedule
+            func = lowered if is_itself else lower_again(subject.schedule)
+            made = tuple(versions(func, kind))
+        search = Search(made, kind, judge, compared, subject.schedule, lower_again)
         before = len(compared)
         found = search.find(every_step)
         trials.append(judge.trial(len(compared) - before))
@@ -114,7 +119,7 @@ def certify(
         sizes=(_by_name(sizes) if found else {}) | dict(subject.extents),
         trials=tuple(trials),
         steps=len(schedule.steps),
-        passes=tuple(search.passes),
+        passes=tuple(version.name for version in made[1:]),
         bounds=None if found else bounds_of(lowered),
     )
 
@@ -147,7 +152,8 @@ def certify_function(
             remedy="`refcomp execute` runs it by the interpreter",
         ) from error
     compared: list[str] = []
-    search = Search(func, kind, judge, compared)
+    made = tuple(versions(func, kind))
+    search = Search(made, kind, judge, compared)
     found = search.find(every_step)
     guilty, difference = found or ("", None)
     return Certificate(
@@ -157,7 +163,7 @@ def certify_function(
         difference=difference,
         sizes=_by_name(sizes) if found else {},
         trials=(judge.trial(len(compared)),),
-        passes=tuple(search.passes),
+        passes=tuple(version.name for version in made[1:]),
         bounds=None if found else bounds_of(func),
     )
 

@@ -7,8 +7,8 @@ primitives is lowered and compared, and the program after each pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from refcomp.certificates.certificate import Difference
 from refcomp.certificates.judge import Judge, Runnable
@@ -25,45 +25,41 @@ _DEFAULT = "the program as lowered by default"
 class Search:
     """The way of one lowered function to its target, under one judge."""
 
-    func: PrimFunc
+    made: Sequence[Version]  # the function, and its version after each pass
     kind: str  # of the target
     judge: Judge
     compared: list[str]  # collects the programs that are compared
-    schedule: Schedule | None = None  # that `func` comes from, if there is one
+    schedule: Schedule | None = None  # that the function comes from, if there is one
     # Lowers another schedule of the same computation.
     lower_again: Callable[[Schedule], PrimFunc] | None = None
-    # Collects the passes that change the program.
-    passes: list[str] = field(default_factory=list)
 
     def find(self, every_step: bool) -> Guilty | None:
         """Return the first guilty step and its difference; None if all programs agree."""
-        made = list(versions(self.func, self.kind))
-        self.passes[:] = [version.name for version in made[1:]]
-        difference = self._compare_ends(made)
+        difference = self._compare_ends()
         if difference is None and not every_step:
             return None
-        found = self._guilty_primitive() or self._guilty_pass(made)
+        found = self._guilty_primitive() or self._guilty_pass()
         if found is None and difference is not None:
             return "the passes together", difference
         return found
 
-    def _compare_ends(self, made: list[Version]) -> Difference | None:
+    def _compare_ends(self) -> Difference | None:
         """Compare the first and the last program on floats.
 
         On field elements, compare the last program that has a meaning there.
         """
-        last = made[-1]
+        last = self.made[-1]
         self.compared.append("the first program")
         self.compared.append(f"the last program, of {last.name}")
-        (exact,) = [version.program for version in made if version.is_exact][-1:]
+        exact = [version for version in self.made if version.is_exact][-1].program
         assert isinstance(exact, PrimFunc)
-        first = made[0].program
+        first = self.made[0].program
         floats = self.judge.arguments.floats()
         difference = self.judge.on_field(exact) or self.judge.on_floats(first, floats)
         if difference is not None:
             return difference
         last_floats = self.judge.arguments.floats()
-        if any(version.rounds for version in made):
+        if any(version.rounds for version in self.made):
             return self.judge.on_floats(last.program, last_floats)
         return self.judge.to_the_bit(last.program, last_floats, first, floats)
 
@@ -93,20 +89,20 @@ class Search:
             before = func
         return None
 
-    def _guilty_pass(self, made: list[Version]) -> Guilty | None:
+    def _guilty_pass(self) -> Guilty | None:
         """Compare the bits of each version with those of the version before.
 
         A version that may round differently is compared with the bounds. A version that has a
         meaning on field elements is compared on these, too.
         """
-        first = made[0].program
+        first = self.made[0].program
         floats = self.judge.arguments.floats()
         difference = self._on_field(first, None)
         difference = difference or self.judge.on_floats(first, floats)
         if difference is not None:
             return "lowering", difference
         before, expected = first, floats
-        for version in made[1:]:
+        for version in self.made[1:]:
             self.compared.append(version.name)
             program = version.program
             floats = self.judge.arguments.floats()

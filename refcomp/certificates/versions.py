@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from refcomp.driver.pipeline import steps_for
 from refcomp.driver.steps import (
@@ -28,7 +29,7 @@ _ROUNDING = ("fuse_multiply_add", "lower_intrinsics")
 _BITS = ("lower_intrinsics", "lower_bfloat16")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Version:
     """The program after one step of the pipeline."""
 
@@ -38,7 +39,7 @@ class Version:
     rounds: bool = False  # it may round differently from the version before
     is_exact: bool = True  # it has a meaning on field elements, too
 
-    @property
+    @cached_property
     def program(self) -> PrimFunc | Program:
         """Return the program so that it can run alone, with stand-ins for what it calls."""
         if isinstance(self.made, Program):
