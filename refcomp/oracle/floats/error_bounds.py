@@ -307,9 +307,10 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
     undecided = np.zeros(points.shape, np.bool_)
     for step in reduction_steps(reduce.axes, points.values):
         here = points.binding(step)
-        condition = here.spread(reduce.condition)
-        undecided |= ~condition.is_exact
-        chosen = condition.value
+        condition = here.value(reduce.condition)
+        if not condition.is_given:
+            undecided |= ~condition.is_exact
+        chosen = np.broadcast_to(condition.value, points.shape)
         if not chosen.any():
             continue
         part = ... if chosen.all() else chosen

@@ -143,7 +143,9 @@ def _read(points: Points, read: TensorRead) -> Approx:
     shape = tensor.value.shape
     undecided = _undecided(indices)
     if not undecided.any():
-        check_range(points.name, read, [index.value for index in indices], shape)
+        values = tuple(index.value for index in indices)
+        check_range(points.name, read, values, shape)
+        return tensor.at(values, shape)
     return _element(tensor.spread(shape), indices, undecided)
 
 
@@ -154,6 +156,8 @@ def _load(points: Points, load: BufferLoad) -> Approx:
 
 def _undecided(indices: Sequence[Approx]) -> Array:
     """Return where it is not known which element is read."""
+    if all(index.is_given for index in indices):
+        return FALSE
     return reduce(or_, [~index.is_exact for index in indices], FALSE)
 
 

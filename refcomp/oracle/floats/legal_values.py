@@ -79,6 +79,14 @@ class Approx:
         return np.equal(self.error, 0)
 
     @property
+    def is_given(self) -> bool:
+        """Return True if all elements are exact because of how they were made, as by `exact`.
+
+        This looks at no element. So it is False of some sets whose elements are all exact.
+        """
+        return self.error is ZERO and self.others is NO_OTHERS
+
+    @property
     def is_unbounded(self) -> Array:
         """Return where any value is legal."""
         return np.isinf(self.error)
@@ -103,6 +111,17 @@ class Approx:
     def __getitem__(self, place: _Place) -> Approx:
         """Return the elements at `place`; all parts have one shape."""
         return self._map(lambda part: part[place])
+
+    def at(self, place: _Place, shape: tuple[int, ...]) -> Approx:
+        """Return the elements at `place` of arrays that broadcast to `shape`.
+
+        A part that is one number for all elements stays that number.
+        """
+
+        def part_at(part: Array) -> Array:
+            return part if part.ndim == 0 else np.broadcast_to(part, shape)[place]
+
+        return self._map(part_at)
 
     def __setitem__(self, place: _Place, elements: Approx) -> None:
         """Store `elements` at `place`, products rounded; all parts have one shape."""
@@ -188,6 +207,8 @@ def over_cases(rule: Callable[..., Approx], *operands: Approx) -> Approx:
 
     The cases of an operand are its interval and each of its `others`.
     """
+    if all(operand.others is NO_OTHERS for operand in operands):
+        return rule(*operands)
     intervals = [replace(operand, others=NO_OTHERS) for operand in operands]
     result = rule(*intervals)
     for bits in itertools.product(*map(_cases, operands)):

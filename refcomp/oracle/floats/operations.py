@@ -44,6 +44,7 @@ from refcomp.oracle.floats.arithmetic import FLOAT_RULES
 from refcomp.oracle.floats.legal_values import (
     Approx,
     ends,
+    exact,
     join,
     over_cases,
     pick,
@@ -51,7 +52,7 @@ from refcomp.oracle.floats.legal_values import (
     unknown_truth,
 )
 from refcomp.oracle.floats.rounded_results import rounded
-from refcomp.oracle.floats.rounding import FALSE, WIDE, nearest
+from refcomp.oracle.floats.rounding import FALSE, WIDE, ZERO, nearest
 from refcomp.oracle.interpreter.scalars import FORMATS
 from refcomp.oracle.tensors import arrays
 from refcomp.oracle.tensors.arrays import Array
@@ -66,6 +67,9 @@ def binary(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
     if dtype.is_float:
         return _on_floats(node, a, b, dtype)
     value = arrays.OPERATORS[node](a.value, b.value)
+    if a.is_given and b.is_given:
+        is_truth = node in (ir.And, ir.Or)
+        return Approx(value, ZERO, FALSE, ZERO) if is_truth else exact(value, dtype)
     undecided = ~(a.is_exact & b.is_exact)
     if node in (ir.And, ir.Or):
         deciding = node is ir.Or  # this value decides, whatever the other operand is
@@ -147,6 +151,8 @@ _COMPARES = (
 
 def _compare(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
     truth = arrays.OPERATORS[node](a.value, b.value)
+    if a.is_given and b.is_given:
+        return Approx(truth, ZERO, FALSE, ZERO)
     undecided = ~(a.is_exact & b.is_exact)
     if dtype.is_float and np.any(undecided):
         a_low, a_high = ends(a)
@@ -167,6 +173,8 @@ def _compare(node: _Operator, a: Approx, b: Approx, dtype: DType) -> Approx:
 def choose(condition: Approx, yes: Approx, no: Approx) -> Approx:
     """Return Select: where the condition is undecided, both branches are legal."""
     taken = pick(condition.value, yes, no)
+    if condition.is_given:
+        return taken
     undecided = ~condition.is_exact
     if not np.any(undecided):
         return taken
@@ -203,6 +211,8 @@ def _converted(a: Approx, source: DType, target: DType) -> Approx:
         return unknown_truth(truth, has_error & ~not_false)
     if not source.is_float:
         value = arrays.convert(a.value, target)
+        if a.is_given:
+            return exact(value, target)
         return unknown(value, has_error, target)
     # A legal value is a number of the source: it lies between the ends rounded to that.
     value, low, high = (

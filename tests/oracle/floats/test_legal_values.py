@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from refcomp.foundation.dtype import BOOL, F32, I32
+from refcomp.foundation.dtype import BOOL, F32, I32, as_dtype
+from refcomp.oracle.floats import legal_values
 from refcomp.oracle.floats.legal_values import (
     MINUS_INF,
     MINUS_ZERO,
@@ -161,3 +162,13 @@ def test_a_rule_is_applied_to_each_combination():
 def test_without_further_values_a_rule_is_applied_once():
     found = over_cases(lambda a: _about(a.value * 2, a.error), _about(2.0, 0.5))
     assert (found.value, found.error, found.others) == (4, 0.5, 0)
+
+
+def test_a_part_that_is_one_number_stays_it_where_elements_are_read():
+    given = legal_values.exact(np.arange(6, dtype=np.int64).reshape(2, 3), as_dtype("int64"))
+    read = given.at((np.array([1, 0]), np.array([2, 1])), (2, 3))
+    assert read.value.tolist() == [5, 1]
+    assert given.is_given and read.is_given
+    undecided = legal_values.unbounded(given, np.array([[True], [False]]))
+    read = undecided.at((np.array([1, 0]), np.array([2, 1])), (2, 3))
+    assert not read.is_given and read.is_exact.tolist() == [True, False]
