@@ -17,12 +17,14 @@ from refcomp.codegen.llvm.expressions import is_nonzero
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
 from refcomp.foundation.dtype import BOOL, I64, DType
 from refcomp.ir import expr as ir
-from refcomp.ir.buffer import Buffer, Load
+from refcomp.ir.buffer import LOCAL, Buffer, Load
 from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Prefetch, Store
 
 _BYTE = DType("uint", 8)
+# Of the vectors of AVX2, the first instruction set with masked reads.
+_MASKED_BITS = 256
 MIN_ALIGNMENT = 16  # bytes, of arrays in the shared or private memory of a GPU
 
 
@@ -163,7 +165,39 @@ def _mask(out: LlvmFunction, predicate: Expr | None, lanes: int) -> TypedValue:
 
 
 def _load_unmasked(out: LlvmFunction, load: Load) -> str:
-    return out.instruction(out.say.load, place=_vector_place(out, load))
+    place = _vector_place(out, load)
+    if load.buffer.scope != LOCAL and _fills_part_of_register(out, place):
+        return _load_part(out, place)
+    return out.instruction(out.say.load, place=place)
+
+
+def _fills_part_of_register(out: LlvmFunction, place: AccessPlace) -> bool:
+    """Return True if the number of lanes is not a power of 2, and a mask can leave some out.
+
+    From AVX2 on, a masked read of 32 or 64 bits a lane is one instruction.
+    """
+    is_power = place.lanes & (place.lanes - 1) == 0
+    has_masks = out.module.vector_bits >= _MASKED_BITS
+    return has_masks and not is_power and place.stored.bits in (32, 64)
+
+
+def _load_part(out: LlvmFunction, place: AccessPlace) -> str:
+    """Print a read of some lanes of a register, which LLVM alone would read in several parts."""
+    whole = 1 << place.lanes.bit_length()
+    stored = place.stored.with_lanes(whole)
+    wide = replace(
+        place,
+        stored=stored,
+        type=out.type_of(stored),
+        suffix=out.module.suffix_of(stored),
+    )
+    mask = TypedValue(out.type_of(BOOL.with_lanes(whole)), "")
+    key = ("load", wide.suffix, wide.space)
+    out.declare(key, out.say.declare_load_masked, place=wide, mask=mask)
+    zero = out.constant(0, stored)
+    return out.instruction(
+        out.say.load_part, place=wide, lanes=place.lanes, mask=mask, zero=zero
+    )
 
 
 def _load_guarded(out: LlvmFunction, load: Load) -> str:

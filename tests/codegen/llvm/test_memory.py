@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.codegen.llvm.module import HostPrinter
 from refcomp.ir.parser import parse_func
 from refcomp.oracle.lockstep.interpret import interpret
 from tests.codegen.access_cases import DTYPES, access_arguments, access_kernel, accesses
@@ -50,6 +51,19 @@ def test_each_shape_has_its_own_instructions():
     assert "llvm.masked.scatter.v4f32.v4p0" in gathered
     masked = _text("B@[ramp(k, 1, 4)] = A@[ramp(k, 1, 4) if ramp(k, 1, 4) < broadcast(9, 4)]")
     assert "llvm.masked.load.v4f32.p0" in masked and "store <4 x float>" in masked
+
+
+def test_part_of_a_register_is_one_masked_read():
+    func = parse_func(
+        "func f(A: f32[64], B: f32[64] out) { B@[ramp(0, 1, 7)] = A@[ramp(0, 1, 7)] }"
+    )
+    wide, narrow = (
+        HostPrinter(triple="", layout="", vector_bits=bits).print_part([func]).text
+        for bits in (256, 128)
+    )
+    mask = ", ".join(["i1 1"] * 7 + ["i1 0"])
+    assert wide.count("call <8 x float> @llvm.masked.load.v8f32.p0") == 1 and f"<{mask}>" in wide
+    assert "masked" not in narrow and "load <7 x float>" in narrow
 
 
 def test_a_broadcast_read_is_one_scalar_read():
