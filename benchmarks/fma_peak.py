@@ -1,8 +1,8 @@
 """The peak of a core: the most floating-point operations a second, measured on registers alone.
 
-The kernel is refcomp's own. It adds x[u] * y to `_SUMS` vectors of f32, `_STEPS` times. Two units
-with a latency of four cycles need eight independent chains of multiply-adds; these are more. Each
-step rounds, so nothing can be moved out of the loop.
+The kernel is refcomp's own. It adds x[u] * y to `_SUMS` registers of f32, `_STEPS` times. Two units
+with a latency of four cycles need eight independent chains of multiply-adds; these are more and fit
+in 16 registers with y. Each step rounds, so nothing can be moved out of the loop.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 import refcomp
+from refcomp.topi.schedules.vector_registers import vector_registers
 
-_SUMS, _LANES, _STEPS = 12, 16, 40_000
+_SUMS, _LANES, _STEPS = 12, vector_registers().lanes(4), 40_000
 PEAK_GFLOP = 2e-9 * _SUMS * _LANES * _STEPS  # of one call
 
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from refcomp.foundation.options import current_options
-from refcomp.foundation.target import Target, kind_of
+from refcomp.foundation.target import Target
 from refcomp.graph.dims import Symbols, expr_to_dim
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
@@ -20,12 +20,8 @@ from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.operation import reachable_operations
 from refcomp.te.tensor import Tensor
-from refcomp.topi.schedules.cuda import schedule_cuda
-from refcomp.topi.schedules.gpu import schedule_gpu
-from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
-
-# `TargetKind.schedules` -> the function that schedules a node
-_SCHEDULES = {"cpu": schedule_llvm, "gpu": schedule_gpu, "cuda": schedule_cuda}
+from refcomp.topi.generic import schedule_for
+from refcomp.topi.schedules.llvm import stored_tensors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +93,7 @@ def schedule_node(
     inputs = {value: value_to_placeholder(value, symbols) for value in node.reads}
     made = node_to_te(node, inputs)
     outputs = [made[value] for value in node.outputs]
-    schedule = _SCHEDULES[kind_of(target).schedules](outputs)
+    schedule = schedule_for(outputs, target)
     # Not each one: the count of `narrow`, and a part without elements, are not read.
     needed = reachable_operations([tensor.op for tensor in outputs])
     places = [k for k, tensor in enumerate(inputs.values()) if tensor.op in needed]

@@ -23,11 +23,11 @@ from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import schedule_llvm
 
 Outputs = Tensor | Sequence[Tensor]
-# `TargetKind.schedules` -> the function that schedules outputs
-_BY_KIND: dict[str, Callable[[Sequence[Tensor]], Schedule]] = {
+# `TargetKind.schedules` -> the function that schedules outputs for a target of that kind
+_BY_KIND: dict[str, Callable[[Sequence[Tensor], Target], Schedule]] = {
     "cpu": schedule_llvm,
-    "gpu": schedule_gpu,
-    "cuda": schedule_cuda,
+    "gpu": lambda outputs, _: schedule_gpu(outputs),
+    "cuda": lambda outputs, _: schedule_cuda(outputs),
 }
 _CURRENT: ContextVar[Target | None] = ContextVar("target", default=None)
 
@@ -68,7 +68,13 @@ def _schedule(outputs: Outputs, target: Target | str | None) -> Schedule:
     """Return the schedule for `target`, that of the scope, or the host."""
     chosen = target or _CURRENT.get() or "llvm"
     listed = [outputs] if isinstance(outputs, Tensor) else outputs
-    return _BY_KIND[kind_of(chosen).schedules](listed)
+    return schedule_for(listed, chosen)
+
+
+def schedule_for(outputs: Sequence[Tensor], target: Target | str) -> Schedule:
+    """Return the schedule of `outputs` for `target`. UserError if the target is unknown."""
+    by_kind = _BY_KIND[kind_of(target).schedules]
+    return by_kind(outputs, as_target(target))
 
 
 def schedule_injective(

@@ -3,9 +3,10 @@
 A tile has some pixels of a row, and two blocks of output channels. Registers accumulate its sums
 over the whole reduction. The operators that follow (bias, ReLU) are applied on the way to memory.
 
-The sums are local memory that unrolling turns into registers. With two vectors of weights and one
-of data they must fit in the 32 registers of AVX-512. One schedule serves all sizes: the number of
-pixels is chosen so that the last tile of a row has the fewest empty places.
+The sums are local memory that unrolling turns into registers. With the weights of a step and one
+element of data they must fit in the processor's registers, of which a block of channels may take
+several. One schedule serves all sizes: the number of pixels is chosen so that the last tile of a
+row has the fewest empty places.
 
 Reference: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
 Architectures", SC 2018, section II.
@@ -19,14 +20,17 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
+from refcomp.topi.schedules.vector_registers import VectorRegisters
 from refcomp.topi.tags import INJECTIVE
 
-_BLOCKS = 2  # blocks of output channels in a tile, if their number is even; else 1
-_MAX_SUMS = 16  # vectors of sums in a tile
+_BLOCKS = 2  # blocks of output channels in a tile, if their number is even and they fit; else 1
+_MAX_SUMS = 16  # registers of sums in a tile
 _MIN_PIXELS = 4  # fewer do not hide the latency of a multiply-add
 
 
-def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage]:
+def schedule_blocked_convolution(
+    schedule: Schedule, op: ComputeOp, registers: VectorRegisters
+) -> set[Stage]:
     """Schedule `op` in tiles, within the loops of the elementwise output that follows it, if any.
 
     Returns:
@@ -35,9 +39,15 @@ def schedule_blocked_convolution(schedule: Schedule, op: ComputeOp) -> set[Stage
     last, sums = local_result(schedule, op)
     outer = schedule[last]
     n, o, y, x, lane = _axes(last)
-    blocks = _BLOCKS if (as_int(o.extent) or 0) % _BLOCKS == 0 else 1
+    # Registers for a block of channels.
+    parts = -(-(as_int(lane.extent) or 1) // registers.lanes(sums.dtype.bytes))
+    blocks = _BLOCKS
+    is_even = (as_int(o.extent) or 0) % blocks == 0
+    if not is_even or _most_pixels(blocks * parts, registers) < _MIN_PIXELS:
+        blocks = 1
     o_outer, o_inner = outer.split(o, factor=blocks)
-    pixels = _pixels(as_int(x.extent) or 0, blocks)
+    most = _most_pixels(blocks * parts, registers)
+    pixels = _pixels(as_int(x.extent) or 0, most)
     x_outer, x_inner = outer.split(x, factor=pixels)
     outer.reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
     outer.unroll(o_inner)
@@ -106,9 +116,15 @@ def _axes(tensor: Tensor) -> tuple[IterVar, ...]:
     return tensor.op.axis
 
 
-def _pixels(width: int, blocks: int) -> int:
+def _most_pixels(across: int, registers: VectorRegisters) -> int:
+    """Return for how many pixels there are registers, if each has `across` registers of sums."""
+    fitting = (registers.count - 1) // across - 1
+    return max(1, min(_MAX_SUMS // across, fitting))
+
+
+def _pixels(width: int, most: int) -> int:
     """Return the number of pixels in a tile, for rows of `width` pixels (0: symbolic)."""
-    most = max(1, min(width, _MAX_SUMS // blocks)) if width else _MIN_PIXELS
+    most = min(width, most) if width else min(_MIN_PIXELS, most)
     counts = range(min(most, _MIN_PIXELS), most + 1)
 
     def cost(count: int) -> tuple[int, int]:

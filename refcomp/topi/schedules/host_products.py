@@ -9,6 +9,9 @@ rows, and all their products are added to the sums.
 So a product of matrices has rows and vectors of columns. In a convolution with the channels before
 the pixels, the output channels are the rows, and the pixels the columns.
 
+A tile whose rows of the vector factor are narrow reads a new line, and often a new page, at each
+step. If several tiles read the same columns, these are first copied side by side.
+
 Reference: K. Goto, R. A. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM
 TOMS 34, 2008, section 4; measured figures are in `benchmarks/host_operators`.
 """
@@ -28,21 +31,24 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.blocked_convolution import local_result
+from refcomp.topi.schedules.vector_registers import VectorRegisters
 
-# The registers of AVX-512. Two are left for an element of the scalar factor, and for a mask.
-_REGISTERS = 32 - 2
 # Multiply-adds that are in flight at once: 4 cycles of latency, 2 a cycle.
 _LATENCY = 8
-_VECTOR_BYTES = 64
-# A tile at the border has guards, which keep its sums in memory. It takes so many times as long.
-_GUARDED = 4
+# A vector at the border has a mask, which keeps its sums in memory. A tile with masks takes so many
+# times as long.
+_MASKED = 4
+# Narrower rows of a tile are packed: they have fewer than two lines of the cache.
+_MIN_ROW_BYTES = 128
+# Packing reads and writes each element once. That costs little if so many tiles read the copy.
+_MIN_READERS = 4
 # Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
 # more than their bodies.
 _MAX_UNROLLED = 72
 # So many lanes of a sum are added one by one.
 _FEW_LANES = 4
-# Rows and columns of dot products that are computed at once: 16 vectors of sums.
-_DOT_TILE = 4
+# The most rows and columns of dot products that are computed at once.
+_MAX_DOT_SIDE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +60,16 @@ class HostProduct:
         lanes: the axis of the vectors, the last one that is longer than 1.
         column: another axis on which only the vector factor depends; None if there is none.
         row: the last axis on which only the scalar factor depends; None if there is none.
+        vector: the read of the vector factor; None in a sum that is not of products.
+        scalar: the read of the scalar factor.
     """
 
     op: ComputeOp
     lanes: int
-    column: int | None
-    row: int | None
+    column: int | None = None
+    row: int | None = None
+    vector: TensorRead | None = None
+    scalar: TensorRead | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +81,13 @@ class RegisterTile:
     vectors: int
     lanes: int
 
-    @property
-    def steps(self) -> int:
+    def time(self, registers: VectorRegisters) -> int:
         """Return the time of a step of the reduction, in quarters of a multiply-add."""
         across = self.columns * self.vectors
-        # Vectors of another length are loaded in parts.
+        # Vectors of another length are loaded under a mask, or in parts.
         parts = 1 if self.lanes & (self.lanes - 1) == 0 else 3
         sums = max(self.rows * across, _LATENCY)
-        return 4 * sums + self.rows + parts * across
+        return 4 * sums + registers.load_time * (self.rows + parts * across)
 
 
 def find_host_product(op: ComputeOp) -> HostProduct | None:
@@ -105,6 +114,8 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
             lanes,
             columns[-1] if columns else None,
             rows[-1] if rows else None,
+            vector,
+            scalar,
         )
     return None
 
@@ -114,7 +125,7 @@ def find_host_reduction(op: ComputeOp) -> HostProduct | None:
     lanes = _last_long_axis(op)
     if op.reduction is None or len(op.outputs) != 1 or lanes is None:
         return None
-    return HostProduct(op, lanes, column=None, row=None)
+    return HostProduct(op, lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +145,14 @@ class HostDot:
     lanes: int
 
 
-def find_host_dot(op: ComputeOp) -> HostDot | None:
+def find_host_dot(op: ComputeOp, registers: VectorRegisters) -> HostDot | None:
     """Return the dot products that `op` computes, if several share their factors."""
     factors = _factors(op)
     if factors is None:
         return None
     depth = op.reduce_axis[-1]
     length = as_int(depth.extent) or 0
-    lanes = _vector_length(op)
+    lanes = _vector_length(op, registers)
     if (
         not all(is_contiguous_along(factor, depth.var) for factor in factors)
         or not length
@@ -161,8 +172,8 @@ def find_host_dot(op: ComputeOp) -> HostDot | None:
     return HostDot(op, row, column, lanes) if length % lanes == 0 else None
 
 
-def _vector_length(op: ComputeOp) -> int:
-    return max(1, _VECTOR_BYTES // op.outputs[0].dtype.bytes)
+def _vector_length(op: ComputeOp, registers: VectorRegisters) -> int:
+    return registers.lanes(op.outputs[0].dtype.bytes)
 
 
 def is_contiguous_along(read: TensorRead, variable: Var) -> bool:
@@ -227,23 +238,33 @@ def _last_long_axis(op: ComputeOp) -> int | None:
     return long[-1]
 
 
-def choose_register_tile(product: HostProduct) -> RegisterTile:
+def choose_register_tile(
+    product: HostProduct, registers: VectorRegisters
+) -> RegisterTile:
     """Return the tile that computes all sums in the least time."""
     op = product.op
     length = _extent(op, product.lanes)
     rows = _extent(op, product.row)
     columns = _extent(op, product.column)
-    most = _vector_length(op)
+    most = _vector_length(op, registers)
 
     def time(tile: RegisterTile) -> tuple[int, int]:
         across = tile.vectors * tile.lanes
-        whole = (rows // tile.rows) * (columns // tile.columns) * (length // across)
-        tiles = (
-            _ceil(rows, tile.rows)
-            * _ceil(columns, tile.columns)
-            * _ceil(length, across)
+        parts = combinations(
+            _axis_parts(rows, tile.rows),
+            _axis_parts(columns, tile.columns),
+            _axis_parts(length, across),
         )
-        cost = whole * tile.steps + (tiles - whole) * tile.steps * _GUARDED
+        cost = 0
+        for row, column, along in parts:
+            vectors = _ceil(along.size, tile.lanes)
+            part = RegisterTile(row.size, column.size, vectors, tile.lanes)
+            spent = part.time(registers)
+            if along.size % tile.lanes:
+                spent *= _MASKED
+            if part != tile or along.size != across:
+                spent = max(spent, registers.border_time * tile.time(registers))
+            cost += row.number * column.number * along.number * spent
         # Of equally fast tiles, the largest: it has the fewest loads.
         return cost, -tile.rows * tile.columns * tile.vectors
 
@@ -252,7 +273,7 @@ def choose_register_tile(product: HostProduct) -> RegisterTile:
         for lanes in range(1, most + 1)
         if lanes == most or length % lanes == 0
         for counts in combinations(range(1, 15), (1, 2, 3, 4), range(1, 9))
-        if _fits(*counts)
+        if _fits(counts[0], counts[1] * counts[2], registers)
     ]
     fitting = [
         tile
@@ -264,9 +285,23 @@ def choose_register_tile(product: HostProduct) -> RegisterTile:
     return min(fitting, key=time)
 
 
-def _fits(rows: int, columns: int, vectors: int) -> bool:
-    across = columns * vectors
-    return across * (rows + 1) <= _REGISTERS
+@dataclass(frozen=True, slots=True)
+class _AxisPart:
+    """Parts of an axis that are equally long."""
+
+    number: int
+    size: int
+
+
+def _axis_parts(extent: int, size: int) -> list[_AxisPart]:
+    """Return the whole parts of `size`, and the rest, if there is one."""
+    whole, rest = divmod(extent, size)
+    return [_AxisPart(whole, size), *([_AxisPart(1, rest)] if rest else [])]
+
+
+def _fits(rows: int, across: int, registers: VectorRegisters) -> bool:
+    """Return True for sums that fit beside a step's vectors and an element of the scalar factor."""
+    return across * (rows + 1) < registers.count
 
 
 def _ceil(extent: int, part: int) -> int:
@@ -277,13 +312,15 @@ def _extent(op: ComputeOp, place: int | None) -> int:
     return 1 if place is None else as_int(op.axis[place].extent) or 1
 
 
-def schedule_host_product(schedule: Schedule, product: HostProduct) -> set[Stage]:
+def schedule_host_product(
+    schedule: Schedule, product: HostProduct, registers: VectorRegisters
+) -> set[Stage]:
     """Schedule `product` in tiles, within the loops of the elementwise output that follows it.
 
     Returns:
         The stages that are scheduled now.
     """
-    tile = choose_register_tile(product)
+    tile = choose_register_tile(product, registers)
     last, sums = local_result(schedule, product.op)
     outer = schedule[last]
     inside = _split_tile(outer, last, product, tile)
@@ -306,10 +343,83 @@ def schedule_host_product(schedule: Schedule, product: HostProduct) -> set[Stage
     if 0 < steps * tile.rows * tile.columns * tile.vectors <= _MAX_UNROLLED:
         for axis in sums.op.reduce_axis:
             inner.unroll(axis)
-    return {schedule.stage_of(last), schedule.stage_of(sums)}
+    packed: set[Stage] = set()
+    if len(others) > 1 and _is_packed(product, tile):
+        packed.add(_pack(schedule, product, tile, sums, last, others[-2]))
+    return {schedule.stage_of(last), schedule.stage_of(sums)} | packed
 
 
-def schedule_host_dot(schedule: Schedule, dot: HostDot) -> set[Stage]:
+def _is_packed(product: HostProduct, tile: RegisterTile) -> bool:
+    """Return True if the columns of a tile are narrow, and tiles of several rows read them.
+
+    The vector factor is a matrix, or several: its last axis is that of the lanes, and its other
+    axes are those of the result or of the reduction.
+    """
+    op, vector, scalar = product.op, product.vector, product.scalar
+    if vector is None or scalar is None or vector.tensor is scalar.tensor:
+        return False
+    known = [axis.var for axis in (*op.axis, *op.reduce_axis)]
+    if not all(any(index is axis for axis in known) for index in vector.indices):
+        return False
+    row_bytes = tile.vectors * tile.lanes * vector.tensor.dtype.bytes
+    tiles = _extent(op, product.row) // tile.rows
+    return (
+        vector.indices[-1] is op.axis[product.lanes].var
+        and product.column is None
+        and row_bytes < _MIN_ROW_BYTES
+        and tiles >= _MIN_READERS
+    )
+
+
+def _pack(
+    schedule: Schedule,
+    product: HostProduct,
+    tile: RegisterTile,
+    sums: Tensor,
+    last: Tensor,
+    place: IterVar,
+) -> Stage:
+    """Copy the columns of the vector factor that the tiles within the loop `place` read."""
+    assert product.vector is not None
+    copy = schedule.cache_read(product.vector.tensor, "global", [sums])
+    stage = schedule[copy]
+    stage.compute_at(schedule[last], place)
+    assert isinstance(stage.op, ComputeOp)
+    vectors, lane = stage.split(stage.op.axis[-1], factor=tile.lanes)
+    _unroll_tile(stage, [vectors, lane])
+    return schedule.stage_of(copy)
+
+
+def choose_dot_tile(dot: HostDot, registers: VectorRegisters) -> tuple[int, int]:
+    """Return the rows and columns of dot products that are computed at once."""
+    rows = _extent(dot.op, dot.row)
+    columns = _extent(dot.op, dot.column)
+
+    def time(sides: tuple[int, int]) -> int:
+        tile = RegisterTile(*sides, vectors=1, lanes=dot.lanes)
+        cost = 0
+        for row, column in combinations(
+            _axis_parts(rows, tile.rows), _axis_parts(columns, tile.columns)
+        ):
+            part = RegisterTile(row.size, column.size, vectors=1, lanes=dot.lanes)
+            spent = part.time(registers)
+            if part != tile:
+                spent = max(spent, registers.border_time * tile.time(registers))
+            cost += row.number * column.number * spent
+        return cost
+
+    sides = range(1, _MAX_DOT_SIDE + 1)
+    fitting = [
+        (row, column)
+        for row, column in combinations(sides, sides)
+        if row <= rows and column <= columns and _fits(row, column, registers)
+    ]
+    return min(fitting, key=time)
+
+
+def schedule_host_dot(
+    schedule: Schedule, dot: HostDot, registers: VectorRegisters
+) -> set[Stage]:
     """Schedule `dot` in tiles, within the loops of the elementwise output that follows it.
 
     Returns:
@@ -325,8 +435,8 @@ def schedule_host_dot(schedule: Schedule, dot: HostDot) -> set[Stage]:
     outer = schedule[last]
     assert isinstance(last.op, ComputeOp)
     inside: list[IterVar] = []
-    for place in (dot.row, dot.column):
-        factor = _greatest_divisor(_extent(dot.op, place), _DOT_TILE)
+    sides = choose_dot_tile(dot, registers)
+    for place, factor in zip((dot.row, dot.column), sides, strict=True):
         inside.append(outer.split(last.op.axis[place], factor=factor)[1])
     others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
     outer.reorder(*others, *inside)
@@ -359,10 +469,6 @@ def _order_lanes(stage: StageSchedule, has_loop: bool) -> None:
     reduced = [axis for axis in stage.leaf_iter_vars if axis not in stage.op.axis]
     stage.reorder(*reduced, *places, lane)
     _unroll_tile(stage, [*([] if has_loop else reduced), *places, lane])
-
-
-def _greatest_divisor(number: int, limit: int) -> int:
-    return max(n for n in range(1, limit + 1) if number % n == 0)
 
 
 def _split_tile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from refcomp.foundation.target import Target
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod
 from refcomp.ir.rewrite import variables_in, walk
@@ -33,6 +34,7 @@ from refcomp.topi.schedules.host_rows import (
 )
 from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.rows import find_rows, reads_of, reduces_neighbours
+from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
 from refcomp.topi.tags import CONV2D_NCHWC
 
 # Vector registers that hold sums. With the operands of one step, they fit in the 32 of AVX-512.
@@ -46,14 +48,16 @@ _SQUARE = 8
 _MIN_STEP = 4
 
 
-def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
+def schedule_llvm(outputs: Sequence[Tensor], target: Target | str = "llvm") -> Schedule:
     """Return a schedule for the host of all stages on which `outputs` depend.
 
     Args:
         outputs: a list of tensors, which topi's operators or your own computes returned.
+        target: what the schedule is for. Tiles of sums fit the vector registers of its `-mcpu`, by
+            default of this host.
 
     Raises:
-        UserError: an output is not a tensor.
+        UserError: an output is not a tensor, or the target or its processor is unknown.
 
     Example::
 
@@ -70,15 +74,16 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
         }
     """
     schedule = create_schedule(outputs)
+    registers = vector_registers(target)
     tiled: set[Stage] = set()
     # These first: a convolution also schedules the stage that follows it. Over a copy, since
     # cache_write adds a stage.
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
-            tiled |= schedule_blocked_convolution(schedule, stage.op)
+            tiled |= schedule_blocked_convolution(schedule, stage.op, registers)
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage not in tiled:
-            tiled |= _schedule_sums(schedule, stage.op)
+            tiled |= _schedule_sums(schedule, stage.op, registers)
     rest = {
         stage.op: stage
         for stage in schedule.stages
@@ -99,15 +104,17 @@ def schedule_llvm(outputs: Sequence[Tensor]) -> Schedule:
     return schedule
 
 
-def _schedule_sums(schedule: Schedule, op: ComputeOp) -> set[Stage]:
+def _schedule_sums(
+    schedule: Schedule, op: ComputeOp, registers: VectorRegisters
+) -> set[Stage]:
     """Schedule a reduction in tiles of registers; return the stages that are scheduled now.
 
     Products come first. What else reduces neighbours in memory is left to chains of rows, unless
     neighbours of the result read the same elements, as cumulative sums do.
     """
-    dot = find_host_dot(op)
+    dot = find_host_dot(op, registers)
     if dot is not None:
-        return schedule_host_dot(schedule, dot)
+        return schedule_host_dot(schedule, dot, registers)
     product = find_host_product(op)
     if (
         product is None
@@ -115,7 +122,9 @@ def _schedule_sums(schedule: Schedule, op: ComputeOp) -> set[Stage]:
         and (not reduces_neighbours(op) or _repeats_reads(op))
     ):
         product = find_host_reduction(op)
-    return set() if product is None else schedule_host_product(schedule, product)
+    if product is None:
+        return set()
+    return schedule_host_product(schedule, product, registers)
 
 
 def _schedule_alone(handle: StageSchedule, op: ComputeOp, stage: Stage) -> None:

@@ -19,8 +19,8 @@ from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 from tests.strategies.operands import integers, seeds, tensors
 
 
-def _lowered(inputs, *outputs):
-    schedule = schedule_llvm(outputs)
+def _lowered(inputs, *outputs, level="v4"):
+    schedule = schedule_llvm(outputs, f"llvm -mcpu=x86-64-{level}")
     stored = stored_tensors(schedule)
     return lower(schedule, [*inputs, *outputs, *stored], "f"), stored
 
@@ -84,6 +84,13 @@ def test_tiles_leave_the_fewest_pixels_over(outs, width, tile) -> None:
     data, weight, _ = _operands(outs=outs, size=width, kernel=1)
     func, _ = _lowered([data, weight], conv2d_nchwc(data, weight))
     assert _extents(func, UNROLLED) == tile
+
+
+@pytest.mark.parametrize(("width", "pixels"), [(56, 4), (18, 6), (10, 5), (3, 3)])
+def test_tiles_fit_16_registers_of_half_a_block(width, pixels) -> None:
+    data, weight, _ = _operands(size=width, kernel=1)
+    func, _ = _lowered([data, weight], conv2d_nchwc(data, weight), level="v3")
+    assert _extents(func, UNROLLED) == {1, pixels}
 
 
 def _check(to_callable, n, outs, depth, size, kernel, stride, seed):

@@ -6,21 +6,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import refcomp
+from refcomp.driver.compile import compile_to_source
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
+from refcomp.toolchain import compile_source
 from refcomp.topi.contraction.dense import gemm, gemm_numpy, matmul, matmul_numpy
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_numpy
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.host_products import (
     RegisterTile,
+    choose_dot_tile,
     choose_register_tile,
     find_host_dot,
     find_host_product,
 )
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
+from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE
 from tests.strategies.operands import integers, seeds, tensors
 
 
@@ -62,8 +66,8 @@ def test_what_is_not_read_in_vectors_is_left_to_others() -> None:
     assert find_host_product(summed.op) is None
 
 
-def _tile(output):
-    return choose_register_tile(find_host_product(output.op))
+def _tile(output, registers=AVX512):
+    return choose_register_tile(find_host_product(output.op), registers)
 
 
 def test_tiles_fit_the_registers_and_divide_short_axes() -> None:
@@ -78,10 +82,95 @@ def test_tiles_fit_the_registers_and_divide_short_axes() -> None:
     assert _tile(matmul(a, b)) == RegisterTile(rows=3, columns=1, vectors=1, lanes=2)
 
 
+def _products():
+    for rows, depth, columns in ((512, 64, 512), (509, 515, 521), (1, 64, 1000), (3, 8, 2)):
+        a, b = tensors((rows, depth), (depth, columns))
+        yield matmul(a, b)
+    for size, stride in ((56, 1), (28, 1), (13, 1), (7, 1), (28, 2)):
+        image, weight = tensors((1, 8, size, size), (64, 8, 3, 3))
+        yield conv2d(image, weight, strides=(stride, stride), padding=(1, 1, 1, 1))
+
+
+_ALL = pytest.mark.parametrize("registers", [SSE, AVX2, AVX512, NEON], ids=str)
+
+
+@_ALL
+def test_sums_and_operands_of_a_step_fit_the_registers_of_each_processor(registers) -> None:
+    for output in _products():
+        tile = _tile(output, registers)
+        across = tile.columns * tile.vectors
+        assert tile.lanes <= registers.lanes(4)
+        assert tile.rows * across + across + 1 <= registers.count
+    for rows, columns in ((64, 1024), (6, 10), (7, 11)):
+        a, b = tensors((rows, 64), (columns, 64))
+        dot = find_host_dot(gemm(a, b, trans_b=True).op, registers)
+        row, column = choose_dot_tile(dot, registers)
+        assert row * column + column + 1 <= registers.count
+
+
+def test_tiles_of_16_registers_hide_latency_and_mask_nothing() -> None:
+    a, b = tensors((512, 64), (64, 512))
+    assert _tile(matmul(a, b), AVX2) == RegisterTile(rows=4, columns=1, vectors=3, lanes=8)
+    for size, tile in ((56, (4, 3, 1, 8)), (14, (6, 1, 2, 7)), (7, (6, 2, 1, 7))):
+        image, weight = tensors((1, 8, size, size), (512, 8, 3, 3))
+        output = conv2d(image, weight, padding=(1, 1, 1, 1))
+        assert _tile(output, AVX2) == RegisterTile(*tile)
+
+
+def _copied(inputs, output, level):
+    schedule = schedule_llvm([output], f"llvm -mcpu=x86-64-{level}")
+    assert stored_tensors(schedule) == ()
+    func = lower(schedule, [*inputs, output], "f")
+    allocated = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    return {
+        buffer.name: [extent.value for extent in buffer.shape]
+        for buffer in allocated
+        if buffer.scope == "global"
+    }
+
+
+def test_narrow_columns_are_packed_for_tiles_that_share_them() -> None:
+    a, b = tensors((64, 40), (40, 64))
+    assert _copied([a, b], matmul(a, b), "v3") == {f"{b.op.name}.global": [40, 24]}
+    assert _copied([a, b], matmul(a, b), "v4") == {}  # a row of a tile has four lines
+    a, b = tensors((8, 40), (40, 64))
+    assert _copied([a, b], matmul(a, b), "v3") == {}  # too few tiles read a copy
+    (a,) = tensors((64, 64))
+    assert _copied([a], matmul(a, a), "v3") == {}  # a copy would hold the other factor, too
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])  # others call fmaf
+def test_sums_of_a_product_stay_in_registers_on_each_processor(level) -> None:
+    a, b = tensors((64, 40), (40, 96))
+    output = matmul(a, b)
+    target = f"llvm -mcpu={level}"
+    func = lower(schedule_llvm([output], target), [a, b, output], "f")
+    with refcomp.build_options(contract=True):
+        source = compile_to_source([func], target)
+        options = dict(refcomp.as_target(target).options)
+        listing = compile_source(source, options, "asm").data.decode()
+    spilled = [line for line in listing.splitlines() if "Spill" in line and "mm" in line]
+    assert not spilled
+    assert "vfmadd" in listing
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("level", ["native", "x86-64", "x86-64-v3", "x86-64-v4"])
+def test_products_scheduled_for_any_processor_are_right_on_this_one(level) -> None:
+    a, b, c = tensors((29, 33), (33, 77), (29, 77))
+    output = relu(gemm(a, b, c))
+    schedule = schedule_llvm([output], f"llvm -mcpu={level}")
+    arrays = [integers(k, *shape) for k, shape in enumerate(((29, 33), (33, 77), (29, 77)))]
+    result = np.full((29, 77), np.nan, np.float32)
+    refcomp.build(schedule, [a, b, c, output], "llvm")(*arrays, result)
+    np.testing.assert_array_equal(result, np.maximum(gemm_numpy(*arrays), 0))
+
+
 def test_sums_are_local_and_what_follows_reads_them_there() -> None:
     image, weight, bias = tensors((1, 8, 14, 14), (16, 8, 1, 1), (16,))
     output = relu(conv2d(image, weight, bias))
-    schedule = schedule_llvm([output])
+    schedule = schedule_llvm([output], "llvm -mcpu=x86-64-v4")
     assert stored_tensors(schedule) == ()
     func = lower(schedule, [image, weight, bias, output], "f")
     (sums,) = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
@@ -118,10 +207,10 @@ def test_any_image_is_right(height, width, filters, seed):
 def test_dot_products_share_the_vectors_of_both_factors() -> None:
     a, b, c = tensors((6, 64), (10, 64), (10,))
     product = gemm(a, b, trans_b=True)
-    found = find_host_dot(product.op)
+    found = find_host_dot(product.op, AVX512)
     assert (found.row, found.column, found.lanes) == (0, 1, 16)
     output = gemm(a, b, c, trans_b=True)
-    schedule = schedule_llvm([output])
+    schedule = schedule_llvm([output], "llvm -mcpu=x86-64-v4")
     assert stored_tensors(schedule) == ()
     func = lower(schedule, [a, b, c, output], "f")
     shapes = {
@@ -139,9 +228,9 @@ def test_dot_products_share_the_vectors_of_both_factors() -> None:
 
 def test_a_single_row_shares_nothing() -> None:
     a, b = tensors((1, 64), (10, 64))
-    assert find_host_dot(gemm(a, b, trans_b=True).op) is None
+    assert find_host_dot(gemm(a, b, trans_b=True).op, AVX512) is None
     a, b = tensors((6, 63), (10, 63))  # no whole vectors
-    assert find_host_dot(gemm(a, b, trans_b=True).op) is None
+    assert find_host_dot(gemm(a, b, trans_b=True).op, AVX512) is None
 
 
 @pytest.mark.llvm

@@ -1,0 +1,84 @@
+"""The vector registers of a host's processor, by which its schedules choose tiles and vectors.
+
+Explicit levels of x86-64 and this host are known without tools. LLVM knows the width for any other
+processor that a target names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refcomp.foundation.machine import cpu_features, machine
+from refcomp.foundation.target import Target, as_target
+from refcomp.toolchain import vector_bits
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRegisters:
+    """The vector registers of an instruction set.
+
+    Attributes:
+        bytes: of one register.
+        count: how many registers there are.
+        load_time: the time to load a vector, or to repeat an element of memory in one, in quarters
+            of a multiply-add. Measured.
+        border_time: the least time of a tile at a border, which has fewer rows or columns, in times
+            of a whole tile. With 0, it is the time of its own sums. Measured.
+    """
+
+    bytes: int
+    count: int
+    load_time: int
+    border_time: int = 0
+
+    def lanes(self, element_bytes: int) -> int:
+        """Return how many elements of so many bytes a register holds, at least 1."""
+        return max(1, self.bytes // element_bytes)
+
+
+SSE = VectorRegisters(bytes=16, count=16, load_time=2)
+AVX2 = VectorRegisters(bytes=32, count=16, load_time=2)
+AVX512 = VectorRegisters(bytes=64, count=32, load_time=1, border_time=4)
+NEON = VectorRegisters(bytes=16, count=32, load_time=1)
+
+# The levels of x86-64, and the registers of their instruction sets.
+# Source: System V ABI, AMD64 supplement, "Micro-Architecture Levels".
+_LEVELS = {
+    "x86-64": SSE,
+    "x86-64-v2": SSE,
+    "x86-64-v3": AVX2,
+    "x86-64-v4": AVX512,
+}
+
+
+def vector_registers(target: Target | str = "llvm") -> VectorRegisters:
+    """Return the vector registers of the processor that `target` names by `-mcpu`, or of this host.
+
+    Raises:
+        UserError: the target is unknown, or LLVM does not know the processor.
+
+    Example::
+
+        >>> from refcomp.topi.schedules.vector_registers import vector_registers
+        >>> registers = vector_registers("llvm -mcpu=x86-64-v3")
+        >>> registers.count, registers.bytes, registers.lanes(4)
+        (16, 32, 8)
+    """
+    mcpu = as_target(target).option("mcpu", "native")
+    if mcpu == "native":
+        return _of_this_host()
+    if mcpu in _LEVELS:
+        return _LEVELS[mcpu]
+    return {512: AVX512, 256: AVX2}.get(vector_bits(mcpu), _narrowest())
+
+
+def _of_this_host() -> VectorRegisters:
+    features = cpu_features()
+    if "avx512f" in features:
+        return AVX512
+    return AVX2 if "avx2" in features else _narrowest()
+
+
+def _narrowest() -> VectorRegisters:
+    """Return the registers that each processor of this host's kind has."""
+    return NEON if machine() in ("aarch64", "arm64") else SSE

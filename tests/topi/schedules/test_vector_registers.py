@@ -1,0 +1,44 @@
+"""The vector registers by which host schedules choose tiles: of this host, of levels, of names."""
+
+import pytest
+
+from refcomp.foundation.errors import UserError
+from refcomp.topi.schedules import vector_registers as module
+from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE, vector_registers
+
+
+@pytest.mark.parametrize(
+    ("kind", "features", "expected"),
+    [
+        ("x86_64", {"sse2", "avx2", "avx512f"}, AVX512),
+        ("x86_64", {"sse2", "avx", "avx2"}, AVX2),
+        ("x86_64", {"sse2", "avx"}, SSE),
+        ("aarch64", {"asimd"}, NEON),
+    ],
+)
+def test_this_host_has_the_registers_of_its_instruction_sets(monkeypatch, kind, features, expected):
+    monkeypatch.setattr(module, "machine", lambda: kind)
+    monkeypatch.setattr(module, "cpu_features", lambda: frozenset(features))
+    assert vector_registers() == vector_registers("llvm -mcpu=native") == expected
+    assert vector_registers("interp") == expected
+
+
+def test_a_level_is_known_without_tools():
+    found = [vector_registers(f"llvm -mcpu=x86-64{level}") for level in ("", "-v2", "-v3", "-v4")]
+    assert found == [SSE, SSE, AVX2, AVX512]
+
+
+def test_a_register_holds_at_least_one_element():
+    assert [AVX2.lanes(size) for size in (1, 4, 8, 64)] == [32, 8, 4, 1]
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(("mcpu", "expected"), [("znver3", AVX2), ("znver4", AVX512)])
+def test_llvm_knows_the_processors_that_have_names(mcpu, expected):
+    assert vector_registers(f"llvm -mcpu={mcpu}") == expected
+
+
+@pytest.mark.llvm
+def test_an_unknown_processor_is_refused():
+    with pytest.raises(UserError, match="mcpu 'znver99' is unknown"):
+        vector_registers("llvm -mcpu=znver99")
