@@ -30,10 +30,11 @@ def test_arguments_are_inputs_outputs_and_workspaces() -> None:
     shapes = {value.name: value.shape for value in kernel.workspaces}
     assert shapes == {
         "kernel3_softmax.greatest": ("N",),
+        "kernel3_softmax.inverse": ("N",),
         "kernel3_softmax.power": ("N", 3),
         "kernel3_softmax.total": ("N",),
     }
-    assert len(func.params) == 5
+    assert len(func.params) == 6
 
 
 def test_an_input_read_twice_is_one_argument() -> None:

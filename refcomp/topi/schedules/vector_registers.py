@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from refcomp.foundation.machine import cpu_features, machine
 from refcomp.foundation.target import Target, as_target
-from refcomp.toolchain import vector_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,9 @@ def vector_registers(target: Target | str = "llvm") -> VectorRegisters:
         return _of_this_host()
     if mcpu in _LEVELS:
         return _LEVELS[mcpu]
+    # Here, since it imports the compiler, which a module from the cache does not need.
+    from refcomp.toolchain import vector_bits  # noqa: PLC0415
+
     return {512: AVX512, 256: AVX2}.get(vector_bits(mcpu), _narrowest())
 
 
