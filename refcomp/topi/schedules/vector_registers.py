@@ -20,9 +20,9 @@ class VectorRegisters:
         bytes: of one register.
         count: how many registers there are.
         load_time: the time to load a vector, or to repeat an element of memory in one, in quarters
-            of a multiply-add. Measured.
+            of a multiply-add. Measured for AVX2 and AVX-512, assumed for the others.
         border_time: the least time of a tile at a border, which has fewer rows or columns, in times
-            of a whole tile. With 0, it is the time of its own sums. Measured.
+            of a whole tile. With 0, it is the time of its own sums. Measured likewise.
     """
 
     bytes: int
