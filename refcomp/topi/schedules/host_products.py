@@ -9,6 +9,10 @@ rows, and all their products are added to the sums.
 So a product of matrices has rows and vectors of columns. In a convolution with the channels before
 the pixels, the output channels are the rows, and the pixels the columns.
 
+A product of one row has nothing to reuse but its sums. If its vector factor is larger than the
+caches near the core, whole rows of it are read one after the other, a few at once, and the sums are
+kept in the nearest cache.
+
 A tile whose rows of the vector factor are narrow reads a new line, and often a new page, at each
 step. If several tiles read the same columns, these are first copied side by side.
 
@@ -45,6 +49,12 @@ _MIN_READERS = 4
 # Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
 # more than their bodies.
 _MAX_UNROLLED = 72
+# A vector factor of so many bytes is read from a cache that is shared, or from memory.
+_MIN_STREAMED_BYTES = 1 << 20
+# Sums of a product of one row: half of the nearest cache.
+_MAX_SUMS_BYTES = 1 << 14
+# Rows that are added to the sums at once, so that these are loaded and stored less often. Measured.
+_ROWS_AT_ONCE = 4
 # So many lanes of a sum are added one by one.
 _FEW_LANES = 4
 # The most rows and columns of dot products that are computed at once.
@@ -304,6 +314,11 @@ def _fits(rows: int, across: int, registers: VectorRegisters) -> bool:
     return across * (rows + 1) < registers.count
 
 
+def greatest_divisor(number: int, limit: int) -> int:
+    """Return the greatest divisor of `number` up to `limit`; 1 if `number` is 0."""
+    return next((d for d in range(min(number, limit), 0, -1) if number % d == 0), 1)
+
+
 def _ceil(extent: int, part: int) -> int:
     return -(-extent // part)
 
@@ -347,6 +362,43 @@ def schedule_host_product(
     if len(others) > 1 and _is_packed(product, tile):
         packed.add(_pack(schedule, product, tile, sums, last, others[-2]))
     return {schedule.stage_of(last), schedule.stage_of(sums)} | packed
+
+
+def is_streamed(product: HostProduct, registers: VectorRegisters) -> bool:
+    """Return True for a large product of one row, whose vectors need no mask."""
+    op, vector = product.op, product.vector
+    if vector is None or product.column is not None or len(op.reduce_axis) != 1:
+        return False
+    sizes = [as_int(extent) or 0 for extent in vector.tensor.shape]
+    size = math.prod(sizes) * vector.tensor.dtype.bytes
+    has_rows = vector.indices[-1] is op.axis[product.lanes].var
+    is_whole = _extent(op, product.lanes) % _vector_length(op, registers) == 0
+    is_one_row = _extent(op, product.row) == 1
+    return has_rows and is_whole and is_one_row and size >= _MIN_STREAMED_BYTES
+
+
+def schedule_streamed(
+    schedule: Schedule, product: HostProduct, registers: VectorRegisters
+) -> set[Stage]:
+    """Schedule a product of one row: a few rows of the vector factor are added to all sums at once.
+
+    Returns:
+        The stage that is scheduled now.
+    """
+    op = product.op
+    stage = schedule[op]
+    lanes = _vector_length(op, registers)
+    # Parts divide their axes, so that no vector has a mask.
+    vectors = _extent(op, product.lanes) // lanes
+    most = greatest_divisor(vectors, _MAX_SUMS_BYTES // registers.bytes)
+    rows = greatest_divisor(as_int(op.reduce_axis[0].extent) or 1, _ROWS_AT_ONCE)
+    part, vector = stage.split(op.axis[product.lanes], factor=lanes)
+    block, part = stage.split(part, factor=most)
+    outer, several = stage.split(op.reduce_axis[0], factor=rows)
+    others = [axis for axis in op.axis if axis is not op.axis[product.lanes]]
+    stage.reorder(*others, block, outer, part, several, vector)
+    _unroll_tile(stage, [several, vector])
+    return {schedule.stage_of(op.outputs[0])}
 
 
 def _is_packed(product: HostProduct, tile: RegisterTile) -> bool:

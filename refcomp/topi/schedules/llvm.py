@@ -23,9 +23,12 @@ from refcomp.topi.schedules.host_products import (
     find_host_dot,
     find_host_product,
     find_host_reduction,
+    greatest_divisor,
     is_contiguous_along,
+    is_streamed,
     schedule_host_dot,
     schedule_host_product,
+    schedule_streamed,
 )
 from refcomp.topi.schedules.host_rows import (
     schedule_host_rows,
@@ -124,6 +127,8 @@ def _schedule_sums(
         product = find_host_reduction(op)
     if product is None:
         return set()
+    if is_streamed(product, registers):
+        return schedule_streamed(schedule, product, registers)
     return schedule_host_product(schedule, product, registers)
 
 
@@ -150,13 +155,6 @@ def stored_tensors(schedule: Schedule) -> tuple[Tensor, ...]:
 def _constant(axis: IterVar) -> int:
     """Return the extent of the axis, or 0 if it is symbolic."""
     return as_int(axis.extent) or 0
-
-
-def _greatest_divisor(number: int, limit: int) -> int:
-    for divisor in range(min(number, limit), 1, -1):
-        if number % divisor == 0:
-            return divisor
-    return 1
 
 
 def _lanes(op: ComputeOp, extent: int) -> int:
@@ -248,7 +246,7 @@ def _schedule_reduction(handle: StageSchedule, op: ComputeOp) -> None:
     axis = _last_wide_axis(op)
     if axis is not None:
         outer, inner = handle.split(axis, _lanes(op, _constant(axis)))
-        vectors = _greatest_divisor(_constant(outer), _ACCUMULATORS // 4)
+        vectors = greatest_divisor(_constant(outer), _ACCUMULATORS // 4)
         blocks, several = handle.split(outer, vectors)
         rest = [other for other in op.axis if other is not axis]
         handle.reorder(*rest, blocks, *op.reduce_axis, several, inner)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import refcomp
 from refcomp.driver.compile import compile_to_source
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import Allocate
+from refcomp.ir.stmt import Allocate, For
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
@@ -22,6 +22,7 @@ from refcomp.topi.schedules.host_products import (
     choose_register_tile,
     find_host_dot,
     find_host_product,
+    is_streamed,
 )
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE
@@ -224,6 +225,43 @@ def test_dot_products_share_the_vectors_of_both_factors() -> None:
     arrays = [integers(k, *shape) for k, shape in enumerate(((6, 64), (10, 64), (10,)))]
     result = _interpreted([a, b, c], output, arrays)
     np.testing.assert_array_equal(result, gemm_numpy(*arrays, trans_b=True))
+
+
+def test_a_large_product_of_one_row_is_streamed() -> None:
+    a, b = tensors((1, 256), (256, 1024))
+    found = find_host_product(matmul(a, b).op)
+    assert is_streamed(found, AVX2) and is_streamed(found, AVX512)
+    product = matmul(a, b)
+    func = lower(schedule_llvm([product], "llvm -mcpu=x86-64-v3"), [a, b, product], "f")
+    # All sums stay in memory: four rows of b are added to them at once.
+    assert not [node for node in walk(func.body) if isinstance(node, Allocate)]
+    loops = [node for node in walk(func.body) if isinstance(node, For)]
+    assert [loop.extent.value for loop in loops if loop.kind == "unrolled"] == [4]
+    assert [loop.extent.value for loop in loops if loop.kind == "serial"][-2:] == [64, 128]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((1, 512), (512, 64)), ((2, 512), (512, 1024)), ((1, 512), (512, 1021))],
+    ids=["small", "two rows", "masks"],
+)
+def test_other_products_are_not_streamed(left, right) -> None:
+    a, b = tensors(left, right)
+    assert not is_streamed(find_host_product(matmul(a, b).op), AVX2)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_a_streamed_product_and_what_follows_are_right(level, batch) -> None:
+    a, b = tensors((*batch, 1, 257), (*batch, 257, 1040))
+    output = relu(matmul(a, b))
+    target = f"llvm -mcpu={level}"
+    module = refcomp.build(schedule_llvm([output], target), [a, b, output], target)
+    given = integers(0, *batch, 1, 257), integers(1, *batch, 257, 1040)
+    result = np.empty((*batch, 1, 1040), np.float32)
+    module(*given, result)
+    np.testing.assert_array_equal(result, np.maximum(matmul_numpy(*given), 0))
 
 
 def test_a_single_row_shares_nothing() -> None:
