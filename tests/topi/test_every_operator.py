@@ -15,6 +15,7 @@ seeds = st.integers(0, 2**20)
 unshrunk = settings(phases=[Phase.generate])
 # They are built as one module, which takes little longer than one of them.
 several = st.lists(seeds, min_size=4, max_size=4, unique=True)
+many = st.lists(seeds, min_size=8, max_size=8, unique=True)
 
 
 def test_every_operator_has_samples() -> None:
@@ -30,8 +31,8 @@ def test_meaning_and_interpreter_agree_with_the_compute(name, seed):
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("name", NAMES)
-@settings(unshrunk, max_examples=settings().max_examples // 25)
-@given(several)
+@settings(unshrunk, max_examples=settings().max_examples // 50)
+@given(many)
 def test_host_agrees(name, drawn):
     check_on(WAYS["llvm"], [make_case(find_operator(name), seed) for seed in drawn])
 
