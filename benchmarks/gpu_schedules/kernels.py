@@ -1,7 +1,7 @@
-"""Operators besides convolutions, whose kernels `workload` counts: rows, moves, products, windows.
+"""Operators that `workload` counts besides convolutions: rows, moves, products, windows.
 
-The extents are those of networks, with few rows. Rows are whole segments of memory, and windows are
-inside the image, so that a schedule can use all bytes that it touches.
+The extents are usual in networks. Rows are whole segments of memory, and windows lie inside the
+image. So a schedule can use all bytes that it touches.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def _profile_kernel(kernel: Kernel, gpu: str) -> ProfileReport:
 
 
 def _integers(tensors: Sequence[Tensor]) -> list[np.ndarray]:
-    """Return small integers for each tensor, of which all sums are exact."""
+    """Return small integers for each tensor, so that all sums are exact."""
     random = np.random.default_rng(0)
     shapes = [[extent.value for extent in tensor.shape] for tensor in tensors]
     return [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]

@@ -1,8 +1,8 @@
 """Reductions over small windows on GPUs: each thread computes a strip of windows that overlap.
 
-The windows of a depthwise convolution or of a pooling overlap, and a thread has no use for shared
-memory: its elements are few. It computes some windows below each other. It reads the rows that they
-share once, and keeps them in registers. Neighbouring threads have neighbours of the last axis, so
+The windows of a depthwise convolution or of a pooling overlap. A thread computes some windows below
+each other. It reads the rows that they share once, and keeps them in registers. It reads so few
+elements that shared memory would not pay. Neighbouring threads have neighbours of the last axis, so
 that their accesses coalesce.
 
     for each thread:   near[6, 3] = data[y * 4 .., x ..]        a strip of four windows of 3 x 3
