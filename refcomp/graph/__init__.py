@@ -1,9 +1,18 @@
 """Graphs: operators on tensors of symbolic shapes, the passes over them, and the executor.
 
-Reading order: graph.py (values, nodes, text), builder.py, infer.py (types), narrow.py (extents that
-only a run determines), structure.py (which nodes are equal), verify.py, optimize.py and passes/,
-evaluate.py (the meaning, by numpy), kernels.py, lower.py, compile.py, constants.py (their memory),
-plan.py, executor.py. Operators are registered in `refcomp.topi.operator`.
+Reading order::
+
+    graph.py, builder.py, parser.py   values and nodes; graphs from calls; graphs from text
+    control/                          sequences, optionals, and operators with subgraphs
+    infer.py, narrow.py               types of values; extents that only a run determines
+    structure.py, verify.py           which nodes are equal; the rules of graphs
+    evaluate.py                       the meaning of a graph, by numpy
+    optimize.py, passes/              graphs to graphs
+    kernels.py, lower.py, compile.py  one function for each node, and their module
+    constants.py, memory_plan.py      memory
+    plan.py, executor.py, stages/     runs; stages/ for graphs that a run has to decide on
+
+Operators on tensors are registered in `refcomp.topi.operator`.
 
 Example::
 
@@ -28,6 +37,7 @@ from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.optimize import optimize
+from refcomp.graph.parser import parse_condition, parse_graph
 from refcomp.graph.verify import verify_graph
 from refcomp.topi.operator import (
     AttributeSpec,
@@ -40,20 +50,23 @@ from refcomp.topi.operator import (
 if TYPE_CHECKING:
     from refcomp.graph.compile import GraphModule, compile_graph
     from refcomp.graph.executor import GraphExecutor
+    from refcomp.graph.stages.executor import StagedExecutor, executor_for
 
 # These import schedules and the cache, which looking at a graph does not need.
 _ON_FIRST_USE = {
     "GraphModule": "refcomp.graph.compile",
     "compile_graph": "refcomp.graph.compile",
     "GraphExecutor": "refcomp.graph.executor",
+    "StagedExecutor": "refcomp.graph.stages.executor",
+    "executor_for": "refcomp.graph.stages.executor",
 }
 
 # fmt: off
 __all__ = [
-    "Graph", "GraphNode", "Value", "GraphBuilder",
+    "Graph", "GraphNode", "Value", "GraphBuilder", "parse_graph", "parse_condition",
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
     "verify_graph", "evaluate_graph", "optimize",
-    "compile_graph", "GraphModule", "GraphExecutor",
+    "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
 ]
 # fmt: on
 

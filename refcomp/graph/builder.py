@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from refcomp.foundation.artifacts import Dim, names_in_dim
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
-from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.foundation.near_misses import advise
+from refcomp.graph.control.operators import find_control
+from refcomp.graph.control.types import NodeType
+from refcomp.graph.graph import Array, Graph, GraphNode, Value, ValueKind
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.narrow import NARROW
 from refcomp.te.tensor import DTypeLike
@@ -41,7 +45,7 @@ class GraphBuilder:
         >>> first, rest = builder.nodes("split", [y], sizes, ["first", "rest"])
         >>> print(builder.finish([builder.node("relu", [rest])]))
         graph net(x: f32[N, 2]) -> (relu) {
-          const w: f32[2, 3]
+          const w: f32[2, 3] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
           y: f32[N, 3] = matmul(x, w)
           first: f32[N, 1], rest: f32[N, 2] = split(y) {axis=1, sizes=[1, 2]}
           relu: f32[N, 2] = relu(rest)
@@ -53,28 +57,72 @@ class GraphBuilder:
         self._inputs: list[Value] = []
         self._constants: dict[Value, Array] = {}
         self._nodes: list[GraphNode] = []
+        self._requires: list[Dim] = []
         self._names = UniqueNames(separator=".")
         self._symbols = UniqueNames(separator=".")  # of the inputs, and of `narrow`
 
-    def input(self, name: str, dtype: DTypeLike, shape: Sequence[Dim]) -> Value:
+    def input(
+        self,
+        name: str,
+        dtype: DTypeLike,
+        shape: Sequence[Dim] = (),
+        kind: str = ValueKind.TENSOR,
+    ) -> Value:
         """Add an input, and return its value.
 
         Args:
             name: the name of the input.
             dtype: a DType or its name.
-            shape: ints, names of symbols, or trees of operators (`refcomp.graph.dims`).
+            shape: ints, names of symbols, or trees of operators (`refcomp.graph.dims`); empty for
+                all kinds but tensors.
+            kind: what the input holds: tensor, unshaped tensor, sequence, optional, or optional
+                sequence.
 
         Raises:
-            UserError: another input has the name.
+            UserError: another input has the name, or the kind is unknown.
+
+        Example::
+
+            >>> builder = rc.graph.GraphBuilder("net")
+            >>> print(builder.input("frames", "float32", kind="sequence"))
+            frames: seq(f32)
         """
+        kinds = [one.value for one in ValueKind]
+        if kind not in kinds:
+            raise UserError(
+                f"input {name!r} cannot be a {kind!r}",
+                remedy=advise(str(kind), kinds, f"kinds: {', '.join(kinds)}"),
+            )
         if name in self._names:
             raise UserError(
                 f"the graph has two inputs named {name!r}", remedy="rename one of them"
             )
-        value = Value(self._names.take(name), as_dtype(dtype), tuple(shape))
+        value = Value(
+            self._names.take(name), as_dtype(dtype), tuple(shape), ValueKind(kind)
+        )
         self._inputs.append(value)
         self._take_symbols([value])
         return value
+
+    def require(self, condition: Dim) -> None:
+        """Add a condition on symbols, which each run checks before it begins.
+
+        Args:
+            condition: an extent whose operators include comparisons: `("eq", ("floormod", "N", 4),
+                0)`. `refcomp.graph.parse_condition("N % 4 == 0")` makes it from text.
+
+        Example::
+
+            >>> builder = rc.graph.GraphBuilder("net")
+            >>> x = builder.input("x", "float32", ("N",))
+            >>> builder.require(rc.graph.parse_condition("N % 4 == 0"))
+            >>> print(builder.finish([builder.node("relu", [x])]))
+            graph net(x: f32[N]) -> (relu) {
+              require N % 4 == 0
+              relu: f32[N] = relu(x)
+            }
+        """
+        self._requires.append(condition)
 
     def _take_symbols(self, values: Iterable[Value]) -> None:
         dims = (dim for value in values for dim in value.shape)
@@ -108,6 +156,9 @@ class GraphBuilder:
         attributes: Mapping[str, Attribute] | None = None,
         names: Sequence[str] = (),
         subgraphs: Sequence[Graph] = (),
+        *,
+        late: Mapping[str, Value] = MappingProxyType({}),
+        dtypes: Sequence[DTypeLike] = (),
     ) -> tuple[Value, ...]:
         """Add a node and return all its outputs.
 
@@ -117,23 +168,30 @@ class GraphBuilder:
             attributes: by name; attributes with their default value may be left out.
             names: of the outputs, as far as no other value has them.
             subgraphs: the graphs that the operator runs itself.
+            late: name of an attribute -> the value that holds it. It is read in each run.
+            dtypes: of the outputs. Needed if only a run determines the shapes: the node has `late`
+                attributes, or reads an unshaped tensor.
 
         Raises:
             UserError: the operator is unknown, or does not take these inputs or attributes.
         """
-        given = _without_defaults(operator, attributes or {})
+        given = without_defaults(operator, attributes or {})
         where = f"node {names[0]!r}" if names else ""
-        types = infer_types(operator, inputs, given, subgraphs, where)
+        declared = [NodeType(as_dtype(dtype), ()) for dtype in dtypes]
+        types = infer_types(
+            operator, inputs, given, subgraphs, where, late=late, declared=declared
+        )
         outputs = []
-        for (dtype, shape), name in zip_longest(types, names[: len(types)]):
+        for one, name in zip_longest(types, names[: len(types)]):
             taken = self._names.take(operator if name is None else name)
-            outputs.append(Value(taken, dtype, shape))
+            outputs.append(Value(taken, *one))
         node = GraphNode(
             operator,
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             attributes=given,
             subgraphs=tuple(subgraphs),
+            late=dict(late),
         )
         self._nodes.append(node)
         return node.outputs
@@ -144,6 +202,10 @@ class GraphBuilder:
         inputs: Sequence[Value | None],
         attributes: Mapping[str, Attribute] | None = None,
         name: str = "",
+        subgraphs: Sequence[Graph] = (),
+        *,
+        late: Mapping[str, Value] = MappingProxyType({}),
+        dtype: DTypeLike | None = None,
     ) -> Value:
         """Add a node with one output, and return that output.
 
@@ -152,11 +214,31 @@ class GraphBuilder:
             inputs: values of this builder; None for an optional input that is left out.
             attributes: by name; attributes with their default value may be left out.
             name: the name of the output, if no other value has it.
+            subgraphs: the graphs that the operator runs itself.
+            late: name of an attribute -> the value that holds it (see `nodes`).
+            dtype: of the output, if only a run determines its shape.
 
         Raises:
             UserError: the operator is unknown, or does not take these inputs or attributes.
+
+        Example::
+
+            >>> builder = rc.graph.GraphBuilder("net")
+            >>> x = builder.input("x", "float32", (8,))
+            >>> axis = builder.input("axis", "int64", ())
+            >>> y = builder.node("expand_dims", [x], name="y", late={"axis": axis}, dtype="f32")
+            >>> print(builder.finish([y]).nodes[0])
+            y: f32[*] = expand_dims(x) {axis=@axis}
         """
-        (output,) = self.nodes(operator, inputs, attributes, [name] if name else [])
+        (output,) = self.nodes(
+            operator,
+            inputs,
+            attributes,
+            [name] if name else [],
+            subgraphs,
+            late=late,
+            dtypes=() if dtype is None else (dtype,),
+        )
         return output
 
     def narrow(self, data: Value, count: Value, axis: int = 0, name: str = "") -> Value:
@@ -208,10 +290,17 @@ class GraphBuilder:
             value: a for value, a in self._constants.items() if value in needed
         }
         nodes = tuple(reversed(kept))
-        return Graph(self.name, tuple(self._inputs), tuple(outputs), nodes, constants)
+        return Graph(
+            self.name,
+            tuple(self._inputs),
+            tuple(outputs),
+            nodes,
+            constants,
+            tuple(self._requires),
+        )
 
 
-def _without_defaults(
+def without_defaults(
     operator: str, attributes: Mapping[str, Attribute]
 ) -> dict[str, Attribute]:
     """Return the attributes whose values are not the defaults.
@@ -220,7 +309,8 @@ def _without_defaults(
     """
     if operator == FUSED:
         return dict(attributes)
-    defaults = {spec.name: spec.default for spec in find_operator(operator).attributes}
+    signature = find_control(operator) or find_operator(operator)
+    defaults = {spec.name: spec.default for spec in signature.attributes}
     # None: the attribute has no default, or is unknown and refused later.
     return {
         name: value
@@ -241,6 +331,7 @@ class GraphRewriter(GraphBuilder):
         self.graph = graph
         self._inputs = list(graph.inputs)
         self._constants = dict(graph.constants)
+        self._requires = list(graph.requires)
         self.values: dict[Value, Value] = {}  # of the copied graph -> of this graph
         for value in (*graph.inputs, *graph.constants):
             self.values[value] = value
@@ -256,15 +347,22 @@ class GraphRewriter(GraphBuilder):
         names = [value.name for value in node.outputs]
         inputs = self.mapped(node.inputs)
         # A new node may have taken a name. Then the value, and all that reads it, is repeated.
-        if tuple(inputs) == node.inputs and not any(
-            name in self._names for name in names
-        ):
+        are_kept = all(self.values[value] is value for value in node.reads)
+        if are_kept and not any(name in self._names for name in names):
             self._nodes.append(node)
             self.values.update((value, value) for value in node.outputs)
             for name in names:
                 self._names.take(name)
             return
-        made = self.nodes(node.operator, inputs, node.attributes, names, node.subgraphs)
+        made = self.nodes(
+            node.operator,
+            inputs,
+            node.attributes,
+            names,
+            node.subgraphs,
+            late={name: self.values[value] for name, value in node.late.items()},
+            dtypes=[value.dtype for value in node.outputs],
+        )
         self.values.update(zip(node.outputs, made, strict=True))
 
     def finish_copy(self) -> Graph:

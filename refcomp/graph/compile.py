@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from refcomp.driver.build_cache import recall_module
+from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target, as_target
-from refcomp.graph.graph import Graph
+from refcomp.graph.graph import Graph, spell
 from refcomp.graph.kernels import NodeKernel, ScheduledKernel, schedule_graph
 from refcomp.graph.optimize import optimize
+from refcomp.graph.stages.stages import has_stages
+from refcomp.graph.verify import verify_graph
 from refcomp.runtime.module import Module
 
 
@@ -57,7 +60,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
         target: what to compile for; see `build`.
 
     Raises:
-        UserError: the target is unknown.
+        UserError: the target is unknown, or the graph has control operators (see `executor_for`).
         Unsupported: the target cannot express an operator.
         ToolchainError: a tool is missing or fails.
 
@@ -79,6 +82,13 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
         >>> [kernel.name for kernel in compiled.kernels]
         ['kernel0_add_relu']
     """
+    verify_graph(graph)
+    if has_stages(graph):
+        raise UserError(
+            f"the graph {spell(graph.name)} cannot be compiled before a run",
+            why="it has control operators, or shapes that only a run determines",
+            remedy="run it by refcomp.graph.executor_for(graph, target)",
+        )
     optimized = optimize(graph)
     chosen = as_target(target)
     functions, kernels = schedule_graph(optimized, chosen)

@@ -5,25 +5,36 @@ This is the oracle for everything that compiles graphs. It uses no te, schedule 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from refcomp.foundation.errors import UserError
-from refcomp.graph.feeds import check_feeds
+from refcomp.graph.control.machine import RunValue, ShapedTensor
+from refcomp.graph.control.operator import run_control
+from refcomp.graph.control.operators import find_control
+from refcomp.graph.control.values import as_run_value, check_run_values, late_attribute
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
 from refcomp.graph.verify import verify_graph
 from refcomp.topi.operator import find_operator
 
 
-def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
+def evaluate_graph(graph: Graph, feeds: Mapping[str, Any]) -> list[Any]:
     """Return the outputs of a graph, computed by the numpy meaning of each operator.
 
     Args:
         graph: any graph; it is verified first.
-        feeds: name of an input -> its array.
+        feeds: name of an input -> its array. A sequence is a list of arrays, an absent optional is
+            None.
+
+    Returns:
+        An array for each output; a tuple of arrays for a sequence, None for an absent optional.
 
     Raises:
-        UserError: the arrays do not fit the graph's inputs.
+        UserError: the arrays do not fit the graph's inputs, or a control operator refuses a value,
+            such as a position that a sequence does not have.
 
     Example::
 
@@ -39,32 +50,41 @@ def evaluate_graph(graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
             f"feeds are a {type(feeds).__name__}, not arrays by name",
             remedy='pass a dict: {"x": array}',
         )
-    forms = {}
-    for name, array in feeds.items():
-        if not hasattr(array, "dtype"):
-            raise UserError(
-                f"input {name!r} cannot be a {type(array).__name__}",
-                remedy="pass a numpy array",
-            )
-        forms[name] = (array.dtype, array.shape)
-    check_feeds(graph, forms)
-    given = {value: feeds[value.name] for value in graph.inputs}
+    check_run_values(graph, feeds)
+    given = {value: as_run_value(feeds[value.name]) for value in graph.inputs}
     return _evaluate(graph, given)
 
 
-def evaluate_node(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
+class _NumpyMachine:
+    """A machine whose tensors are numpy arrays."""
+
+    def run(self, graph: Graph, inputs: Sequence[RunValue]) -> list[RunValue]:
+        given = dict(zip(graph.inputs, inputs, strict=True))
+        return list(_evaluate(graph, given))
+
+    def read(self, tensor: ShapedTensor) -> Array:
+        return np.asarray(tensor)
+
+    def tensor(self, elements: Array) -> ShapedTensor:
+        return elements
+
+
+def evaluate_node(node: GraphNode, known: Mapping[Value, Any]) -> list[Any]:
     """Return the outputs of one node; `known` holds the values of its inputs."""
+    inputs = [None if value is None else known[value] for value in node.inputs]
     if node.operator == FUSED:
         (subgraph,) = node.subgraphs
-        given = [known[value] for value in node.inputs if value is not None]
-        feeds = dict(zip(subgraph.inputs, given, strict=True))
-        return _evaluate(subgraph, feeds)
-    inputs = [None if value is None else known[value] for value in node.inputs]
-    made = find_operator(node.operator).numpy(*inputs, **node.attributes)
+        return _evaluate(subgraph, dict(zip(subgraph.inputs, inputs, strict=True)))
+    control = find_control(node.operator)
+    if control is not None:
+        return run_control(control, node, _NumpyMachine(), inputs)
+    late = {name: late_attribute(known[v]) for name, v in node.late.items()}
+    attributes = {**node.attributes, **late}
+    made = find_operator(node.operator).numpy(*inputs, **attributes)
     return made if isinstance(made, list) else [made]
 
 
-def _evaluate(graph: Graph, given: Mapping[Value, Array]) -> list[Array]:
+def _evaluate(graph: Graph, given: Mapping[Value, Any]) -> list[Any]:
     known = {**given, **graph.constants}
     for node in graph.nodes:
         outputs = evaluate_node(node, known)

@@ -16,7 +16,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target, kind_of
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.constants import constant_on
-from refcomp.graph.feeds import check_feeds, check_name, check_type
+from refcomp.graph.feeds import check_feeds, check_name, check_type, form_of
 from refcomp.graph.plan import Plan, make_plan, recent_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device, cpu
@@ -65,7 +65,7 @@ class GraphExecutor:
             )
         self.module = module
         self.device = (
-            _device_of(module.target) if device is None else checked_device(device)
+            device_of(module.target) if device is None else checked_device(device)
         )
         self.launches = 0  # kernels launched by all runs
         self._lock = threading.Lock()
@@ -98,7 +98,7 @@ class GraphExecutor:
         Raises:
             UserError: the name is unknown, or the value does not fit.
         """
-        check_type(check_name(self.module.graph, name), *_form(name, value))
+        check_type(check_name(self.module.graph, name), *form_of(name, value))
         with self._lock:
             self._kept[name] = array(value, self.device)
 
@@ -133,7 +133,7 @@ class GraphExecutor:
         """
         with self._lock:
             given = {**self._kept, **(feeds or {}), **inputs}
-            forms = {name: _form(name, value) for name, value in given.items()}
+            forms = {name: form_of(name, value) for name, value in given.items()}
             plan = self.plan_for(check_feeds(self.module.graph, forms))
             for name, place in plan.inputs.items():
                 place.copyfrom(given[name])
@@ -165,7 +165,7 @@ class GraphExecutor:
         )
 
 
-def _device_of(target: Target) -> Device:
+def device_of(target: Target) -> Device:
     """Return device number 0 of the kind that runs code for `target`."""
     if kind_of(target).device == cpu().kind:
         return cpu()
@@ -173,17 +173,3 @@ def _device_of(target: Target) -> Device:
     from refcomp.driver.devices import device_for  # noqa: PLC0415
 
     return device_for(target)
-
-
-def _form(name: str, value: object) -> tuple[object, tuple[int, ...]]:
-    """Return the dtype and shape of an input."""
-    if isinstance(value, NDArray):
-        return value.type, value.shape
-    dtype = getattr(value, "dtype", None)
-    shape = getattr(value, "shape", None)
-    if dtype is None or not isinstance(shape, tuple):
-        raise UserError(
-            f"input {name!r} cannot be a {type(value).__name__}",
-            remedy="pass an NDArray or a numpy array",
-        )
-    return dtype, shape

@@ -1,7 +1,7 @@
 """Check the inputs that a caller gives a graph, and solve the values of its symbols from them.
 
-Refuses, with UserError: unknown and missing names, another dtype, rank or extent, and extents that
-give one symbol two values.
+Refuses, with UserError: unknown and missing names, another dtype, rank or extent, extents that give
+one symbol two values, and sizes that break a condition of the graph.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.symbol_sizes import Extent, Sizes
-from refcomp.graph.graph import Graph, Value, spell, spell_dim
+from refcomp.graph.graph import Graph, Value, spell, spell_condition, spell_dim
+from refcomp.runtime.arrays.ndarray import NDArray
 
 
 def check_feeds(
@@ -39,7 +40,21 @@ def check_feeds(
     # Only now: an extent may depend on a symbol that a later input determines.
     for value in graph.inputs:
         _check_shape(value, feeds[value.name][1], sizes.values)
+    check_conditions(graph, sizes.values)
     return sizes.values
+
+
+def check_conditions(graph: Graph, symbols: Mapping[str, int]) -> None:
+    """Raise UserError for the first condition of the graph that the sizes break."""
+    for condition in graph.requires:
+        if evaluate_dim(condition, symbols) == 0:
+            names = sorted(set(names_in_dim(condition)))
+            sizes = ", ".join(f"{spell(name)} = {symbols[name]}" for name in names)
+            raise UserError(
+                f"the graph {spell(graph.name)} requires {spell_condition(condition)}",
+                why=f"but {sizes}",
+                remedy="give inputs of other sizes",
+            )
 
 
 def check_name(graph: Graph, name: str) -> Value:
@@ -57,6 +72,20 @@ def check_name(graph: Graph, name: str) -> Value:
 
 def _listed(graph: Graph) -> str:
     return ", ".join(map(str, graph.inputs)) or "none"
+
+
+def form_of(name: str, value: object) -> tuple[object, tuple[int, ...]]:
+    """Return the dtype and shape of an array that is given for the input `name`."""
+    if isinstance(value, NDArray):
+        return value.type, value.shape
+    dtype = getattr(value, "dtype", None)
+    shape = getattr(value, "shape", None)
+    if dtype is None or not isinstance(shape, tuple):
+        raise UserError(
+            f"input {name!r} cannot be a {type(value).__name__}",
+            remedy="pass an NDArray or a numpy array",
+        )
+    return dtype, shape
 
 
 def check_type(value: Value, dtype: object, shape: tuple[int, ...]) -> None:

@@ -12,7 +12,9 @@ from typing import NoReturn
 from refcomp.foundation.artifacts import names_in_dim
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, RefcompError, UserError
-from refcomp.graph.graph import Graph, GraphNode, Value, spell
+from refcomp.graph.control.operators import find_control
+from refcomp.graph.control.types import NodeType
+from refcomp.graph.graph import Graph, GraphNode, Value, spell, spell_condition
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.narrow import is_narrow, narrowed_symbol
 
@@ -78,6 +80,13 @@ def _verify_symbols(graph: Graph) -> None:
         if symbol in given:
             _fail(graph, f"node {node.name!r} gives {spell(symbol)} a second value")
         given.add(symbol)
+    for condition in graph.requires:
+        unknown = sorted(set(names_in_dim(condition)) - given)
+        if unknown:
+            text = spell_condition(condition)
+            _fail(
+                graph, f"no input has the symbol {unknown[0]!r} of the condition {text}"
+            )
 
 
 def _verify_reads(graph: Graph, node: GraphNode, defined: set[Value]) -> None:
@@ -89,21 +98,32 @@ def _verify_reads(graph: Graph, node: GraphNode, defined: set[Value]) -> None:
 def _verify_types(graph: Graph, node: GraphNode) -> None:
     _verify_subgraphs(graph, node)
     try:
-        types = infer_types(node.operator, node.inputs, node.attributes, node.subgraphs)
+        types = infer_types(
+            node.operator,
+            node.inputs,
+            node.attributes,
+            node.subgraphs,
+            late=node.late,
+            declared=list(map(NodeType.of, node.outputs)),
+        )
     except RefcompError as error:
         _fail(graph, f"node {node.name!r}: {error.what}")
-    actual = [(value.dtype, value.shape) for value in node.outputs]
-    if actual != types:
-        _fail(graph, f"node {node.name!r} should make {types}")
+    if list(map(NodeType.of, node.outputs)) != types:
+        made = ", ".join(map(str, types))
+        _fail(graph, f"node {node.name!r} should make {made}")
 
 
 def _verify_subgraphs(graph: Graph, node: GraphNode) -> None:
+    for subgraph in node.subgraphs:
+        verify_graph(subgraph)
+    # The rules of control operators check their subgraphs.
+    if find_control(node.operator) is not None:
+        return
     if len(node.subgraphs) != (1 if node.operator == FUSED else 0):
         _fail(graph, f"node {node.name!r} has {len(node.subgraphs)} subgraphs")
     for subgraph in node.subgraphs:
-        verify_graph(subgraph)
-        inside = [(value.dtype, value.shape) for value in subgraph.inputs]
-        given = [None if v is None else (v.dtype, v.shape) for v in node.inputs]
+        inside = [NodeType.of(value) for value in subgraph.inputs]
+        given = [None if v is None else NodeType.of(v) for v in node.inputs]
         if inside != given:
             _fail(graph, f"node {node.name!r} gives its subgraph inputs of other types")
 

@@ -44,8 +44,8 @@ class TokenStream:
     def __init__(self, text: str, filename: str) -> None:
         if not isinstance(text, str):
             raise UserError(
-                f"a {type(text).__name__} is not loop-IR text",
-                remedy="pass a text, as refcomp.print_func writes it",
+                f"a {type(text).__name__} is not a text to parse",
+                remedy="pass a text, as the printer writes it",
             )
         self._text = text
         self._filename = str(filename)

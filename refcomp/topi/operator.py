@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Literal, TypeVar
 
@@ -85,46 +85,22 @@ class AttributeSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """An operator: its inputs and attributes, its te compute and its numpy meaning.
-
-    `compute` and `numpy` take the inputs by position and the attributes by name.
+class OperatorSignature:
+    """The inputs and attributes that an operator takes.
 
     Attributes:
         name: the name by which nodes of graphs use the operator.
         inputs: the names of the inputs, for messages.
-        compute: takes tensors and returns a tensor, or a list of tensors for several outputs. The
-            shapes and dtypes of its results are those of a node.
-        numpy: does the same with arrays. It is the meaning that compiled code is judged by. Nothing
-            writes to its results later.
         attributes: the declarations of the attributes.
-        pattern: how a node may join others in one kernel. An `anchor` has loops of its own. An
-            `elementwise` node or a `movement` can be computed where its result is read.
         required: the number of inputs that must be given; -1 for all.
         variadic: True if the last input may be repeated.
-        sample: draws operands and attributes, by which the operator is tested on every target and
-            its mutants are tried; None if there is none.
-
-    Source: TVM, relay.op (`register_compute`, `OpPattern`).
-
-    Example::
-
-        >>> softmax = rc.graph.find_operator("softmax")
-        >>> softmax.inputs, softmax.least_inputs, softmax.pattern
-        (('data',), 1, 'anchor')
-        >>> print(softmax.numpy(np.zeros((1, 2), "float32"), axis=1))
-        [[0.5 0.5]]
     """
 
     name: str
     inputs: tuple[str, ...]
-    compute: Callable[..., Tensor | list[Tensor]]
-    numpy: Callable[..., Array | list[Array]]
     attributes: tuple[AttributeSpec, ...] = ()
-    pattern: Pattern = "anchor"
     required: int = -1
     variadic: bool = False
-    sample: Callable[[Draws], Sample] | None = None
 
     @property
     def least_inputs(self) -> int:
@@ -159,11 +135,16 @@ class Operator:
                 remedy=f"it takes {', '.join(self.inputs)}; {self.least_inputs} are required",
             )
 
-    def check_attributes(self, attributes: Mapping[str, Attribute]) -> None:
+    def check_attributes(
+        self,
+        attributes: Mapping[str, Attribute],
+        given_later: Collection[str] = (),
+    ) -> None:
         """Raise UserError for an attribute that is unknown, missing, or of another type.
 
         Args:
             attributes: name -> value, as a node gives them.
+            given_later: the names of attributes that may be missing, since a run determines them.
 
         Raises:
             UserError: as above.
@@ -190,12 +171,51 @@ class Operator:
                     remedy=f"give a value of type {specs[name]}",
                 )
         required = [spec.name for spec in self.attributes if spec.required]
-        missing = [name for name in required if name not in attributes]
+        given = {*attributes, *given_later}
+        missing = [name for name in required if name not in given]
         if missing:
             raise UserError(
                 f"{self.name} lacks the attribute {', '.join(missing)}",
                 remedy=f"attributes without a default must be given: {', '.join(missing)}",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Operator(OperatorSignature):
+    """An operator: its inputs and attributes, its te compute and its numpy meaning.
+
+    `compute` and `numpy` take the inputs by position and the attributes by name.
+
+    Attributes:
+        name: the name by which nodes of graphs use the operator.
+        inputs: the names of the inputs, for messages.
+        attributes: the declarations of the attributes.
+        required: the number of inputs that must be given; -1 for all.
+        variadic: True if the last input may be repeated.
+        compute: takes tensors and returns a tensor, or a list of tensors for several outputs. The
+            shapes and dtypes of its results are those of a node.
+        numpy: does the same with arrays. It is the meaning that compiled code is judged by. Nothing
+            writes to its results later.
+        pattern: how a node may join others in one kernel. An `anchor` has loops of its own. An
+            `elementwise` node or a `movement` can be computed where its result is read.
+        sample: draws operands and attributes, by which the operator is tested on every target and
+            its mutants are tried; None if there is none.
+
+    Source: TVM, relay.op (`register_compute`, `OpPattern`).
+
+    Example::
+
+        >>> softmax = rc.graph.find_operator("softmax")
+        >>> softmax.inputs, softmax.least_inputs, softmax.pattern
+        (('data',), 1, 'anchor')
+        >>> print(softmax.numpy(np.zeros((1, 2), "float32"), axis=1))
+        [[0.5 0.5]]
+    """
+
+    compute: Callable[..., Tensor | list[Tensor]] = field(kw_only=True)
+    numpy: Callable[..., Array | list[Array]] = field(kw_only=True)
+    pattern: Pattern = field(default="anchor", kw_only=True)
+    sample: Callable[[Draws], Sample] | None = field(default=None, kw_only=True)
 
 
 _OPERATORS: dict[str, Operator] = {}

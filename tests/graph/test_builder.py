@@ -103,7 +103,9 @@ def test_rewriter_infers_only_nodes_that_change(monkeypatch) -> None:
     graph = _chain(100)
     inferred = []
     monkeypatch.setattr(
-        building, "infer_types", lambda *given: inferred.append(given[0]) or infer_types(*given)
+        building,
+        "infer_types",
+        lambda *given, **named: inferred.append(given[0]) or infer_types(*given, **named),
     )
     rewriter = GraphRewriter(graph)
     *kept, last = graph.nodes
@@ -149,3 +151,46 @@ def test_rewriter_copies_a_graph() -> None:
     copied = _copied(GraphRewriter(graph))
     assert str(copied) == str(graph)
     assert_equivalent(graph, copied)
+
+
+def test_inputs_of_other_kinds_and_late_attributes() -> None:
+    builder = GraphBuilder("net")
+    frames = builder.input("frames", "f32", kind="sequence")
+    place = builder.input("place", "i64")
+    x = builder.node("sequence_at", [frames, place], name="x")
+    y = builder.node("softmax", [x], name="y", late={"axis": place}, dtype="f32")
+    graph = builder.finish([y])
+    verify_graph(graph)
+    assert str(graph).splitlines()[1:3] == [
+        "  x: f32[*] = sequence_at(frames, place)",
+        "  y: f32[*] = softmax(x) {axis=@place}",
+    ]
+    copied = GraphRewriter(graph)
+    for node in graph.nodes:
+        copied.copy(node)
+    assert str(copied.finish_copy()) == str(graph)
+    with pytest.raises(UserError, match="(?s)input 'z' cannot be a 'sequenc'.*did you mean"):
+        builder.input("z", "f32", kind="sequenc")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"late": {"axs": "place"}}, "softmax has no attribute 'axs'.*did you mean axis"),
+        ({"late": {"axis": "flag"}}, "axis of softmax cannot be read from flag: bool"),
+        ({"late": {"axis": "x"}}, "axis of softmax cannot be read from x: f32.2, 2"),
+        ({"attributes": {"axis": 1}}, "the attribute axis of softmax is given twice"),
+        ({"dtype": None}, "(?s)only a run determines the results of softmax.*dtypes="),
+    ],
+)
+def test_wrong_late_attributes_are_refused(changed: dict[str, object], message: str) -> None:
+    builder = GraphBuilder("net")
+    values = {
+        "x": builder.input("x", "f32", (2, 2)),
+        "place": builder.input("place", "i64"),
+        "flag": builder.input("flag", "bool"),
+    }
+    given = {"late": {"axis": "place"}, "dtype": "f32", **changed}
+    late = {name: values[value] for name, value in given.pop("late").items()}
+    with pytest.raises(UserError, match=f"(?s){message}"):
+        builder.node("softmax", [values["x"]], late=late, **given)

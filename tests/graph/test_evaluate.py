@@ -50,5 +50,7 @@ def test_feeds_are_checked() -> None:
 
 def test_a_feed_that_is_not_an_array_is_named() -> None:
     graph = make_graph(lambda b, x: b.node("relu", [x]))
-    with pytest.raises(UserError, match="input 'x' cannot be a list\n.*pass a numpy array"):
+    with pytest.raises(
+        UserError, match="input 'x' cannot be a list\n.*pass an NDArray or a numpy array"
+    ):
         evaluate_graph(graph, {"x": [[1.0]]})  # type: ignore[dict-item]

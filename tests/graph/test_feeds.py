@@ -7,6 +7,7 @@ from refcomp.foundation.dtype import F32, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.graph.feeds import check_feeds
 from refcomp.graph.graph import Graph, Value
+from refcomp.graph.parser import parse_graph
 
 A = Value("a", F32, ("N", 3))
 B = Value("b", as_dtype("bf16"), (("mul", "N", 2), "M"))
@@ -52,3 +53,12 @@ def test_a_symbol_that_nothing_tells_is_refused() -> None:
     graph = Graph("g", (Value("a", F32, (("floordiv", "N", 2),)),), (), ())
     with pytest.raises(UserError, match=r"the extent \(N // 2\) of input a: .* has no value"):
         check_feeds(graph, {"a": (F, (3,))})
+
+
+def test_conditions_on_symbols_are_checked() -> None:
+    graph = parse_graph("graph g(x: f32[N, M]) -> (x) { require N % 4 == 0 require N < M }")
+    assert check_feeds(graph, {"x": ("float32", (4, 5))}) == {"N": 4, "M": 5}
+    with pytest.raises(UserError, match=r"(?s)graph g requires N % 4 == 0.*but N = 5"):
+        check_feeds(graph, {"x": ("float32", (5, 9))})
+    with pytest.raises(UserError, match=r"(?s)graph g requires N < M.*but M = 4, N = 4"):
+        check_feeds(graph, {"x": ("float32", (4, 4))})

@@ -12,6 +12,7 @@ from refcomp.foundation.artifacts import evaluate_dim
 from refcomp.foundation.dtype import F32, F64
 from refcomp.foundation.errors import UserError
 from refcomp.graph import infer
+from refcomp.graph.control.types import NodeType
 from refcomp.graph.dims import Symbols
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.feeds import check_feeds
@@ -31,21 +32,22 @@ def value(*shape) -> Value:
 
 
 def test_symbolic_batch_passes_through() -> None:
-    assert infer_types("softmax", [value("N", 10)], {}) == [(F32, ("N", 10))]
-    assert infer_types("flatten", [value("N", 4, 2)], {}) == [(F32, ("N", 8))]
+    assert infer_types("softmax", [value("N", 10)], {}) == [NodeType(F32, ("N", 10))]
+    assert infer_types("flatten", [value("N", 4, 2)], {}) == [NodeType(F32, ("N", 8))]
     pooled = infer_types(
         "max_pool2d", [value("N", 2, "H", 6)], {"kernel": (2, 2), "strides": (2, 2)}
     )
-    assert pooled == [(F32, ("N", 2, ("add", ("floordiv", ("add", "H", -2), 2), 1), 3))]
+    extent = ("add", ("floordiv", ("add", "H", -2), 2), 1)
+    assert pooled == [NodeType(F32, ("N", 2, extent, 3))]
 
 
 def test_several_outputs() -> None:
     types = infer_types("split", [value("N", 5)], {"axis": 1, "sizes": (2, 3)})
-    assert types == [(F32, ("N", 2)), (F32, ("N", 3))]
+    assert types == [NodeType(F32, ("N", 2)), NodeType(F32, ("N", 3))]
 
 
 def test_symbols_of_one_name_are_one_extent() -> None:
-    assert infer_types("add", [value("N", 2), value("N", 2)], {}) == [(F32, ("N", 2))]
+    assert infer_types("add", [value("N", 2), value("N", 2)], {}) == [NodeType(F32, ("N", 2))]
     with pytest.raises(UserError, match="is M instead of N"):
         infer_types("add", [value("N"), value("M")], {}, where="here")
 
@@ -72,7 +74,9 @@ def computed(monkeypatch) -> list[tuple[Any, ...]]:
         return relu(inputs[0])
 
     specs = (AttributeSpec("count", (int,), 0), AttributeSpec("sizes", (tuple,), ()))
-    tested = Operator("tested", ("data", "more"), compute, relu_numpy, specs, required=1)
+    tested = Operator(
+        "tested", ("data", "more"), specs, required=1, compute=compute, numpy=relu_numpy
+    )
     monkeypatch.setattr(operators, "_OPERATORS", {"tested": tested})
     monkeypatch.setattr(infer, "_APPLICATIONS", {})
     return calls
@@ -81,7 +85,7 @@ def computed(monkeypatch) -> list[tuple[Any, ...]]:
 def test_equal_applications_are_inferred_once(computed) -> None:
     made = [infer_types("tested", [Value(name, F32, ("N", 2))], {}) for name in ("x", "y")]
     made[0].clear()  # what a caller does to its list changes no other result
-    assert made[1] == infer_types("tested", [value("N", 2)], {}) == [(F32, ("N", 2))]
+    assert made[1] == infer_types("tested", [value("N", 2)], {}) == [NodeType(F32, ("N", 2))]
     assert len(computed) == 1
 
 
@@ -112,11 +116,11 @@ def test_what_decides_a_type_is_told_apart(computed) -> None:
 
 
 def test_an_operator_that_is_registered_anew_is_inferred_anew(computed, monkeypatch) -> None:
-    assert infer_types("tested", [value(2, 3)], {}) == [(F32, (2, 3))]
+    assert infer_types("tested", [value(2, 3)], {}) == [NodeType(F32, (2, 3))]
     tested = operators.find_operator("tested")
     monkeypatch.setattr(operators, "_OPERATORS", {})
     operators.register_operator(replace(tested, compute=lambda data: flatten(data, axis=0)))
-    assert infer_types("tested", [value(2, 3)], {}) == [(F32, (1, 6))]
+    assert infer_types("tested", [value(2, 3)], {}) == [NodeType(F32, (1, 6))]
 
 
 def test_errors_are_found_anew_for_each_node(computed) -> None:
@@ -145,7 +149,7 @@ def test_threads_may_infer_types_at_once(computed, monkeypatch) -> None:
     extents = [1, 2, 3, 4, 5] * 20
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda n: infer_types("tested", [value(n)], {}), extents))
-    assert made == [[(F32, (n,))] for n in extents]
+    assert made == [[NodeType(F32, (n,))] for n in extents]
 
 
 @pytest.mark.search

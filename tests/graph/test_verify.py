@@ -73,3 +73,9 @@ def test_subgraphs_are_held_against_the_node() -> None:
     bad = replace(fused, nodes=(replace(node, subgraphs=(replace(subgraph, inputs=(other,)),)),))
     with pytest.raises(CompilerBug, match="is ill-formed"):
         verify_graph(bad)
+
+
+def test_a_condition_on_an_unknown_symbol_is_a_bug() -> None:
+    wrong = Graph("g", (X,), (X,), (), {}, (("eq", "M", 1),))
+    with pytest.raises(CompilerBug, match="no input has the symbol 'M' of the condition M == 1"):
+        verify_graph(wrong)

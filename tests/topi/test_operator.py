@@ -73,7 +73,7 @@ def test_wrong_attributes_are_refused(attributes, message) -> None:
 
 def test_bool_is_no_int() -> None:
     spec = AttributeSpec("count", (int,), 1)
-    operator = Operator("x", ("a",), lambda a: a, lambda a: a, (spec,))
+    operator = Operator("x", ("a",), (spec,), compute=lambda a: a, numpy=lambda a: a)
     with pytest.raises(
         UserError, match="attribute count of x is True\n  what to do: give a value of type int"
     ):

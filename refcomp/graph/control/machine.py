@@ -1,0 +1,59 @@
+"""The interface between control operators and the machine that runs them.
+
+There are two machines: one computes by numpy, for `evaluate_graph`; the other runs compiled kernels
+(`refcomp.graph.stages`). So each control operator is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from refcomp.graph.graph import Array, Graph
+
+
+class ShapedTensor(Protocol):
+    """A tensor of a run: a numpy array or an NDArray."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the extents."""
+
+
+# A tensor, a sequence of tensors, or nothing.
+RunValue = ShapedTensor | tuple[ShapedTensor, ...] | None
+
+
+class Machine(Protocol):
+    """A machine that runs graphs."""
+
+    def run(self, graph: Graph, inputs: Sequence[RunValue]) -> list[RunValue]:
+        """Return the outputs of a graph."""
+
+    def read(self, tensor: ShapedTensor) -> Array:
+        """Return the elements of a tensor, on the host."""
+
+    def tensor(self, elements: Array) -> ShapedTensor:
+        """Return a tensor with these elements, on the machine."""
+
+
+def as_tensor(value: RunValue, what: str) -> ShapedTensor:
+    """Return `value`, which the types of the graph say is a tensor."""
+    assert value is not None and not isinstance(value, tuple), what
+    return value
+
+
+def as_sequence(value: RunValue, what: str) -> tuple[ShapedTensor, ...]:
+    """Return `value`, which the types of the graph say is a sequence."""
+    assert isinstance(value, tuple), what
+    return value
+
+
+def read_integer(machine: Machine, value: RunValue, what: str) -> int:
+    """Return the integer in a tensor with one element."""
+    return int(machine.read(as_tensor(value, what)).reshape(()))
+
+
+def read_bool(machine: Machine, value: RunValue, what: str) -> bool:
+    """Return the bool in a tensor with one element."""
+    return bool(machine.read(as_tensor(value, what)).reshape(()))

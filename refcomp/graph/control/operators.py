@@ -1,0 +1,19 @@
+"""The table of control operators, by name."""
+
+from __future__ import annotations
+
+from refcomp.graph.control.branches import IF
+from refcomp.graph.control.loops import LOOP, SCAN
+from refcomp.graph.control.operator import ControlOperator
+from refcomp.graph.control.optionals import OPTIONAL_OPERATORS
+from refcomp.graph.control.sequences import SEQUENCE_OPERATORS
+
+CONTROL_OPERATORS = {
+    operator.name: operator
+    for operator in (IF, LOOP, SCAN, *SEQUENCE_OPERATORS, *OPTIONAL_OPERATORS)
+}
+
+
+def find_control(name: str) -> ControlOperator | None:
+    """Return the control operator `name`; None if another kind of operator has the name."""
+    return CONTROL_OPERATORS.get(name)

@@ -1,0 +1,279 @@
+"""Run a graph stage by stage."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from refcomp.foundation.target import Target, as_target
+from refcomp.graph.compile import compile_graph
+from refcomp.graph.control.machine import RunValue, ShapedTensor, as_tensor
+from refcomp.graph.control.operator import run_control
+from refcomp.graph.control.operators import find_control
+from refcomp.graph.control.values import as_run_value, check_run_values, late_attribute
+from refcomp.graph.executor import GraphExecutor, device_of
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.stages.specialize import specialize
+from refcomp.graph.stages.stages import ControlStage, TensorStage, has_stages, stages_of
+from refcomp.graph.verify import verify_graph
+from refcomp.runtime.arrays.ndarray import NDArray, array
+from refcomp.runtime.device import Device, checked_device
+from refcomp.topi.operator import Attribute
+
+# Compilations that are kept for one stage. Each holds the memory of a run.
+_MAX_KEPT = 16
+
+
+def executor_for(
+    graph: Graph, target: Target | str = "llvm", device: Device | None = None
+) -> GraphExecutor | StagedExecutor:
+    """Return an executor of any graph: a StagedExecutor where a run has to decide something.
+
+    Args:
+        graph: what a frontend or a `GraphBuilder` returned.
+        target: what to compile for; see `build`.
+        device: the device; None is number 0 of the kind that the target means.
+
+    Raises:
+        UserError: `graph` is not a graph, or the target is unknown.
+
+    Example::
+
+        >>> net = rc.graph.parse_graph("graph a(x: f32[2]) -> (y) { y: f32[2] = relu(x) }")
+        >>> executor = rc.graph.executor_for(net, "interp")
+        >>> executor.run(x=np.array([3, -4], "float32"))[0].asnumpy().tolist()
+        [3.0, 0.0]
+    """
+    verify_graph(graph)
+    if has_stages(graph):
+        return StagedExecutor(graph, target, device)
+    return GraphExecutor(compile_graph(graph, target), device)
+
+
+class StagedExecutor:
+    """A runner of a graph with control operators, or with shapes that only a run determines.
+
+    Stages whose types are known are compiled at once. Others are compiled for the shapes and
+    attributes that runs meet; the last 16 compilations of each stage are kept.
+
+    Attributes:
+        graph: the graph.
+        target: the target that stages are compiled for.
+        device: the device that runs them.
+        compilations: the number of stages that were compiled, at once or in a run.
+
+    Args:
+        graph: what a frontend or a `GraphBuilder` returned.
+        target: what to compile for; see `build`.
+        device: the device; None is number 0 of the kind that the target means.
+
+    Raises:
+        UserError: `graph` is not a graph, or the target is unknown.
+
+    Example::
+
+        >>> then = rc.graph.parse_graph("graph a(x: f32[2]) -> (y) { y: f32[2] = relu(x) }")
+        >>> other = rc.graph.parse_graph("graph b(x: f32[2]) -> (y) { y: f32[2] = negative(x) }")
+        >>> builder = rc.graph.GraphBuilder("net")
+        >>> c = builder.input("c", "bool", ())
+        >>> x = builder.input("x", "float32", (2,))
+        >>> net = builder.finish([builder.node("if", [c, x], subgraphs=[then, other])])
+        >>> executor = rc.graph.StagedExecutor(net, "interp")
+        >>> (y,) = executor.run(c=np.array(False), x=np.array([3, -4], "float32"))
+        >>> print(y.asnumpy())
+        [-3.  4.]
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target | str = "llvm",
+        device: Device | None = None,
+    ) -> None:
+        verify_graph(graph)
+        self.graph = graph
+        self.target = as_target(target)
+        self.device = (
+            device_of(self.target) if device is None else checked_device(device)
+        )
+        self.compilations = 0
+        self._kept_launches = 0  # of executors that were dropped
+        self._lock = threading.Lock()
+        self._runners: dict[Graph, _GraphRunner] = {}
+        self._runner_of(graph)
+
+    @property
+    def launches(self) -> int:
+        """Return the number of kernels that all runs have launched."""
+        live = sum(runner.launches for runner in self._runners.values())
+        return self._kept_launches + live
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the inputs for `run`."""
+        return tuple(value.name for value in self.graph.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """Return the number of values that `run` returns."""
+        return len(self.graph.outputs)
+
+    def run(
+        self, feeds: Mapping[str, Any] | None = None, /, **inputs: Any
+    ) -> list[Any]:
+        """Run the graph and return its outputs.
+
+        Args:
+            feeds: inputs by name. A sequence is a list of arrays, an absent optional is None.
+            **inputs: more inputs by name.
+
+        Returns:
+            An NDArray for each output; a tuple of NDArrays for a sequence, None for an absent
+            optional.
+
+        Raises:
+            UserError: a name is unknown or missing, an input does not fit, or an operator does not
+                take the shapes and attributes that it meets. The error names the node.
+        """
+        given = {**(feeds or {}), **inputs}
+        check_run_values(self.graph, given)
+        with self._lock:
+            values = [
+                self._on_device(as_run_value(given[value.name]))
+                for value in self.graph.inputs
+            ]
+            return list(self._runner_of(self.graph).run(values))
+
+    def _on_device(self, value: RunValue) -> RunValue:
+        if isinstance(value, tuple):
+            return tuple(self.tensor(np.asarray(one)) for one in value)
+        return None if value is None else array(value, self.device)
+
+    def _runner_of(self, graph: Graph) -> _GraphRunner:
+        runner = self._runners.get(graph)
+        if runner is None:
+            runner = self._runners[graph] = _GraphRunner(self, graph)
+        return runner
+
+    def compiled(self, graph: Graph) -> GraphExecutor:
+        """Return an executor of a graph without control operators."""
+        self.compilations += 1
+        return GraphExecutor(compile_graph(graph, self.target), self.device)
+
+    def forget(self, executor: GraphExecutor) -> None:
+        """Count the launches of an executor that is not kept."""
+        self._kept_launches += executor.launches
+
+    # What control operators ask of a machine.
+
+    def read(self, tensor: ShapedTensor) -> Array:
+        """Return the elements of a tensor, on the host."""
+        assert isinstance(tensor, NDArray)
+        return tensor.asnumpy()
+
+    def tensor(self, elements: Array) -> ShapedTensor:
+        """Return a tensor with these elements, on the device."""
+        return array(
+            np.ascontiguousarray(elements).reshape(elements.shape), self.device
+        )
+
+
+class _SubgraphMachine:
+    """The machine of a control operator: it runs subgraphs with the executor's stages."""
+
+    def __init__(self, executor: StagedExecutor) -> None:
+        self.read = executor.read
+        self.tensor = executor.tensor
+        self._executor = executor
+
+    def run(self, graph: Graph, inputs: Sequence[RunValue]) -> list[RunValue]:
+        return self._executor._runner_of(graph).run(inputs)
+
+
+class _GraphRunner:
+    """The stages of one graph, with all compilations of each."""
+
+    def __init__(self, executor: StagedExecutor, graph: Graph) -> None:
+        self.executor = executor
+        self.graph = graph
+        self.stages = stages_of(graph)
+        self._compiled: dict[TensorStage, dict[Hashable, GraphExecutor]] = {}
+        self._constants = {
+            value: executor.tensor(elements)
+            for value, elements in graph.constants.items()
+        }
+        for stage in self.stages:
+            if isinstance(stage, TensorStage):
+                self._compiled[stage] = {}
+                if stage.is_typed:
+                    self._compiled[stage][()] = executor.compiled(stage.graph)
+            else:
+                for subgraph in stage.node.subgraphs:
+                    executor._runner_of(subgraph)
+
+    @property
+    def launches(self) -> int:
+        kept = self._compiled.values()
+        return sum(one.launches for by_key in kept for one in by_key.values())
+
+    def run(self, inputs: Sequence[RunValue]) -> list[RunValue]:
+        """Return the outputs of the graph."""
+        known: dict[Value, RunValue] = dict(self._constants)
+        known.update(zip(self.graph.inputs, inputs, strict=True))
+        for stage in self.stages:
+            if isinstance(stage, ControlStage):
+                made = self._run_control(stage.node, known)
+                known.update(zip(stage.node.outputs, made, strict=True))
+            else:
+                made = self._run_tensors(stage, known)
+                known.update(zip(stage.graph.outputs, made, strict=True))
+        return [known[value] for value in self.graph.outputs]
+
+    def _run_control(
+        self, node: GraphNode, known: Mapping[Value, RunValue]
+    ) -> list[RunValue]:
+        operator = find_control(node.operator)
+        assert operator is not None
+        inputs = [None if value is None else known[value] for value in node.inputs]
+        return run_control(operator, node, _SubgraphMachine(self.executor), inputs)
+
+    def _run_tensors(
+        self, stage: TensorStage, known: Mapping[Value, RunValue]
+    ) -> list[RunValue]:
+        names = stage.graph.inputs
+        tensors = [as_tensor(known[value], value.name) for value in names]
+        late = {
+            value: late_attribute(
+                self.executor.read(as_tensor(known[value], value.name))
+            )
+            for node in stage.graph.nodes
+            for value in node.late.values()
+        }
+        executor = self._executor_for(stage, tensors, late)
+        feeds = dict(zip((value.name for value in names), tensors, strict=True))
+        read = {name: feeds[name] for name in executor.input_names}
+        return list(executor.run(read))
+
+    def _executor_for(
+        self,
+        stage: TensorStage,
+        tensors: Sequence[ShapedTensor],
+        late: Mapping[Value, Attribute],
+    ) -> GraphExecutor:
+        """Return the executor for these shapes and attributes: a kept one, or a new one."""
+        kept = self._compiled[stage]
+        if stage.is_typed:
+            return kept[()]
+        shapes = [tensor.shape for tensor in tensors]
+        key = (tuple(shapes), tuple(late.values()))
+        executor = kept.pop(key, None)
+        if executor is None:
+            if len(kept) == _MAX_KEPT:
+                self.executor.forget(kept.pop(next(iter(kept))))
+            graph = specialize(stage.graph, shapes, late)
+            executor = self.executor.compiled(graph)
+        kept[key] = executor
+        return executor
