@@ -9,7 +9,8 @@ Reading order::
     evaluate.py                       the meaning of a graph, by numpy
     optimize.py, passes/              graphs to graphs
     kernels.py, lower.py, compile.py  one function for each node, and their module
-    constants.py, memory_plan.py      memory
+    constants.py, weights.py          memory of constants; weights as inputs or mapped files
+    memory_plan.py                    memory of all other values
     plan.py, executor.py, stages/     runs; stages/ for graphs that a run has to decide on
 
 Operators on tensors are registered in `refcomp.topi.operator`.
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
     from refcomp.graph.compile import GraphModule, compile_graph
     from refcomp.graph.executor import GraphExecutor
     from refcomp.graph.stages.executor import StagedExecutor, executor_for
+    from refcomp.graph.weights import (
+        constants_to_inputs,
+        inputs_to_constants,
+        map_weights,
+        save_weights,
+    )
 
 # These import schedules and the cache, which looking at a graph does not need.
 _ON_FIRST_USE = {
@@ -59,6 +66,10 @@ _ON_FIRST_USE = {
     "GraphExecutor": "refcomp.graph.executor",
     "StagedExecutor": "refcomp.graph.stages.executor",
     "executor_for": "refcomp.graph.stages.executor",
+    "constants_to_inputs": "refcomp.graph.weights",
+    "inputs_to_constants": "refcomp.graph.weights",
+    "map_weights": "refcomp.graph.weights",
+    "save_weights": "refcomp.graph.weights",
 }
 
 # fmt: off
@@ -67,6 +78,7 @@ __all__ = [
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
     "verify_graph", "evaluate_graph", "optimize",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
+    "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
 ]
 # fmt: on
 

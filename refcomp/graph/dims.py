@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from refcomp.foundation.artifacts import Dim
+from refcomp.foundation.artifacts import Dim, evaluate_dim
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.integers import floor_quotient, floor_remainder
@@ -102,6 +102,30 @@ _TO_EXPR: dict[str, Callable[[Expr, Expr], Expr]] = {
     "min": maths.minimum,
     "max": maths.maximum,
 }
+
+
+_FOLDED = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "floordiv": floor_divide,
+}
+
+
+def substitute(dim: Dim, symbols: Mapping[str, int]) -> Dim:
+    """Return an extent or a condition with the symbols whose values are known replaced."""
+    if isinstance(dim, str):
+        return symbols.get(dim, dim)
+    if isinstance(dim, int):
+        return dim
+    operator, left, right = dim
+    a = substitute(left, symbols)
+    b = substitute(right, symbols)
+    if isinstance(a, int) and isinstance(b, int):
+        return evaluate_dim((operator, a, b), {})
+    if operator in _FOLDED:
+        return _FOLDED[operator](a, b)
+    return (operator, a, b)
 
 
 class Symbols(dict[str, Var]):

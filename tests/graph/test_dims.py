@@ -68,3 +68,11 @@ def test_variables_may_have_other_names_and_casts_say_nothing() -> None:
 def test_other_operators_are_refused() -> None:
     with pytest.raises(Unsupported, match="cannot compute an extent by Div"):
         expr_to_dim(truncdiv(dim_to_expr("N", Symbols()), 2))
+
+
+def test_known_symbols_are_replaced_and_folded() -> None:
+    dim = ("add", ("mul", "N", 2), ("floordiv", "M", "N"))
+    assert dims.substitute(dim, {"N": 3}) == ("add", ("floordiv", "M", 3), 6)
+    assert dims.substitute(dim, {"N": 3, "M": 7}) == 8
+    assert dims.substitute(("lt", "N", "M"), {"N": 3}) == ("lt", 3, "M")
+    assert dims.substitute(("min", "N", 2), {"N": 3}) == 2

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from refcomp.foundation.target import Target, as_target
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.control.machine import RunValue, ShapedTensor, as_tensor
@@ -63,7 +61,6 @@ class StagedExecutor:
         graph: the graph.
         target: the target that stages are compiled for.
         device: the device that runs them.
-        compilations: the number of stages that were compiled, at once or in a run.
 
     Args:
         graph: what a frontend or a `GraphBuilder` returned.
@@ -83,8 +80,10 @@ class StagedExecutor:
         >>> net = builder.finish([builder.node("if", [c, x], subgraphs=[then, other])])
         >>> executor = rc.graph.StagedExecutor(net, "interp")
         >>> (y,) = executor.run(c=np.array(False), x=np.array([3, -4], "float32"))
-        >>> print(y.asnumpy())
-        [-3.  4.]
+        >>> print(y.asnumpy(), executor.input_names, executor.num_outputs)
+        [-3.  4.] ('c', 'x') 1
+        >>> executor.compilations, executor.launches
+        (2, 1)
     """
 
     def __init__(
@@ -99,17 +98,19 @@ class StagedExecutor:
         self.device = (
             device_of(self.target) if device is None else checked_device(device)
         )
-        self.compilations = 0
-        self._kept_launches = 0  # of executors that were dropped
         self._lock = threading.Lock()
-        self._runners: dict[Graph, _GraphRunner] = {}
-        self._runner_of(graph)
+        self._machine = _StageMachine(self.target, self.device)
+        self._machine.runner_of(graph)  # compiles what it can
 
     @property
     def launches(self) -> int:
         """Return the number of kernels that all runs have launched."""
-        live = sum(runner.launches for runner in self._runners.values())
-        return self._kept_launches + live
+        return self._machine.launches
+
+    @property
+    def compilations(self) -> int:
+        """Return the number of stages that were compiled, at once or in a run."""
+        return self._machine.compilations
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -142,17 +143,45 @@ class StagedExecutor:
         check_run_values(self.graph, given)
         with self._lock:
             values = [
-                self._on_device(as_run_value(given[value.name]))
+                self._machine.on_device(as_run_value(given[value.name]))
                 for value in self.graph.inputs
             ]
-            return list(self._runner_of(self.graph).run(values))
+            return list(self._machine.run(self.graph, values))
 
-    def _on_device(self, value: RunValue) -> RunValue:
+
+class _StageMachine:
+    """The machine of control operators: it runs graphs by compiled stages."""
+
+    def __init__(self, target: Target, device: Device) -> None:
+        self.target = target
+        self.device = device
+        self.compilations = 0
+        self._dropped_launches = 0  # of executors that are not kept
+        self._runners: dict[Graph, _GraphRunner] = {}
+
+    @property
+    def launches(self) -> int:
+        live = sum(runner.launches for runner in self._runners.values())
+        return self._dropped_launches + live
+
+    def run(self, graph: Graph, inputs: Sequence[RunValue]) -> list[RunValue]:
+        return self.runner_of(graph).run(inputs)
+
+    def read(self, tensor: ShapedTensor) -> Array:
+        assert isinstance(tensor, NDArray)
+        return tensor.asnumpy()
+
+    def tensor(self, elements: Array) -> ShapedTensor:
+        return array(elements, self.device)
+
+    def on_device(self, value: RunValue) -> RunValue:
+        """Return a value of the caller, with its tensors copied to the device."""
         if isinstance(value, tuple):
-            return tuple(self.tensor(np.asarray(one)) for one in value)
+            return tuple(array(one, self.device) for one in value)
         return None if value is None else array(value, self.device)
 
-    def _runner_of(self, graph: Graph) -> _GraphRunner:
+    def runner_of(self, graph: Graph) -> _GraphRunner:
+        """Return the runner of a graph or of a subgraph, which is made once."""
         runner = self._runners.get(graph)
         if runner is None:
             runner = self._runners[graph] = _GraphRunner(self, graph)
@@ -163,56 +192,31 @@ class StagedExecutor:
         self.compilations += 1
         return GraphExecutor(compile_graph(graph, self.target), self.device)
 
-    def forget(self, executor: GraphExecutor) -> None:
+    def drop(self, executor: GraphExecutor) -> None:
         """Count the launches of an executor that is not kept."""
-        self._kept_launches += executor.launches
-
-    # What control operators ask of a machine.
-
-    def read(self, tensor: ShapedTensor) -> Array:
-        """Return the elements of a tensor, on the host."""
-        assert isinstance(tensor, NDArray)
-        return tensor.asnumpy()
-
-    def tensor(self, elements: Array) -> ShapedTensor:
-        """Return a tensor with these elements, on the device."""
-        return array(
-            np.ascontiguousarray(elements).reshape(elements.shape), self.device
-        )
-
-
-class _SubgraphMachine:
-    """The machine of a control operator: it runs subgraphs with the executor's stages."""
-
-    def __init__(self, executor: StagedExecutor) -> None:
-        self.read = executor.read
-        self.tensor = executor.tensor
-        self._executor = executor
-
-    def run(self, graph: Graph, inputs: Sequence[RunValue]) -> list[RunValue]:
-        return self._executor._runner_of(graph).run(inputs)
+        self._dropped_launches += executor.launches
 
 
 class _GraphRunner:
     """The stages of one graph, with all compilations of each."""
 
-    def __init__(self, executor: StagedExecutor, graph: Graph) -> None:
-        self.executor = executor
+    def __init__(self, machine: _StageMachine, graph: Graph) -> None:
+        self.machine = machine
         self.graph = graph
         self.stages = stages_of(graph)
         self._compiled: dict[TensorStage, dict[Hashable, GraphExecutor]] = {}
         self._constants = {
-            value: executor.tensor(elements)
+            value: machine.tensor(elements)
             for value, elements in graph.constants.items()
         }
         for stage in self.stages:
             if isinstance(stage, TensorStage):
                 self._compiled[stage] = {}
                 if stage.is_typed:
-                    self._compiled[stage][()] = executor.compiled(stage.graph)
+                    self._compiled[stage][()] = machine.compiled(stage.graph)
             else:
                 for subgraph in stage.node.subgraphs:
-                    executor._runner_of(subgraph)
+                    machine.runner_of(subgraph)
 
     @property
     def launches(self) -> int:
@@ -238,7 +242,7 @@ class _GraphRunner:
         operator = find_control(node.operator)
         assert operator is not None
         inputs = [None if value is None else known[value] for value in node.inputs]
-        return run_control(operator, node, _SubgraphMachine(self.executor), inputs)
+        return run_control(operator, node, self.machine, inputs)
 
     def _run_tensors(
         self, stage: TensorStage, known: Mapping[Value, RunValue]
@@ -247,7 +251,7 @@ class _GraphRunner:
         tensors = [as_tensor(known[value], value.name) for value in names]
         late = {
             value: late_attribute(
-                self.executor.read(as_tensor(known[value], value.name))
+                self.machine.read(as_tensor(known[value], value.name))
             )
             for node in stage.graph.nodes
             for value in node.late.values()
@@ -272,8 +276,8 @@ class _GraphRunner:
         executor = kept.pop(key, None)
         if executor is None:
             if len(kept) == _MAX_KEPT:
-                self.executor.forget(kept.pop(next(iter(kept))))
+                self.machine.drop(kept.pop(next(iter(kept))))
             graph = specialize(stage.graph, shapes, late)
-            executor = self.executor.compiled(graph)
+            executor = self.machine.compiled(graph)
         kept[key] = executor
         return executor
