@@ -12,16 +12,21 @@ from hypothesis import given, settings
 import refcomp
 from refcomp.cli.references import reference_of
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import as_target
 from refcomp.graph import executor as executor_module
 from refcomp.graph import plan as plan_module
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.graph import Graph
+from refcomp.graph.kernels import schedule_graph
+from refcomp.graph.lower import lower_kernel
 from refcomp.graph.optimize import optimize
+from refcomp.ir.printer import print_func
 from refcomp.oracle.compare import judge_bounded
 from refcomp.oracle.floats.error_bounds import Licence
 from refcomp.runtime.arrays.ndarray import NDArray, array
+from refcomp.runtime.host.threads import set_thread_count
 from tests.graph.error_bounds import bound_node, bound_outputs
 from tests.strategies.graphs import digits_graph, digits_images, make_graph, networks
 from tests.strategies.operands import floats, integers
@@ -310,3 +315,27 @@ def test_names_that_are_no_identifiers() -> None:
     x = integers(0, 2, 4)
     (result,) = executor.run({"in put:0": x, "x": floats(0, 2, 3, 6, 6)})
     np.testing.assert_array_equal(result.asnumpy(), np.maximum(x, 0))
+
+
+@pytest.mark.llvm
+def test_results_have_equal_bits_in_each_run_and_for_any_number_of_threads() -> None:
+    images, _ = digits_images()
+    feeds = {"image": np.concatenate([images, images, images])}
+    found = set()
+    try:
+        for count in (1, 1, 2, 3, 8):
+            set_thread_count(count)
+            executor = GraphExecutor(compile_graph(digits_graph(), "llvm"))
+            for _ in range(2):
+                found.add(executor.run(feeds)[0].asnumpy().tobytes())
+    finally:
+        set_thread_count(None)
+    assert len(found) == 1
+
+
+@pytest.mark.llvm
+def test_kernels_of_the_digit_network_share_their_work() -> None:
+    """So that the test above compares more than one thread with one."""
+    functions, _ = schedule_graph(optimize(digits_graph()), "llvm")
+    texts = [print_func(lower_kernel(one, as_target("llvm"))) for one in functions]
+    assert sum(" parallel {" in text for text in texts) >= 2

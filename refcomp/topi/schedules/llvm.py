@@ -1,4 +1,4 @@
-"""Schedules for the host: explicit vectors over the last axis, a tile of registers, no threads.
+"""Schedules for the host: explicit vectors over the last axis, tiles of registers, threads.
 
 `schedule_llvm` takes any computation made of topi operators. It schedules a stage by its tag
 (`refcomp.topi.tags`) and its constant extents.
@@ -35,6 +35,7 @@ from refcomp.topi.schedules.host_rows import (
     suits_host_rows,
     vector_lanes,
 )
+from refcomp.topi.schedules.host_threads import share_among_threads
 from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.rows import find_rows, reads_of, reduces_neighbours
 from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
@@ -104,6 +105,7 @@ def schedule_llvm(outputs: Sequence[Tensor], target: Target | str = "llvm") -> S
                 del rest[member.op]
         else:
             _schedule_alone(schedule[op], op, stage)
+    share_among_threads(schedule)
     return schedule
 
 
