@@ -18,6 +18,10 @@ from refcomp.te.tensor import REDUCTION, IterVar
 
 # Steps of a stage that take some 20 microseconds. To start and to join threads takes about 5.
 MIN_STEPS = 1 << 16
+# Of one iteration of a loop of unknown length. A single iteration gains nothing from threads.
+_MIN_STEPS_OF_ITERATION = 1 << 17
+# Of an iteration whose own loops are shared, since it is worth to start threads for each.
+_MANY_STEPS = 1 << 21
 
 
 def share_among_threads(schedule: Schedule) -> None:
@@ -29,16 +33,17 @@ def share_among_threads(schedule: Schedule) -> None:
     for stage in schedule.stages:
         if not isinstance(stage.op, ComputeOp) or stage.placement != "root":
             continue
-        loop = _shared_loop(stage)
-        if loop is not None and _steps(schedule, stage) >= MIN_STEPS:
+        loop = _shared_loop(stage, _steps(schedule, stage))
+        if loop is not None:
             schedule[stage.op].parallel(loop)
 
 
-def _shared_loop(stage: Stage) -> IterVar | None:
-    """Return the loop whose iterations threads share; None if there is none.
+def _shared_loop(stage: Stage, steps: int) -> IterVar | None:
+    """Return the loop whose iterations threads share; None if none is worth it.
 
-    Loops of one iteration are passed over. So is a loop of unknown length, such as that over the
-    batch, if the loop inside it has several iterations.
+    Args:
+        stage: a stage.
+        steps: its steps, where extents that are not constant count as 1.
     """
     unknown = None
     for loop in stage.loops.leaves:
@@ -49,8 +54,11 @@ def _shared_loop(stage: Stage) -> IterVar | None:
         if extent is None and unknown is None:
             unknown = loop
         elif extent != 1:
-            return loop
-    return unknown
+            least = MIN_STEPS if unknown is None else _MANY_STEPS
+            if steps >= least:
+                return loop
+            break
+    return unknown if steps >= _MIN_STEPS_OF_ITERATION else None
 
 
 def _steps(schedule: Schedule, stage: Stage) -> int:

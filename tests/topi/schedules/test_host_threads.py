@@ -41,12 +41,14 @@ def test_loops_of_one_iteration_are_passed_over() -> None:
     assert parallel_loops(rc.topi.tanh(A)) == {"tanh": ["i2"]}
 
 
-def test_a_batch_of_unknown_size_is_passed_over_if_the_rest_is_enough() -> None:
-    n = rc.var("n")
-    A = rc.placeholder((n, 256, 256), name="A")
-    assert parallel_loops(rc.topi.tanh(A)) == {"tanh": ["i1"]}
-    A = rc.placeholder((n, 4), name="A")
-    assert parallel_loops(rc.topi.tanh(A)) == {}
+@pytest.mark.parametrize(
+    ("side", "loops"),
+    [(2048, {"tanh": ["i1"]}), (512, {"tanh": ["i0"]}), (256, {})],
+)
+def test_a_batch_of_unknown_size(side: int, loops: dict[str, list[str]]) -> None:
+    """Its own loops are shared if one image is enough work for that, else the images."""
+    A = rc.placeholder((rc.var("n"), side, side), name="A")
+    assert parallel_loops(rc.topi.tanh(A)) == loops
 
 
 def test_the_sums_inside_count_as_work() -> None:
@@ -66,7 +68,8 @@ def shared(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     operator = find_operator(name)
     if operator.sample is None:
         return
-    monkeypatch.setattr(host_threads, "MIN_STEPS", 0)
+    for limit in ("MIN_STEPS", "_MIN_STEPS_OF_ITERATION"):
+        monkeypatch.setattr(host_threads, limit, 0)
 
     def schedule(outputs: list[Tensor]) -> rc.Schedule:  # another key for the cached lowering
         return schedule_llvm(outputs)
