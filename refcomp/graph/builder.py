@@ -25,6 +25,7 @@ from refcomp.graph.control.types import NodeType
 from refcomp.graph.graph import Array, Graph, GraphNode, Value, ValueKind
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.narrow import NARROW
+from refcomp.graph.verify import symbol_fault
 from refcomp.te.tensor import DTypeLike
 from refcomp.topi.operator import Attribute, find_operator
 
@@ -279,6 +280,9 @@ class GraphBuilder:
 
         Args:
             outputs: values of this builder.
+
+        Raises:
+            UserError: a condition has a symbol that no input has.
         """
         needed = set(outputs)
         kept: list[GraphNode] = []
@@ -289,15 +293,18 @@ class GraphBuilder:
         constants = {
             value: a for value, a in self._constants.items() if value in needed
         }
-        nodes = tuple(reversed(kept))
-        return Graph(
+        graph = Graph(
             self.name,
             tuple(self._inputs),
             tuple(outputs),
-            nodes,
+            tuple(reversed(kept)),
             constants,
             tuple(self._requires),
         )
+        fault = symbol_fault(graph) if self._requires else ""
+        if fault:
+            raise UserError(fault, remedy="use symbols of the inputs in conditions")
+        return graph
 
 
 def without_defaults(

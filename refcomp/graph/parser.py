@@ -34,6 +34,7 @@ from refcomp.graph.graph import (
     type_to_text,
 )
 from refcomp.graph.infer import infer_types
+from refcomp.graph.verify import symbol_fault
 from refcomp.ir.tokens import Token, TokenStream
 from refcomp.topi.operator import Attribute
 
@@ -280,7 +281,8 @@ class _BodyParser:
         self.stream.expect("{", "before the body")
         while not self.stream.take_if("}"):
             self._line()
-        return Graph(
+        end = self.stream.peek()
+        graph = Graph(
             name,
             tuple(inputs),
             tuple(self._value(token, text) for token, text in outputs),
@@ -288,6 +290,10 @@ class _BodyParser:
             self.constants,
             tuple(self.requires),
         )
+        fault = symbol_fault(graph)
+        if fault:
+            self.stream.fail(end, fault, "give each symbol one value")
+        return graph
 
     def _output(self) -> tuple[Token, str]:
         token = self.stream.peek()

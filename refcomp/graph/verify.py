@@ -49,7 +49,9 @@ def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
     for value, array in graph.constants.items():
         if array.shape != value.shape or as_dtype(array.dtype) != value.dtype:
             _fail(graph, f"constant {value} holds {array.dtype} of shape {array.shape}")
-    _verify_symbols(graph)
+    fault = symbol_fault(graph)
+    if fault:
+        _fail(graph, fault)
     known = frozenset(verified)
     for node in graph.nodes:
         _verify_reads(graph, node, defined)
@@ -71,22 +73,26 @@ def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) ->
     names.add(value.name)
 
 
-def _verify_symbols(graph: Graph) -> None:
-    """Check that each symbol gets its value from inputs, or from one `narrow` node."""
+def symbol_fault(graph: Graph) -> str:
+    """Return what is wrong about the symbols of a graph; an empty text if nothing is.
+
+    Each symbol of a condition gets its value from an input, or from one `narrow` node.
+    """
     dims = (dim for value in graph.inputs for dim in value.shape)
     given = {name for dim in dims for name in names_in_dim(dim)}
     for node in filter(is_narrow, graph.nodes):
         symbol = narrowed_symbol(node)
         if symbol in given:
-            _fail(graph, f"node {node.name!r} gives {spell(symbol)} a second value")
+            return f"node {spell(node.name)} gives {spell(symbol)} a second value"
         given.add(symbol)
     for condition in graph.requires:
         unknown = sorted(set(names_in_dim(condition)) - given)
         if unknown:
             text = spell_condition(condition)
-            _fail(
-                graph, f"no input has the symbol {unknown[0]!r} of the condition {text}"
+            return (
+                f"no input has the symbol {spell(unknown[0])} of the condition {text}"
             )
+    return ""
 
 
 def _verify_reads(graph: Graph, node: GraphNode, defined: set[Value]) -> None:

@@ -194,3 +194,11 @@ def test_wrong_late_attributes_are_refused(changed: dict[str, object], message: 
     late = {name: values[value] for name, value in given.pop("late").items()}
     with pytest.raises(UserError, match=f"(?s){message}"):
         builder.node("softmax", [values["x"]], late=late, **given)
+
+
+def test_a_condition_on_an_unknown_symbol_is_refused() -> None:
+    builder = GraphBuilder("net")
+    x = builder.input("x", "f32", ("N",))
+    builder.require(("lt", "M", 3))
+    with pytest.raises(UserError, match="no input has the symbol M of the condition M < 3"):
+        builder.finish([x])

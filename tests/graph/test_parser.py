@@ -137,6 +137,18 @@ BODY = "graph g(x: f32[N, 4]) -> (y) {{\n  {}\n}}"
         ("const c: i8[1] = [x]", "expected a number, found `x`"),
         ("require", "expected an extent, found `}`"),
         ("require N ==", "expected an extent, found `}`"),
+        (
+            "require M < 3\n  y: f32[N, 4] = relu(x)",
+            "no input has the symbol M of the condition M < 3",
+        ),
+        (
+            'y: f32[N, N] = narrow(x, c) {axis=1, symbol="N"}\n  const c: i64[1] = [1]',
+            "no value before this place is named 'c'",
+        ),
+        (
+            'const c: i64[1] = [1]\n  y: f32[N, N] = narrow(x, c) {axis=1, symbol="N"}',
+            "node y gives N a second value.*give each symbol one value",
+        ),
         ("y: seq(optional(f32)) = sequence_construct(x)", "a sequence holds neither"),
         ("y: f32[N, 4] = fused(x)", "node y: fused has 0 subgraphs"),
         ("y: seq(f32) = sequence_construct(x) graph h() -> () { }", "has 1 subgraphs"),
