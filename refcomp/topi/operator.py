@@ -32,9 +32,16 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.shapes import Array
 from refcomp.topi.sources import OPERATOR_HOMES
 
-# How a node may join others in one kernel. An `anchor` has loops of its own. An `elementwise` node,
-# and a `movement`, which only moves elements, can be computed where their results are read.
-Pattern = Literal["anchor", "elementwise", "movement"]
+# How an operator computes its result, and so how its node may share a kernel with others:
+#   elementwise  from the operand's element at the same index
+#   broadcast    from the elements of several operands that broadcasting puts at the same index
+#   injective    each element from few elements, found by a function of its index
+#   reduction    by loops that read each element of the operand once
+#   anchor       by other loops, after which elementwise operators may follow
+#   opaque       by loops that nothing may join, or with several results
+Pattern = Literal[
+    "elementwise", "broadcast", "injective", "reduction", "anchor", "opaque"
+]
 
 _Meaning = TypeVar("_Meaning", bound=Callable[..., Array | list[Array]])
 
@@ -196,8 +203,8 @@ class Operator(OperatorSignature):
             shapes and dtypes of its results are those of a node.
         numpy: does the same with arrays. It is the meaning that compiled code is judged by. Nothing
             writes to its results later.
-        pattern: how a node may join others in one kernel. An `anchor` has loops of its own. An
-            `elementwise` node or a `movement` can be computed where its result is read.
+        pattern: how a node may join others in one kernel: elementwise, broadcast, injective,
+            reduction, anchor or opaque. The first three can be computed where they are read.
         sample: draws operands and attributes, by which the operator is tested on every target and
             its mutants are tried; None if there is none.
 
@@ -216,6 +223,17 @@ class Operator(OperatorSignature):
     numpy: Callable[..., Array | list[Array]] = field(kw_only=True)
     pattern: Pattern = field(default="anchor", kw_only=True)
     sample: Callable[[Draws], Sample] | None = field(default=None, kw_only=True)
+
+    @property
+    def has_loops(self) -> bool:
+        """Return True if an element of the result takes a loop; False if few operations do.
+
+        Example::
+
+            >>> [rc.graph.find_operator(name).has_loops for name in ("relu", "sum")]
+            [False, True]
+        """
+        return self.pattern in ("reduction", "anchor", "opaque")
 
 
 _OPERATORS: dict[str, Operator] = {}

@@ -18,7 +18,8 @@ from collections.abc import Mapping
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
-from refcomp.topi.operator import Attribute, find_operator
+from refcomp.graph.passes.pointwise import is_pointwise
+from refcomp.topi.operator import Attribute
 
 _TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
 _TO_SECOND = (0, 3, 1, 2)  # [n, h, w, c] -> [n, c, h, w]
@@ -67,12 +68,10 @@ class _LayoutRewriter:
 
     def _follows(self, node: GraphNode) -> bool:
         """Return True if the node may work on the layout with channels last."""
-        if not node.reads or node.operator == "batch_norm" or node.subgraphs:
-            return False
-        if find_operator(node.operator).pattern != "elementwise":
-            return False
-        # With broadcasting, an input of fewer dimensions would meet other axes.
         shape = node.outputs[0].shape
+        # With broadcasting, an input of fewer dimensions would meet other axes.
+        if not is_pointwise(node):
+            return False
         return all(value in self.last and value.shape == shape for value in node.reads)
 
     def _add_last(self, node: GraphNode, attributes: Mapping[str, Attribute]) -> None:

@@ -48,7 +48,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _is_cheap(node: GraphNode) -> bool:
-    if node.operator == FUSED or find_operator(node.operator).pattern == "anchor":
+    if node.operator == FUSED or find_operator(node.operator).has_loops:
         return False
     # Packed weights are as large as the weights, which the model's file contains.
     read = sum(map(_elements, node.reads))

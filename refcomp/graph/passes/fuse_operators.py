@@ -1,16 +1,40 @@
 """Fuse nodes that can share their loops into one `fused` node, which becomes one kernel.
 
-Before:  y = conv2d(x, w, b); z = relu(y)
-After:   z = fused(x, w, b)   with the subgraph   y = conv2d(x, w, b); z = relu(y)
+Before::
 
-An operator that works element by element, or that only moves elements, joins the kernel that makes
-its input, unless another node reads that input too. Operators that only move elements also join
-the operator with loops of its own that reads their result.
+    graph net(x: f32[N, 2], w: f32[2, 2]) -> (y) {
+      const b: f32[2] = [1.0, 2.0]
+      p: f32[N, 2] = matmul(x, w)
+      a: f32[N, 2] = add(p, b)
+      s: f32[N, 2] = sigmoid(a)
+      y: f32[N, 2] = multiply(a, s)
+    }
 
-A node `narrow` stays alone, since a run has to read a count before it.
+After::
 
-Ensures: a kernel has one output. Its expressions stay small: an input that is read twice is
-computed twice.
+    graph net(x: f32[N, 2], w: f32[2, 2]) -> (y) {
+      const b: f32[2] = [1.0, 2.0]
+      y: f32[N, 2] = fused(x, w, b)
+        graph matmul_add_sigmoid_multiply(x: f32[N, 2], w: f32[2, 2], b: f32[2]) -> (y) {
+          p: f32[N, 2] = matmul(x, w)
+          a: f32[N, 2] = add(p, b)
+          s: f32[N, 2] = sigmoid(a)
+          y: f32[N, 2] = multiply(a, s)
+        }
+    }
+
+The patterns of the operators decide (`refcomp.topi.operator`). A group grows at its end: a node
+takes in the groups that make its inputs, if nobody else reads their results.
+
+- An elementwise, broadcast or injective node takes in groups of such nodes, and at most one group
+  that ends with a reduction or an anchor, whose epilogue it becomes.
+- A reduction takes in groups without loops: it reads each of their elements once.
+- An anchor takes in injective groups only, since it reads elements repeatedly.
+- Opaque nodes, `narrow`, and nodes with several results stay alone.
+
+Requires: nothing. Ensures: a kernel has one output. Nothing costly is computed repeatedly: a node
+that broadcasts takes in no computation of fewer elements, and an element of a group takes at most
+32 operations, repetitions included. Refuses: nothing.
 
 Reference: T. Chen et al., "TVM: An Automated End-to-End Optimizing Compiler for Deep Learning",
 OSDI 2018, section 3.
@@ -28,6 +52,16 @@ from refcomp.topi.operator import find_operator
 
 _ALONE = (FUSED, NARROW)
 _MAX_COST = 32  # nodes that one element of a group evaluates, repetitions included
+_CHEAP = {"elementwise", "broadcast", "injective"}
+# Pattern of a node -> the patterns of the nodes that it may take in.
+_TAKEN_IN: dict[str, set[str]] = {
+    "elementwise": {*_CHEAP, "reduction", "anchor"},
+    "broadcast": {*_CHEAP, "reduction", "anchor"},
+    "injective": {*_CHEAP, "reduction", "anchor"},
+    "reduction": _CHEAP,
+    "anchor": {"injective"},
+    "opaque": set(),
+}
 
 
 def fuse_operators(graph: Graph) -> Graph:
@@ -35,7 +69,7 @@ def fuse_operators(graph: Graph) -> Graph:
     grouping = _Grouping(graph)
     for node in graph.nodes:
         grouping.add(node)
-    groups = list(grouping.groups.values())
+    groups = [group.nodes for group in grouping.groups]
     if all(len(group) == 1 for group in groups):
         return graph
     rewriter = GraphRewriter(graph)
@@ -47,49 +81,118 @@ def fuse_operators(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
+class _Group:
+    """Nodes that become one kernel. Only the result of the last one is read outside."""
+
+    def __init__(self, nodes: Sequence[GraphNode]) -> None:
+        self.nodes = tuple(nodes)
+        self.patterns = {_pattern(node) for node in nodes}
+
+    @property
+    def has_loops(self) -> bool:
+        return not self.patterns <= _CHEAP
+
+    @property
+    def result(self) -> Value:
+        return self.nodes[-1].outputs[0]
+
+
 class _Grouping:
     """The groups of the nodes that were added so far."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.readers = graph.readers()
-        # First node of a group -> its nodes, in the order of the last nodes.
-        self.groups: dict[GraphNode, list[GraphNode]] = {}
-        self.group_of: dict[Value, list[GraphNode]] = {}  # that computes the value
-        # The nodes to evaluate for an element of the value, repetitions included.
-        self.cost: dict[Value, int] = {}
+        self.order = {node: number for number, node in enumerate(graph.nodes)}
+        self.groups: dict[_Group, None] = {}  # each after those that it reads
+        self.group_of: dict[Value, _Group] = {}  # that computes the value
 
     def add(self, node: GraphNode) -> None:
-        """Add `node` to the group of the first input that it may join, or to a new group."""
-        joined = next((v for v in node.reads if self._may_join(node, v)), None)
-        group = [] if joined is None else self.group_of[joined]
-        group.append(node)
-        # Moved to the end: all inputs of `node` are computed by then.
-        self.groups.pop(group[0], None)
-        self.groups[group[0]] = group
-        cost = 1 if joined is None else self._cost_after(node, joined)
-        for value in node.outputs:
-            self.group_of[value] = group
-            self.cost[value] = cost
+        """Add `node` to the groups that it takes in, or as a new group."""
+        taken = self._taken_in(node)
+        nodes = [member for group in taken for member in group.nodes]
+        merged = _Group([*sorted(nodes, key=self.order.__getitem__), node])
+        for group in taken:
+            del self.groups[group]
+        self.groups[merged] = (
+            None  # at the end: all that `node` reads is computed by then
+        )
+        for member in merged.nodes:
+            self.group_of.update(dict.fromkeys(member.outputs, merged))
 
-    def _may_join(self, node: GraphNode, value: Value) -> bool:
-        """Return True if only `node` reads `value`, and both may share loops."""
-        group = self.group_of.get(value)
-        if group is None or node.operator in _ALONE or value in self.graph.outputs:
-            return False
-        if len(self.readers[value]) > 1 or self._cost_after(node, value) > _MAX_COST:
-            return False
-        for member in group:
-            if member.operator in _ALONE or len(member.outputs) > 1:
-                return False
-        if find_operator(node.operator).pattern != "anchor":
-            return True
-        patterns = {find_operator(member.operator).pattern for member in group}
-        return patterns == {"movement"}
+    def _taken_in(self, node: GraphNode) -> list[_Group]:
+        """Return the groups that `node` takes in.
 
-    def _cost_after(self, node: GraphNode, joined: Value) -> int:
-        """Return the cost of an element of `node` in the group of its input `joined`."""
-        return 1 + self.cost[joined] * sum(value is joined for value in node.inputs)
+        A value with several readers is inside only when all of them are. So a group that a path of
+        cheap nodes leaves and enters again is found after the nodes on the path.
+        """
+        taken: list[_Group] = []
+        inside = {node}
+        pending = list(node.reads)
+        refused: list[Value] = []
+        while pending:
+            value = pending.pop(0)
+            group = self.group_of.get(value)
+            if group is None or group in taken:
+                continue
+            if not self._may_take_in(node, group, inside, taken):
+                refused.append(value)
+                continue
+            taken.append(group)
+            inside |= set(group.nodes)
+            # What was refused may have all its readers inside now.
+            pending += [read for member in group.nodes for read in member.reads]
+            pending += refused
+            refused = []
+        return taken
+
+    def _may_take_in(
+        self,
+        node: GraphNode,
+        group: _Group,
+        inside: set[GraphNode],
+        taken: Sequence[_Group],
+    ) -> bool:
+        value = group.result
+        readers = self.readers[value]
+        if value in self.graph.outputs or not inside.issuperset(readers):
+            return False
+        if not all(group.patterns <= _TAKEN_IN[_pattern(reader)] for reader in readers):
+            return False
+        if group.has_loops and any(other.has_loops for other in taken):
+            return False
+        is_expanded = any(
+            _pattern(reader) == "broadcast" and value.shape != reader.outputs[0].shape
+            for reader in readers
+        )
+        if is_expanded and group.patterns != {"injective"}:
+            return False
+        return self._cost(node, [*taken, group]) <= _MAX_COST
+
+    def _cost(self, node: GraphNode, taken: Sequence[_Group]) -> int:
+        """Return the cost of an element of `node` together with the groups that it takes in."""
+        inner = {value for group in taken for m in group.nodes for value in m.outputs}
+        cost: dict[Value, int] = {}
+        members = [m for group in taken for m in group.nodes]
+        for member in [*sorted(members, key=self.order.__getitem__), node]:
+            # The result of loops is stored, and so is computed once.
+            total = 1
+            if not _has_loops(member):
+                total += sum(
+                    cost[v] for v in member.inputs if v is not None and v in inner
+                )
+            cost.update(dict.fromkeys(member.outputs, total))
+        return cost[node.outputs[0]]
+
+
+def _pattern(node: GraphNode) -> str:
+    if node.operator in _ALONE or len(node.outputs) > 1:
+        return "opaque"
+    return find_operator(node.operator).pattern
+
+
+def _has_loops(node: GraphNode) -> bool:
+    return _pattern(node) not in _CHEAP
 
 
 def _add_fused(rewriter: GraphRewriter, group: Sequence[GraphNode]) -> None:

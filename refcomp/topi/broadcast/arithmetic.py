@@ -54,7 +54,7 @@ def _sample_numbers(draws: Draws) -> Sample:
     return two_operands(draws, draws.number_dtype())
 
 
-@meaning_of(add, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(add, sample=_sample_numbers, pattern="broadcast")
 def add_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.add(a, b))
 
@@ -86,7 +86,7 @@ def subtract(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x - y, "subtract")
 
 
-@meaning_of(subtract, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(subtract, sample=_sample_numbers, pattern="broadcast")
 def subtract_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.subtract(a, b))
 
@@ -118,7 +118,7 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x * y, "multiply")
 
 
-@meaning_of(multiply, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(multiply, sample=_sample_numbers, pattern="broadcast")
 def multiply_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.multiply(a, b))
 
@@ -157,7 +157,7 @@ def _sample_division(draws: Draws) -> Sample:
     return two_operands(draws, draws.float_dtype())
 
 
-@meaning_of(divide, sample=_sample_division, pattern="elementwise")
+@meaning_of(divide, sample=_sample_division, pattern="broadcast")
 def divide_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if as_dtype(a.dtype).is_float:
@@ -196,7 +196,7 @@ def squared_difference(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: (x - y) * (x - y), "squared_difference")
 
 
-@meaning_of(squared_difference, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(squared_difference, sample=_sample_numbers, pattern="broadcast")
 def squared_difference_numpy(a: Array, b: Array) -> Array:
     return round_once(lambda x, y: np.square(np.subtract(x, y)), a, b)
 
@@ -234,6 +234,6 @@ def _sample_scale(draws: Draws) -> Sample:
     return Sample((data,), {"factor": factor})
 
 
-@meaning_of(scale, sample=_sample_scale, pattern="elementwise")
+@meaning_of(scale, sample=_sample_scale, pattern="broadcast")
 def scale_numpy(data: Array, factor: int | float) -> Array:
     return np.asarray(data * data.dtype.type(factor))

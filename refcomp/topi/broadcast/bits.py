@@ -57,7 +57,7 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.all, "logical_and")
 
 
-@meaning_of(logical_and, sample=_sample_bools, pattern="elementwise")
+@meaning_of(logical_and, sample=_sample_bools, pattern="broadcast")
 def logical_and_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.logical_and(a, b))
 
@@ -90,7 +90,7 @@ def logical_or(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.any, "logical_or")
 
 
-@meaning_of(logical_or, sample=_sample_bools, pattern="elementwise")
+@meaning_of(logical_or, sample=_sample_bools, pattern="broadcast")
 def logical_or_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.logical_or(a, b))
 
@@ -123,7 +123,7 @@ def logical_xor(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: NE(x, y), "logical_xor")
 
 
-@meaning_of(logical_xor, sample=_sample_bools, pattern="elementwise")
+@meaning_of(logical_xor, sample=_sample_bools, pattern="broadcast")
 def logical_xor_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.logical_xor(a, b))
 
@@ -156,7 +156,7 @@ def bitwise_and(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x & y, "bitwise_and")
 
 
-@meaning_of(bitwise_and, sample=_sample_integers, pattern="elementwise")
+@meaning_of(bitwise_and, sample=_sample_integers, pattern="broadcast")
 def bitwise_and_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.bitwise_and(a, b))
 
@@ -189,7 +189,7 @@ def bitwise_or(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x | y, "bitwise_or")
 
 
-@meaning_of(bitwise_or, sample=_sample_integers, pattern="elementwise")
+@meaning_of(bitwise_or, sample=_sample_integers, pattern="broadcast")
 def bitwise_or_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.bitwise_or(a, b))
 
@@ -222,7 +222,7 @@ def bitwise_xor(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x ^ y, "bitwise_xor")
 
 
-@meaning_of(bitwise_xor, sample=_sample_integers, pattern="elementwise")
+@meaning_of(bitwise_xor, sample=_sample_integers, pattern="broadcast")
 def bitwise_xor_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.bitwise_xor(a, b))
 
@@ -258,7 +258,7 @@ def left_shift(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x << y, "left_shift")
 
 
-@meaning_of(left_shift, sample=_sample_integers, pattern="elementwise")
+@meaning_of(left_shift, sample=_sample_integers, pattern="broadcast")
 def left_shift_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.left_shift(a, b))
 
@@ -294,6 +294,6 @@ def right_shift(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x >> y, "right_shift")
 
 
-@meaning_of(right_shift, sample=_sample_integers, pattern="elementwise")
+@meaning_of(right_shift, sample=_sample_integers, pattern="broadcast")
 def right_shift_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.right_shift(a, b))

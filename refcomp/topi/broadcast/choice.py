@@ -60,7 +60,7 @@ def maximum(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.maximum, "maximum")
 
 
-@meaning_of(maximum, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(maximum, sample=_sample_numbers, pattern="broadcast")
 def maximum_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.maximum(a, b))
 
@@ -95,7 +95,7 @@ def minimum(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.minimum, "minimum")
 
 
-@meaning_of(minimum, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(minimum, sample=_sample_numbers, pattern="broadcast")
 def minimum_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.minimum(a, b))
 
@@ -140,7 +140,7 @@ def _sample_where(draws: Draws) -> Sample:
     return several_operands(draws, ("bool", dtype, dtype))
 
 
-@meaning_of(where, sample=_sample_where, pattern="elementwise")
+@meaning_of(where, sample=_sample_where, pattern="broadcast")
 def where_numpy(condition: Array, a: Array, b: Array) -> Array:
     return np.asarray(np.where(condition, a, b))
 
@@ -181,7 +181,7 @@ def _sample_fma(draws: Draws) -> Sample:
     return several_operands(draws, [draws.float_dtype()] * 3)
 
 
-@meaning_of(fma, sample=_sample_fma, pattern="elementwise")
+@meaning_of(fma, sample=_sample_fma, pattern="broadcast")
 def fma_numpy(a: Array, b: Array, c: Array) -> Array:
     with np.errstate(all="ignore"):
         if a.dtype == np.float64:

@@ -53,7 +53,7 @@ def equal(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: EQ(x, y), "equal")
 
 
-@meaning_of(equal, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(equal, sample=_sample_numbers, pattern="broadcast")
 def equal_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.equal(a, b))
 
@@ -88,7 +88,7 @@ def not_equal(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: NE(x, y), "not_equal")
 
 
-@meaning_of(not_equal, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(not_equal, sample=_sample_numbers, pattern="broadcast")
 def not_equal_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.not_equal(a, b))
 
@@ -123,7 +123,7 @@ def less(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x < y, "less")
 
 
-@meaning_of(less, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(less, sample=_sample_numbers, pattern="broadcast")
 def less_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.less(a, b))
 
@@ -158,7 +158,7 @@ def less_equal(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x <= y, "less_equal")
 
 
-@meaning_of(less_equal, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(less_equal, sample=_sample_numbers, pattern="broadcast")
 def less_equal_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.less_equal(a, b))
 
@@ -193,7 +193,7 @@ def greater(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x > y, "greater")
 
 
-@meaning_of(greater, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(greater, sample=_sample_numbers, pattern="broadcast")
 def greater_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.greater(a, b))
 
@@ -228,6 +228,6 @@ def greater_equal(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, lambda x, y: x >= y, "greater_equal")
 
 
-@meaning_of(greater_equal, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(greater_equal, sample=_sample_numbers, pattern="broadcast")
 def greater_equal_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.greater_equal(a, b))

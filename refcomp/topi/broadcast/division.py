@@ -76,7 +76,7 @@ def floor_divide(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, _floor_quotient, "floor_divide")
 
 
-@meaning_of(floor_divide, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(floor_divide, sample=_sample_numbers, pattern="broadcast")
 def floor_divide_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if as_dtype(a.dtype).is_float:
@@ -115,7 +115,7 @@ def trunc_divide(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, _truncated_quotient, "trunc_divide")
 
 
-@meaning_of(trunc_divide, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(trunc_divide, sample=_sample_numbers, pattern="broadcast")
 def trunc_divide_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if as_dtype(a.dtype).is_float:
@@ -155,7 +155,7 @@ def mod(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.truncmod, "mod")
 
 
-@meaning_of(mod, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(mod, sample=_sample_numbers, pattern="broadcast")
 def mod_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.asarray(np.fmod(a, b))
@@ -192,7 +192,7 @@ def floor_mod(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, _floor_remainder, "floor_mod")
 
 
-@meaning_of(floor_mod, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(floor_mod, sample=_sample_numbers, pattern="broadcast")
 def floor_mod_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.asarray(np.remainder(a, b))

@@ -58,7 +58,7 @@ def power(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.power, "power")
 
 
-@meaning_of(power, sample=_sample_floats, pattern="elementwise")
+@meaning_of(power, sample=_sample_floats, pattern="broadcast")
 def power_numpy(a: Array, b: Array) -> Array:
     return round_once(np.power, a, b)
 
@@ -94,7 +94,7 @@ def atan2(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.atan2, "atan2")
 
 
-@meaning_of(atan2, sample=_sample_floats, pattern="elementwise")
+@meaning_of(atan2, sample=_sample_floats, pattern="broadcast")
 def atan2_numpy(a: Array, b: Array) -> Array:
     return round_once(np.arctan2, a, b)
 
@@ -130,7 +130,7 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.hypot, "hypot")
 
 
-@meaning_of(hypot, sample=_sample_floats, pattern="elementwise")
+@meaning_of(hypot, sample=_sample_floats, pattern="broadcast")
 def hypot_numpy(a: Array, b: Array) -> Array:
     return round_once(np.hypot, a, b)
 
@@ -165,7 +165,7 @@ def copysign(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, maths.copysign, "copysign")
 
 
-@meaning_of(copysign, sample=_sample_floats, pattern="elementwise")
+@meaning_of(copysign, sample=_sample_floats, pattern="broadcast")
 def copysign_numpy(a: Array, b: Array) -> Array:
     return np.asarray(np.copysign(a, b))
 
@@ -208,6 +208,6 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     return combine_elements(a, b, logarithm, "logaddexp")
 
 
-@meaning_of(logaddexp, sample=_sample_floats, pattern="elementwise")
+@meaning_of(logaddexp, sample=_sample_floats, pattern="broadcast")
 def logaddexp_numpy(a: Array, b: Array) -> Array:
     return round_once(np.logaddexp, a, b)

@@ -95,7 +95,7 @@ def _sample_broadcast_to(draws: Draws) -> Sample:
     return Sample((_draw_part(draws, shape),), {"shape": shape})
 
 
-@meaning_of(broadcast_to, sample=_sample_broadcast_to, pattern="movement")
+@meaning_of(broadcast_to, sample=_sample_broadcast_to, pattern="injective")
 def broadcast_to_numpy(data: Array, *, shape: Sequence[int]) -> Array:
     return np.broadcast_to(data, tuple(shape)).copy()
 
@@ -135,6 +135,6 @@ def _sample_broadcast_like(draws: Draws) -> Sample:
     return Sample((_draw_part(draws, shape), like))
 
 
-@meaning_of(broadcast_like, sample=_sample_broadcast_like, pattern="movement")
+@meaning_of(broadcast_like, sample=_sample_broadcast_like, pattern="injective")
 def broadcast_like_numpy(data: Array, like: Array) -> Array:
     return np.broadcast_to(data, like.shape).copy()

@@ -101,7 +101,7 @@ def add_n(*tensors: Tensor) -> Tensor:
     return _fold(tensors, lambda x, y: x + y, "add_n")
 
 
-@meaning_of(add_n, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(add_n, sample=_sample_numbers, pattern="broadcast")
 def add_n_numpy(*arrays: Array) -> Array:
     total = _aligned(arrays).sum(axis=0)
     return np.asarray(total, arrays[0].dtype)
@@ -137,7 +137,7 @@ def mean_n(*tensors: Tensor) -> Tensor:
     return _fold(tensors, lambda x, y: x + y, "mean_n", divisor=len(tensors))
 
 
-@meaning_of(mean_n, sample=_sample_floats, pattern="elementwise")
+@meaning_of(mean_n, sample=_sample_floats, pattern="broadcast")
 def mean_n_numpy(*arrays: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.asarray(_aligned(arrays).mean(axis=0), arrays[0].dtype)
@@ -172,7 +172,7 @@ def max_n(*tensors: Tensor) -> Tensor:
     return _fold(tensors, maths.maximum, "max_n")
 
 
-@meaning_of(max_n, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(max_n, sample=_sample_numbers, pattern="broadcast")
 def max_n_numpy(*arrays: Array) -> Array:
     return np.asarray(_aligned(arrays).max(axis=0), arrays[0].dtype)
 
@@ -206,6 +206,6 @@ def min_n(*tensors: Tensor) -> Tensor:
     return _fold(tensors, maths.minimum, "min_n")
 
 
-@meaning_of(min_n, sample=_sample_numbers, pattern="elementwise")
+@meaning_of(min_n, sample=_sample_numbers, pattern="broadcast")
 def min_n_numpy(*arrays: Array) -> Array:
     return np.asarray(_aligned(arrays).min(axis=0), arrays[0].dtype)

@@ -228,7 +228,7 @@ def _sample_outer(draws: Draws) -> Sample:
     return Sample(tuple(vectors))
 
 
-@meaning_of(outer, sample=_sample_outer, pattern="elementwise")
+@meaning_of(outer, sample=_sample_outer, pattern="injective")
 def outer_numpy(a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.asarray(np.outer(widen(a), widen(b)), a.dtype)

@@ -181,7 +181,7 @@ def _sample_cast_like(draws: Draws) -> Sample:
     return Sample((data, like))
 
 
-@meaning_of(cast_like, sample=_sample_cast_like, pattern="elementwise")
+@meaning_of(cast_like, sample=_sample_cast_like, pattern="broadcast")
 def cast_like_numpy(data: Array, like: Array) -> Array:
     return cast_numpy(data, dtype=like.dtype)
 

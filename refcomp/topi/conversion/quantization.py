@@ -151,7 +151,7 @@ def _sample_quantize(draws: Draws) -> Sample:
     return Sample((data, drawn.scale, drawn.zero_point), attributes)
 
 
-@meaning_of(quantize, sample=_sample_quantize, pattern="elementwise")
+@meaning_of(quantize, sample=_sample_quantize, pattern="broadcast")
 def quantize_numpy(
     data: Array,
     scale: Array,
@@ -247,7 +247,7 @@ def _sample_dequantize(draws: Draws) -> Sample:
     return Sample((data, drawn.scale, drawn.zero_point), attributes)
 
 
-@meaning_of(dequantize, sample=_sample_dequantize, pattern="elementwise")
+@meaning_of(dequantize, sample=_sample_dequantize, pattern="broadcast")
 def dequantize_numpy(
     data: Array,
     scale: Array,
@@ -345,7 +345,7 @@ def _sample_requantize(draws: Draws) -> Sample:
     return Sample((data, *parameters), {"axis": axis})
 
 
-@meaning_of(requantize, sample=_sample_requantize, pattern="elementwise")
+@meaning_of(requantize, sample=_sample_requantize, pattern="broadcast")
 def requantize_numpy(
     data: Array,
     input_scale: Array,
@@ -426,7 +426,7 @@ def fake_quantize(
     return dequantize(integers, scale, zero_point, axis=axis, block_size=block_size)
 
 
-@meaning_of(fake_quantize, sample=_sample_quantize, pattern="elementwise")
+@meaning_of(fake_quantize, sample=_sample_quantize, pattern="broadcast")
 def fake_quantize_numpy(
     data: Array,
     scale: Array,
@@ -527,7 +527,7 @@ def _sample_dynamic(draws: Draws) -> Sample:
     return Sample((draws.array(draws.shape(), "float32"),))
 
 
-@meaning_of(dynamic_quantize_linear, sample=_sample_dynamic)
+@meaning_of(dynamic_quantize_linear, pattern="opaque", sample=_sample_dynamic)
 def dynamic_quantize_linear_numpy(data: Array) -> list[Array]:
     with np.errstate(all="ignore"):
         high = np.float64(data.max(initial=0))

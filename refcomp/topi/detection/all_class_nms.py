@@ -200,7 +200,11 @@ def _sample_all_class_non_max_suppression(draws: Draws) -> Sample:
     return Sample((boxes, scores), attributes)
 
 
-@meaning_of(all_class_non_max_suppression, sample=_sample_all_class_non_max_suppression)
+@meaning_of(
+    all_class_non_max_suppression,
+    pattern="opaque",
+    sample=_sample_all_class_non_max_suppression,
+)
 def all_class_non_max_suppression_numpy(
     boxes: Array,
     scores: Array,

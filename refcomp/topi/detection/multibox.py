@@ -373,7 +373,9 @@ def _sample_multibox_transform_loc(draws: Draws) -> Sample:
     return Sample((probabilities, offsets, boxes.astype(dtype)), options)
 
 
-@meaning_of(multibox_transform_loc, sample=_sample_multibox_transform_loc)
+@meaning_of(
+    multibox_transform_loc, pattern="opaque", sample=_sample_multibox_transform_loc
+)
 def multibox_transform_loc_numpy(
     cls_prob: Array,
     loc_pred: Array,

@@ -119,7 +119,7 @@ def _sample_multibox_detection(draws: Draws) -> Sample:
     return Sample(operands, options)
 
 
-@meaning_of(multibox_detection, sample=_sample_multibox_detection)
+@meaning_of(multibox_detection, pattern="opaque", sample=_sample_multibox_detection)
 def multibox_detection_numpy(
     cls_prob: Array,
     loc_pred: Array,

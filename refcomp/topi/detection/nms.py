@@ -163,7 +163,7 @@ def _sample_get_valid_counts(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(get_valid_counts, sample=_sample_get_valid_counts)
+@meaning_of(get_valid_counts, pattern="opaque", sample=_sample_get_valid_counts)
 def get_valid_counts_numpy(
     data: Array,
     *,
@@ -365,7 +365,7 @@ def _sample_non_max_suppression(draws: Draws) -> Sample:
     return Sample((data, counts, indices), attributes)
 
 
-@meaning_of(non_max_suppression, sample=_sample_non_max_suppression)
+@meaning_of(non_max_suppression, pattern="opaque", sample=_sample_non_max_suppression)
 def non_max_suppression_numpy(
     data: Array,
     valid_count: Array,

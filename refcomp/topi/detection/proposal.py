@@ -274,7 +274,7 @@ def _sample_proposal(draws: Draws) -> Sample:
     return Sample((scores, deltas, image), options)
 
 
-@meaning_of(proposal, sample=_sample_proposal)
+@meaning_of(proposal, pattern="opaque", sample=_sample_proposal)
 def proposal_numpy(
     cls_prob: Array,
     bbox_pred: Array,

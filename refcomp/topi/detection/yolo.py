@@ -125,7 +125,7 @@ def _sample_yolo_reorg(draws: Draws) -> Sample:
     return Sample((draws.array(shape, draws.number_dtype()),), {"stride": stride})
 
 
-@meaning_of(yolo_reorg, sample=_sample_yolo_reorg, pattern="movement")
+@meaning_of(yolo_reorg, sample=_sample_yolo_reorg, pattern="injective")
 def yolo_reorg_numpy(data: Array, *, stride: int) -> Array:
     batch, channels, height, width = data.shape
     parts = channels // stride**2

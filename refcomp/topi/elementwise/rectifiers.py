@@ -133,7 +133,7 @@ def _sample_prelu(draws: Draws) -> Sample:
     return Sample((draws.array(shape, dtype), slope))
 
 
-@meaning_of(prelu, sample=_sample_prelu, pattern="elementwise")
+@meaning_of(prelu, sample=_sample_prelu, pattern="broadcast")
 def prelu_numpy(data: Array, slope: Array) -> Array:
     return round_once(lambda x, s: np.where(x < 0, x * s, x), data, slope)
 

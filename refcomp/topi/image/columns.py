@@ -211,7 +211,7 @@ def _sample_im2col(draws: Draws) -> Sample:
     return Sample((draws.array(shape, draws.number_dtype()),), options)
 
 
-@meaning_of(im2col, sample=_sample_im2col, pattern="movement")
+@meaning_of(im2col, sample=_sample_im2col, pattern="injective")
 def im2col_numpy(
     data: Array,
     *,

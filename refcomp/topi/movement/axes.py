@@ -87,7 +87,7 @@ def _sample_squeeze(draws: Draws) -> Sample:
     return Sample((data,), {} if axes is None else {"axis": axes})
 
 
-@meaning_of(squeeze, sample=_sample_squeeze, pattern="movement")
+@meaning_of(squeeze, sample=_sample_squeeze, pattern="injective")
 def squeeze_numpy(data: Array, *, axis: int | Sequence[int] | None = None) -> Array:
     if axis is None or isinstance(axis, int):
         return np.squeeze(data, axis)
@@ -135,7 +135,7 @@ def _sample_expand_dims(draws: Draws) -> Sample:
     return Sample((data,), {"axis": axes[0] if count == 1 else axes})
 
 
-@meaning_of(expand_dims, sample=_sample_expand_dims, pattern="movement")
+@meaning_of(expand_dims, sample=_sample_expand_dims, pattern="injective")
 def expand_dims_numpy(data: Array, *, axis: int | Sequence[int]) -> Array:
     return np.expand_dims(data, axis if isinstance(axis, int) else tuple(axis))
 
@@ -244,7 +244,7 @@ def _sample_swap_axes(draws: Draws) -> Sample:
     return Sample((data,), axes)
 
 
-@meaning_of(swap_axes, sample=_sample_swap_axes, pattern="movement")
+@meaning_of(swap_axes, sample=_sample_swap_axes, pattern="injective")
 def swap_axes_numpy(data: Array, *, axis1: int, axis2: int) -> Array:
     return np.swapaxes(data, axis1, axis2)
 
@@ -294,7 +294,7 @@ def _sample_moveaxis(draws: Draws) -> Sample:
     return Sample((data,), {"source": source, "destination": destination})
 
 
-@meaning_of(moveaxis, sample=_sample_moveaxis, pattern="movement")
+@meaning_of(moveaxis, sample=_sample_moveaxis, pattern="injective")
 def moveaxis_numpy(
     data: Array, *, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Array:

@@ -115,7 +115,7 @@ def _sample_space_to_depth(draws: Draws) -> Sample:
     return Sample((data,), {"block_size": size, "mode": draws.choice(_MODES)})
 
 
-@meaning_of(space_to_depth, sample=_sample_space_to_depth, pattern="movement")
+@meaning_of(space_to_depth, sample=_sample_space_to_depth, pattern="injective")
 def space_to_depth_numpy(data: Array, *, block_size: int, mode: str = "DCR") -> Array:
     n, c, height, width = data.shape
     high = height // block_size
@@ -183,7 +183,7 @@ def _sample_depth_to_space(draws: Draws) -> Sample:
     return Sample((data,), {"block_size": size, "mode": draws.choice(_MODES)})
 
 
-@meaning_of(depth_to_space, sample=_sample_depth_to_space, pattern="movement")
+@meaning_of(depth_to_space, sample=_sample_depth_to_space, pattern="injective")
 def depth_to_space_numpy(data: Array, *, block_size: int, mode: str = "DCR") -> Array:
     n, c, height, width = data.shape
     channels = c // block_size**2
@@ -419,7 +419,7 @@ def _sample_batch_to_space_nd(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(batch_to_space_nd, sample=_sample_batch_to_space_nd, pattern="movement")
+@meaning_of(batch_to_space_nd, sample=_sample_batch_to_space_nd, pattern="injective")
 def batch_to_space_nd_numpy(
     data: Array,
     *,

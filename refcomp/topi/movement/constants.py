@@ -79,7 +79,7 @@ def _sample_full(draws: Draws) -> Sample:
     )
 
 
-@meaning_of(full, sample=_sample_full, pattern="elementwise")
+@meaning_of(full, sample=_sample_full, pattern="injective")
 def full_numpy(
     *, shape: Sequence[int], fill_value: int | float, dtype: DTypeLike = "float32"
 ) -> Array:
@@ -130,12 +130,12 @@ def _sample_shape(draws: Draws) -> Sample:
     return Sample((), {"shape": draws.shape(), "dtype": _any_dtype(draws)})
 
 
-@meaning_of(zeros, sample=_sample_shape, pattern="elementwise")
+@meaning_of(zeros, sample=_sample_shape, pattern="injective")
 def zeros_numpy(*, shape: Sequence[int], dtype: DTypeLike = "float32") -> Array:
     return np.zeros(shape, to_numpy(as_dtype(dtype)))
 
 
-@meaning_of(ones, sample=_sample_shape, pattern="elementwise")
+@meaning_of(ones, sample=_sample_shape, pattern="injective")
 def ones_numpy(*, shape: Sequence[int], dtype: DTypeLike = "float32") -> Array:
     return np.ones(shape, to_numpy(as_dtype(dtype)))
 
@@ -206,17 +206,17 @@ def _sample_full_like(draws: Draws) -> Sample:
     return Sample(_sample_like(draws).operands, {"fill_value": draws.choice((0, 1))})
 
 
-@meaning_of(full_like, sample=_sample_full_like, pattern="elementwise")
+@meaning_of(full_like, sample=_sample_full_like, pattern="injective")
 def full_like_numpy(data: Array, *, fill_value: int | float) -> Array:
     return np.full_like(data, fill_value)
 
 
-@meaning_of(zeros_like, sample=_sample_like, pattern="elementwise")
+@meaning_of(zeros_like, sample=_sample_like, pattern="injective")
 def zeros_like_numpy(data: Array) -> Array:
     return np.zeros_like(data)
 
 
-@meaning_of(ones_like, sample=_sample_like, pattern="elementwise")
+@meaning_of(ones_like, sample=_sample_like, pattern="injective")
 def ones_like_numpy(data: Array) -> Array:
     return np.ones_like(data)
 
@@ -293,7 +293,7 @@ def _sample_arange(draws: Draws) -> Sample:
     return Sample((), attributes)
 
 
-@meaning_of(arange, sample=_sample_arange, pattern="elementwise")
+@meaning_of(arange, sample=_sample_arange, pattern="injective")
 def arange_numpy(
     *,
     start: int | float = 0,
@@ -372,7 +372,7 @@ def _sample_linspace(draws: Draws) -> Sample:
     return Sample((), attributes)
 
 
-@meaning_of(linspace, sample=_sample_linspace, pattern="elementwise")
+@meaning_of(linspace, sample=_sample_linspace, pattern="injective")
 def linspace_numpy(
     *,
     start: int | float,
@@ -435,7 +435,7 @@ def _sample_eye(draws: Draws) -> Sample:
     return Sample((), attributes)
 
 
-@meaning_of(eye, sample=_sample_eye, pattern="elementwise")
+@meaning_of(eye, sample=_sample_eye, pattern="injective")
 def eye_numpy(
     *, n: int, m: int | None = None, k: int = 0, dtype: DTypeLike = "float32"
 ) -> Array:

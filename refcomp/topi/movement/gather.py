@@ -119,7 +119,7 @@ def _sample_take(draws: Draws) -> Sample:
     return Sample((data, indices), attributes)
 
 
-@meaning_of(take, sample=_sample_take, pattern="movement")
+@meaning_of(take, sample=_sample_take, pattern="injective")
 def take_numpy(
     data: Array, indices: Array, *, axis: int | None = None, mode: str = "clip"
 ) -> Array:
@@ -180,7 +180,7 @@ def _sample_index_select(draws: Draws) -> Sample:
     return Sample((data, indices), {"axis": draws.axis(data.ndim)})
 
 
-@meaning_of(index_select, sample=_sample_index_select, pattern="movement")
+@meaning_of(index_select, sample=_sample_index_select, pattern="injective")
 def index_select_numpy(data: Array, indices: Array, *, axis: int = 0) -> Array:
     size = data.shape[axis]
     if not size:
@@ -225,7 +225,7 @@ def _sample_embedding(draws: Draws) -> Sample:
     return Sample((indices, draws.array(shape, draws.number_dtype())))
 
 
-@meaning_of(embedding, sample=_sample_embedding, pattern="movement")
+@meaning_of(embedding, sample=_sample_embedding, pattern="injective")
 def embedding_numpy(indices: Array, weight: Array) -> Array:
     if not len(weight):
         return np.zeros((*indices.shape, weight.shape[1]), weight.dtype)
@@ -333,11 +333,11 @@ def _meant(data: Array, indices: Array, axis: int) -> Array:
     return np.take_along_axis(data[tuple(kept)], clamped_numpy(indices, size), axis)
 
 
-@meaning_of(gather, sample=_sample_gather, pattern="movement")
+@meaning_of(gather, sample=_sample_gather, pattern="injective")
 def gather_numpy(data: Array, indices: Array, *, axis: int) -> Array:
     return _meant(data, indices, axis)
 
 
-@meaning_of(gather_elements, sample=_sample_gather, pattern="movement")
+@meaning_of(gather_elements, sample=_sample_gather, pattern="injective")
 def gather_elements_numpy(data: Array, indices: Array, *, axis: int = 0) -> Array:
     return _meant(data, indices, axis)

@@ -106,7 +106,7 @@ def _sample_gather_nd(draws: Draws) -> Sample:
     return Sample((data, indices), {"batch_dims": batch_dims})
 
 
-@meaning_of(gather_nd, sample=_sample_gather_nd, pattern="movement")
+@meaning_of(gather_nd, sample=_sample_gather_nd, pattern="injective")
 def gather_nd_numpy(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     count = indices.shape[-1]
     leading = indices.shape[:-1]

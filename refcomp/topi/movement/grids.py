@@ -77,7 +77,7 @@ def _sample_meshgrid(draws: Draws) -> Sample:
     return Sample(tuple(vectors), {"indexing": draws.choice(("ij", "xy"))})
 
 
-@meaning_of(meshgrid, sample=_sample_meshgrid, pattern="movement")
+@meaning_of(meshgrid, sample=_sample_meshgrid, pattern="injective")
 def meshgrid_numpy(*vectors: Array, indexing: str = "ij") -> list[Array]:
     grids = np.meshgrid(*vectors, indexing=indexing)  # type: ignore[call-overload]
     return [np.ascontiguousarray(grid) for grid in grids]

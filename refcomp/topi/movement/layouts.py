@@ -187,7 +187,7 @@ def _sample_layout_transform(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(layout_transform, sample=_sample_layout_transform, pattern="movement")
+@meaning_of(layout_transform, sample=_sample_layout_transform, pattern="injective")
 def layout_transform_numpy(data: Array, *, src_layout: str, dst_layout: str) -> Array:
     source = parse_layout(src_layout, "layout_transform")
     target = parse_layout(dst_layout, "layout_transform")

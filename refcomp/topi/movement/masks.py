@@ -93,7 +93,7 @@ def _sample_one_hot(draws: Draws) -> Sample:
     return Sample((indices,), attributes)
 
 
-@meaning_of(one_hot, sample=_sample_one_hot, pattern="elementwise")
+@meaning_of(one_hot, sample=_sample_one_hot, pattern="injective")
 def one_hot_numpy(
     indices: Array,
     *,
@@ -185,7 +185,7 @@ def _sample_sequence_mask(draws: Draws) -> Sample:
     return Sample((data, lengths), attributes)
 
 
-@meaning_of(sequence_mask, sample=_sample_sequence_mask, pattern="elementwise")
+@meaning_of(sequence_mask, sample=_sample_sequence_mask, pattern="injective")
 def sequence_mask_numpy(
     data: Array,
     valid_length: Array,
@@ -303,17 +303,17 @@ def _sample_trilu(draws: Draws) -> Sample:
     return Sample(sample.operands, {**sample.attributes, "upper": draws.flag()})
 
 
-@meaning_of(trilu, sample=_sample_trilu, pattern="elementwise")
+@meaning_of(trilu, sample=_sample_trilu, pattern="injective")
 def trilu_numpy(data: Array, *, k: int = 0, upper: bool = True) -> Array:
     return np.triu(data, k) if upper else np.tril(data, k)
 
 
-@meaning_of(tril, sample=_sample_triangle, pattern="elementwise")
+@meaning_of(tril, sample=_sample_triangle, pattern="injective")
 def tril_numpy(data: Array, *, k: int = 0) -> Array:
     return np.tril(data, k)
 
 
-@meaning_of(triu, sample=_sample_triangle, pattern="elementwise")
+@meaning_of(triu, sample=_sample_triangle, pattern="injective")
 def triu_numpy(data: Array, *, k: int = 0) -> Array:
     return np.triu(data, k)
 
@@ -378,7 +378,7 @@ def _sample_diagonal(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(diagonal, sample=_sample_diagonal, pattern="movement")
+@meaning_of(diagonal, sample=_sample_diagonal, pattern="injective")
 def diagonal_numpy(
     data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1
 ) -> Array:
@@ -438,7 +438,7 @@ def _sample_matrix_set_diag(draws: Draws) -> Sample:
     return Sample((data, draws.array(shape, data.dtype.name)), {"k": k})
 
 
-@meaning_of(matrix_set_diag, sample=_sample_matrix_set_diag, pattern="movement")
+@meaning_of(matrix_set_diag, sample=_sample_matrix_set_diag, pattern="injective")
 def matrix_set_diag_numpy(data: Array, values: Array, *, k: int = 0) -> Array:
     result = data.copy()
     for place in range(values.shape[-1]):

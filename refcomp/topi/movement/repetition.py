@@ -78,7 +78,7 @@ def _sample_tile(draws: Draws) -> Sample:
     return Sample((data,), {"reps": reps})
 
 
-@meaning_of(tile, sample=_sample_tile, pattern="movement")
+@meaning_of(tile, sample=_sample_tile, pattern="injective")
 def tile_numpy(data: Array, *, reps: Sequence[int]) -> Array:
     return np.tile(data, reps)
 
@@ -130,7 +130,7 @@ def _sample_repeat(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(repeat, sample=_sample_repeat, pattern="movement")
+@meaning_of(repeat, sample=_sample_repeat, pattern="injective")
 def repeat_numpy(data: Array, *, repeats: int, axis: int | None = None) -> Array:
     return np.repeat(data, repeats, axis)
 
@@ -210,7 +210,7 @@ def _sample_roll(draws: Draws) -> Sample:
     return Sample((data,), {"shift": given[0], "axis": given[1]})
 
 
-@meaning_of(roll, sample=_sample_roll, pattern="movement")
+@meaning_of(roll, sample=_sample_roll, pattern="injective")
 def roll_numpy(
     data: Array,
     *,

@@ -119,7 +119,7 @@ def _sample_strided_slice(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(strided_slice, sample=_sample_strided_slice, pattern="movement")
+@meaning_of(strided_slice, sample=_sample_strided_slice, pattern="injective")
 def strided_slice_numpy(
     data: Array,
     *,
@@ -188,7 +188,7 @@ def _sample_slice_like(draws: Draws) -> Sample:
     return Sample((data, draws.array(smaller)), {"axes": axes})
 
 
-@meaning_of(slice_like, sample=_sample_slice_like, pattern="movement")
+@meaning_of(slice_like, sample=_sample_slice_like, pattern="injective")
 def slice_like_numpy(
     data: Array, shape_like: Array, *, axes: Sequence[int] | None = None
 ) -> Array:
@@ -238,7 +238,7 @@ def _sample_flip(draws: Draws) -> Sample:
     return Sample((data,), {} if axis is None else {"axis": axis})
 
 
-@meaning_of(flip, sample=_sample_flip, pattern="movement")
+@meaning_of(flip, sample=_sample_flip, pattern="injective")
 def flip_numpy(data: Array, *, axis: int | Sequence[int] | None = None) -> Array:
     axes = axis if axis is None or isinstance(axis, int) else tuple(axis)
     return np.flip(data, axes).copy()
@@ -310,7 +310,7 @@ def _sample_reverse_sequence(draws: Draws) -> Sample:
     return Sample((data, lengths), axes)
 
 
-@meaning_of(reverse_sequence, sample=_sample_reverse_sequence, pattern="movement")
+@meaning_of(reverse_sequence, sample=_sample_reverse_sequence, pattern="injective")
 def reverse_sequence_numpy(
     data: Array, seq_lengths: Array, *, seq_axis: int = 1, batch_axis: int = 0
 ) -> Array:

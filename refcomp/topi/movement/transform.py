@@ -74,7 +74,7 @@ def _sample_reshape(draws: Draws) -> Sample:
     return Sample((data,), {"shape": wanted})
 
 
-@meaning_of(reshape, sample=_sample_reshape, pattern="movement")
+@meaning_of(reshape, sample=_sample_reshape, pattern="injective")
 def reshape_numpy(data: Array, *, shape: Sequence[int]) -> Array:
     wanted = [data.shape[k] if dim == 0 else dim for k, dim in enumerate(shape)]
     if -1 in wanted and not data.size:
@@ -233,7 +233,7 @@ def _sample_flatten(draws: Draws) -> Sample:
     return Sample((data,), {"axis": draws.integer(-data.ndim, data.ndim)})
 
 
-@meaning_of(flatten, sample=_sample_flatten, pattern="movement")
+@meaning_of(flatten, sample=_sample_flatten, pattern="injective")
 def flatten_numpy(data: Array, *, axis: int = 1) -> Array:
     place = axis + data.ndim if axis < 0 else axis
     rows = math.prod(data.shape[:place])
@@ -282,7 +282,7 @@ def _sample_transpose(draws: Draws) -> Sample:
     return Sample((data,), {"axes": draws.order(data.ndim)})
 
 
-@meaning_of(transpose, sample=_sample_transpose, pattern="movement")
+@meaning_of(transpose, sample=_sample_transpose, pattern="injective")
 def transpose_numpy(data: Array, *, axes: Sequence[int]) -> Array:
     return data.transpose(*axes)
 
@@ -415,7 +415,7 @@ def _sample_split(draws: Draws) -> Sample:
 
 
 # An anchor, since a fused kernel has only one output.
-@meaning_of(split, sample=_sample_split)
+@meaning_of(split, pattern="opaque", sample=_sample_split)
 def split_numpy(data: Array, *, axis: int, sizes: Sequence[int]) -> list[Array]:
     *ends, _ = accumulate(sizes)
     return [part.copy() for part in np.split(data, ends, axis=axis)]

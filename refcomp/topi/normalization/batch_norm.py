@@ -105,7 +105,7 @@ def _sample_batch_norm(draws: Draws) -> Sample:
     return Sample(operands, {"epsilon": draws.number(0.001, 0.1), "axis": axis})
 
 
-@meaning_of(batch_norm, sample=_sample_batch_norm, pattern="elementwise")
+@meaning_of(batch_norm, sample=_sample_batch_norm, pattern="broadcast")
 def batch_norm_numpy(
     data: Array,
     gamma: Array,

@@ -165,7 +165,7 @@ def _sample_batch_norm_train(draws: Draws) -> Sample:
 
 
 # An anchor, since a fused kernel has only one output.
-@meaning_of(batch_norm_train, sample=_sample_batch_norm_train)
+@meaning_of(batch_norm_train, pattern="opaque", sample=_sample_batch_norm_train)
 def batch_norm_train_numpy(
     data: Array,
     gamma: Array,

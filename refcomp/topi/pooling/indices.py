@@ -162,7 +162,9 @@ def _sample_max_pool_with_indices(draws: Draws) -> Sample:
     return Sample((data,), attributes)
 
 
-@meaning_of(max_pool_with_indices, sample=_sample_max_pool_with_indices)
+@meaning_of(
+    max_pool_with_indices, pattern="opaque", sample=_sample_max_pool_with_indices
+)
 def max_pool_with_indices_numpy(
     data: Array,
     *,

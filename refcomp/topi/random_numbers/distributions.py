@@ -490,7 +490,7 @@ def _sample_dropout(draws: Draws) -> Sample:
     return Sample((sample_key(draws), data), {"rate": rate})
 
 
-@meaning_of(dropout, sample=_sample_dropout)
+@meaning_of(dropout, pattern="opaque", sample=_sample_dropout)
 def dropout_numpy(key: Array, data: Array, *, rate: float = 0.5) -> list[Array]:
     wide = _wide(as_dtype(data.dtype))
     mask = _fraction_numpy(random_words_numpy(key, data.shape), F32) >= rate

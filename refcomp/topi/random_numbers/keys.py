@@ -159,7 +159,7 @@ def _sample_one_key(draws: Draws) -> Sample:
     return Sample((sample_key(draws),))
 
 
-@meaning_of(threefry_split, sample=_sample_one_key)
+@meaning_of(threefry_split, pattern="opaque", sample=_sample_one_key)
 def threefry_split_numpy(key: Array) -> list[Array]:
     return [_child_numpy(key, _LEFT), _child_numpy(key, _RIGHT)]
 
@@ -202,7 +202,7 @@ def _sample_threefry_generate(draws: Draws) -> Sample:
     return Sample((sample_key(draws),), {"shape": draws.shape()})
 
 
-@meaning_of(threefry_generate, sample=_sample_threefry_generate)
+@meaning_of(threefry_generate, pattern="opaque", sample=_sample_threefry_generate)
 def threefry_generate_numpy(key: Array, *, shape: Sequence[int]) -> list[Array]:
     low, high = (word.astype(np.uint64) for word in random_words_numpy(key, shape))
     return [_child_numpy(key, _NEXT), np.asarray(high * np.uint64(2**32) + low)]

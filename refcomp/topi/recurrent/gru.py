@@ -180,7 +180,7 @@ def _sample_gru(draws: Draws) -> Sample:
     return Sample((*drawn.operands, initial), attributes)
 
 
-@meaning_of(gru, sample=_sample_gru)
+@meaning_of(gru, pattern="opaque", sample=_sample_gru)
 def gru_numpy(
     data: Array,
     weight: Array,

@@ -98,7 +98,7 @@ def _sample_lstm_cell(draws: Draws) -> Sample:
     return Sample((*operands, peephole))
 
 
-@meaning_of(lstm_cell, sample=_sample_lstm_cell)
+@meaning_of(lstm_cell, pattern="opaque", sample=_sample_lstm_cell)
 def lstm_cell_numpy(
     data: Array,
     hidden: Array,
@@ -206,7 +206,7 @@ def _sample_lstm(draws: Draws) -> Sample:
     return Sample((*drawn.operands, *states, peephole), drawn.attributes)
 
 
-@meaning_of(lstm, sample=_sample_lstm)
+@meaning_of(lstm, pattern="opaque", sample=_sample_lstm)
 def lstm_numpy(
     data: Array,
     weight: Array,

@@ -173,7 +173,7 @@ def _sample_rnn(draws: Draws) -> Sample:
     return Sample((*drawn.operands, initial), attributes)
 
 
-@meaning_of(rnn, sample=_sample_rnn)
+@meaning_of(rnn, pattern="opaque", sample=_sample_rnn)
 def rnn_numpy(
     data: Array,
     weight: Array,

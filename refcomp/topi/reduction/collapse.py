@@ -95,7 +95,7 @@ def _sample_collapse_sum(draws: Draws) -> Sample:
     return Sample((data,), {"shape": draws.reduced_shape(whole)})
 
 
-@meaning_of(collapse_sum, sample=_sample_collapse_sum)
+@meaning_of(collapse_sum, pattern="reduction", sample=_sample_collapse_sum)
 def collapse_sum_numpy(data: Array, *, shape: Sequence[int]) -> Array:
     wide = widen(data)
     missing = data.ndim - len(shape)

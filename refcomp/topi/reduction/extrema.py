@@ -85,7 +85,7 @@ def max(
     )
 
 
-@meaning_of(max, sample=reduction_of_numbers)
+@meaning_of(max, pattern="reduction", sample=reduction_of_numbers)
 def max_numpy(
     data: Array,
     *,
@@ -144,7 +144,7 @@ def min(
     )
 
 
-@meaning_of(min, sample=reduction_of_numbers)
+@meaning_of(min, pattern="reduction", sample=reduction_of_numbers)
 def min_numpy(
     data: Array,
     *,

@@ -77,7 +77,7 @@ def all(
     return _reduce_bools(data, _all_of, axis=axis, keepdims=keepdims, name="all")
 
 
-@meaning_of(all, sample=_sample_bools)
+@meaning_of(all, pattern="reduction", sample=_sample_bools)
 def all_numpy(
     data: Array,
     *,
@@ -121,7 +121,7 @@ def any(
     return _reduce_bools(data, _any_of, axis=axis, keepdims=keepdims, name="any")
 
 
-@meaning_of(any, sample=_sample_bools)
+@meaning_of(any, pattern="reduction", sample=_sample_bools)
 def any_numpy(
     data: Array,
     *,

@@ -73,7 +73,7 @@ def mean(
     )
 
 
-@meaning_of(mean, sample=reduction_of_floats)
+@meaning_of(mean, pattern="reduction", sample=reduction_of_floats)
 def mean_numpy(
     data: Array,
     *,

@@ -59,7 +59,7 @@ def l1_norm(
     )
 
 
-@meaning_of(l1_norm, sample=reduction_of_numbers)
+@meaning_of(l1_norm, pattern="reduction", sample=reduction_of_numbers)
 def l1_norm_numpy(
     data: Array,
     *,
@@ -115,7 +115,7 @@ def l2_norm(
     )
 
 
-@meaning_of(l2_norm, sample=reduction_of_floats)
+@meaning_of(l2_norm, pattern="reduction", sample=reduction_of_floats)
 def l2_norm_numpy(
     data: Array,
     *,

@@ -71,7 +71,7 @@ def sum(
     )
 
 
-@meaning_of(sum, sample=reduction_of_numbers)
+@meaning_of(sum, pattern="reduction", sample=reduction_of_numbers)
 def sum_numpy(
     data: Array,
     *,
@@ -123,7 +123,7 @@ def prod(
     )
 
 
-@meaning_of(prod, sample=reduction_of_numbers)
+@meaning_of(prod, pattern="reduction", sample=reduction_of_numbers)
 def prod_numpy(
     data: Array,
     *,
@@ -178,7 +178,7 @@ def sum_square(
     )
 
 
-@meaning_of(sum_square, sample=reduction_of_numbers)
+@meaning_of(sum_square, pattern="reduction", sample=reduction_of_numbers)
 def sum_square_numpy(
     data: Array,
     *,
@@ -236,7 +236,7 @@ def log_sum(
     )
 
 
-@meaning_of(log_sum, sample=reduction_of_floats)
+@meaning_of(log_sum, pattern="reduction", sample=reduction_of_floats)
 def log_sum_numpy(
     data: Array,
     *,

@@ -278,7 +278,7 @@ def _sample_histogram(draws: Draws) -> Sample:
     return Sample((draws.array(draws.shape(), dtype), np.sort(edges)))
 
 
-@meaning_of(histogram, sample=_sample_histogram)
+@meaning_of(histogram, pattern="opaque", sample=_sample_histogram)
 def histogram_numpy(data: Array, edges: Array) -> Array:
     bins = len(edges) - 1
     counts = np.zeros(bins, np.int64)

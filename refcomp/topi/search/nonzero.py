@@ -82,7 +82,7 @@ def _sample_with_zeros(draws: Draws) -> Array:
     return np.where(kept, data, np.zeros((), data.dtype))
 
 
-@meaning_of(nonzero, sample=_sample_nonzero)
+@meaning_of(nonzero, pattern="opaque", sample=_sample_nonzero)
 def nonzero_numpy(data: Array) -> list[Array]:
     rows, count = argwhere_numpy(data)
     return [np.ascontiguousarray(rows.T), count]
@@ -126,7 +126,7 @@ def argwhere(data: Tensor) -> list[Tensor]:
     return [indices, count]
 
 
-@meaning_of(argwhere, sample=_sample_nonzero)
+@meaning_of(argwhere, pattern="opaque", sample=_sample_nonzero)
 def argwhere_numpy(data: Array) -> list[Array]:
     rows = np.zeros((data.size, data.ndim), np.int64)
     found = np.argwhere(data)
@@ -233,7 +233,7 @@ def _sample_compress(draws: Draws) -> Sample:
     return Sample((data, condition), {} if axis is None else {"axis": axis})
 
 
-@meaning_of(compress, sample=_sample_compress)
+@meaning_of(compress, pattern="opaque", sample=_sample_compress)
 def compress_numpy(
     data: Array, condition: Array, *, axis: int | None = None
 ) -> list[Array]:

@@ -92,7 +92,7 @@ def _sample_searchsorted(draws: Draws) -> Sample:
     return Sample((sequence, values), attributes)
 
 
-@meaning_of(searchsorted, sample=_sample_searchsorted)
+@meaning_of(searchsorted, pattern="opaque", sample=_sample_searchsorted)
 def searchsorted_numpy(
     sorted_sequence: Array, values: Array, *, right: bool = False, dtype: str = "int64"
 ) -> Array:
@@ -154,7 +154,7 @@ def _sample_bucketize(draws: Draws) -> Sample:
     return Sample((data, boundaries), attributes)
 
 
-@meaning_of(bucketize, sample=_sample_bucketize)
+@meaning_of(bucketize, pattern="opaque", sample=_sample_bucketize)
 def bucketize_numpy(
     data: Array, boundaries: Array, *, right: bool = False, dtype: str = "int64"
 ) -> Array:

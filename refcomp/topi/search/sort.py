@@ -206,7 +206,7 @@ def _sample_topk(draws: Draws) -> Sample:
     return Sample((data,), {**sample.attributes, "k": draws.integer(0, size)})
 
 
-@meaning_of(topk, sample=_sample_topk)
+@meaning_of(topk, pattern="opaque", sample=_sample_topk)
 def topk_numpy(
     data: Array,
     *,

@@ -159,7 +159,7 @@ def _sample_unique(draws: Draws) -> Sample:
     return Sample((data,), {"is_sorted": draws.flag()})
 
 
-@meaning_of(unique, sample=_sample_unique)
+@meaning_of(unique, pattern="opaque", sample=_sample_unique)
 def unique_numpy(data: Array, *, is_sorted: bool = True) -> list[Array]:
     values, firsts, inverse, sizes = np.unique(
         data, return_index=True, return_inverse=True, return_counts=True

@@ -386,7 +386,7 @@ def divided_numpy(array: Array, heads: int | None) -> Array:
     return divided.transpose(0, 2, 1, 3)
 
 
-@meaning_of(attention, sample=_sample_attention)
+@meaning_of(attention, pattern="opaque", sample=_sample_attention)
 def attention_numpy(
     query: Array,
     key: Array,

@@ -1,12 +1,21 @@
 """fuse_operators: which nodes share a kernel, and that their meaning is kept."""
 
+from importlib import import_module
+
+import numpy as np
 import pytest
 from hypothesis import given
 
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from refcomp.graph.verify import verify_graph
+from tests.graph.passes.docstring_examples import (
+    assert_docstring_holds,
+    assert_same_meaning,
+)
 from tests.strategies.graphs import assert_equivalent, make_graph, networks, operators_of
 from tests.strategies.operands import floats
+
+fusing = import_module("refcomp.graph.passes.fuse_operators")
 
 
 def conv(builder, value):
@@ -29,6 +38,19 @@ def residual(builder, x):
     return relu(builder, builder.node("add", [conv(builder, relu(builder, value)), value]))
 
 
+def gelu(builder, x):
+    half = builder.constant("half", np.array([0.5], "float32"))
+    y = conv(builder, x)
+    halved = builder.node("multiply", [y, half])
+    shifted = builder.node("add", [builder.node("erf", [y]), half])
+    return builder.node("multiply", [halved, shifted])
+
+
+def expanded(builder, x):
+    row = builder.input("row", "f32", (6,))
+    return builder.node("add", [x, builder.node("exp", [row])])
+
+
 @pytest.mark.parametrize(
     ("build", "expected"),
     [
@@ -45,15 +67,43 @@ def residual(builder, x):
             lambda b, x: b.node("softmax", [b.node("flatten", [relu(b, x)])]),
             [["relu", "flatten"], ["softmax"]],
         ),
+        (
+            lambda b, x: b.node("multiply", [(y := conv(b, x)), b.node("sigmoid", [y])]),
+            [["conv2d", "sigmoid", "multiply"]],
+        ),
+        (gelu, [["conv2d", "multiply", "erf", "add", "multiply"]]),
+        (
+            lambda b, x: b.node("add", [relu(b, x), b.node("tanh", [x])]),
+            [["relu", "tanh", "add"]],
+        ),
+        (
+            lambda b, x: relu(b, b.node("sum", [b.node("exp", [x])], {"axis": (1,)})),
+            [["exp", "sum", "relu"]],
+        ),
+        (lambda b, x: b.node("mean", [conv(b, x)], {"axis": (1,)}), [["conv2d"], ["mean"]]),
+        (lambda b, x: b.node("add", [conv(b, x), conv(b, x)]), [["conv2d"], ["conv2d", "add"]]),
+        (expanded, [["exp"], ["add"]]),
+        (
+            lambda b, x: relu(b, b.nodes("topk", [relu(b, x)], {"k": 1})[0]),
+            [["relu"], ["topk"], ["relu"]],
+        ),
     ],
-    ids=["after", "costly before", "two anchors", "movement before", "output", "residual", "mixed"],
+    ids=[
+        *("after", "costly before", "two anchors", "movement before", "output", "residual"),
+        *("mixed", "gate", "gelu", "two chains", "reduction", "reduction of an anchor"),
+        *("two anchors joined", "expanded", "opaque"),
+    ],
 )
 def test_groups(build, expected) -> None:
     graph = make_graph(build)
     changed = fuse_operators(graph)
     verify_graph(changed)
     assert fused_operators(changed) == expected
-    assert_equivalent(graph, changed)
+    assert_same_meaning(graph, changed)
+
+
+def test_the_docstring_holds() -> None:
+    assert_docstring_holds(fusing, fuse_operators)
 
 
 def test_single_nodes_stay_as_they_are() -> None:
