@@ -318,11 +318,12 @@ def without_defaults(
         return dict(attributes)
     signature = find_control(operator) or find_operator(operator)
     defaults = {spec.name: spec.default for spec in signature.attributes}
-    # None: the attribute has no default, or is unknown and refused later.
+    # None: the attribute has no default, or is unknown and refused later. As texts: 0.0 and -0.0
+    # differ, and so do 1 and True.
     return {
         name: value
         for name, value in attributes.items()
-        if defaults.get(name) is None or value != defaults[name]
+        if defaults.get(name) is None or repr(value) != repr(defaults[name])
     }
 
 

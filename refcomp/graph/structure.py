@@ -99,10 +99,12 @@ def _flatten(value: object, parts: list[Hashable]) -> None:
         parts += (tuple, len(value))
         for item in value:
             _flatten(item, parts)
-    elif isinstance(value, bool | int | float | str) and kind in _PLAIN:
+    elif isinstance(value, float) and kind is float:
+        parts += (float, value.hex())  # 0.0 and -0.0 differ
+    elif isinstance(value, bool | int | str) and kind in _PLAIN:
         parts += (kind, value)
     else:
         parts.append(_INCOMPARABLE)
 
 
-_PLAIN = (bool, int, float, str)
+_PLAIN = (bool, int, str)

@@ -202,3 +202,12 @@ def test_a_condition_on_an_unknown_symbol_is_refused() -> None:
     builder.require(("lt", "M", 3))
     with pytest.raises(UserError, match="no input has the symbol M of the condition M < 3"):
         builder.finish([x])
+
+
+def test_a_default_is_left_out_only_if_it_is_the_same_to_the_bit() -> None:
+    def given(value):
+        graph = make_graph(lambda b, x: b.node("shrink", [x], {"bias": value}), ("N",))
+        return graph.nodes[0].attributes
+
+    assert "bias" not in given(0.0)
+    assert str(given(-0.0)["bias"]) == "-0.0"

@@ -89,3 +89,10 @@ def test_fused_nodes_are_compared_by_their_subgraphs() -> None:
     constant = replace(subgraph, constants={_value(1): np.zeros(1, "f")})
     kept = replace(first, subgraphs=(constant,))
     assert node_key(kept) is kept
+
+
+def test_zeros_of_both_signs_differ() -> None:
+    clips = [
+        GraphNode("clip", (_value("N"),), (_value("N"),), {"minimum": zero}) for zero in (0.0, -0.0)
+    ]
+    assert node_key(clips[0]) != node_key(clips[1])

@@ -2,7 +2,7 @@
 
 Before::
 
-    graph net(x: f32[N, 2, 3], b: f32[N, 3, 2]) -> (y) {
+    graph net(x: f32[N, 2, 3]) -> (y) {
       a: f32[N, 3, 2] = transpose(x) {axes=[0, 2, 1]}
       r: f32[N, 3, 2] = relu(a)
       y: f32[N, 2, 3] = transpose(r) {axes=[0, 2, 1]}
@@ -10,9 +10,9 @@ Before::
 
 After::
 
-    graph net(x: f32[N, 2, 3], b: f32[N, 3, 2]) -> (y) {
-      r: f32[N, 2, 3] = relu(x)
-      y: f32[N, 2, 3] = identity(r)
+    graph net(x: f32[N, 2, 3]) -> (y) {
+      r.before: f32[N, 2, 3] = relu(x)
+      y: f32[N, 2, 3] = identity(r.before)
     }
 
 A transpose of a transpose becomes one transpose, or none; a reshape of a reshape becomes one. An
@@ -165,7 +165,7 @@ class _Canceller:
 def _axes(node: GraphNode) -> Axes:
     axes = node.attributes["axes"]
     assert isinstance(axes, tuple)
-    return tuple(int(axis) % len(axes) for axis in axes)
+    return tuple(int(axis) for axis in axes)
 
 
 def _is_one_element(value: Value) -> bool:

@@ -61,6 +61,8 @@ def simplify_inference(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
+# A negative variance makes NaN, which is looked for below.
+@np.errstate(all="ignore")
 def _affine(graph: Graph, node: GraphNode) -> _Affine | None:
     """Return the product and the sum that a node is; None if it is something else."""
     if node.operator != "batch_norm":
