@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,8 @@ from refcomp.graph.optimize import optimize
 from refcomp.graph.stages.stages import has_stages
 from refcomp.graph.verify import verify_graph
 from refcomp.runtime.module import Module
+
+_LOG = logging.getLogger("refcomp.graph")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
 
     The graph is optimized first: operators are fused, and constants are folded. Then each node
     becomes one function. Nodes that differ only in the names of their values share a function.
+    The logger `refcomp.graph` prints at DEBUG the loop IR of each function.
 
     Args:
         graph: what `from_onnx` or a `GraphBuilder` returned.
@@ -92,12 +96,24 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     optimized = optimize(graph)
     chosen = as_target(target)
     functions, kernels = schedule_graph(optimized, chosen)
+    if _LOG.isEnabledFor(logging.DEBUG):
+        _log_kernels(functions, chosen)
     module = None
     if functions:
         identities = [one.identity() for one in functions]
         parts = None if None in identities else ["graph", *filter(None, identities)]
         module = recall_module(parts, chosen, partial(_build, functions, chosen))
     return GraphModule(optimized, kernels, module, chosen)
+
+
+def _log_kernels(kernels: Sequence[ScheduledKernel], target: Target) -> None:
+    """Print the loop IR of all functions, which are lowered for that."""
+    from refcomp.graph.lower import lower_kernel  # noqa: PLC0415
+    from refcomp.ir.printer import print_func  # noqa: PLC0415
+
+    for kernel in kernels:
+        text = print_func(lower_kernel(kernel, target))
+        _LOG.debug("kernel %s\n%s", kernel.name, text)
 
 
 def _build(kernels: Sequence[ScheduledKernel], target: Target) -> Module:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
-from refcomp.graph.graph import Graph
+from refcomp.graph.graph import Graph, spell
+from refcomp.graph.passes.cancel_layout_changes import cancel_layout_changes
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_batch_norm import fold_batch_norm
 from refcomp.graph.passes.fold_constants import fold_constants
+from refcomp.graph.passes.fold_scale_axis import fold_scale_axis
 from refcomp.graph.passes.fuse_operators import fuse_operators
+from refcomp.graph.passes.merge_equal_nodes import merge_equal_nodes
 from refcomp.graph.passes.pack_matrices import pack_matrices
+from refcomp.graph.passes.remove_dead_nodes import remove_dead_nodes
 from refcomp.graph.passes.remove_identities import remove_identities
+from refcomp.graph.passes.simplify_inference import simplify_inference
+from refcomp.graph.stages.stages import has_stages
 from refcomp.graph.verify import verify_graph
 
 GraphPass = Callable[[Graph], Graph]
@@ -29,28 +38,44 @@ class GraphStep:
 
 
 STEPS = (
-    GraphStep(remove_identities, "first: other passes look for adjacent nodes"),
+    GraphStep(remove_dead_nodes, "first: no other pass looks at dead nodes"),
+    GraphStep(remove_identities, "other passes look for adjacent nodes"),
     GraphStep(fold_constants, "batch norms fold only if their inputs are constants"),
+    GraphStep(merge_equal_nodes, "a value with one reader can be folded and fused"),
     GraphStep(
         fold_batch_norm, "before choose_layout: it handles one layout of weights"
     ),
+    GraphStep(fold_scale_axis, "before choose_layout, for the same reason"),
+    GraphStep(simplify_inference, "takes the batch norms that no layer took"),
     GraphStep(choose_layout, "before fuse_operators, which hides nodes in subgraphs"),
+    GraphStep(cancel_layout_changes, "choose_layout adds transposes that may meet"),
     GraphStep(pack_matrices, "leaves a transpose of constants, as choose_layout does"),
     GraphStep(fold_constants, "packs weights: the transposes above are of constants"),
     GraphStep(fuse_operators, "last: it hides nodes in subgraphs"),
 )
+# Passes after which no other may run.
+_LAST = ("fuse_operators",)
+_LOG = logging.getLogger("refcomp.graph")
 
 
 # Folding constants may overflow or divide by zero. It must not warn, as a run does not.
 @np.errstate(all="ignore")
-def optimize(graph: Graph) -> Graph:
+def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
     """Return a graph with the same outputs after all passes: operators are fused, constants folded.
 
     The graph is verified before the first pass, and after each pass that changed it. Nodes that a
-    pass kept are not verified again, unless the build option `verify_steps` asks for it.
+    pass kept are not verified again, unless the build option `verify_steps` asks for it. A graph
+    with control operators stays: its stages are optimized when they are compiled.
+
+    The logger `refcomp.graph` reports at DEBUG each pass that changed the graph.
 
     Args:
         graph: any graph.
+        passes: the names of the passes to run, in order; None for all in their usual order. Each
+            pass works in any order, but for `fuse_operators`, which is the last one.
+
+    Raises:
+        UserError: a pass is unknown, or stands behind `fuse_operators`.
 
     Example::
 
@@ -65,12 +90,47 @@ def optimize(graph: Graph) -> Graph:
               relu: f32[N] = relu(tanh)
             }
         }
+        >>> rc.graph.optimize(net, ["remove_identities"]) is net
+        True
     """
     options = current_options()
     verify_graph(graph)
-    for step in STEPS:
-        changed = step.function(graph)
+    functions = _chosen(passes)
+    if has_stages(graph):
+        return graph
+    for function in functions:
+        changed = function(graph)
         if changed is not graph:
             verify_graph(changed, () if options.verify_steps else graph.nodes)
+            before, after = len(graph.nodes), len(changed.nodes)
+            name = function.__name__
+            _LOG.debug(
+                "%s: %d nodes -> %d in %s", name, before, after, spell(graph.name)
+            )
         graph = changed
     return graph
+
+
+def _chosen(passes: Sequence[str] | None) -> list[GraphPass]:
+    """Return the passes of these names."""
+    if passes is None:
+        return [step.function for step in STEPS]
+    if isinstance(passes, str) or not isinstance(passes, Sequence):
+        raise UserError(
+            f"passes are given as {passes!r}", remedy='give a list: ["fold_constants"]'
+        )
+    known = {step.function.__name__: step.function for step in STEPS}
+    for place, name in enumerate(passes):
+        if name not in known:
+            raise UserError(
+                f"no graph pass is called {name!r}",
+                remedy=advise(str(name), known, f"passes: {', '.join(known)}"),
+            )
+        later = passes[place + 1 :]
+        if name in _LAST and set(later) - set(_LAST):
+            raise UserError(
+                f"the graph pass {later[0]} stands behind {name}",
+                why="it would not see the nodes in the subgraphs of fused nodes",
+                remedy=f"let {name} be the last pass",
+            )
+    return [known[name] for name in passes]

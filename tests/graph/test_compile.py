@@ -146,3 +146,12 @@ def test_a_graph_with_sixty_kernels_computes_the_same_in_parts(monkeypatch, tmp_
         results.append(result.asnumpy())
     assert len(started) > 2
     np.testing.assert_array_equal(*results)
+
+
+def test_loop_ir_of_kernels_is_logged(caplog) -> None:
+    graph = make_graph(lambda b, x: b.node("relu", [b.node("exp", [x])]), (4,))
+    with caplog.at_level("DEBUG", logger="refcomp.graph"):
+        compile_graph(graph, "interp")
+    (text,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("kernel ")]
+    assert text.startswith("kernel kernel0_exp_relu\nfunc kernel0_exp_relu(x: f32[4]")
+    assert "max(exp(x[" in text

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import build_options
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.optimize import STEPS, optimize
+from refcomp.graph.parser import parse_graph
 from tests.strategies.graphs import (
     assert_equivalent,
     digits_graph,
@@ -89,3 +91,37 @@ def test_damaged_weights_are_folded_in_silence() -> None:
 @given(networks())
 def test_meaning_is_kept_but_for_rounding(graph):
     assert_equivalent(graph, optimize(graph), tolerance=1e-5)
+
+
+def test_passes_are_chosen_by_name() -> None:
+    graph = digits_graph()
+    changed = optimize(graph, ["fold_batch_norm", "fuse_operators"])
+    assert operators_of(changed).count("fused") == 4
+    assert "conv2d_nhwc" not in str(changed)
+    assert optimize(graph, []) is graph
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        (["fold_constant"], "(?s)no graph pass is called 'fold_constant'.*did you mean"),
+        (["fuse_operators", "fold_constants"], "fold_constants stands behind fuse_operators"),
+        ("fold_constants", "passes are given as 'fold_constants'"),
+    ],
+)
+def test_wrong_passes_are_refused(passes, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        optimize(digits_graph(), passes)
+
+
+def test_changes_are_logged(caplog) -> None:
+    with caplog.at_level("DEBUG", logger="refcomp.graph"):
+        optimize(digits_graph())
+    messages = [record.getMessage() for record in caplog.records]
+    assert "fold_batch_norm: 14 nodes -> 11 in digits" in messages
+    assert not any(message.startswith("fold_scale_axis") for message in messages)
+
+
+def test_a_graph_with_control_operators_stays() -> None:
+    graph = parse_graph("graph g(s: seq(f32)) -> (n) { n: i64[] = sequence_length(s) }")
+    assert optimize(graph) is graph

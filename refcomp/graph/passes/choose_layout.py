@@ -1,15 +1,33 @@
 """Give convolutions and poolings a layout with channels last, so that vectors run over channels.
 
-Before:  y = conv2d(x, w); z = relu(y); out = max_pool2d(z)                      [n, c, h, w]
-After:   t = transpose(x); y = conv2d_nhwc(t, transpose(w)); z = relu(y);        [n, h, w, c]
-         p = max_pool2d(z, layout="NHWC"); out = transpose(p)
+Before::
+
+    graph net(x: f32[N, 1, 4, 4]) -> (y) {
+      const w: f32[2, 1, 1, 1] = [1.0, 2.0]
+      c: f32[N, 2, 4, 4] = conv2d(x, w)
+      r: f32[N, 2, 4, 4] = relu(c)
+      y: f32[N, 2, 2, 2] = max_pool2d(r) {kernel=[2, 2], strides=[2, 2]}
+    }
+
+After::
+
+    graph net(x: f32[N, 1, 4, 4]) -> (y) {
+      const w: f32[2, 1, 1, 1] = [1.0, 2.0]
+      w.packed: f32[1, 1, 1, 2] = transpose(w) {axes=[2, 3, 1, 0]}
+      x.nhwc: f32[N, 4, 4, 1] = transpose(x) {axes=[0, 2, 3, 1]}
+      c.nhwc: f32[N, 4, 4, 2] = conv2d_nhwc(x.nhwc, w.packed)
+      r.nhwc: f32[N, 4, 4, 2] = relu(c.nhwc)
+      y.nhwc: f32[N, 2, 2, 2] = max_pool2d(r.nhwc) {kernel=[2, 2], layout="NHWC", strides=[2, 2]}
+      y: f32[N, 2, 2, 2] = transpose(y.nhwc) {axes=[0, 3, 1, 2]}
+    }
 
 Elementwise operators keep the layout of their inputs. All other operators read [n, c, h, w], by a
 transpose if needed.
 
 Requires: a convolution that is converted has constant weights and one group.
 Ensures: each value is transposed at most once each way. The weights are transposed by nodes, which
-fold_constants computes. A graph without such a convolution is returned as the same object.
+fold_constants computes. A graph without such a convolution is returned as the same object. Refuses:
+nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +94,8 @@ class _LayoutRewriter:
 
     def _add_last(self, node: GraphNode, attributes: Mapping[str, Attribute]) -> None:
         inputs = [None if value is None else self.last[value] for value in node.inputs]
-        made = self.rewriter.node(node.operator, inputs, attributes, node.name)
+        name = f"{node.name}.nhwc"
+        made = self.rewriter.node(node.operator, inputs, attributes, name)
         self.last[node.outputs[0]] = made
 
     def _add_convolution(self, node: GraphNode) -> None:
@@ -91,14 +110,15 @@ class _LayoutRewriter:
         inputs = [self.last[data], packed, *self.rewriter.mapped(bias)]
         attributes = {k: v for k, v in node.attributes.items() if k != "groups"}
         self.last[node.outputs[0]] = self.rewriter.node(
-            "conv2d_nhwc", inputs, attributes, node.name
+            "conv2d_nhwc", inputs, attributes, f"{node.name}.nhwc"
         )
 
     def as_plain(self, value: Value) -> None:
         """Add a transpose, unless `value` exists in the old layout."""
         if value not in self.plain:
-            name = f"{value.name}.nchw"
-            self.plain[value] = self._transpose(self.last[value], _TO_SECOND, name)
+            self.plain[value] = self._transpose(
+                self.last[value], _TO_SECOND, value.name
+            )
 
     def _transpose(self, value: Value, axes: tuple[int, ...], name: str) -> Value:
         return self.rewriter.node("transpose", [value], {"axes": axes}, name)

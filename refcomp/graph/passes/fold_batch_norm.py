@@ -1,7 +1,28 @@
 """Fold a batch normalization after a convolution into the constants of the convolution.
 
-Before:  y = conv2d(x, w, b); z = batch_norm(y, gamma, beta, mean, variance)
-After:   z = conv2d(x, w * s, (b - mean) * s + beta)     with s = gamma / sqrt(variance + epsilon)
+Before::
+
+    graph net(x: f32[N, 1, 4, 4]) -> (y) {
+      const w: f32[2, 1, 1, 1] = [1.0, 2.0]
+      const b: f32[2] = [3.0, 4.0]
+      const gamma: f32[2] = [1.0, 2.0]
+      const beta: f32[2] = [0.0, 1.0]
+      const mean: f32[2] = [1.0, 2.0]
+      const variance: f32[2] = [4.0, 0.25]
+      c: f32[N, 2, 4, 4] = conv2d(x, w, b)
+      y: f32[N, 2, 4, 4] = batch_norm(c, gamma, beta, mean, variance) {epsilon=0.0}
+    }
+
+After::
+
+    graph net(x: f32[N, 1, 4, 4]) -> (y) {
+      const c.folded_weight: f32[2, 1, 1, 1] = [0.5, 8.0]
+      const c.folded_bias: f32[2] = [1.0, 9.0]
+      y: f32[N, 2, 4, 4] = conv2d(x, c.folded_weight, c.folded_bias)
+    }
+
+The weights become w * s, and the bias (b - mean) * s + beta, with s = gamma / sqrt(variance +
+epsilon).
 
 Requires: weight, bias and the four parameters are constants, and nothing else reads y.
 Ensures: the fold is computed in f64 and rounded once. Results differ only by rounding.
@@ -13,9 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.constants import aligned_empty, column_blocks
-from refcomp.graph.graph import Array, Graph, GraphNode, Value
-from refcomp.graph.passes.choose_layout import WEIGHT_TO_PACKED
+from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.graph.passes.scaled_weights import scaled_filters
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
@@ -63,7 +83,7 @@ def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> No
     scale = gamma / np.sqrt(variance + epsilon)
     old_bias = np.zeros_like(mean) if bias is None else _wide(rewriter, bias)
     old_weight = rewriter.graph.constants[weight]
-    folded_weight = _scaled(old_weight, scale)
+    folded_weight = scaled_filters(old_weight, scale)
     folded_bias = ((old_bias - mean) * scale + beta).astype(old_weight.dtype)
     inputs = [
         rewriter.values[data],
@@ -73,27 +93,6 @@ def _add_folded(rewriter: GraphRewriter, conv: GraphNode, norm: GraphNode) -> No
     rewriter.values[norm.outputs[0]] = rewriter.node(
         "conv2d", inputs, conv.attributes, norm.name
     )
-
-
-def _scaled(weight: Array, scale: npt.NDArray[np.float64]) -> Array:
-    """Return the weight with each output channel, its first axis, multiplied by its scale.
-
-    The memory is in the order of packed weights, so that the transpose of choose_layout copies
-    nothing: the largest arrays of a model exist once less.
-    """
-    # Packed, the output channel is the last axis.
-    packed = weight.transpose(WEIGHT_TO_PACKED)
-    result = aligned_empty(packed.shape, weight.dtype)
-    for columns in column_blocks(len(scale)):
-        np.multiply(
-            packed[..., columns],
-            scale[columns],
-            out=result[..., columns],
-            # The products are f64, and each is rounded once: when it is stored.
-            dtype=np.float64,
-            casting="same_kind",
-        )
-    return result.transpose(np.argsort(WEIGHT_TO_PACKED))
 
 
 def _wide(rewriter: GraphRewriter, value: Value | None) -> npt.NDArray[np.float64]:

@@ -1,11 +1,23 @@
 """Compute nodes whose inputs are all constants, by the numpy meaning of their operators.
 
-Before:  const w; t = transpose(w); y = conv2d_nhwc(x, t)
-After:   const t; y = conv2d_nhwc(x, t)
+Before::
 
-Ensures: the time is proportional to the size of the results, which is bounded, or at most that of
-the constants that are read. Operators with loops of their own, such as convolutions, stay. Without
-both rules, a small model could stall the compiler.
+    graph net(x: f32[N, 2]) -> (y) {
+      const w: f32[2, 2] = [1.0, 2.0, 3.0, 4.0]
+      t: f32[2, 2] = transpose(w) {axes=[1, 0]}
+      y: f32[N, 2] = matmul(x, t)
+    }
+
+After::
+
+    graph net(x: f32[N, 2]) -> (y) {
+      const t: f32[2, 2] = [1.0, 3.0, 2.0, 4.0]
+      y: f32[N, 2] = matmul(x, t)
+    }
+
+Requires: nothing. Ensures: the time is proportional to the size of the results, which is bounded,
+or at most that of the constants that are read. Operators with loops of their own, such as
+convolutions, stay. Without both rules, a small model could stall the compiler. Refuses: nothing.
 """
 
 from __future__ import annotations

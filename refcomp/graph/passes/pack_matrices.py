@@ -1,10 +1,22 @@
 """Transpose the constant second matrix of a gemm once, so that its rows are read in order.
 
-Before:  y = gemm(x, w, b) {trans_b=True}
-After:   t = transpose(w); y = gemm(x, t, b)
+Before::
 
-Requires: w is a constant. Ensures: vectors over the columns of the output read w in order. The
-transpose is a node of constants, which fold_constants computes.
+    graph net(x: f32[N, 3]) -> (y) {
+      const w: f32[2, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+      y: f32[N, 2] = gemm(x, w) {trans_b=True}
+    }
+
+After::
+
+    graph net(x: f32[N, 3]) -> (y) {
+      const w: f32[2, 3] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+      w.packed: f32[3, 2] = transpose(w) {axes=[1, 0]}
+      y: f32[N, 2] = gemm(x, w.packed)
+    }
+
+Requires: the matrix is a constant. Ensures: vectors over the columns of the output read it in
+order. The transpose is a node of constants, which fold_constants computes. Refuses: nothing.
 """
 
 from __future__ import annotations

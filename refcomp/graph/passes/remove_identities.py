@@ -1,16 +1,31 @@
 """Remove nodes that change nothing.
 
-Before:  a = identity(x); b = relu(a)
-After:   b = relu(x)
+Before::
 
-Ensures: an `identity` is left only if it reads an input or a constant, or makes an output. An
-output needs memory and a name of its own.
+    graph net(x: f32[N]) -> (y) {
+      a: f32[N] = exp(x)
+      b: f32[N] = identity(a)
+      c: f32[N] = cast(b) {dtype="float32"}
+      y: f32[N] = relu(c)
+    }
+
+After::
+
+    graph net(x: f32[N]) -> (y) {
+      a: f32[N] = exp(x)
+      y: f32[N] = relu(a)
+    }
+
+An `identity`, a cast to the same dtype, and a reshape to the same shape change nothing.
+
+Requires: nothing. Ensures: such a node is left only if it reads an input or a constant, or
+makes an output. An output needs memory and a name of its own. Refuses: nothing.
 """
 
 from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
-from refcomp.graph.graph import Graph
+from refcomp.graph.graph import Graph, GraphNode
 
 
 def remove_identities(graph: Graph) -> Graph:
@@ -19,7 +34,7 @@ def remove_identities(graph: Graph) -> Graph:
     removable = set()
     for node in graph.nodes:
         is_needed = node.outputs[0] in graph.outputs
-        if node.operator == "identity" and node.inputs[0] in made and not is_needed:
+        if _is_identity(node) and node.inputs[0] in made and not is_needed:
             removable.add(node)
     if not removable:
         return graph
@@ -30,3 +45,13 @@ def remove_identities(graph: Graph) -> Graph:
         else:
             rewriter.copy(node)
     return rewriter.finish_copy()
+
+
+def _is_identity(node: GraphNode) -> bool:
+    if node.operator == "identity":
+        return True
+    if node.operator not in ("cast", "reshape"):
+        return False
+    read = node.inputs[0]
+    made = node.outputs[0]
+    return read is not None and (read.dtype, read.shape) == (made.dtype, made.shape)

@@ -1,4 +1,4 @@
-"""Turn batch normalizations with constant statistics into a product and a sum.
+"""Turn batch normalizations with constant statistics into a difference, a product and a sum.
 
 Before::
 
@@ -13,14 +13,18 @@ Before::
 After::
 
     graph net(x: f32[N, 2]) -> (y) {
+      const y.mean: f32[1, 2] = [3.0, 4.0]
       const y.scale: f32[1, 2] = [0.5, 4.0]
-      const y.shift: f32[1, 2] = [-1.5, -15.0]
-      y.scaled: f32[N, 2] = multiply(x, y.scale)
-      y: f32[N, 2] = add(y.scaled, y.shift)
+      const y.beta: f32[1, 2] = [0.0, 1.0]
+      y.centred: f32[N, 2] = subtract(x, y.mean)
+      y.scaled: f32[N, 2] = multiply(y.centred, y.scale)
+      y: f32[N, 2] = add(y.scaled, y.beta)
     }
 
-Requires: the statistics, gamma and beta are constants. Ensures: scale and shift are computed in f64
-and rounded once, so that results differ only by rounding. A batch normalization whose scale is not
+The mean is subtracted first. x * scale - mean * scale would lose bits where x is near the mean.
+
+Requires: the statistics, gamma and beta are constants. Ensures: the scale is computed in f64 and
+rounded once, so that results differ only by rounding. A batch normalization whose scale is not
 finite stays. Refuses: nothing.
 """
 
@@ -35,10 +39,11 @@ from refcomp.graph.graph import Array, Graph, GraphNode
 
 
 class _Affine(NamedTuple):
-    """A batch normalization as x * scale + shift."""
+    """A batch normalization as (x - mean) * scale + beta, with constants that broadcast."""
 
+    mean: Array
     scale: Array
-    shift: Array
+    beta: Array
 
 
 def simplify_inference(graph: Graph) -> Graph:
@@ -53,10 +58,13 @@ def simplify_inference(graph: Graph) -> Graph:
             rewriter.copy(node)
             continue
         (data,) = rewriter.mapped(node.inputs[:1])
-        scale = rewriter.constant(f"{node.name}.scale", affine.scale)
-        shift = rewriter.constant(f"{node.name}.shift", affine.shift)
-        scaled = rewriter.node("multiply", [data, scale], name=f"{node.name}.scaled")
-        made = rewriter.node("add", [scaled, shift], name=node.name)
+        mean, scale, beta = (
+            rewriter.constant(f"{node.name}.{name}", array)
+            for name, array in affine._asdict().items()
+        )
+        centred = rewriter.node("subtract", [data, mean], name=f"{node.name}.centred")
+        scaled = rewriter.node("multiply", [centred, scale], name=f"{node.name}.scaled")
+        made = rewriter.node("add", [scaled, beta], name=node.name)
         rewriter.values[node.outputs[0]] = made
     return rewriter.finish_copy()
 
@@ -64,7 +72,7 @@ def simplify_inference(graph: Graph) -> Graph:
 # A negative variance makes NaN, which is looked for below.
 @np.errstate(all="ignore")
 def _affine(graph: Graph, node: GraphNode) -> _Affine | None:
-    """Return the product and the sum that a node is; None if it is something else."""
+    """Return the constants of a batch normalization; None for another node."""
     if node.operator != "batch_norm":
         return None
     data, *parameters = node.inputs
@@ -81,7 +89,6 @@ def _affine(graph: Graph, node: GraphNode) -> _Affine | None:
     shape[axis] = len(gamma)
     narrow = next(array.dtype for array in arrays if array is not None)
     scale = gamma / np.sqrt(variance + epsilon)
-    shift = beta - mean * scale
-    rounded = _Affine(*(one.astype(narrow).reshape(shape) for one in (scale, shift)))
-    # With an infinite scale, x * scale - mean * scale would be NaN where x - mean is not.
-    return rounded if all(np.isfinite(one).all() for one in rounded) else None
+    found = (one.astype(narrow).reshape(shape) for one in (mean, scale, beta))
+    affine = _Affine(*found)
+    return affine if np.isfinite(affine.scale).all() else None

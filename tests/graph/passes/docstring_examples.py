@@ -37,7 +37,7 @@ def assert_docstring_holds(
     assert str(before) == docstring_example(module, "Before")
     made = function(before)
     verify_graph(made)
-    assert str(made) == after
+    assert str(made) == after, f"{made}\ninstead of\n{after}"
     parsed = parse_graph(after)
     assert function(parsed) is parsed
     assert_same_meaning(before, made, tolerance)

@@ -1,10 +1,13 @@
 """choose_layout: channels go last around convolutions, with few transposes and no other change."""
 
+from importlib import import_module
+
 import pytest
 from hypothesis import given
 
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.verify import verify_graph
+from tests.graph.passes.docstring_examples import assert_docstring_holds
 from tests.strategies.graphs import (
     assert_equivalent,
     digits_graph,
@@ -35,7 +38,7 @@ def test_between_convolutions_nothing_is_transposed() -> None:
         for n in changed.nodes
         if n.operator == "transpose" and n.inputs[0] not in changed.constants
     ]
-    assert [node.inputs[0].name for node in of_images] == ["x", "add"]
+    assert [node.inputs[0].name for node in of_images] == ["x", "add.nhwc"]
     assert operators_of(changed).count("conv2d_nhwc") == 3
     (pool,) = [n for n in changed.nodes if n.operator == "max_pool2d"]
     assert pool.attributes["layout"] == "NHWC"
@@ -85,3 +88,8 @@ def test_meaning_is_kept(graph):
     verify_graph(changed)
     # The oracle adds in another order in another layout, in f64 before one rounding to f32.
     assert_equivalent(graph, changed, tolerance=1e-5)
+
+
+def test_the_docstring_holds() -> None:
+    passing = import_module("refcomp.graph.passes.choose_layout")
+    assert_docstring_holds(passing, choose_layout)

@@ -1,5 +1,7 @@
 """fold_batch_norm: when it folds, when not, and that only rounding changes."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_batch_norm import fold_batch_norm
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.verify import verify_graph
+from tests.graph.passes.docstring_examples import assert_docstring_holds
 from tests.strategies.graphs import (
     assert_equivalent,
     digits_graph,
@@ -97,3 +100,8 @@ def test_meaning_is_kept_but_for_rounding(graph):
     changed = fold_batch_norm(graph)
     verify_graph(changed)
     assert_equivalent(graph, changed, tolerance=1e-5)
+
+
+def test_the_docstring_holds() -> None:
+    passing = import_module("refcomp.graph.passes.fold_batch_norm")
+    assert_docstring_holds(passing, fold_batch_norm, tolerance=1e-6)

@@ -1,5 +1,7 @@
 """fold_constants: what needs no input is computed once."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ import refcomp.graph.passes.fold_constants as folding
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.verify import verify_graph
+from tests.graph.passes.docstring_examples import assert_docstring_holds
 from tests.strategies.graphs import assert_equivalent, make_graph, networks, operators_of
 from tests.strategies.operands import floats
 
@@ -84,3 +87,8 @@ def test_packed_weights_are_equal(graph):
     changed = fold_constants(laid_out)
     verify_graph(changed)
     assert_equivalent(laid_out, changed)
+
+
+def test_the_docstring_holds() -> None:
+    passing = import_module("refcomp.graph.passes.fold_constants")
+    assert_docstring_holds(passing, fold_constants)

@@ -1,10 +1,13 @@
 """pack_matrices: constant matrices are transposed once."""
 
+from importlib import import_module
+
 import pytest
 
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.passes.pack_matrices import pack_matrices
 from refcomp.graph.verify import verify_graph
+from tests.graph.passes.docstring_examples import assert_docstring_holds
 from tests.strategies.graphs import assert_equivalent, digits_graph, make_graph, operators_of
 from tests.strategies.operands import floats
 
@@ -31,3 +34,8 @@ def test_other_products_stay() -> None:
 
     computed = make_graph(build, ("N", 4))
     assert pack_matrices(computed) is computed
+
+
+def test_the_docstring_holds() -> None:
+    passing = import_module("refcomp.graph.passes.pack_matrices")
+    assert_docstring_holds(passing, pack_matrices)

@@ -1,10 +1,13 @@
 """remove_identities: what goes, what stays, and that nothing else changes."""
 
+from importlib import import_module
+
 import pytest
 from hypothesis import given
 
 from refcomp.graph.passes.remove_identities import remove_identities
 from refcomp.graph.verify import verify_graph
+from tests.graph.passes.docstring_examples import assert_docstring_holds
 from tests.strategies.graphs import assert_equivalent, make_graph, networks, operators_of
 
 
@@ -31,3 +34,21 @@ def test_meaning_is_kept(graph):
     changed = remove_identities(graph)
     verify_graph(changed)
     assert_equivalent(graph, changed)
+
+
+def test_the_docstring_holds() -> None:
+    passing = import_module("refcomp.graph.passes.remove_identities")
+    assert_docstring_holds(passing, remove_identities)
+
+
+def test_casts_and_reshapes_that_change_nothing_go() -> None:
+    def build(builder, x):
+        y = builder.node("relu", [x])
+        y = builder.node("reshape", [y], {"shape": (2, 3)})
+        y = builder.node("cast", [y], {"dtype": "float32"})
+        y = builder.node("cast", [y], {"dtype": "float64"})
+        return builder.node("exp", [y])
+
+    graph = make_graph(build, (2, 3))
+    changed = remove_identities(graph)
+    assert operators_of(changed) == ["relu", "cast", "exp"]

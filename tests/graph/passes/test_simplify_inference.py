@@ -1,4 +1,4 @@
-"""simplify_inference: which batch normalizations become a product and a sum."""
+"""simplify_inference: which batch normalizations become elementwise operators."""
 
 from importlib import import_module
 
@@ -35,9 +35,9 @@ def test_channels_lie_along_any_axis(axis: int) -> None:
     graph = normalized(axis)
     changed = simplify_inference(graph)
     verify_graph(changed)
-    assert operators_of(changed) == ["multiply", "add"]
-    assert changed.nodes[1].name == graph.nodes[0].name
-    # x * s + t rounds twice, and s and t once each; the original three times.
+    assert operators_of(changed) == ["subtract", "multiply", "add"]
+    assert changed.nodes[2].name == graph.nodes[0].name
+    # The scale is rounded once, and so is each of three operations; the original rounds five times.
     assert_same_meaning(graph, changed, tolerance=8 * 2.0**-24)
 
 
