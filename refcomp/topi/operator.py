@@ -32,15 +32,14 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.shapes import Array
 from refcomp.topi.sources import OPERATOR_HOMES
 
-# How an operator computes its result, and so how its node may share a kernel with others:
-#   elementwise  from the operand's element at the same index
-#   broadcast    from the elements of several operands that broadcasting puts at the same index
-#   injective    each element from few elements, found by a function of its index
-#   reduction    by loops that read each element of the operand once
-#   anchor       by other loops, after which elementwise operators may follow
-#   opaque       by loops that nothing may join, or with several results
+# How an operator computes its result, and so how its node may share a kernel with others.
 Pattern = Literal[
-    "elementwise", "broadcast", "injective", "reduction", "anchor", "opaque"
+    "elementwise",  # from the operand's element at the same index
+    "broadcast",  # from elements of several operands that broadcasting puts at the same index
+    "injective",  # each element from few elements, found by a function of its index
+    "reduction",  # by loops that read each element of the operand once
+    "anchor",  # by other loops, after which elementwise operators may follow
+    "opaque",  # by loops that nothing may join, or with several results
 ]
 
 _Meaning = TypeVar("_Meaning", bound=Callable[..., Array | list[Array]])

@@ -81,7 +81,7 @@ def fuse_operators(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
-class _Group:
+class _KernelNodes:
     """Nodes that become one kernel. Only the result of the last one is read outside."""
 
     def __init__(self, nodes: Sequence[GraphNode]) -> None:
@@ -104,14 +104,14 @@ class _Grouping:
         self.graph = graph
         self.readers = graph.readers()
         self.order = {node: number for number, node in enumerate(graph.nodes)}
-        self.groups: dict[_Group, None] = {}  # each after those that it reads
-        self.group_of: dict[Value, _Group] = {}  # that computes the value
+        self.groups: dict[_KernelNodes, None] = {}  # each after those that it reads
+        self.group_of: dict[Value, _KernelNodes] = {}  # that computes the value
 
     def add(self, node: GraphNode) -> None:
         """Add `node` to the groups that it takes in, or as a new group."""
         taken = self._taken_in(node)
         nodes = [member for group in taken for member in group.nodes]
-        merged = _Group([*sorted(nodes, key=self.order.__getitem__), node])
+        merged = _KernelNodes([*sorted(nodes, key=self.order.__getitem__), node])
         for group in taken:
             del self.groups[group]
         self.groups[merged] = (
@@ -120,13 +120,13 @@ class _Grouping:
         for member in merged.nodes:
             self.group_of.update(dict.fromkeys(member.outputs, merged))
 
-    def _taken_in(self, node: GraphNode) -> list[_Group]:
+    def _taken_in(self, node: GraphNode) -> list[_KernelNodes]:
         """Return the groups that `node` takes in.
 
         A value with several readers is inside only when all of them are. So a group that a path of
         cheap nodes leaves and enters again is found after the nodes on the path.
         """
-        taken: list[_Group] = []
+        taken: list[_KernelNodes] = []
         inside = {node}
         pending = list(node.reads)
         refused: list[Value] = []
@@ -149,9 +149,9 @@ class _Grouping:
     def _may_take_in(
         self,
         node: GraphNode,
-        group: _Group,
+        group: _KernelNodes,
         inside: set[GraphNode],
-        taken: Sequence[_Group],
+        taken: Sequence[_KernelNodes],
     ) -> bool:
         value = group.result
         readers = self.readers[value]
@@ -169,7 +169,7 @@ class _Grouping:
             return False
         return self._cost(node, [*taken, group]) <= _MAX_COST
 
-    def _cost(self, node: GraphNode, taken: Sequence[_Group]) -> int:
+    def _cost(self, node: GraphNode, taken: Sequence[_KernelNodes]) -> int:
         """Return the cost of an element of `node` together with the groups that it takes in."""
         inner = {value for group in taken for m in group.nodes for value in m.outputs}
         cost: dict[Value, int] = {}
