@@ -20,19 +20,23 @@ from typing import TypeVar
 
 from refcomp.cli.texts import read_funcs
 from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
 from refcomp.foundation.target import Target, as_target
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.kernels import schedule_graph
 from refcomp.graph.lower import lower_kernel
-from refcomp.graph.optimize import optimize
+from refcomp.graph.optimize import optimized_steps
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 
+GRAPH_PASS = (
+    "graph-pass:"  # and the name of a pass: the stage of a model after the pass
+)
 _DEFAULT_NAME = "computation"
 _Result = TypeVar("_Result")
 
@@ -51,7 +55,7 @@ class LoweredProgram:
     """All functions of an input."""
 
     pieces: tuple[LoweredFunction, ...]
-    # Of a model: pairs of a stage (graph, optimized-graph) and its text.
+    # Of a model: pairs of a stage (graph, graph-pass:PASS, optimized-graph) and its text.
     graphs: tuple[tuple[str, str], ...] = ()
 
 
@@ -68,11 +72,17 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     if not given.endswith(".onnx"):
         return LoweredProgram(tuple(map(LoweredFunction, read_funcs(given))))
     graph = from_onnx(given)
-    optimized = optimize(graph)
+    steps = optimized_steps(graph)
+    optimized = steps[-1][1] if steps else graph
     functions, _ = schedule_graph(optimized, target)
     chosen = as_target(target)
     pieces = [LoweredFunction(lower_kernel(one, chosen)) for one in functions]
-    graphs = (("graph", f"{graph}\n"), ("optimized-graph", f"{optimized}\n"))
+    names = UniqueNames(separator=".", first=2)  # some passes run twice
+    graphs = (
+        ("graph", f"{graph}\n"),
+        *((f"{GRAPH_PASS}{names.take(name)}", f"{made}\n") for name, made in steps),
+        ("optimized-graph", f"{optimized}\n"),
+    )
     return LoweredProgram(tuple(pieces), graphs)
 
 

@@ -12,7 +12,7 @@ from refcomp.cli.levels import check_unpassed, steps_left
 from refcomp.cli.options import errors_and_examples, json_option, target_option
 from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.passes import run_verified_step
-from refcomp.cli.programs import LoweredProgram, load_program
+from refcomp.cli.programs import GRAPH_PASS, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
 from refcomp.driver.backends import backend_of
@@ -65,9 +65,10 @@ class Shown:
 @click.option(
     "--stage",
     metavar="STAGE",
-    help="schedule, loop-ir, after:PASS, all-passes, llvm, asm. Models also have graph and "
-    "optimized-graph. Devices have programs and opencl; or programs, kernels, llvm, metadata, "
-    "lines and asm; or programs, cuda, ptx, ptxas and asm. Default: all but lines.",
+    help="schedule, loop-ir, after:PASS, all-passes, llvm, asm. Models also have graph, "
+    "graph-pass:PASS for each pass that changes it, and optimized-graph. Devices have programs and "
+    "opencl; or programs, kernels, llvm, metadata, lines and asm; or programs, cuda, ptx, ptxas "
+    "and asm. Default: all but lines and graph-pass.",
 )
 @click.option(
     "--resources",
@@ -204,7 +205,7 @@ def _loops(stage: Stage) -> str:
 def _choose(parts: Iterator[list[Shown]], name: str | None) -> list[Shown]:
     """Return the stages that `--stage name` means, all but the links if `name` is None."""
     if name is None:
-        return [stage for part in parts for stage in part if stage.name != _LINKS]
+        return [stage for part in parts for stage in part if not _is_on_request(stage)]
     others: list[str] = []
     for part in parts:
         if name == _ALL_PASSES:
@@ -219,15 +220,27 @@ def _choose(parts: Iterator[list[Shown]], name: str | None) -> list[Shown]:
     raise _unknown_stage(name, [*others, _ALL_PASSES])
 
 
+def _is_on_request(stage: Shown) -> bool:
+    """Return True for a stage that is shown only if it is asked for."""
+    return stage.name == _LINKS or stage.name.startswith(GRAPH_PASS)
+
+
 def _unknown_stage(name: str, names: Sequence[str]) -> UserError:
     """Return the error. It lists one stage behind a pass only, as these are many."""
     known = list(dict.fromkeys(names))
     passes = [stage for stage in known if stage.startswith(_AFTER)]
-    words = [stage for stage in known if stage not in passes]
+    of_graphs = [stage for stage in known if stage.startswith(GRAPH_PASS)]
+    words = [stage for stage in known if stage not in (*passes, *of_graphs)]
+    if of_graphs:
+        words.append(f"{GRAPH_PASS}PASS, such as {of_graphs[0]}")
     if passes:
         words.append(
             f"{_AFTER}PASS, such as {passes[0]} (--stage {_ALL_PASSES} shows each)"
         )
-    near = did_you_mean(name, known) or did_you_mean(f"{_AFTER}{name}", passes)
+    near = (
+        did_you_mean(name, known)
+        or did_you_mean(f"{_AFTER}{name}", passes)
+        or did_you_mean(f"{GRAPH_PASS}{name}", of_graphs)
+    )
     remedy = f"{near} stages: {', '.join(words)}".strip()
     return UserError(f"this computation has no stage {name!r}", remedy=remedy)

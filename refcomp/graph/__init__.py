@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Graph, GraphNode, Value
-from refcomp.graph.optimize import optimize
+from refcomp.graph.optimize import optimize, optimized_steps
 from refcomp.graph.parser import parse_condition, parse_graph
 from refcomp.graph.passes.mixed_precision import mixed_precision
 from refcomp.graph.verify import verify_graph
@@ -77,7 +77,8 @@ _ON_FIRST_USE = {
 __all__ = [
     "Graph", "GraphNode", "Value", "GraphBuilder", "parse_graph", "parse_condition",
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
-    "verify_graph", "evaluate_graph", "optimize", "mixed_precision",
+    "verify_graph", "evaluate_graph", "optimize", "optimized_steps",
+    "mixed_precision",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
 ]

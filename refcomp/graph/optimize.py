@@ -58,8 +58,6 @@ _LAST = ("fuse_operators",)
 _LOG = logging.getLogger("refcomp.graph")
 
 
-# Folding constants may overflow or divide by zero. It must not warn, as a run does not.
-@np.errstate(all="ignore")
 def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
     """Return a graph with the same outputs after all passes: operators are fused, constants folded.
 
@@ -93,22 +91,51 @@ def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
         >>> rc.graph.optimize(net, ["remove_identities"]) is net
         True
     """
+    for _, changed in optimized_steps(graph, passes):
+        graph = changed
+    return graph
+
+
+# Folding constants may overflow or divide by zero. It must not warn, as a run does not.
+@np.errstate(all="ignore")
+def optimized_steps(
+    graph: Graph, passes: Sequence[str] | None = None
+) -> list[tuple[str, Graph]]:
+    """Return the name of each pass that changes the graph, in order, and what it makes of it.
+
+    Args:
+        graph: any graph.
+        passes: the names of the passes to run, as for `optimize`.
+
+    Raises:
+        UserError: as for `optimize`.
+
+    Example::
+
+        >>> text = "graph g(x: f32[2]) -> (y) { d: f32[2] = exp(x) y: f32[2] = relu(x) }"
+        >>> for name, changed in rc.graph.optimized_steps(rc.graph.parse_graph(text)):
+        ...     print(name, changed)
+        remove_dead_nodes graph g(x: f32[2]) -> (y) {
+          y: f32[2] = relu(x)
+        }
+    """
     options = current_options()
     verify_graph(graph)
     functions = _chosen(passes)
+    steps: list[tuple[str, Graph]] = []
     if has_stages(graph):
-        return graph
+        return steps
     for function in functions:
         changed = function(graph)
-        if changed is not graph:
-            verify_graph(changed, () if options.verify_steps else graph.nodes)
-            before, after = len(graph.nodes), len(changed.nodes)
-            name = function.__name__
-            _LOG.debug(
-                "%s: %d nodes -> %d in %s", name, before, after, spell(graph.name)
-            )
+        if changed is graph:
+            continue
+        verify_graph(changed, () if options.verify_steps else graph.nodes)
+        before, after = len(graph.nodes), len(changed.nodes)
+        name = function.__name__
+        _LOG.debug("%s: %d nodes -> %d in %s", name, before, after, spell(graph.name))
+        steps.append((name, changed))
         graph = changed
-    return graph
+    return steps
 
 
 def _chosen(passes: Sequence[str] | None) -> list[GraphPass]:

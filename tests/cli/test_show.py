@@ -17,6 +17,7 @@ from refcomp.driver.pipeline import passes_for
 from refcomp.foundation import target
 from refcomp.foundation.artifacts import Source
 from refcomp.ir.parser import parse_func
+from tests.strategies.graphs import DIGITS
 
 Cli = Callable[..., Result]
 STAGES = ["loop-ir", *(f"after:{step.name}" for step in passes_for("llvm")), "llvm", "asm"]
@@ -202,3 +203,15 @@ def test_links_of_lines_are_shown_only_to_who_asks(cli: Cli) -> None:
     assert "lines" not in [stage["stage"] for stage in shown]
     (lines,) = json.loads(cli("show", "-", *options, "--stage", "lines", input=_KERNEL).stdout)
     assert {*json.loads(lines["text"])} == {"kernels", "llvm", "origins"}
+
+
+def test_a_model_is_shown_after_each_graph_pass(cli: Cli) -> None:
+    model = DIGITS / "digits.onnx"
+    text = cli("show", model, "--stage", "graph-pass:fold_batch_norm").stdout
+    assert "batch_norm(" not in text
+    assert "conv2d(image, Conv_0.folded_weight, Conv_0.folded_bias)" in text
+    assert "conv2d_nhwc" in cli("show", model, "--stage", "graph-pass:fold_constants").stdout
+    result = cli("show", model, "--stage", "graph-pass:fold_batchnorm", "--target", "interp")
+    assert result.exit_code != 0
+    assert "did you mean graph-pass:fold_batch_norm" in result.stderr
+    assert "graph-pass:PASS, such as graph-pass:fold_batch_norm" in result.stderr

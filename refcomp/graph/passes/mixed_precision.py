@@ -25,9 +25,9 @@ All other operators stay in f32: sums, norms, softmax, losses. fold_constants co
 constants, and fuse_operators joins others to the nodes that make their operands.
 
 Requires: run fold_batch_norm before it, since a narrow weight is not scaled. Ensures: each value is
-cast once. A sum of products a * b differs by at most (2 u + u * u) * sum(abs(a * b)) from that of
-the f32 operands, where u is 2^-11 for f16 and 2^-8 for bf16, plus the rounding of the sums, if no
-operand is beyond the range of the dtype or subnormal in it. Refuses: other dtypes.
+cast once. Let u be 2^-11 for f16 and 2^-8 for bf16. A sum of products a * b differs from that of
+the f32 operands by at most (2 u + u * u) * sum(abs(a * b)), and the rounding of the sums. Operands
+beyond the range of the narrow dtype, or subnormal in it, are not covered. Refuses: other dtypes.
 
 Reference: P. Micikevicius et al., "Mixed Precision Training", ICLR 2018.
 """
