@@ -21,8 +21,8 @@ After::
       y: f32[N, 2, 2, 2] = transpose(y.nhwc) {axes=[0, 3, 1, 2]}
     }
 
-Elementwise operators keep the layout of their inputs. All other operators read [n, c, h, w], by a
-transpose if needed.
+Elementwise operators, poolings, pads and concatenations keep the layout of their inputs. All other
+operators read [n, c, h, w], by a transpose if needed.
 
 Requires: a convolution that is converted has constant weights and one group.
 Ensures: each value is transposed at most once each way. The weights are transposed by nodes, which
@@ -36,13 +36,22 @@ from collections.abc import Mapping
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
-from refcomp.graph.passes.pointwise import is_pointwise
+from refcomp.graph.passes.pointwise import is_plain, is_pointwise
 from refcomp.topi.operator import Attribute
 
 _TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
 _TO_SECOND = (0, 3, 1, 2)  # [n, h, w, c] -> [n, c, h, w]
 WEIGHT_TO_PACKED = (2, 3, 1, 0)  # [o, c, kh, kw] -> [kh, kw, c, o]
-_POOLS = ("max_pool2d", "avg_pool2d", "global_avg_pool2d")
+# Operators that have a layout as an attribute.
+_POOLS = (
+    "max_pool2d",
+    "avg_pool2d",
+    "lp_pool2d",
+    "global_avg_pool2d",
+    "global_max_pool2d",
+    "global_lp_pool2d",
+)
+_PADS = ("pad", "mirror_pad")
 
 
 def choose_layout(graph: Graph) -> Graph:
@@ -60,7 +69,7 @@ def choose_layout(graph: Graph) -> Graph:
 def _is_convertible(graph: Graph, node: GraphNode) -> bool:
     if node.operator != "conv2d" or node.attributes.get("groups", 1) != 1:
         return False
-    return node.inputs[1] in graph.constants
+    return is_plain(node) and node.inputs[1] in graph.constants
 
 
 class _LayoutRewriter:
@@ -75,8 +84,13 @@ class _LayoutRewriter:
     def add(self, node: GraphNode) -> None:
         if _is_convertible(self.graph, node):
             self._add_convolution(node)
-        elif node.operator in _POOLS and node.inputs[0] in self.last:
+        elif self._is_pooling(node):
             self._add_last(node, {**node.attributes, "layout": "NHWC"})
+        elif node.operator in _PADS and node.inputs[0] in self.last:
+            self._add_last(node, _with_channels_last(node.attributes))
+        elif self._is_concatenation(node):
+            # Axis 1 of [n, c, h, w] is the last one here.
+            self._add_last(node, {"axis": _TO_LAST.index(_axis(node))})
         elif self._follows(node):
             self._add_last(node, node.attributes)
         else:
@@ -91,6 +105,20 @@ class _LayoutRewriter:
         if not is_pointwise(node):
             return False
         return all(value in self.last and value.shape == shape for value in node.reads)
+
+    def _is_pooling(self, node: GraphNode) -> bool:
+        """Return True for a pooling over [h, w] of a value that has channels last."""
+        # A pooling may have a layout that is not that of the convolution before it.
+        is_plain_layout = node.attributes.get("layout", "NCHW") == "NCHW"
+        return (
+            node.operator in _POOLS and is_plain_layout and node.inputs[0] in self.last
+        )
+
+    def _is_concatenation(self, node: GraphNode) -> bool:
+        """Return True for a concatenation of values that all have channels last."""
+        if node.operator != "concatenate" or not is_plain(node):
+            return False
+        return all(value in self.last for value in node.reads)
 
     def _add_last(self, node: GraphNode, attributes: Mapping[str, Attribute]) -> None:
         inputs = [None if value is None else self.last[value] for value in node.inputs]
@@ -122,3 +150,21 @@ class _LayoutRewriter:
 
     def _transpose(self, value: Value, axes: tuple[int, ...], name: str) -> Value:
         return self.rewriter.node("transpose", [value], {"axes": axes}, name)
+
+
+def _axis(node: GraphNode) -> int:
+    axis = node.attributes["axis"]
+    assert isinstance(axis, int)
+    return axis % len(_TO_LAST)
+
+
+def _with_channels_last(
+    attributes: Mapping[str, Attribute],
+) -> dict[str, Attribute]:
+    """Return the attributes of a pad, whose amounts are in the order of the axes."""
+    changed = dict(attributes)
+    for name in ("pad_before", "pad_after"):
+        amounts = attributes.get(name)
+        if isinstance(amounts, tuple):
+            changed[name] = tuple(amounts[axis] for axis in _TO_LAST)
+    return changed

@@ -46,6 +46,75 @@ def test_between_convolutions_nothing_is_transposed() -> None:
     assert_equivalent(graph, changed)
 
 
+POOLS = {
+    "max_pool2d": {"kernel": (2, 2)},
+    "avg_pool2d": {"kernel": (2, 2)},
+    "lp_pool2d": {"kernel": (2, 2)},
+    "global_avg_pool2d": {},
+    "global_max_pool2d": {},
+    "global_lp_pool2d": {},
+}
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_poolings_follow(pool: str) -> None:
+    graph = make_graph(lambda b, x: b.node(pool, [conv(b, x)], POOLS[pool]))
+    changed = choose_layout(graph)
+    verify_graph(changed)
+    (made,) = [node for node in changed.nodes if node.operator == pool]
+    assert made.attributes["layout"] == "NHWC"
+    # In another layout the oracle adds in another order, in f64 before one rounding.
+    assert_equivalent(graph, changed, tolerance=2.0**-23)
+
+
+def test_a_pooling_with_a_layout_of_its_own_stays() -> None:
+    how = {"kernel": (2, 2), "layout": "NHWC"}
+    graph = make_graph(lambda b, x: b.node("max_pool2d", [conv(b, x)], how))
+    changed = choose_layout(graph)
+    assert operators_of(changed)[-2:] == ["transpose", "max_pool2d"]
+    assert_equivalent(graph, changed)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -3])
+def test_concatenations_follow(axis: int) -> None:
+    def build(builder, x):
+        first, second = conv(builder, x), conv(builder, x)
+        joined = builder.node("concatenate", [first, second], {"axis": axis})
+        return builder.node("relu", [joined])
+
+    graph = make_graph(build, (2, 3, 6, 6))
+    changed = choose_layout(graph)
+    verify_graph(changed)
+    assert changed.nodes[-1].operator == "transpose"
+    assert_equivalent(graph, changed)
+
+
+def test_a_concatenation_with_a_value_in_the_old_layout_stays() -> None:
+    def build(builder, x):
+        plain = builder.node("softmax", [x], {"axis": 1})
+        return builder.node("concatenate", [conv(builder, x), plain], {"axis": 1})
+
+    graph = make_graph(build)
+    changed = choose_layout(graph)
+    verify_graph(changed)
+    assert changed.nodes[-1].attributes == {"axis": 1}
+    assert_equivalent(graph, changed)
+
+
+@pytest.mark.parametrize("operator", ["pad", "mirror_pad"])
+@pytest.mark.parametrize("after", [(0, 2, 1, 0), None])
+def test_pads_follow(operator: str, after) -> None:
+    amounts = {"pad_before": (0, 1, 2, 3)}
+    if after is not None:
+        amounts["pad_after"] = after
+    graph = make_graph(lambda b, x: b.node(operator, [conv(b, x)], amounts))
+    changed = choose_layout(graph)
+    verify_graph(changed)
+    (made,) = [node for node in changed.nodes if node.operator == operator]
+    assert made.attributes["pad_before"] == (0, 2, 3, 1)
+    assert_equivalent(graph, changed)
+
+
 def test_others_read_channels_second() -> None:
     def build(builder, x):
         value = conv(builder, x)
