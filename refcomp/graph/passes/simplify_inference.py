@@ -1,4 +1,4 @@
-"""Turn batch normalizations with constant statistics into a difference, a product and a sum.
+"""Turn batch normalizations of constants into arithmetic, and drop idle dropouts.
 
 Before::
 
@@ -23,9 +23,11 @@ After::
 
 The mean is subtracted first. x * scale - mean * scale would lose bits where x is near the mean.
 
+A dropout of rate 0, whose mask nobody reads, becomes its data.
+
 Requires: the statistics, gamma and beta are constants. Ensures: the scale is computed in f64 and
-rounded once, so that results differ only by rounding. A batch normalization whose scale is not
-finite stays. Refuses: nothing.
+rounded once, so that results differ only by rounding. A dropout changes no bit.
+A batch normalization whose scale is not finite stays. Refuses: nothing.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ import numpy as np
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Array, Graph, GraphNode
+from refcomp.graph.passes.pointwise import is_plain
 
 
 class _Affine(NamedTuple):
@@ -49,10 +52,16 @@ class _Affine(NamedTuple):
 def simplify_inference(graph: Graph) -> Graph:
     """Return `graph` without batch normalizations of constants; the same object if it has none."""
     found = {node: affine for node in graph.nodes if (affine := _affine(graph, node))}
-    if not found:
+    idle = _idle_dropouts(graph)
+    if not found and not idle:
         return graph
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
+        if node in idle:
+            dropped = node.inputs[1]
+            assert dropped is not None
+            rewriter.values[node.outputs[0]] = rewriter.values[dropped]
+            continue
         affine = found.get(node)
         if affine is None:
             rewriter.copy(node)
@@ -69,11 +78,27 @@ def simplify_inference(graph: Graph) -> Graph:
     return rewriter.finish_copy()
 
 
+def _idle_dropouts(graph: Graph) -> set[GraphNode]:
+    """Return the dropouts that keep every element, and whose mask nobody reads."""
+    readers = graph.readers()
+    outputs = set(graph.outputs)
+    return {
+        node
+        for node in graph.nodes
+        if node.operator == "dropout"
+        and is_plain(node)
+        and node.attributes.get("rate") == 0.0
+        # An output needs memory and a name of its own.
+        and not outputs & set(node.outputs)
+        and not readers[node.outputs[1]]
+    }
+
+
 # A negative variance makes NaN, which is looked for below.
 @np.errstate(all="ignore")
 def _affine(graph: Graph, node: GraphNode) -> _Affine | None:
     """Return the constants of a batch normalization; None for another node."""
-    if node.operator != "batch_norm":
+    if node.operator != "batch_norm" or not is_plain(node):
         return None
     data, *parameters = node.inputs
     arrays = [graph.constants.get(value) for value in parameters if value is not None]

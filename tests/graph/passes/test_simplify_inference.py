@@ -7,6 +7,7 @@ import pytest
 
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Graph
+from refcomp.graph.parser import parse_graph
 from refcomp.graph.passes.simplify_inference import simplify_inference
 from refcomp.graph.verify import verify_graph
 from tests.graph.passes.docstring_examples import assert_docstring_holds, assert_same_meaning
@@ -58,4 +59,26 @@ def test_statistics_that_are_inputs_stay() -> None:
     x = builder.input("x", "f32", ("N", 3))
     values = [builder.input(name, "f32", (3,)) for name in "abcd"]
     graph = builder.finish([builder.node("batch_norm", [x, *values])])
+    assert simplify_inference(graph) is graph
+
+
+DROPPING = """
+graph net(key: u32[2], x: f32[4]) -> ({outputs}) {{
+  a: f32[4] = tanh(x)
+  d: f32[4], mask: bool[4] = dropout(key, a) {{rate={rate}}}
+  y: f32[4] = relu(d)
+}}"""
+
+
+def test_an_idle_dropout_goes() -> None:
+    graph = parse_graph(DROPPING.format(outputs="y", rate=0.0))
+    changed = simplify_inference(graph)
+    verify_graph(changed)
+    assert operators_of(changed) == ["tanh", "relu"]
+    assert_same_meaning(graph, changed)
+
+
+@pytest.mark.parametrize(("outputs", "rate"), [("y", 0.5), ("y, mask", 0.0), ("d", 0.0)])
+def test_a_dropout_that_matters_stays(outputs: str, rate: float) -> None:
+    graph = parse_graph(DROPPING.format(outputs=outputs, rate=rate))
     assert simplify_inference(graph) is graph
