@@ -12,6 +12,7 @@ from refcomp.foundation.options import build_options
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.optimize import STEPS, optimize
 from refcomp.graph.parser import parse_graph
+from refcomp.graph.verify import verify_graph
 from tests.strategies.graphs import (
     assert_equivalent,
     digits_graph,
@@ -20,6 +21,7 @@ from tests.strategies.graphs import (
     networks,
     operators_of,
 )
+from tests.strategies.operands import floats
 
 
 @pytest.mark.search
@@ -125,3 +127,55 @@ def test_changes_are_logged(caplog) -> None:
 def test_a_graph_with_control_operators_stays() -> None:
     graph = parse_graph("graph g(s: seq(f32)) -> (n) { n: i64[] = sequence_length(s) }")
     assert optimize(graph) is graph
+
+
+# Control operators, tensors without a shape, late attributes and `narrow`, in the places where
+# passes look for something to change.
+ALL_KINDS = """
+graph g(c: bool[], s: seq(f32), axis: i64[], x: f32[2, 2, 1, 1], w: f32[2, 2]) -> (y, p, h, n, k) {
+  const f: f32[2, 2, 1, 1] = [1.0, 2.0, 3.0, 4.0]
+  const one: f32[2] = [1.0, 1.0]
+  first: f32[*] = if(c, x)
+    graph then(x: f32[2, 2, 1, 1]) -> (r) { r: f32[2, 2, 1, 1] = relu(x) }
+    graph otherwise(x: f32[2, 2, 1, 1]) -> (r) { r: f32[2, 2] = reshape(x) {shape=[2, 2]} }
+  again: f32[*] = if(c, x)
+    graph then(x: f32[2, 2, 1, 1]) -> (r) { r: f32[2, 2, 1, 1] = relu(x) }
+    graph otherwise(x: f32[2, 2, 1, 1]) -> (r) { r: f32[2, 2] = reshape(x) {shape=[2, 2]} }
+  second: f32[*] = reshape(again) {shape=[2, 2]}
+  conv: f32[*] = conv2d(first, f)
+  norm: f32[*] = batch_norm(conv, one, one, one, one)
+  t: f32[*] = transpose(norm) {axes=[0, 2, 3, 1]}
+  tt: f32[*] = transpose(t) {axes=[0, 3, 1, 2]}
+  same: f32[*] = identity(tt)
+  pool: f32[*] = global_avg_pool2d(same)
+  y: f32[*] = multiply(pool, one)
+  product: f32[*] = gemm(w, second) {trans_b=True}
+  p: f32[*] = multiply(product, one)
+  e: f32[*] = expand_dims(w) {axis=@axis}
+  d: f32[*] = expand_dims(w) {axis=@axis}
+  h: f32[*] = add(e, d)
+  n: i64[] = sequence_length(s)
+  places: i64[4, 4], found: i64[1] = nonzero(x)
+  k: i64[4, kept] = narrow(places, found) {axis=1, symbol="kept"}
+}
+"""
+
+
+@pytest.mark.parametrize("name", sorted({step.function.__name__ for step in STEPS}))
+def test_a_pass_leaves_all_but_plain_tensors_alone(name: str) -> None:
+    graph = parse_graph(ALL_KINDS)
+    (function,) = {step.function for step in STEPS if step.function.__name__ == name}
+    changed = function(graph)
+    verify_graph(changed)
+    operators = [n.operator for n in changed.nodes if n.operator != "identity"]
+    assert operators == [n.operator for n in graph.nodes if n.operator != "identity"]
+    feeds = {
+        "c": np.array(True),
+        "s": [np.zeros(2, "float32")],
+        "axis": np.array(1),
+        "x": floats(1, 2, 2, 1, 1),
+        "w": floats(2, 2, 2),
+    }
+    expected = evaluate_graph(graph, feeds)
+    for one, other in zip(expected, evaluate_graph(changed, feeds), strict=True):
+        np.testing.assert_array_equal(other, one, strict=True)

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
-from refcomp.graph.passes.pointwise import is_pointwise
+from refcomp.graph.passes.pointwise import is_plain, is_pointwise
 
 Axes = tuple[int, ...]
 
@@ -63,7 +63,9 @@ class _Canceller:
         )  # old values whose transpose moved behind a reader
 
     def add(self, node: GraphNode) -> None:
-        if node.operator == "transpose":
+        if not is_plain(node):
+            self.rewriter.copy(node)
+        elif node.operator == "transpose":
             self._add_transpose(node)
         elif node.operator == "reshape":
             self._add_reshape(node)

@@ -35,12 +35,15 @@ import numpy.typing as npt
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.graph.passes.pointwise import is_plain
 from refcomp.graph.passes.scaled_weights import scaled_filters
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
     """Return `graph` with batch normalizations folded, or the same object if none can be."""
-    convolutions = [node for node in graph.nodes if node.operator == "conv2d"]
+    convolutions = [
+        node for node in graph.nodes if node.operator == "conv2d" and is_plain(node)
+    ]
     producers: dict[Value | None, GraphNode] = {c.outputs[0]: c for c in convolutions}
     folded: dict[GraphNode, GraphNode] = {}  # batch norm -> its convolution
     readers = graph.readers()

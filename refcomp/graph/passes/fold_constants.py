@@ -30,8 +30,7 @@ from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.constants import aligned
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
-from refcomp.graph.infer import FUSED
-from refcomp.topi.operator import find_operator
+from refcomp.graph.passes.pointwise import pattern_of
 
 # Of a result that is larger than the constants that are read: 256 MiB of f32.
 _MAX_ELEMENTS = 1 << 26
@@ -60,7 +59,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _is_cheap(node: GraphNode) -> bool:
-    if node.operator == FUSED or find_operator(node.operator).has_loops:
+    if pattern_of(node) in ("reduction", "anchor", "opaque"):
         return False
     # Packed weights are as large as the weights, which the model's file contains.
     read = sum(map(_elements, node.reads))

@@ -39,6 +39,7 @@ import numpy as np
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.passes.pointwise import is_plain
 from refcomp.graph.passes.scaled_weights import (
     Scales,
     is_normal,
@@ -192,6 +193,8 @@ def _fold_of_input(
 
 def _layer(graph: Graph, node: GraphNode) -> _Layer | None:
     """Return the axes of a layer with constant float weights; None for another node."""
+    if not is_plain(node):
+        return None
     get = node.attributes.get
     weight = _constant(graph, node, 1)
     has_bias = len(node.inputs) > 2 and node.inputs[2] is not None
@@ -217,7 +220,7 @@ def _constant(graph: Graph, node: GraphNode, place: int) -> Array | None:
 
 def _scaled_operand(graph: Graph, node: GraphNode) -> Value | None:
     """Return the operand of a product with a constant; None for another node."""
-    if node.operator != "multiply":
+    if node.operator != "multiply" or not is_plain(node):
         return None
     others = [v for v in node.inputs if v is not None and v not in graph.constants]
     return others[0] if len(others) == 1 else None

@@ -30,7 +30,7 @@ takes in the groups that make its inputs, if nobody else reads their results.
   that ends with a reduction or an anchor, whose epilogue it becomes.
 - A reduction takes in groups without loops: it reads each of their elements once.
 - An anchor takes in injective groups only, since it reads elements repeatedly.
-- Opaque nodes, `narrow`, and nodes with several results stay alone.
+- Opaque nodes, `narrow`, control operators, and nodes with several results stay alone.
 
 Requires: nothing. Ensures: a kernel has one output. Nothing costly is computed repeatedly: a node
 that broadcasts takes in no computation of fewer elements, and an element of a group takes at most
@@ -47,10 +47,8 @@ from collections.abc import Sequence
 from refcomp.graph.builder import GraphBuilder, GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
-from refcomp.graph.narrow import NARROW
-from refcomp.topi.operator import find_operator
+from refcomp.graph.passes.pointwise import pattern_of
 
-_ALONE = (FUSED, NARROW)
 _MAX_COST = 32  # nodes that one element of a group evaluates, repetitions included
 _CHEAP = {"elementwise", "broadcast", "injective"}
 # Pattern of a node -> the patterns of the nodes that it may take in.
@@ -186,9 +184,7 @@ class _Grouping:
 
 
 def _pattern(node: GraphNode) -> str:
-    if node.operator in _ALONE or len(node.outputs) > 1:
-        return "opaque"
-    return find_operator(node.operator).pattern
+    return "opaque" if len(node.outputs) > 1 else pattern_of(node)
 
 
 def _has_loops(node: GraphNode) -> bool:

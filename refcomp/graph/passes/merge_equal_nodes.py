@@ -32,6 +32,7 @@ from collections.abc import Hashable
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.passes.pointwise import is_plain
 from refcomp.graph.structure import node_key
 
 _MAX_BYTES = 1 << 16  # of a constant whose elements are compared
@@ -50,6 +51,8 @@ def merge_equal_nodes(graph: Graph) -> Graph:
     repeated: dict[GraphNode, GraphNode] = {}
     nodes: dict[Hashable, GraphNode] = {}
     for node in graph.nodes:
+        if not is_plain(node):
+            continue
         reads = tuple(kept.get(v, v) if v is not None else None for v in node.inputs)
         key = (node_key(node), reads)
         first_node = nodes.setdefault(key, node)

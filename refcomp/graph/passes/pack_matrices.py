@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode
+from refcomp.graph.passes.pointwise import is_plain
 
 
 def pack_matrices(graph: Graph) -> Graph:
@@ -47,6 +48,7 @@ def pack_matrices(graph: Graph) -> Graph:
 def _is_transposed(graph: Graph, node: GraphNode) -> bool:
     return (
         node.operator == "gemm"
+        and is_plain(node)
         and bool(node.attributes.get("trans_b"))
         and node.inputs[1] in graph.constants
     )

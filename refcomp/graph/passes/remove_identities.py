@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode
+from refcomp.graph.passes.pointwise import is_plain
 
 
 def remove_identities(graph: Graph) -> Graph:
@@ -50,7 +51,8 @@ def remove_identities(graph: Graph) -> Graph:
 def _is_identity(node: GraphNode) -> bool:
     if node.operator == "identity":
         return True
-    if node.operator not in ("cast", "reshape"):
+    # Tensors without a shape have equal types, whatever a reshape does.
+    if node.operator not in ("cast", "reshape") or not is_plain(node):
         return False
     read = node.inputs[0]
     made = node.outputs[0]

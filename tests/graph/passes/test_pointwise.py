@@ -2,7 +2,8 @@
 
 import pytest
 
-from refcomp.graph.passes.pointwise import is_pointwise
+from refcomp.graph.parser import parse_graph
+from refcomp.graph.passes.pointwise import is_plain, is_pointwise, pattern_of
 from tests.strategies.graphs import make_graph
 from tests.strategies.operands import floats
 
@@ -21,3 +22,24 @@ from tests.strategies.operands import floats
 )
 def test_nodes(build, expected) -> None:
     assert is_pointwise(make_graph(build).nodes[-1]) == expected
+
+
+KINDS = """
+graph g(s: seq(f32), axis: i64[], x: f32[4]) -> (n, f, e, k, m, r) {
+  n: i64[] = sequence_length(s)
+  f: f32[4] = fused(x)
+    graph relu(x: f32[4]) -> (r) { r: f32[4] = relu(x) }
+  e: f32[*] = expand_dims(x) {axis=@axis}
+  i: i64[1, 4], c: i64[1] = nonzero(x)
+  k: i64[1, kept] = narrow(i, c) {axis=1, symbol="kept"}
+  m: f32[*] = exp(e)
+  r: f32[4] = relu(x)
+}"""
+
+
+def test_only_operators_on_tensors_of_known_rank_are_plain() -> None:
+    nodes = parse_graph(KINDS).nodes
+    assert [node.name for node in nodes if is_plain(node)] == ["i", "r"]
+    assert [pattern_of(node) for node in nodes if node.name in "fir"] == [
+        "opaque", "opaque", "elementwise"
+    ]  # fmt: skip
