@@ -105,6 +105,8 @@ _CLASSIC = {
     "nd": "refcomp.runtime.arrays.ndarray",
     "ir_builder": "refcomp.ir.builder",
     "hybrid": "refcomp.hybrid",
+    "symbol": "refcomp.graph.symbol",
+    "sym": "refcomp.graph.symbol",
 }
 
 __all__ = ["__version__", *_CLASSIC, *_HOME, *_RENAMED, *_MODULES]
