@@ -71,7 +71,7 @@ class NodeMaker:
         attributes: Mapping[str, Attribute] = MappingProxyType({}),
     ) -> Value:
         """Add the node that computes the result, and return its output."""
-        return self._builder.node(operator, inputs, attributes, self.name)
+        return self._builder.node(operator, _trimmed(inputs), attributes, self.name)
 
     def last_of_several(
         self,
@@ -92,7 +92,7 @@ class NodeMaker:
     ) -> Value:
         """Add a node that prepares the result, and return its output."""
         return self._builder.node(
-            operator, inputs, attributes, f"{self.name}.{operator}"
+            operator, _trimmed(inputs), attributes, f"{self.name}.{operator}"
         )
 
     def steps(
@@ -134,6 +134,14 @@ class NodeMaker:
     ) -> Value:
         """Add a constant, and return its value."""
         return self._builder.constant(f"{self.name}.{label}", array)
+
+
+def _trimmed(inputs: Sequence[Value | None]) -> Sequence[Value | None]:
+    """Return inputs without those at the end that are left out."""
+    last = max(
+        (place for place, one in enumerate(inputs) if one is not None), default=-1
+    )
+    return inputs[: last + 1]
 
 
 @dataclass(frozen=True, slots=True)
