@@ -25,9 +25,12 @@ from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
 from refcomp.foundation.target import Target, as_target
 from refcomp.frontend.onnx import from_onnx
+from refcomp.graph.compile import GraphModule
 from refcomp.graph.kernels import schedule_graph
 from refcomp.graph.lower import lower_kernel
+from refcomp.graph.memory_picture import memory_picture
 from refcomp.graph.optimize import optimized_steps
+from refcomp.graph.verify import symbols_of
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
@@ -37,6 +40,7 @@ from refcomp.te.tensor import Tensor
 GRAPH_PASS = (
     "graph-pass:"  # and the name of a pass: the stage of a model after the pass
 )
+MEMORY = "memory"  # the stage of a model that shows its memory plan
 _DEFAULT_NAME = "computation"
 _Result = TypeVar("_Result")
 
@@ -74,14 +78,18 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     graph = from_onnx(given)
     steps = optimized_steps(graph)
     optimized = steps[-1][1] if steps else graph
-    functions, _ = schedule_graph(optimized, target)
+    functions, calls = schedule_graph(optimized, target)
     chosen = as_target(target)
+    module = GraphModule(optimized, calls, None, chosen)
+    # A symbol of a model is mostly the size of its batch.
+    symbols = dict.fromkeys(symbols_of(optimized), 1)
     pieces = [LoweredFunction(lower_kernel(one, chosen)) for one in functions]
     names = UniqueNames(separator=".", first=2)  # some passes run twice
     graphs = (
         ("graph", f"{graph}\n"),
         *((f"{GRAPH_PASS}{names.take(name)}", f"{made}\n") for name, made in steps),
         ("optimized-graph", f"{optimized}\n"),
+        (MEMORY, memory_picture(module, symbols)),
     )
     return LoweredProgram(tuple(pieces), graphs)
 

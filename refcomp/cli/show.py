@@ -12,7 +12,7 @@ from refcomp.cli.levels import check_unpassed, steps_left
 from refcomp.cli.options import errors_and_examples, json_option, target_option
 from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.passes import run_verified_step
-from refcomp.cli.programs import GRAPH_PASS, LoweredProgram, load_program
+from refcomp.cli.programs import GRAPH_PASS, MEMORY, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
 from refcomp.cli.streams import progress, write_json, write_text
 from refcomp.driver.backends import backend_of
@@ -57,6 +57,7 @@ class Shown:
         },
         "refcomp show matmul.py:matmul --stage asm",
         "refcomp show matmul.py:matmul --stage after:vectorize_loops",
+        "refcomp show digits.onnx --stage memory",
         "refcomp show scale.py:scale --target 'rocm -mcpu=gfx942' --resources",
         "refcomp show scale.py:scale --target 'cuda -arch=sm_80' --resources",
     ),
@@ -66,9 +67,9 @@ class Shown:
     "--stage",
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm. Models also have graph, "
-    "graph-pass:PASS for each pass that changes it, and optimized-graph. Devices have programs and "
-    "opencl; or programs, kernels, llvm, metadata, lines and asm; or programs, cuda, ptx, ptxas "
-    "and asm. Default: all but lines and graph-pass.",
+    "graph-pass:PASS for each pass that changes it, optimized-graph, and memory, the plan of their "
+    "memory. Devices have programs and opencl; or programs, kernels, llvm, metadata, lines and "
+    "asm; or programs, cuda, ptx, ptxas and asm. Default: all but lines, graph-pass and memory.",
 )
 @click.option(
     "--resources",
@@ -222,7 +223,7 @@ def _choose(parts: Iterator[list[Shown]], name: str | None) -> list[Shown]:
 
 def _is_on_request(stage: Shown) -> bool:
     """Return True for a stage that is shown only if it is asked for."""
-    return stage.name == _LINKS or stage.name.startswith(GRAPH_PASS)
+    return stage.name in (_LINKS, MEMORY) or stage.name.startswith(GRAPH_PASS)
 
 
 def _unknown_stage(name: str, names: Sequence[str]) -> UserError:

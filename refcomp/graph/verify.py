@@ -73,13 +73,22 @@ def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) ->
     names.add(value.name)
 
 
+def symbols_of(graph: Graph, *, with_narrowed: bool = True) -> list[str]:
+    """Return the symbols of a graph, each once: those of inputs, then those of `narrow` nodes."""
+    dims = (dim for value in graph.inputs for dim in value.shape)
+    names = dict.fromkeys(name for dim in dims for name in names_in_dim(dim))
+    if with_narrowed:
+        nodes = filter(is_narrow, graph.nodes)
+        names |= dict.fromkeys(narrowed_symbol(node) for node in nodes)
+    return list(names)
+
+
 def symbol_fault(graph: Graph) -> str:
     """Return what is wrong about the symbols of a graph; an empty text if nothing is.
 
     Each symbol of a condition gets its value from an input, or from one `narrow` node.
     """
-    dims = (dim for value in graph.inputs for dim in value.shape)
-    given = {name for dim in dims for name in names_in_dim(dim)}
+    given = set(symbols_of(graph, with_narrowed=False))
     for node in filter(is_narrow, graph.nodes):
         symbol = narrowed_symbol(node)
         if symbol in given:

@@ -215,3 +215,10 @@ def test_a_model_is_shown_after_each_graph_pass(cli: Cli) -> None:
     assert result.exit_code != 0
     assert "did you mean graph-pass:fold_batch_norm" in result.stderr
     assert "graph-pass:PASS, such as graph-pass:fold_batch_norm" in result.stderr
+
+
+def test_a_model_has_a_picture_of_its_memory(cli: Cli) -> None:
+    text = cli("show", DIGITS / "digits.onnx", "--stage", "memory", "--target", "interp").stdout
+    assert text.startswith("# memory of all values but constants, N = 1\n")
+    assert "  image\n" in text
+    assert "  probability\n" in text

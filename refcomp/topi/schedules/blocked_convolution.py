@@ -85,29 +85,44 @@ def local_result(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:
 def elementwise_follower(schedule: Schedule, op: ComputeOp) -> Tensor | None:
     """Return the output to which only elementwise computes lead from `op`, or None.
 
-    Each of these computes is the only reader of the one before it. Those between `op` and the
-    output are to be inlined.
+    All paths from `op` lead to this output, such as both of x * sigmoid(x). The computes between
+    are to be inlined.
     """
-    tensor = op.outputs[0]
-    while not schedule.stage_of(tensor).is_output:
-        readers = [s.op for s in schedule.stages if tensor in s.op.inputs]
-        if len(readers) != 1 or not _is_elementwise(readers[0], tensor):
+    (result,) = op.outputs
+    if schedule.stage_of(result).is_output:
+        return None
+    reached = [result]
+    outputs: list[Tensor] = []
+    # Producers come before their readers.
+    for stage in schedule.stages:
+        read = [tensor for tensor in reached if tensor in stage.op.inputs]
+        if not read:
+            continue
+        if outputs or not all(_is_elementwise(stage.op, tensor) for tensor in read):
             return None
-        tensor = readers[0].outputs[0]
-    return None if tensor.op is op else tensor
+        reached += stage.op.outputs
+        if stage.is_output:
+            outputs += stage.op.outputs
+    return outputs[0] if outputs else None
 
 
 def _is_elementwise(op: Operation, tensor: Tensor) -> bool:
     """Return True if each element of `op` reads only the element of `tensor` at its own place."""
     if not isinstance(op, ComputeOp) or op.tag != INJECTIVE or len(op.outputs) != 1:
         return False
-    own_index = [id(axis.var) for axis in op.axis]
+    if len(op.axis) != len(tensor.shape):
+        return False
+    extents = [as_int(extent) for extent in tensor.shape]
     for node in walk(op.body[0]):
         if not isinstance(node, TensorRead) or node.tensor is not tensor:
             continue
-        # By identity: `==` on expressions builds a comparison.
-        if [id(index) for index in node.indices] != own_index:
-            return False
+        places = zip(node.indices, op.axis, extents, strict=True)
+        for index, axis, extent in places:
+            # By identity: `==` on expressions builds a comparison. Broadcasting reads at 0 where
+            # the extent is 1.
+            is_only = extent == 1 and as_int(axis.extent) == 1
+            if index is not axis.var and not is_only:
+                return False
     return True
 
 

@@ -15,6 +15,7 @@ from refcomp.topi.broadcast.arithmetic import add
 from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.movement.transform import transpose
+from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 from tests.strategies.operands import integers, seeds, tensors
 
@@ -127,3 +128,36 @@ def test_interpreter_agrees_with_the_meaning(n, outs, depth, size, kernel, strid
 def test_machine_code_agrees_with_the_meaning(n, outs, depth, size, kernel, stride, seed):
     with refcomp.build_options(contract=True):  # small integers: nothing rounds
         _check(refcomp.build, n, outs, depth, size, kernel, stride, seed)
+
+
+def followed(make):
+    """What follows a product elementwise, and the output that `make` computes of the product."""
+    A = refcomp.placeholder((1, 8), name="A")
+    B = refcomp.placeholder((8, 8), name="B")
+    product = refcomp.topi.matmul(A, B)
+    output = make(product)
+    schedule = refcomp.create_schedule(output)
+    return elementwise_follower(schedule, product.op), output
+
+
+def test_an_epilogue_may_read_a_result_twice_and_along_one_row() -> None:
+    topi = refcomp.topi
+    row = refcomp.placeholder((1, 8), name="row")
+    for make in (
+        topi.relu,
+        lambda x: topi.multiply(x, topi.sigmoid(x)),
+        lambda x: topi.relu(topi.add(x, row)),
+    ):
+        follower, output = followed(make)
+        assert follower is output
+
+
+def test_other_readers_do_not_follow() -> None:
+    topi = refcomp.topi
+    for make in (
+        lambda x: x,
+        lambda x: topi.transpose(x, axes=(1, 0)),
+        lambda x: topi.add(x, topi.sum(x, axis=1, keepdims=True)),
+        lambda x: topi.softmax(x),
+    ):
+        assert followed(make)[0] is None
