@@ -50,8 +50,11 @@ from refcomp.topi.operator import (
 )
 
 if TYPE_CHECKING:
+    from refcomp.graph.building import build, build_config
     from refcomp.graph.compile import GraphModule, compile_graph
+    from refcomp.graph.compiled import CompiledGraph
     from refcomp.graph.executor import GraphExecutor
+    from refcomp.graph.params import load_param_dict, save_param_dict
     from refcomp.graph.stages.executor import StagedExecutor, executor_for
     from refcomp.graph.weights import (
         constants_to_inputs,
@@ -62,6 +65,11 @@ if TYPE_CHECKING:
 
 # These import schedules and the cache, which looking at a graph does not need.
 _ON_FIRST_USE = {
+    "build": "refcomp.graph.building",
+    "build_config": "refcomp.graph.building",
+    "CompiledGraph": "refcomp.graph.compiled",
+    "load_param_dict": "refcomp.graph.params",
+    "save_param_dict": "refcomp.graph.params",
     "GraphModule": "refcomp.graph.compile",
     "compile_graph": "refcomp.graph.compile",
     "GraphExecutor": "refcomp.graph.executor",
@@ -73,6 +81,9 @@ _ON_FIRST_USE = {
     "save_weights": "refcomp.graph.weights",
 }
 
+# Modules whose members have no other name here, such as `executor.create`.
+_MODULES = ("executor", "symbol", "testing")
+
 # fmt: off
 __all__ = [
     "Graph", "GraphNode", "Value", "GraphBuilder", "parse_graph", "parse_condition",
@@ -81,11 +92,14 @@ __all__ = [
     "mixed_precision",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
+    "build", "build_config", "CompiledGraph", "save_param_dict", "load_param_dict",
 ]
 # fmt: on
 
 
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"refcomp.graph.{name}")
     if name not in _ON_FIRST_USE:
         # Python suggests a near name of the module.
         raise AttributeError(

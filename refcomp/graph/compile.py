@@ -10,7 +10,7 @@ from functools import partial
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target, as_target
-from refcomp.graph.graph import Graph, spell
+from refcomp.graph.graph import Graph, Value, spell
 from refcomp.graph.kernels import NodeKernel, ScheduledKernel, schedule_graph
 from refcomp.graph.optimize import optimize
 from refcomp.graph.stages.stages import has_stages
@@ -30,6 +30,7 @@ class GraphModule:
             Equal nodes have one function.
         module: the module with all functions; None for a graph without nodes.
         target: the target that the module is compiled for.
+        parameters: constants whose elements the caller sets before the first run.
 
     Source: TVM, GraphExecutorFactoryModule.
 
@@ -50,9 +51,14 @@ class GraphModule:
     kernels: tuple[NodeKernel, ...]
     module: Module | None
     target: Target
+    parameters: tuple[Value, ...] = ()
 
 
-def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
+def compile_graph(
+    graph: Graph,
+    target: Target | str = "llvm",
+    passes: Sequence[str] | None = None,
+) -> GraphModule:
     """Return the compiled graph, which a `GraphExecutor` runs.
 
     The graph is optimized first: operators are fused, and constants are folded. Then each node
@@ -62,6 +68,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     Args:
         graph: what `from_onnx` or a `GraphBuilder` returned.
         target: what to compile for; see `build`.
+        passes: the names of the passes to run, as for `optimize`; None for all.
 
     Raises:
         UserError: the target is unknown, or the graph has control operators (see `executor_for`).
@@ -93,7 +100,7 @@ def compile_graph(graph: Graph, target: Target | str = "llvm") -> GraphModule:
             why="it has control operators, or shapes that only a run determines",
             remedy="run it by refcomp.graph.executor_for(graph, target)",
         )
-    optimized = optimize(graph)
+    optimized = optimize(graph, passes)
     chosen = as_target(target)
     functions, kernels = schedule_graph(optimized, chosen)
     if _LOG.isEnabledFor(logging.DEBUG):

@@ -13,13 +13,18 @@ import threading
 from collections.abc import Mapping
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.foundation.target import Target, kind_of
 from refcomp.graph.compile import GraphModule
+from refcomp.graph.compiled import CompiledGraph
 from refcomp.graph.constants import constant_on
 from refcomp.graph.feeds import check_feeds, check_name, check_type, form_of
+from refcomp.graph.graph import Value
+from refcomp.graph.params import load_param_dict
 from refcomp.graph.plan import Plan, make_plan, recent_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device, cpu
+from refcomp.runtime.module import Module
 
 
 class GraphExecutor:
@@ -76,6 +81,7 @@ class GraphExecutor:
         self._constants = {
             value: constant_on(self.device, elements)
             for value, elements in module.graph.constants.items()
+            if value not in module.parameters
         }
 
     @property
@@ -88,25 +94,127 @@ class GraphExecutor:
         """Return the number of arrays that `run` returns."""
         return len(self.module.graph.outputs)
 
-    def set_input(self, name: str, value: object) -> None:
-        """Keep a copy of an input for later runs that do not provide it.
+    def set_input(
+        self, key: str | int | None = None, value: object = None, /, **inputs: object
+    ) -> None:
+        """Keep copies of inputs for later runs that do not provide them.
+
+        The name of a constant is allowed, too: the copy replaces its elements.
 
         Args:
-            name: the name of the input.
+            key: the name of an input or its number, from 0.
             value: an NDArray or a numpy array of the input's dtype and shape.
+            **inputs: more arrays, by name.
 
         Raises:
             UserError: the name is unknown, or the value does not fit.
         """
-        check_type(check_name(self.module.graph, name), *form_of(name, value))
-        with self._lock:
-            self._kept[name] = array(value, self.device)
+        given = dict(inputs)
+        if key is not None:
+            given[self._name_of(key)] = value
+        for name, elements in given.items():
+            constant = self._constant(name)
+            declared = constant or self._input(name)
+            dtype, shape = form_of(name, elements)
+            check_type(declared, dtype, shape)
+            if constant is not None and shape != constant.shape:
+                raise UserError(
+                    f"constant {constant} cannot have the shape {shape}",
+                    remedy="pass the parameters that build returned",
+                )
+            with self._lock:
+                if constant is None:
+                    self._kept[name] = array(elements, self.device)
+                else:
+                    self._constants[constant] = array(elements, self.device)
+                    self._plans.clear()  # their launches are bound to the old array
 
-    def get_output(self, index: int = 0) -> NDArray:
+    def _name_of(self, key: object) -> str:
+        """Return the name of an input, given the name itself or a number."""
+        names = self.input_names
+        if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(names):
+            return names[key]
+        if not isinstance(key, str):
+            raise UserError(
+                f"the graph has no input {key!r}",
+                remedy=f"give a name, or a number below {len(names)}",
+            )
+        return key
+
+    def _constant(self, name: str) -> Value | None:
+        constants = self.module.graph.constants
+        return next((value for value in constants if value.name == name), None)
+
+    def _input(self, name: str) -> Value:
+        if self.module.parameters and name not in self.input_names:
+            known = [value.name for value in self.module.parameters]
+            raise UserError(
+                f"the graph has no input or parameter {name!r}",
+                why="build folds parameters into each other, and renames them",
+                remedy=advise(
+                    name,
+                    [*self.input_names, *known],
+                    "pass the parameters that build returned",
+                ),
+            )
+        return check_name(self.module.graph, name)
+
+    def load_params(self, data: bytes | bytearray) -> None:
+        """Set parameters that are given as bytes.
+
+        Args:
+            data: what `save_param_dict` returned, for example a whole file.
+
+        Raises:
+            UserError: the bytes are damaged, or a parameter is unknown or does not fit.
+
+        Example::
+
+            >>> net = rc.sym.relu(rc.sym.Variable("x"))
+            >>> graph, lib, _ = rc.graph.build(net, "interp", shape={"x": (2,)})
+            >>> executor = rc.graph.executor.create(graph, lib)
+            >>> executor.load_params(rc.graph.save_param_dict({"x": np.ones(2, "float32")}))
+            >>> executor.get_input("x").asnumpy().tolist()
+            [1.0, 1.0]
+        """
+        self.set_input(**load_param_dict(data))
+
+    def get_input(self, key: str | int, out: NDArray | None = None) -> NDArray:
+        """Return the array that later runs read, as `set_input` kept it.
+
+        Args:
+            key: the name of an input or a constant, or the number of an input.
+            out: an array that gets a copy, and is returned instead; None for none.
+
+        Raises:
+            UserError: the name is unknown, or no array has been set.
+
+        Example::
+
+            >>> net = rc.graph.parse_graph("graph a(x: f32[2]) -> (y) { y: f32[2] = relu(x) }")
+            >>> executor = rc.GraphExecutor(rc.compile_graph(net, "interp"))
+            >>> executor.set_input("x", np.ones(2, "float32"))
+            >>> executor.get_input(0).asnumpy().tolist()
+            [1.0, 1.0]
+        """
+        name = self._name_of(key)
+        constant = self._constant(name)
+        if constant is not None:
+            found = self._constants.get(constant)
+        else:
+            found = self._kept.get(self._input(name).name)
+        if found is None:
+            raise UserError(
+                f"the input {name!r} has not been set", remedy="call set_input first"
+            )
+        return found if out is None else out.copyfrom(found)
+
+    def get_output(self, index: int = 0, out: NDArray | None = None) -> NDArray:
         """Return an output of the last run.
 
         Args:
             index: the number of the output, from 0.
+            out: an array that gets a copy, and is returned instead; None for none.
 
         Raises:
             UserError: no such output exists, or the graph has not been run.
@@ -117,7 +225,7 @@ class GraphExecutor:
                 f"ask for 0 to {len(results) - 1}" if results else "call run() first"
             )
             raise UserError(f"the last run has no output {index}", remedy=remedy)
-        return results[index]
+        return results[index] if out is None else out.copyfrom(results[index])
 
     def run(
         self, feeds: Mapping[str, object] | None = None, /, **inputs: object
@@ -131,6 +239,12 @@ class GraphExecutor:
         Raises:
             UserError: a name is unknown or missing, or an input has another dtype or shape.
         """
+        missing = [v.name for v in self.module.parameters if v not in self._constants]
+        if missing:
+            raise UserError(
+                f"the parameters {', '.join(missing)} have no elements",
+                remedy="call set_input(**params) or load_params(data) first",
+            )
         with self._lock:
             given = {**self._kept, **(feeds or {}), **inputs}
             forms = {name: form_of(name, value) for name, value in given.items()}
@@ -163,6 +277,43 @@ class GraphExecutor:
             tuple(symbols.values()),
             lambda: make_plan(self.module, symbols, self._constants, self.device),
         )
+
+
+def create(
+    graph: CompiledGraph | str, lib: Module | None, device: Device | None = None
+) -> GraphExecutor:
+    """Return an executor of a compiled graph, whose weights are set by `set_input`.
+
+    Args:
+        graph: what `refcomp.graph.build` returned, or its JSON form.
+        lib: the module that `build` or `refcomp.load_module` returned.
+        device: the device; None is number 0 of the kind that the graph's target means.
+
+    Raises:
+        UserError: the JSON form is damaged, or the module does not belong to the graph.
+
+    Source: TVM, graph_runtime.create.
+
+    Example::
+
+        >>> net = rc.sym.dense(rc.sym.Variable("x"), units=3, use_bias=False, name="fc")
+        >>> weights = {"fc_weight": np.ones((3, 4), "float32")}
+        >>> shape = {"x": (1, 4)}
+        >>> graph, lib, params = rc.graph.build(net, "interp", shape=shape, params=weights)
+        >>> executor = rc.graph.executor.create(graph.json(), lib, rc.cpu())
+        >>> executor.set_input("x", np.array([[1, 2, 3, 4]], "float32"))
+        >>> executor.set_input(**params)
+        >>> _ = executor.run()
+        >>> executor.get_output(0).asnumpy().tolist()
+        [[10.0, 10.0, 10.0]]
+    """
+    compiled = CompiledGraph.from_json(graph) if isinstance(graph, str) else graph
+    if not isinstance(compiled, CompiledGraph):
+        raise UserError(
+            f"a {type(graph).__name__} is not a compiled graph",
+            remedy="pass what refcomp.graph.build returned, or its JSON form",
+        )
+    return GraphExecutor(compiled.with_code(lib), device)
 
 
 def device_of(target: Target) -> Device:

@@ -339,3 +339,86 @@ def test_kernels_of_the_digit_network_share_their_work() -> None:
     functions, _ = schedule_graph(optimize(digits_graph()), "llvm")
     texts = [print_func(lower_kernel(one, as_target("llvm"))) for one in functions]
     assert sum(" parallel {" in text for text in texts) >= 2
+
+
+def built() -> tuple[object, object, dict[str, NDArray]]:
+    """Return a compiled network of one layer, whose weights are not set."""
+    net = refcomp.sym.dense(refcomp.sym.Variable("x"), units=4, name="fc")
+    weights = {"fc_weight": floats(0, 4, 3), "fc_bias": floats(1, 4)}
+    return refcomp.graph.build(net, "interp", {"x": (1, 3)}, params=weights)
+
+
+def test_classic_calls_set_inputs_and_read_outputs() -> None:
+    graph, lib, params = built()
+    executor = executor_module.create(graph, lib, refcomp.cpu(0))
+    x = floats(2, 1, 3)
+    executor.set_input(0, x)
+    executor.set_input(**params)
+    (expected,) = executor.run()
+    np.testing.assert_allclose(expected.asnumpy(), x @ floats(0, 4, 3).T + floats(1, 4), rtol=1e-6)
+    out = refcomp.empty((1, 4))
+    assert executor.get_output(0, out) is out
+    np.testing.assert_array_equal(out.asnumpy(), expected.asnumpy())
+    np.testing.assert_array_equal(executor.get_input("x").asnumpy(), x)
+    taken = refcomp.empty((4, 3))
+    assert executor.get_input("fc_weight", taken) is taken
+    np.testing.assert_array_equal(taken.asnumpy(), floats(0, 4, 3))
+
+
+def test_weights_may_be_replaced_between_runs() -> None:
+    graph, lib, params = built()
+    executor = executor_module.create(graph.json(), lib)
+    x = floats(2, 1, 3)
+    executor.load_params(refcomp.graph.save_param_dict(params))
+    executor.run(x=x)
+    executor.set_input("fc_weight", np.zeros((4, 3), "float32"))
+    (made,) = executor.run(x=x)
+    np.testing.assert_array_equal(made.asnumpy()[0], floats(1, 4))
+
+
+def test_constants_of_a_compiled_graph_may_be_replaced() -> None:
+    executor = executor_of(make_graph(adding, (2, 4)))
+    executor.set_input("c", integers(3, 4))
+    x = integers(5, 2, 4)
+    (made,) = executor.run({executor.input_names[0]: x})
+    np.testing.assert_array_equal(made.asnumpy(), x + integers(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda e: e.run(x=floats(0, 1, 3)),
+            r"the parameters fc_weight have no elements\n(.|\n)*set_in",
+        ),
+        (
+            lambda e: e.set_input("fc_weigh", 1),
+            r"no input or parameter 'fc_weigh'\n(.|\n)*did you mean fc_w",
+        ),
+        (
+            lambda e: e.set_input("conv", 1),
+            r"no input or parameter 'conv'\n(.|\n)*build folds(.|\n)*build r",
+        ),
+        (lambda e: e.set_input(1, 1), "the graph has no input 1\n(.|\n)*a number below 1"),
+        (lambda e: e.set_input("fc_weight", floats(0, 3, 4)), r"cannot have the shape \(3, 4\)"),
+        (lambda e: e.set_input("fc_weight", floats(0, 3)), "has 2 dimensions, but the array has 1"),
+        (lambda e: e.set_input("x", 3), "input 'x' cannot be a int"),
+        (
+            lambda e: e.get_input("x"),
+            r"the input 'x' has not been set\n(.|\n)*call set_input first",
+        ),
+        (lambda e: e.get_input("y"), "no input or parameter 'y'"),
+        (lambda e: e.load_params(b""), "the parameters cannot be read"),
+    ],
+)
+def test_wrong_classic_calls_are_refused(call: object, message: str) -> None:
+    graph, lib, _ = built()
+    with pytest.raises(UserError, match=message):
+        call(executor_module.create(graph, lib))
+
+
+def test_executor_needs_a_compiled_graph() -> None:
+    with pytest.raises(UserError, match="a int is not a compiled graph"):
+        executor_module.create(3, None)
+    with pytest.raises(UserError, match="it is not JSON"):
+        executor_module.create("text", None)
