@@ -37,7 +37,8 @@ def reshaped(shape: Sequence[int], codes: Sequence[int]) -> tuple[int, ...]:
     rest = iter(codes)
     for code in rest:
         needed = {_KEEP: 1, _MERGE: 2, _SPLIT: 1}.get(code, 0)
-        if place + needed > len(shape) or code < _SPLIT:
+        is_missing = needed > 0 and place + needed > len(shape)
+        if is_missing or code < _SPLIT:
             raise _ill_formed(shape, codes)
         if code > 0 or code == _INFER:
             made.append(code)

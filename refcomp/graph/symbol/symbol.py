@@ -91,15 +91,13 @@ class Symbol:
     """
 
     def __init__(self, entries: Sequence[SymbolEntry]) -> None:
-        self.entries = tuple(entries)
-        is_made_of_entries = all(
-            isinstance(entry, SymbolEntry) for entry in self.entries
-        )
-        if not self.entries or not is_made_of_entries:
+        listed = entries if isinstance(entries, tuple | list) else ()
+        if not listed or not all(isinstance(one, SymbolEntry) for one in listed):
             raise UserError(
                 f"{entries!r} are not outputs of nodes",
                 remedy="make symbols by Variable, Group or an operator",
             )
+        self.entries: tuple[SymbolEntry, ...] = tuple(listed)
 
     @property
     def name(self) -> str | None:

@@ -63,6 +63,7 @@ def test_reshape_like_another() -> None:
         ((-4, -1, 1, -2), (2, 1, 3, 4)),
         ((0, 0, -4, 2, -1), (2, 3, 2, 2)),
         ((-1,), (24,)),
+        ((-1, 1, 2, 3, 4, 1), (1, 1, 2, 3, 4, 1)),
     ],
 )
 def test_codes_of_reshape(codes: tuple[int, ...], expected: tuple[int, ...]) -> None:
