@@ -1,20 +1,16 @@
-"""Arrays of a command: reads and writes .npz files, and fills arrays that no file gives.
+"""Arrays of a command: checks what an .npz file gives, and fills what no file gives.
 
 Arrays are wanted as TensorParams, whose dimensions may depend on symbols. The size of a symbol is,
 in this order: the size that --symbol gives; the size that follows from the given arrays; 1.
 
-All functions raise UserError. They refuse files that are missing, damaged, not .npz files or hold
-pickled objects, and arrays with an unknown name or another dtype or shape.
+All functions raise UserError. They refuse arrays with an unknown name or another dtype or shape.
+`refcomp.runtime.arrays.npz` reads and writes the files.
 """
 
 from __future__ import annotations
 
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from errno import EINVAL
 from itertools import chain
 from types import MappingProxyType
 
@@ -36,22 +32,6 @@ Arrays = dict[str, HostArray]
 
 DEFAULT = "default"  # the origin of a size that nobody gave
 
-_NPY = b"\x93NUMPY"
-_ZIPS = (b"PK\x03\x04", b"PK\x05\x06")  # an archive, and one without members
-# zipfile raises RuntimeError for encrypted members, and NotImplementedError (a RuntimeError) for
-# unknown compression. numpy's reader of headers raises the others.
-_DAMAGE = (
-    ValueError,
-    TypeError,
-    EOFError,
-    KeyError,
-    RuntimeError,
-    SyntaxError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Filling:
@@ -60,68 +40,6 @@ class Filling:
     mode: str  # random, zeros or ones
     seed: int  # of random values
     symbols: Mapping[str, int]  # symbolic dimension -> size in elements, from --symbol
-
-
-def read_npz(path: str | None) -> Arrays:
-    """Return the arrays of an .npz file by name; none if `path` is None."""
-    if path is None:
-        return {}
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(len(_NPY))
-            file.seek(0)
-            if magic == _NPY:
-                raise UserError(
-                    f"{path} holds one array without a name",
-                    remedy="write it by numpy.savez(path, name=array)",
-                )
-            if not magic.startswith(_ZIPS):
-                # numpy would take such a file for a pickle.
-                raise _not_plain_arrays(path, "it does not begin as an .npz file does")
-            loaded = np.load(file, allow_pickle=False)
-            return {name: _member(path, loaded, name) for name in loaded.files}
-    except OSError as error:
-        if error.errno == EINVAL:  # the archive leads to a place before its beginning
-            raise _not_plain_arrays(path, "the archive is damaged") from error
-        raise UserError(
-            f"{path} cannot be read", why=error.strerror or str(error)
-        ) from error
-    except _DAMAGE as error:
-        raise _not_plain_arrays(path, "the archive is damaged") from error
-
-
-def _member(path: str, loaded: Mapping[str, object], name: str) -> HostArray:
-    try:
-        array = loaded[name]
-    except (MemoryError, OverflowError) as error:
-        raise _not_plain_arrays(path, f"{name!r} is too large for memory") from error
-    except _DAMAGE as error:
-        why = "is damaged"
-        if "pickle" in str(error):
-            why = "holds Python objects, and reading these could run code"
-        raise _not_plain_arrays(path, f"{name!r} {why}") from error
-    if not isinstance(array, np.ndarray):
-        raise _not_plain_arrays(path, f"{name!r} is not an array")
-    return array
-
-
-def _not_plain_arrays(path: str, why: str) -> UserError:
-    return UserError(
-        f"{path} is not an .npz file of plain arrays",
-        why=why,
-        remedy="write it by numpy.savez(path, name=array)",
-    )
-
-
-def write_npz(path: str, arrays: Arrays) -> None:
-    """Write `arrays` by name to an .npz file."""
-    try:
-        with open(path, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written", why=error.strerror or str(error)
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ from refcomp.cli.arrays import (
     add_sizes,
     chosen_sizes,
     complete,
-    read_npz,
-    write_npz,
 )
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.interpretation import in_order, interpret_program_text, interpret_text
@@ -73,6 +71,7 @@ from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.ir.verify import Level
 from refcomp.runtime.arrays.entry_conditions import refusal
 from refcomp.runtime.arrays.ndarray import NDArray, array
+from refcomp.runtime.arrays.npz import read_npz, write_npz
 from refcomp.runtime.device import HostArray, cpu
 from refcomp.runtime.function import ArrayCallable, Function
 from refcomp.runtime.module import Module

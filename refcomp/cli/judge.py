@@ -17,8 +17,6 @@ from refcomp.cli.arrays import (
     add_sizes,
     chosen_sizes,
     complete,
-    read_npz,
-    write_npz,
 )
 from refcomp.cli.digest import to_json
 from refcomp.cli.options import (
@@ -49,6 +47,7 @@ from refcomp.oracle.compare import (
     upper_f64,
 )
 from refcomp.oracle.floats.error_bounds import Bounded, Licence
+from refcomp.runtime.arrays.npz import read_npz, write_npz
 from refcomp.runtime.device import HostArray
 from refcomp.toolchain.run import finish_tool, start_tool, tool_timeout_s
 

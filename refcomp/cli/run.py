@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict, TypeVar, cast
 import click
 import numpy as np
 
-from refcomp.cli.arrays import Arrays, Filling, complete, read_npz, write_npz
+from refcomp.cli.arrays import Arrays, Filling, complete
 from refcomp.cli.digest import (
     Digest,
     JsonNumber,
@@ -36,6 +36,7 @@ from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.graph import Graph
+from refcomp.runtime.arrays.npz import read_npz, write_npz
 from refcomp.runtime.device import HostArray
 
 _Result = TypeVar("_Result")

@@ -12,6 +12,7 @@ Reading order::
     constants.py, weights.py          memory of constants; weights as inputs or mapped files
     memory_plan.py                    memory of all other values
     plan.py, executor.py, stages/     runs; stages/ for graphs that a run has to decide on
+    debug/                            runs node by node, comparisons, profiles
 
 Operators on tensors are registered in `refcomp.topi.operator`.
 
@@ -50,9 +51,11 @@ from refcomp.topi.operator import (
 )
 
 if TYPE_CHECKING:
+    from refcomp.graph import debug
     from refcomp.graph.building import build, build_config
     from refcomp.graph.compile import GraphModule, compile_graph
     from refcomp.graph.compiled import CompiledGraph
+    from refcomp.graph.debug.executor import DebugExecutor
     from refcomp.graph.executor import GraphExecutor
     from refcomp.graph.params import load_param_dict, save_param_dict
     from refcomp.graph.stages.executor import StagedExecutor, executor_for
@@ -73,6 +76,7 @@ _ON_FIRST_USE = {
     "GraphModule": "refcomp.graph.compile",
     "compile_graph": "refcomp.graph.compile",
     "GraphExecutor": "refcomp.graph.executor",
+    "DebugExecutor": "refcomp.graph.debug.executor",
     "StagedExecutor": "refcomp.graph.stages.executor",
     "executor_for": "refcomp.graph.stages.executor",
     "constants_to_inputs": "refcomp.graph.weights",
@@ -82,7 +86,7 @@ _ON_FIRST_USE = {
 }
 
 # Modules whose members have no other name here, such as `executor.create`.
-_MODULES = ("executor", "symbol", "testing")
+_MODULES = ("debug", "executor", "symbol", "testing")
 
 # fmt: off
 __all__ = [
@@ -91,6 +95,7 @@ __all__ = [
     "verify_graph", "evaluate_graph", "optimize", "optimized_steps",
     "mixed_precision",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
+    "DebugExecutor", "debug",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
     "build", "build_config", "CompiledGraph", "save_param_dict", "load_param_dict",
 ]

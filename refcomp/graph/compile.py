@@ -100,9 +100,25 @@ def compile_graph(
             why="it has control operators, or shapes that only a run determines",
             remedy="run it by refcomp.graph.executor_for(graph, target)",
         )
-    optimized = optimize(graph, passes)
+    return compile_nodes(optimize(graph, passes), target)
+
+
+def compile_nodes(graph: Graph, target: Target | str = "llvm") -> GraphModule:
+    """Return the compiled graph, in which each node is a function of its own. No pass runs.
+
+    So a graph that is not fused keeps each value in memory.
+
+    Args:
+        graph: a graph without control operators, such as `optimize` returns.
+        target: what to compile for; see `build`.
+
+    Raises:
+        UserError: the target is unknown.
+        Unsupported: the target cannot express an operator.
+        ToolchainError: a tool is missing or fails.
+    """
     chosen = as_target(target)
-    functions, kernels = schedule_graph(optimized, chosen)
+    functions, kernels = schedule_graph(graph, chosen)
     if _LOG.isEnabledFor(logging.DEBUG):
         _log_kernels(functions, chosen)
     module = None
@@ -110,7 +126,7 @@ def compile_graph(
         identities = [one.identity() for one in functions]
         parts = None if None in identities else ["graph", *filter(None, identities)]
         module = recall_module(parts, chosen, partial(_build, functions, chosen))
-    return GraphModule(optimized, kernels, module, chosen)
+    return GraphModule(graph, kernels, module, chosen)
 
 
 def _log_kernels(kernels: Sequence[ScheduledKernel], target: Target) -> None:

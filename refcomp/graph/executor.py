@@ -248,16 +248,23 @@ class GraphExecutor:
         with self._lock:
             given = {**self._kept, **(feeds or {}), **inputs}
             forms = {name: form_of(name, value) for name, value in given.items()}
-            plan = self.plan_for(check_feeds(self.module.graph, forms))
-            for name, place in plan.inputs.items():
-                place.copyfrom(given[name])
-            self._launch_all(plan)
-            while plan.pause is not None:
-                plan = plan.pause.resume()
-                self._launch_all(plan)
-            # Copies, since the next run overwrites the plan's memory.
-            self._results = [result.copyto(self.device) for result in plan.outputs]
+            symbols = check_feeds(self.module.graph, forms)
+            self._results = self._run(given, symbols)
             return list(self._results)
+
+    def _run(
+        self, given: Mapping[str, object], symbols: Mapping[str, int]
+    ) -> list[NDArray]:
+        """Return the outputs for checked inputs, in memory that no later run writes."""
+        plan = self.plan_for(symbols)
+        for name, place in plan.inputs.items():
+            place.copyfrom(given[name])
+        self._launch_all(plan)
+        while plan.pause is not None:
+            plan = plan.pause.resume()
+            self._launch_all(plan)
+        # Copies, since the next run overwrites the plan's memory.
+        return [result.copyto(self.device) for result in plan.outputs]
 
     def _launch_all(self, plan: Plan) -> None:
         for launch in plan.launches:

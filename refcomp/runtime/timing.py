@@ -158,7 +158,7 @@ def time_evaluator(
             counts = driver.counted(device.index, call)
             if counts is not None:
                 return WorkResult(counts)
-        with _without_collection():
+        with without_collection():
             call()
             results = _measure(call, device, number, repeat, min_repeat_ms / 1e3)
             return TimeResult(tuple(results))
@@ -175,7 +175,7 @@ def _measure(
     """
     done = 0
     while done < repeat:
-        elapsed = _seconds(call, device, number)
+        elapsed = seconds_of(call, device, number)
         if elapsed < minimum:
             needed = number * minimum / elapsed if elapsed > 0 else math.inf
             # A repetition that is far too short is a bad estimate: grow at most hundredfold.
@@ -185,7 +185,12 @@ def _measure(
         done += 1
 
 
-def _seconds(call: Callable[[], None], device: Device, number: int) -> float:
+def seconds_of(call: Callable[[], None], device: Device, number: int) -> float:
+    """Return the seconds that a device needs for `number` calls one after the other.
+
+    The device must not be an emulated one (`is_emulated`).
+    """
+
     def work() -> None:
         for _ in repeated(None, number):
             call()
@@ -199,8 +204,17 @@ def _seconds(call: Callable[[], None], device: Device, number: int) -> float:
     return (time.perf_counter_ns() - start) / 1e9
 
 
+def is_emulated(device: Device) -> bool:
+    """Return True if a device counts its work, so that its times say nothing."""
+    driver = device.driver
+    if not isinstance(driver, CountingDriver):
+        return False
+    return driver.counted(device.index, lambda: None) is not None
+
+
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
+    """Keep the garbage collector from running inside of the block."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -173,7 +173,7 @@ class Bounded:
 @deep_recursion()
 def bound_errors(
     outputs: Sequence[Tensor],
-    feeds: Mapping[Tensor, Array],
+    feeds: Mapping[Tensor, Array | Bounded],
     scalars: Mapping[Var, Scalar] | None = None,
     licence: Licence = Licence(),
 ) -> list[Bounded]:
@@ -182,7 +182,8 @@ def bound_errors(
     Args:
         outputs: the tensors to bound.
         feeds: an array for each placeholder that they need. Computed tensors may be given, too, and
-            are then exact; nothing that they alone need is evaluated.
+            are then exact; nothing that they alone need is evaluated. A Bounded instead of an array
+            gives a tensor that is not exact.
         scalars: a number for each scalar variable, as for `evaluate`.
         licence: what an evaluation may do.
 
@@ -211,12 +212,36 @@ def bound_errors(
             needed.update(tensor.op for tensor in op.inputs)
     operations = [op for op in order if op in needed]
     values = {var: constant(value, var) for var, value in (scalars or {}).items()}
+    nearest = {
+        tensor: feed.nearest if isinstance(feed, Bounded) else feed
+        for tensor, feed in feeds.items()
+    }
     arrays: dict[Tensor, Array] = {}
     with np.errstate(all="ignore"):
-        bind_feeds(given_tensors(operations, feeds), feeds, values, arrays)
-        known = {tensor: exact(array, tensor.dtype) for tensor, array in arrays.items()}
+        bind_feeds(given_tensors(operations, nearest), nearest, values, arrays)
+        known = {}
+        for tensor, array in arrays.items():
+            feed = feeds[tensor]
+            if isinstance(feed, Bounded):
+                known[tensor] = _approx(feed)
+            else:
+                known[tensor] = exact(array, tensor.dtype)
         _Evaluation(values, known, licence).add(operations)
         return [_bounded(known[tensor], tensor, values) for tensor in outputs]
+
+
+def _approx(bounded: Bounded) -> Approx:
+    """Return the legal values that are given for a tensor."""
+    absolute = np.abs(bounded.value)
+    summed = bounded.condition * absolute
+    return Approx(
+        value=bounded.value,
+        error=bounded.error,
+        doubtful=bounded.doubtful,
+        # The condition number of a sum that cancels to 0 is infinite.
+        magnitude=np.where(np.isfinite(summed), summed, bounded.error),
+        others=bounded.others,
+    )
 
 
 def _bounded(result: Approx, tensor: Tensor, values: Mapping[Var, Array]) -> Bounded:
