@@ -40,6 +40,7 @@ from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.optimize import optimize, optimized_steps
 from refcomp.graph.parser import parse_condition, parse_graph
+from refcomp.graph.passes.convert_quantized import convert_quantized
 from refcomp.graph.passes.mixed_precision import mixed_precision
 from refcomp.graph.verify import verify_graph
 from refcomp.topi.operator import (
@@ -93,7 +94,7 @@ __all__ = [
     "Graph", "GraphNode", "Value", "GraphBuilder", "parse_graph", "parse_condition",
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
     "verify_graph", "evaluate_graph", "optimize", "optimized_steps",
-    "mixed_precision",
+    "mixed_precision", "convert_quantized",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
     "DebugExecutor", "debug",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",

@@ -14,11 +14,13 @@ from refcomp.foundation.options import current_options
 from refcomp.graph.graph import Graph, spell
 from refcomp.graph.passes.cancel_layout_changes import cancel_layout_changes
 from refcomp.graph.passes.choose_layout import choose_layout
+from refcomp.graph.passes.convert_quantized import convert_quantized
 from refcomp.graph.passes.fold_batch_norm import fold_batch_norm
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.passes.fold_scale_axis import fold_scale_axis
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from refcomp.graph.passes.merge_equal_nodes import merge_equal_nodes
+from refcomp.graph.passes.mixed_precision import mixed_precision
 from refcomp.graph.passes.pack_matrices import pack_matrices
 from refcomp.graph.passes.remove_dead_nodes import remove_dead_nodes
 from refcomp.graph.passes.remove_identities import remove_identities
@@ -53,6 +55,17 @@ STEPS = (
     GraphStep(fold_constants, "packs weights: the transposes above are of constants"),
     GraphStep(fuse_operators, "last: it hides nodes in subgraphs"),
 )
+# Passes that run only if they are chosen by name, since they round differently.
+OPTIONAL_STEPS = (
+    GraphStep(
+        convert_quantized,
+        "before fold_constants, which computes the weights that are dequantized",
+    ),
+    GraphStep(
+        mixed_precision,
+        "after fold_batch_norm and fold_scale_axis, which scale no narrow weights",
+    ),
+)
 # Passes after which no other may run.
 _LAST = ("fuse_operators",)
 _LOG = logging.getLogger("refcomp.graph")
@@ -69,8 +82,9 @@ def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
 
     Args:
         graph: any graph.
-        passes: the names of the passes to run, in order; None for all in their usual order. Each
-            pass works in any order, but for `fuse_operators`, which is the last one.
+        passes: the names of the passes to run, in order; None for STEPS. Those of OPTIONAL_STEPS
+            run only if they are named. Each pass works in any order, but for `fuse_operators`,
+            which is the last one.
 
     Raises:
         UserError: a pass is unknown, or stands behind `fuse_operators`.
@@ -146,7 +160,8 @@ def _chosen(passes: Sequence[str] | None) -> list[GraphPass]:
         raise UserError(
             f"passes are given as {passes!r}", remedy='give a list: ["fold_constants"]'
         )
-    known = {step.function.__name__: step.function for step in STEPS}
+    steps = (*STEPS, *OPTIONAL_STEPS)
+    known = {step.function.__name__: step.function for step in steps}
     for place, name in enumerate(passes):
         if name not in known:
             raise UserError(

@@ -10,7 +10,7 @@ from hypothesis import given
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import build_options
 from refcomp.graph.evaluate import evaluate_graph
-from refcomp.graph.optimize import STEPS, optimize
+from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS, optimize
 from refcomp.graph.parser import parse_graph
 from refcomp.graph.verify import verify_graph
 from tests.strategies.graphs import (
@@ -41,7 +41,7 @@ def test_the_digit_network_keeps_its_meaning() -> None:
 
 
 def test_every_step_has_a_reason() -> None:
-    assert all(step.reason for step in STEPS)
+    assert all(step.reason for step in (*STEPS, *OPTIONAL_STEPS))
 
 
 def test_a_graph_with_nothing_to_improve_stays() -> None:
@@ -161,10 +161,13 @@ graph g(c: bool[], s: seq(f32), axis: i64[], x: f32[2, 2, 1, 1], w: f32[2, 2]) -
 """
 
 
-@pytest.mark.parametrize("name", sorted({step.function.__name__ for step in STEPS}))
+PASSES = {step.function.__name__: step.function for step in (*STEPS, *OPTIONAL_STEPS)}
+
+
+@pytest.mark.parametrize("name", PASSES)
 def test_a_pass_leaves_all_but_plain_tensors_alone(name: str) -> None:
     graph = parse_graph(ALL_KINDS)
-    (function,) = {step.function for step in STEPS if step.function.__name__ == name}
+    function = PASSES[name]
     changed = function(graph)
     verify_graph(changed)
     operators = [n.operator for n in changed.nodes if n.operator != "identity"]

@@ -38,7 +38,7 @@ from refcomp.foundation.dtype import F32, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
-from refcomp.graph.infer import FUSED
+from refcomp.graph.passes.pointwise import pattern_of
 from refcomp.graph.verify import verify_graph
 from refcomp.te.tensor import DTypeLike
 from refcomp.topi.operator import find_operator
@@ -101,11 +101,10 @@ def mixed_precision(graph: Graph, dtype: DTypeLike = "float16") -> Graph:
 
 def _is_convertible(node: GraphNode) -> bool:
     """Return True if a node adds up products of two f32 operands in a dtype that it may choose."""
-    if node.operator == FUSED or len(node.inputs) < 2:
+    if pattern_of(node) != "anchor" or len(node.inputs) < 2:
         return False
     operator = find_operator(node.operator)
     can_choose = any(spec.name == "out_dtype" for spec in operator.attributes)
-    is_chosen = node.attributes.get("out_dtype") is not None
-    if operator.pattern != "anchor" or not can_choose or is_chosen:
+    if not can_choose or node.attributes.get("out_dtype") is not None:
         return False
     return all(value is not None and value.dtype == F32 for value in node.inputs[:2])
