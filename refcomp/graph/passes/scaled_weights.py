@@ -33,24 +33,21 @@ def scaled_filters(weight: Array, scale: Scales) -> Array:
     return result.transpose(np.argsort(WEIGHT_TO_PACKED))
 
 
-def scaled_along(weight: Array, scale: Scales, axis: int) -> Array:
-    """Return `weight` with the elements at each index of `axis` multiplied by its scale."""
-    shape = [1] * weight.ndim
-    shape[axis] = len(scale)
-    return np.asarray(weight.astype(np.float64) * scale.reshape(shape), weight.dtype)
-
-
-def is_normal(products: Array, weight: Array, scale: Scales) -> bool:
-    """Return True if no product overflows, and none loses bits because it is too small.
+# An overflow is looked for below.
+@np.errstate(all="ignore")
+def scaled(elements: Array, factors: Array) -> Array | None:
+    """Return products, rounded once; None if one overflows, or loses bits since it is too small.
 
     Such products would differ from those that they replace by more than rounding.
+
+    Args:
+        elements: floats.
+        factors: floats, which broadcast.
     """
-    if not (np.isfinite(weight).all() and np.isfinite(scale).all()):
-        return False
-    least = np.finfo(weight.dtype).smallest_normal
-    sizes = np.abs(products)
-    if not np.isfinite(products).all():
-        return False
-    is_zero = (weight == 0).sum()
-    # Zeros of the products come from zeros of the weights, unless a scale is 0.
-    return bool((scale == 0).any()) or int((sizes < least).sum()) == int(is_zero)
+    if elements.dtype.kind != "f":
+        return None
+    exact = elements.astype(np.float64) * factors.astype(np.float64)
+    rounded = exact.astype(elements.dtype)
+    is_tiny = np.abs(exact) < float(np.finfo(elements.dtype).smallest_normal)
+    is_lost = is_tiny & (elements != 0) & (factors != 0)
+    return rounded if np.isfinite(rounded).all() and not is_lost.any() else None
