@@ -1,9 +1,8 @@
 """Place buffers in one piece of memory, so that buffers with disjoint lifetimes share bytes.
 
 Buffers that live at the same time never overlap. The best placement is NP-hard to find. So buffers
-are placed one after the other, each at the lowest offset that is free during its whole lifetime:
-first the large ones; then in other orders, until the plan is as small as the largest set of buffers
-that live at once, or no order is left to try.
+are placed one after the other, each at the lowest offset that is free during its whole lifetime.
+Large buffers come first. If more memory is taken than ever lives at once, other orders are tried.
 
 Reference: Y. Pisarchyk and J. Lee, "Efficient Memory Management for Deep Neural Net Inference",
 2020 (greedy by size).
