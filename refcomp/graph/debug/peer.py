@@ -1,9 +1,9 @@
 """Peers: other computations of a graph's values, and how their arrays belong to compiled values.
 
 A peer such as ONNX Runtime has an array for each value of the graph that was read from a model. The
-compiled graph has other nodes: passes fold, fuse and change layouts. Values keep their names, so a
-compiled value belongs to the value of its name. Where `choose_layout` put channels last, the peer's
-array is transposed.
+compiled graph has other nodes: passes fold, fuse and change layouts. A value that keeps its name
+keeps its meaning, so a compiled value belongs to the value of its name. Where `choose_layout` put
+channels last, it added `.nhwc` to the name, and the peer's array is transposed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.graph.graph import Array, Graph, GraphNode, Value, spell
-from refcomp.graph.infer import FUSED
 from refcomp.oracle.floats.error_bounds import Bounded
 from refcomp.runtime.arrays.ndarray import NDArray
-from refcomp.topi.operator import find_operator
 
+_LAST_SUFFIX = ".nhwc"  # of the names that choose_layout gives
 _TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
 
 
@@ -198,70 +197,21 @@ class Peer:
 
 
 def views_of(compiled: Graph, model: Graph) -> dict[Value, View]:
-    """Return the value of the model that each value of a compiled graph belongs to."""
+    """Return the value of the model that each value of a compiled graph belongs to.
+
+    Values that a pass made for itself, such as packed weights, belong to none.
+    """
     if compiled is model:
         return {value: View(value, is_last=False) for value in model.values()}
-    layouts = _Layouts(model)
-    layouts.add_inputs(compiled.inputs)
-    layouts.add(compiled.nodes)
-    return {v: view for v, view in layouts.views.items() if _fits(v, view)}
-
-
-class _Layouts:
-    """The views of compiled values, found node by node."""
-
-    def __init__(self, model: Graph) -> None:
-        self.named = {value.name: value for value in model.values()}
-        self.producers = {v: node for node in model.nodes for v in node.outputs}
-        self.views: dict[Value, View] = {}
-
-    def add_inputs(self, values: Iterable[Value]) -> None:
-        for value in values:
-            self.views[value] = View(self.named[value.name], is_last=False)
-
-    def add(self, nodes: Iterable[GraphNode]) -> None:
-        for node in nodes:
-            if node.operator == FUSED:
-                self._add_fused(node)
-                continue
-            for value in node.outputs:
-                view = self._view(node, value)
-                if view is not None:
-                    self.views[value] = view
-
-    def _add_fused(self, node: GraphNode) -> None:
-        (graph,) = node.subgraphs
-        given = (value for value in node.inputs if value is not None)
-        for inner, outer in zip(graph.inputs, given, strict=True):
-            if outer in self.views:
-                self.views[inner] = self.views[outer]
-        self.add(graph.nodes)
-        for outer, inner in zip(node.outputs, graph.outputs, strict=True):
-            if inner in self.views:
-                self.views[outer] = self.views[inner]
-
-    def _view(self, node: GraphNode, value: Value) -> View | None:
-        base, _, layout = value.name.rpartition(".")
-        if value.name not in self.named:
-            # Transposes that choose_layout added.
-            is_added = layout in ("nhwc", "nchw") and base in self.named
-            if not is_added or node.operator != "transpose":
-                return None
-            return View(self.named[base], is_last=layout == "nhwc")
-        of = self.named[value.name]
-        return View(of, is_last=self._is_last(node, of))
-
-    def _is_last(self, node: GraphNode, of: Value) -> bool:
-        """Return True if choose_layout gave a node another layout than the model's node has."""
-        known = self.producers.get(of)
-        if node.operator == "conv2d_nhwc":
-            return known is None or known.operator != "conv2d_nhwc"
-        if node.attributes.get("layout") == "NHWC":
-            return known is None or known.attributes.get("layout") != "NHWC"
-        if find_operator(node.operator).pattern != "elementwise":
-            return False
-        views = (self.views.get(value) for value in node.reads)
-        return any(view is not None and view.is_last for view in views)
+    named = {value.name: value for value in model.values()}
+    views = {}
+    for value in compiled.values():
+        name = value.name
+        is_last = name not in named and name.endswith(_LAST_SUFFIX)
+        of = named.get(name.removesuffix(_LAST_SUFFIX) if is_last else name)
+        if of is not None and _fits(value, View(of, is_last)):
+            views[value] = View(of, is_last)
+    return views
 
 
 def _fits(value: Value, view: View) -> bool:
