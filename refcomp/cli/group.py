@@ -43,7 +43,7 @@ COMMANDS = {
     "pass": ("passes", "Run passes over loop-IR text."),
     "certify": ("certify", "Compare a scheduled program with its definition, exactly."),
     "judge": ("judge", "Judge arrays that another backend computed."),
-    "debug": ("debug", "Name the first node of a model that leaves its bound."),
+    "debug": ("debug", "Name the first node of a model whose output leaves its bound."),
     "mutate": ("mutate", "Measure which comparisons notice wrong code."),
     "print": ("print", "Print loop-IR text as LLVM IR."),
     "assemble": ("assemble", "Compile LLVM IR of `refcomp print` to machine code."),

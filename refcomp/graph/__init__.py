@@ -52,7 +52,6 @@ from refcomp.topi.operator import (
 )
 
 if TYPE_CHECKING:
-    from refcomp.graph import debug
     from refcomp.graph.building import build, build_config
     from refcomp.graph.compile import GraphModule, compile_graph
     from refcomp.graph.compiled import CompiledGraph
@@ -96,7 +95,7 @@ __all__ = [
     "verify_graph", "evaluate_graph", "optimize", "optimized_steps",
     "mixed_precision", "convert_quantized",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
-    "DebugExecutor", "debug",
+    "DebugExecutor",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
     "build", "build_config", "CompiledGraph", "save_param_dict", "load_param_dict",
 ]

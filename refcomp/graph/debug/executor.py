@@ -72,6 +72,8 @@ class DebugExecutor(GraphExecutor):
         >>> (y,) = executor.run(x=np.array([1, -1], "float32"))
         >>> list(executor.outputs), len(executor.times["y"].results), executor.symbols
         (['y'], 3, {'N': 2})
+        >>> executor.recording().outputs["y"].tolist()
+        [2.0, 0.0]
         >>> unfused = rc.graph.debug.create(net, "interp", unfused=True)
         >>> _ = unfused.run(x=np.array([1, -1], "float32"))
         >>> print(unfused.outputs["doubled"].asnumpy())
