@@ -56,6 +56,7 @@ from refcomp.graph.passes.quantized_layers import (
     find_layer,
     scale_of,
 )
+from refcomp.graph.verify import verify_graph
 
 # Operators that move elements or choose among them, whatever the elements are.
 _MOVES = {
@@ -85,6 +86,9 @@ def convert_quantized(graph: Graph) -> Graph:
     Args:
         graph: any graph.
 
+    Raises:
+        UserError: `graph` is not a graph.
+
     Example::
 
         >>> graph = rc.graph.parse_graph('''
@@ -100,6 +104,7 @@ def convert_quantized(graph: Graph) -> Graph:
           y: i8[4] = maximum(x, y.zy)
         }
     """
+    verify_graph(graph)
     if not any(node.operator == "quantize" for node in graph.nodes):
         return graph
     converter = _Converter(graph)
