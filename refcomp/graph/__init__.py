@@ -10,6 +10,7 @@ Reading order::
     optimize.py, passes/              graphs to graphs
     kernels.py, lower.py, compile.py  one function for each node, and their module
     constants.py, weights.py          memory of constants; weights as inputs or mapped files
+    gradients/                        gradients of graphs, as graphs
     memory_plan.py                    memory of all other values
     plan.py, executor.py, stages/     runs; stages/ for graphs that a run has to decide on
     debug/                            runs node by node, comparisons, profiles
@@ -37,6 +38,7 @@ from typing import TYPE_CHECKING
 
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.evaluate import evaluate_graph
+from refcomp.graph.gradients import vjp as _vjp  # noqa: F401  (registers its operators)
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.optimize import optimize, optimized_steps
 from refcomp.graph.parser import parse_condition, parse_graph
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from refcomp.graph.debug.executor import DebugExecutor
     from refcomp.graph.executor import GraphExecutor
     from refcomp.graph.params import load_param_dict, save_param_dict
+    from refcomp.graph.gradients.gradient import gradient
+    from refcomp.graph.gradients.table import differentiability
     from refcomp.graph.stages.executor import StagedExecutor, executor_for
     from refcomp.graph.weights import (
         constants_to_inputs,
@@ -77,6 +81,8 @@ _ON_FIRST_USE = {
     "compile_graph": "refcomp.graph.compile",
     "GraphExecutor": "refcomp.graph.executor",
     "DebugExecutor": "refcomp.graph.debug.executor",
+    "gradient": "refcomp.graph.gradients.gradient",
+    "differentiability": "refcomp.graph.gradients.table",
     "StagedExecutor": "refcomp.graph.stages.executor",
     "executor_for": "refcomp.graph.stages.executor",
     "constants_to_inputs": "refcomp.graph.weights",
@@ -95,7 +101,7 @@ __all__ = [
     "verify_graph", "evaluate_graph", "optimize", "optimized_steps",
     "mixed_precision", "convert_quantized",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
-    "DebugExecutor",
+    "DebugExecutor", "gradient", "differentiability",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
     "build", "build_config", "CompiledGraph", "save_param_dict", "load_param_dict",
 ]
