@@ -11,6 +11,7 @@ Reading order::
     kernels.py, lower.py, compile.py  one function for each node, and their module
     constants.py, weights.py          memory of constants; weights as inputs or mapped files
     gradients/                        gradients of graphs, as graphs
+    training/                         training steps, as graphs; optimizers
     memory_plan.py                    memory of all other values
     plan.py, executor.py, stages/     runs; stages/ for graphs that a run has to decide on
     debug/                            runs node by node, comparisons, profiles
@@ -63,6 +64,9 @@ if TYPE_CHECKING:
     from refcomp.graph.gradients.gradient import gradient
     from refcomp.graph.gradients.table import differentiability
     from refcomp.graph.stages.executor import StagedExecutor, executor_for
+    from refcomp.graph.training.optimizers import Adam, Sgd
+    from refcomp.graph.training.step import TrainingStep, training_step
+    from refcomp.graph.training.trainer import Trainer
     from refcomp.graph.weights import (
         constants_to_inputs,
         inputs_to_constants,
@@ -83,6 +87,11 @@ _ON_FIRST_USE = {
     "DebugExecutor": "refcomp.graph.debug.executor",
     "gradient": "refcomp.graph.gradients.gradient",
     "differentiability": "refcomp.graph.gradients.table",
+    "Sgd": "refcomp.graph.training.optimizers",
+    "Adam": "refcomp.graph.training.optimizers",
+    "TrainingStep": "refcomp.graph.training.step",
+    "training_step": "refcomp.graph.training.step",
+    "Trainer": "refcomp.graph.training.trainer",
     "StagedExecutor": "refcomp.graph.stages.executor",
     "executor_for": "refcomp.graph.stages.executor",
     "constants_to_inputs": "refcomp.graph.weights",
@@ -102,6 +111,7 @@ __all__ = [
     "mixed_precision", "convert_quantized",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
     "DebugExecutor", "gradient", "differentiability",
+    "training_step", "TrainingStep", "Trainer", "Sgd", "Adam",
     "constants_to_inputs", "inputs_to_constants", "map_weights", "save_weights",
     "build", "build_config", "CompiledGraph", "save_param_dict", "load_param_dict",
 ]
