@@ -2,7 +2,8 @@
 
 Needs torch, scikit-learn, onnx and onnxruntime; using the network needs none of the first two.
 Ensures that scripts/data/digits holds digits.onnx (batch normalization kept as nodes, batch
-dimension N) and digits_test.npz (450 images not trained on), onnxruntime and torch agreeing.
+dimension N), digits_test.npz (450 images not trained on) and digits_train.npz (the others),
+onnxruntime and torch agreeing.
 """
 
 from pathlib import Path
@@ -95,4 +96,6 @@ if __name__ == "__main__":
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
     onnx.save(model, FOLDER / "digits.onnx")
     np.savez_compressed(FOLDER / "digits_test.npz", image=images, label=labels)
+    shades, classes = (train_images * 16).astype(np.uint8), train_labels.astype(np.uint8)
+    np.savez_compressed(FOLDER / "digits_train.npz", image=shades, label=classes)
     print(f"accuracy {np.mean(got.argmax(1) == labels):.4f}, off by {np.abs(got - expected).max()}")

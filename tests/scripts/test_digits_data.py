@@ -71,6 +71,16 @@ def test_images_are_sixteenths_and_every_digit_occurs(images, labels):
     assert np.bincount(labels).min() >= 40 and labels.max() == 9
 
 
+def test_images_for_training_are_others(images):
+    with np.load(FOLDER / "digits_train.npz", allow_pickle=False) as file:
+        shades, classes = file["image"], file["label"]
+    assert (shades.shape, shades.dtype, shades.max()) == ((1347, 1, 8, 8), np.uint8, 16)
+    assert (classes.shape, classes.dtype) == ((1347,), np.uint8)
+    assert np.bincount(classes).min() >= 120 and classes.max() == 9
+    held_out = {image.tobytes() for image in (images * 16).astype(np.uint8)}
+    assert not held_out & {image.tobytes() for image in shades}
+
+
 def test_accuracy_on_the_test_split(model, images, labels):
     assert np.mean(probabilities(model, images).argmax(axis=1) == labels) >= 0.97
 

@@ -6,9 +6,12 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.walkthroughs import walkthrough
 
 ROOT = Path(__file__).parents[2]
 WALKTHROUGHS = sorted((ROOT / "scripts" / "walkthroughs").glob("*.py"))
@@ -101,6 +104,23 @@ def test_vector_add_runs_on_what_is_there_and_shows_every_code() -> None:
         "compiled for rocm, but not run: this machine has no device rocm:0" in rocm
         or "agree" in rocm
     )
+
+
+@pytest.mark.llvm
+def test_training_reaches_the_accuracy_with_both_optimizers() -> None:
+    text = printed("train_from_scratch")
+    accuracies = re.findall(r"(Sgd|Adam): 315 steps in .*, accuracy ([0-9.]+)%", text)
+    assert [name for name, _ in accuracies] == ["Sgd", "Adam"]
+    assert min(float(percent) for _, percent in accuracies) >= 97
+    assert "weight1_grad: f32[16, 1, 3, 3] = conv2d_backward_weight(conv1_grad, image)" in text
+
+
+def test_losses_of_training_are_drawn_if_matplotlib_is_there(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "losses.png"
+    walkthrough("train_from_scratch")["save_chart"](str(path), {"Sgd": [2.0, 1.0]})
+    is_drawn = find_spec("matplotlib") is not None
+    assert path.exists() == is_drawn
+    assert ('pip install "refcomp[pictures]"' in capsys.readouterr().out) != is_drawn
 
 
 @pytest.mark.pocl
