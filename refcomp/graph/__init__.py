@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from refcomp.graph.compiled import CompiledGraph
     from refcomp.graph.debug.executor import DebugExecutor
     from refcomp.graph.executor import GraphExecutor
-    from refcomp.graph.params import load_param_dict, save_param_dict
     from refcomp.graph.gradients.gradient import gradient
     from refcomp.graph.gradients.table import differentiability
+    from refcomp.graph.params import load_param_dict, save_param_dict
     from refcomp.graph.stages.executor import StagedExecutor, executor_for
     from refcomp.graph.training.optimizers import Adam, Sgd
     from refcomp.graph.training.step import TrainingStep, training_step
