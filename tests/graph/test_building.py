@@ -75,6 +75,52 @@ def test_network_is_run_from_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(made.asnumpy(), run("llvm"))
 
 
+CLASSIC = """
+import refcomp as rc
+from refcomp.graph import symbol as sym
+
+x = sym.Variable("data")
+y = sym.conv2d(
+    data=x, channels=32, kernel_size=(3, 3), padding=(1, 1), name="conv1", use_bias=False
+)
+y = sym.batch_norm(y, name="bn1")
+y = sym.relu(y)
+y = sym.flatten(y)
+y = sym.dense(y, units=10, name="fc")
+y = sym.softmax(y)
+graph, lib, params = rc.graph.build(
+    y, target=target, shape={"data": (1, 3, 32, 32)}, dtype="float32", params=params
+)
+m = rc.graph.executor.create(graph, lib, rc.cpu(0))
+m.set_input("data", array)
+m.set_input(**params)
+m.run()
+out = m.get_output(0)
+"""
+
+
+@pytest.mark.llvm
+def test_classic_program_runs_but_for_its_imports() -> None:
+    shapes = {
+        "conv1_weight": (32, 3, 3, 3),
+        **{f"bn1_{name}": (32,) for name in ("gamma", "beta", "moving_mean", "moving_var")},
+        "fc_weight": (10, 32 * 32 * 32),
+        "fc_bias": (10,),
+    }
+    draws = np.random.default_rng(0)
+    params = {
+        name: rc.nd.array(draws.uniform(0.01, 0.1, shape).astype("float32"))
+        for name, shape in shapes.items()
+    }
+    given = {"target": "llvm", "params": params}
+    given["array"] = draws.uniform(size=(1, 3, 32, 32)).astype("float32")
+    exec(CLASSIC, given)  # noqa: S102  (the text above)
+    net, feeds = given["y"], {name: array.asnumpy() for name, array in params.items()}
+    graph = net.to_graph({"data": (1, 3, 32, 32)})
+    (expected,) = evaluate_graph(graph, {"data": given["array"], **feeds})
+    np.testing.assert_allclose(given["out"].asnumpy(), expected, rtol=1e-4)
+
+
 def test_levels_choose_passes() -> None:
     assert GraphConfig(0).passes() == [
         *("remove_dead_nodes", "remove_identities", "simplify_inference")

@@ -149,6 +149,11 @@ def _read_node(
         given.pop(count, None)
     operator = find_symbol_operator(op, where)
     values = operator.checked_attributes(given, where)
+    try:
+        operator.count_outputs(values)
+    except UserError as error:
+        error.where = where
+        raise
     expected = operator.input_names(values)
     if not operator.is_variadic and len(inputs) != len(expected):
         _refuse(

@@ -7,7 +7,7 @@ million layers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from refcomp.foundation.errors import UserError
@@ -95,13 +95,13 @@ def variables_of(entries: Iterable[SymbolEntry]) -> list[SymbolNode]:
 
 def substituted(
     entries: Iterable[SymbolEntry],
-    replace: Callable[[SymbolNode], SymbolEntry | SymbolNode],
+    change: Callable[[SymbolNode], SymbolEntry | SymbolNode],
 ) -> tuple[SymbolEntry, ...]:
     """Return entries in which each node is replaced. Nodes that stay the same are shared.
 
     Args:
         entries: the outputs.
-        replace: returns an entry for a variable, and a node for another node. It receives the node
+        change: returns an entry for a variable, and a node for another node. It receives the node
             with its new inputs.
     """
     listed = tuple(entries)
@@ -109,29 +109,12 @@ def substituted(
 
     def mapped(entry: SymbolEntry) -> SymbolEntry:
         found = made[entry.node]
-        return (
-            found
-            if isinstance(found, SymbolEntry)
-            else SymbolEntry(found, entry.output)
-        )
+        if isinstance(found, SymbolEntry):
+            return found
+        return SymbolEntry(found, entry.output)
 
     for node in ordered_nodes(listed):
         inputs = tuple(map(mapped, node.inputs))
-        same = all(
-            a is b.node
-            for a, b in zip((e.node for e in inputs), node.inputs, strict=True)
-        )
-        moved = node if same else with_inputs(node, inputs)
-        made[node] = replace(moved)
+        moved = node if inputs == node.inputs else replace(node, inputs=inputs)
+        made[node] = change(moved)
     return tuple(map(mapped, listed))
-
-
-def with_inputs(node: SymbolNode, inputs: tuple[SymbolEntry, ...]) -> SymbolNode:
-    """Return a copy of a node that reads other inputs."""
-    return SymbolNode(
-        node.name,
-        operator=node.operator,
-        inputs=inputs,
-        attributes=node.attributes,
-        notes=node.notes,
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 
@@ -260,16 +261,19 @@ class Symbol:
             lines += _debug_lines(node)
         return "\n".join(lines)
 
-    def __call__(self, *symbols: Symbol, **named: Symbol) -> Symbol:
+    def __call__(
+        self, *symbols: Symbol, name: str | None = None, **named: Symbol
+    ) -> Symbol:
         """Return the network with other symbols in place of its variables.
 
         Args:
             *symbols: replace the variables in order.
+            name: the name of the result; None keeps it.
             **named: replace variables by name.
 
         Raises:
             UserError: there are more symbols than variables, no variable has a name, or a symbol
-                has several outputs.
+                has several outputs. A name is given to several nodes.
         """
         variables = variables_of(self.entries)
         if symbols and named:
@@ -291,12 +295,23 @@ class Symbol:
             name: single_entry(one, f"variable {name!r}") for name, one in given.items()
         }
 
-        def replace(node: SymbolNode) -> SymbolEntry | SymbolNode:
+        def put_in_place(node: SymbolNode) -> SymbolEntry | SymbolNode:
             if node.operator is None and node.name in put:
                 return put[node.name]
             return node
 
-        return Symbol(substituted(self.entries, replace))
+        made = Symbol(substituted(self.entries, put_in_place))
+        return made if name is None else made._renamed(name)
+
+    def _renamed(self, name: str) -> Symbol:
+        """Return the symbol with another name of its only node."""
+        if self.name is None:
+            raise UserError(
+                f"several nodes cannot all be called {name!r}",
+                remedy="leave the name out",
+            )
+        renamed = replace(self.entries[0].node, name=checked_name(name, "a symbol"))
+        return Symbol([SymbolEntry(renamed, one.output) for one in self.entries])
 
     def __len__(self) -> int:
         return len(self.entries)

@@ -151,6 +151,13 @@ def test_hostile_text_is_refused_in_words(name: str) -> None:
     assert len(str(caught.value)) < 3000
 
 
+def test_wrong_number_of_outputs_names_the_node() -> None:
+    text = rc.sym.split(rc.sym.Variable("x"), indices_or_sections=2, name="s").json()
+    text = text.replace('"indices_or_sections": "2"', '"indices_or_sections": "0"')
+    with pytest.raises(UserError, match=r"split cannot make 0 parts\n(.|\n)*node 1 \('s'\)"):
+        rc.sym.load_json(text)
+
+
 def test_variadic_node_needs_an_input() -> None:
     text = rc.sym.elemwise_sum(rc.sym.Variable("x"), name="s").json()
     document = json.loads(text)

@@ -10,7 +10,6 @@ from refcomp.graph.symbol.nodes import (
     ordered_nodes,
     substituted,
     variables_of,
-    with_inputs,
 )
 
 
@@ -49,14 +48,10 @@ def test_nodes_that_stay_are_shared() -> None:
     assert substituted(net.entries, lambda node: node) == net.entries
 
 
-def test_copy_with_other_inputs_keeps_the_rest() -> None:
+def test_nodes_are_described_in_words() -> None:
     node = rc.sym.clip(rc.sym.Variable("x"), a_min=0, a_max=1, name="c").entries[0].node
-    other = with_inputs(node, (SymbolEntry(SymbolNode("z")),))
-    assert (other.name, other.operator, other.attributes) == (
-        *(node.name, node.operator, node.attributes),
-    )
-    assert other.place == "clip node 'c'"
-    assert other.inputs[0].node.place == "variable 'z'"
+    assert node.place == "clip node 'c'"
+    assert node.inputs[0].node.place == "variable 'x'"
     assert SymbolNode("n" * 100).place == f"variable '{'n' * 60}...'"
 
 

@@ -62,6 +62,10 @@ def test_network_is_composed_by_name_and_by_place() -> None:
     placed = net(rc.sym.Variable("a"), rc.sym.Variable("b"))
     assert placed.list_input_names() == ["a", "b"]
     assert net.list_input_names() == ["x", "y"]
+    named = net(name="difference", x=Y)
+    assert (named.name, named.list_input_names()) == ("difference", ["y"])
+    with pytest.raises(UserError, match="several nodes cannot all be called 'both'"):
+        rc.sym.Group([X, Y])(name="both")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def pages() -> Iterator[tuple[str, str]]:
         yield from ((name, inspect.getdoc(member) or "") for member in members)
 
 
-@pytest.mark.parametrize(("name", "page"), pages())
+@pytest.mark.parametrize(("name", "page"), list(pages()))
 def test_example_gives_what_the_page_shows(name: str, page: str) -> None:
     found = doctest.DocTestParser().get_doctest(page, {"rc": rc, "np": np}, name, None, None)
     assert found.examples
