@@ -1,12 +1,20 @@
 """The registry of classic operators."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import refcomp as rc
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
-from refcomp.graph.symbol.operator import NodeMaker, find_symbol_operator, known_operators
+from refcomp.graph.symbol.operator import (
+    FAMILIES,
+    NodeMaker,
+    find_symbol_operator,
+    known_operators,
+)
 
 
 def test_every_public_operator_is_registered() -> None:
@@ -14,6 +22,18 @@ def test_every_public_operator_is_registered() -> None:
     functions -= {"load", "load_json"}
     assert functions <= set(known_operators())
     assert len(functions) >= 110
+
+
+def test_every_operator_is_compared_with_numpy() -> None:
+    folder = Path(__file__).parent
+    families = [path for path in folder.glob("test_*.py") if path.stem[5:] in FAMILIES]
+    assert len(families) == len(FAMILIES)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in families)
+    words = set(re.findall(r"\w+", text))
+    # Families that are tested in one loop: `elemwise_add` by its prefix and `add`.
+    words |= {f"{prefix}_{word}" for prefix in ("elemwise", "broadcast") for word in words}
+    operators = {operator.name for operator in known_operators().values()}
+    assert operators - words == set()
 
 
 def test_alias_means_the_same_operator() -> None:
