@@ -33,8 +33,8 @@ Convert = Callable[..., Value | tuple[Value, ...]]
 
 def same_shapes(known: Mapping[str, Shape], _: Attributes) -> Mapping[str, Shape]:
     """Return for every input the shape of the first known one."""
-    shape = next(iter(known.values()))
-    return _Everywhere(shape)
+    shape = next(iter(known.values()), None)
+    return {} if shape is None else _Everywhere(shape)
 
 
 class _Everywhere(dict[str, Shape]):

@@ -141,6 +141,7 @@ def to_graph(
     all_shapes = {label: each.shape for label, each in types.items()}
     known = infer_dtypes(entries, dtypes)
     tracer = _Tracer(builder, known, all_shapes, constants)
+    tracer.declare_all(variables_of(entries))
     return builder.finish(tracer.trace(entries))
 
 
@@ -163,10 +164,18 @@ class _Tracer:
         self.constants = constants
         self.values: dict[SymbolEntry, Value] = {}
         self.types: dict[SymbolNode, VariableType] = {}
+        self._node_names: set[str] = set()
+
+    def declare_all(self, variables: Iterable[SymbolNode]) -> None:
+        """Add all variables before any node, so that no node takes the name of one."""
+        for variable in variables:
+            self._declare(variable, checked_shape(variable, self.shapes[variable.name]))
 
     def trace(self, entries: Sequence[SymbolEntry]) -> list[Value]:
         variables_of(entries)  # two variables of one name are refused
         for node in ordered_nodes(entries):
+            if SymbolEntry(node) in self.values:
+                continue
             if node.operator is not None:
                 self._apply(node)
                 continue
@@ -183,7 +192,10 @@ class _Tracer:
         self.types[variable] = VariableType(dtype, shape)
         array = self.constants.get(variable.name)
         if array is None:
-            value = self.builder.input(variable.name, dtype, shape)
+            # A variable that is met late: a node may have its name.
+            is_taken = variable.name in self._node_names
+            name = f"{variable.name}.variable" if is_taken else variable.name
+            value = self.builder.input(name, dtype, shape)
         else:
             value = self.builder.constant(variable.name, array, copy=False)
         self.values[SymbolEntry(variable)] = value
@@ -197,6 +209,7 @@ class _Tracer:
         if not operator.is_variadic:
             inputs += [None] * (len(operator.inputs) - len(inputs))
         maker = NodeMaker(self.builder, node.name)
+        self._node_names.add(node.name)
         try:
             made = operator.convert(maker, *inputs, **node.attributes)
         except RefcompError as error:

@@ -72,6 +72,15 @@ def test_parameters_may_be_constants_of_a_graph() -> None:
     assert np.shares_memory(array, weight)
 
 
+def test_node_may_have_the_name_of_a_variable() -> None:
+    hidden = rc.sym.relu(X, name="w")
+    net = rc.sym.dense(hidden, rc.sym.Variable("w"), units=2, use_bias=False, name="x")
+    graph = net.to_graph({"x": (1, 3)})
+    assert [value.name for value in graph.inputs] == ["x", "w"]
+    assert [node.name for node in graph.nodes] == ["w.1", "x.1"]
+    assert net.infer_shape(x=(1, 3)) == ([(1, 3), (2, 3)], [(1, 2)])
+
+
 def test_outputs_may_be_variables_and_repeat() -> None:
     graph = rc.sym.Group([X, X, rc.sym.exp(X, name="e")]).to_graph({"x": (2,)})
     assert [value.name for value in graph.outputs] == ["x", "x", "e"]
@@ -110,6 +119,10 @@ def test_outputs_may_be_variables_and_repeat() -> None:
         (lambda: X.infer_shape(x=None), r"the shape of the variable 'x' is unknown"),
         (lambda: X.infer_shape(x=True), r"True is not a shape for variable 'x'"),
         (lambda: X.infer_shape(x="(2, x!)"), r"is not a shape for variable 'x'"),
+        (
+            lambda: rc.sym.elemwise_add(X, Y, name="sum").infer_shape(),
+            r"the shape of the variable 'x' is unknown\n(.|\n)*elemwise_add node 'sum' does not",
+        ),
         (lambda: X.to_graph([1]), r"\[1\] does not map names of variables"),
         (
             lambda: layers().infer_shape(x=(1, 3)),

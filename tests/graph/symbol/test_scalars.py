@@ -7,7 +7,7 @@ import pytest
 
 import refcomp as rc
 from refcomp.foundation.errors import UserError
-from tests.graph.symbol.applied import numbers, one, positive
+from tests.graph.symbol.applied import numbers, one, positive, run
 
 X = rc.sym.Variable("x")
 CASES = {
@@ -38,6 +38,9 @@ def test_powers_agree_with_numpy() -> None:
     np.testing.assert_array_equal(one(X**2, x), (x.astype("float64") ** 2).astype("float32"))
     expected = (2.0 ** x.astype("float64")).astype("float32")
     np.testing.assert_array_max_ulp(one(2**X, x), expected, 1)
+    named = rc.sym.Group([rc.sym.__pow_scalar__(X, scalar=2), rc.sym.__rpow_scalar__(X, scalar=2)])
+    for made, same in zip(run(named, x), run(rc.sym.Group([X**2, 2**X]), x), strict=True):
+        np.testing.assert_array_equal(made, same)
 
 
 def test_shifts_by_a_number() -> None:
