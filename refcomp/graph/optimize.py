@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -31,12 +32,31 @@ from refcomp.graph.verify import verify_graph
 GraphPass = Callable[[Graph], Graph]
 
 
+class Rounding(StrEnum):
+    """How a pass may change results."""
+
+    NONE = "no bit changes"
+    ROUNDS = "results differ by rounding"
+    NARROWS = "results differ by rounding, and large numbers overflow"
+
+
 @dataclass(frozen=True, slots=True)
 class GraphStep:
-    """A pass, and the reason for its place."""
+    """A pass, and the reason for its place.
+
+    Attributes:
+        function: the pass.
+        reason: why it has its place.
+        rounding: how it may change results. Sums in another order round differently, too.
+    """
 
     function: GraphPass
-    reason: str  # for its place
+    reason: str
+    rounding: Rounding = Rounding.NONE
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
 
 
 STEPS = (
@@ -45,13 +65,27 @@ STEPS = (
     GraphStep(fold_constants, "batch norms fold only if their inputs are constants"),
     GraphStep(merge_equal_nodes, "a value with one reader can be folded and fused"),
     GraphStep(
-        fold_batch_norm, "before choose_layout: it handles one layout of weights"
+        fold_batch_norm,
+        "before choose_layout: it handles one layout of weights",
+        Rounding.ROUNDS,
     ),
-    GraphStep(fold_scale_axis, "before choose_layout, for the same reason"),
-    GraphStep(simplify_inference, "takes the batch norms that no layer took"),
-    GraphStep(choose_layout, "before fuse_operators, which hides nodes in subgraphs"),
+    GraphStep(
+        fold_scale_axis, "before choose_layout, for the same reason", Rounding.ROUNDS
+    ),
+    GraphStep(
+        simplify_inference, "takes the batch norms that no layer took", Rounding.ROUNDS
+    ),
+    GraphStep(
+        choose_layout,
+        "before fuse_operators, which hides nodes in subgraphs",
+        Rounding.ROUNDS,
+    ),
     GraphStep(cancel_layout_changes, "choose_layout adds transposes that may meet"),
-    GraphStep(pack_matrices, "leaves a transpose of constants, as choose_layout does"),
+    GraphStep(
+        pack_matrices,
+        "leaves a transpose of constants, as choose_layout does",
+        Rounding.ROUNDS,
+    ),
     GraphStep(fold_constants, "packs weights: the transposes above are of constants"),
     GraphStep(fuse_operators, "last: it hides nodes in subgraphs"),
 )
@@ -60,10 +94,12 @@ OPTIONAL_STEPS = (
     GraphStep(
         convert_quantized,
         "before fold_constants, which computes the weights that are dequantized",
+        Rounding.ROUNDS,
     ),
     GraphStep(
         mixed_precision,
         "after fold_batch_norm and fold_scale_axis, which scale no narrow weights",
+        Rounding.NARROWS,
     ),
 )
 # Passes after which no other may run.
@@ -161,7 +197,7 @@ def _chosen(passes: Sequence[str] | None) -> list[GraphPass]:
             f"passes are given as {passes!r}", remedy='give a list: ["fold_constants"]'
         )
     steps = (*STEPS, *OPTIONAL_STEPS)
-    known = {step.function.__name__: step.function for step in steps}
+    known = {step.name: step.function for step in steps}
     for place, name in enumerate(passes):
         if name not in known:
             raise UserError(
