@@ -38,6 +38,11 @@ _LEVELS = {
     "fold_constants": 2,
     "merge_equal_nodes": 2,
 }
+# Optional pass -> the pass before which it runs if it is added, as OPTIONAL_STEPS asks.
+_OPTIONAL = {
+    "convert_quantized": "fold_constants",
+    "mixed_precision": "simplify_inference",
+}
 MAX_LEVEL = 3
 
 
@@ -48,7 +53,8 @@ class GraphConfig:
     Attributes:
         opt_level: 0 removes what has no effect, 1 also fuses operators, 2 also folds constants, 3
             also folds scales into weights and chooses layouts.
-        add_pass: the names of passes that run although their level is higher.
+        add_pass: the names of passes that run although their level is higher, or although they are
+            optional.
     """
 
     opt_level: int = MAX_LEVEL
@@ -56,12 +62,16 @@ class GraphConfig:
 
     def passes(self) -> list[str]:
         """Return the names of the passes that run, in order."""
-        names = [step.function.__name__ for step in STEPS]
-        return [
-            name
-            for name in names
-            if _LEVELS.get(name, MAX_LEVEL) <= self.opt_level or name in self.add_pass
-        ]
+        names: list[str] = []
+        for step in STEPS:
+            for optional, before in _OPTIONAL.items():
+                is_new = optional in self.add_pass and optional not in names
+                if before == step.name and is_new:
+                    names.append(optional)
+            level = _LEVELS.get(step.name, MAX_LEVEL)
+            if level <= self.opt_level or step.name in self.add_pass:
+                names.append(step.name)
+        return names
 
 
 _CONFIG: ContextVar[GraphConfig | None] = ContextVar("graph_config", default=None)
@@ -76,7 +86,8 @@ def build_config(
     Args:
         opt_level: 0 removes what has no effect, 1 also fuses operators, 2 also folds constants, 3
             also folds scales into weights and chooses layouts. Without a scope it is 3.
-        add_pass: the name, or the names, of passes that run although their level is higher.
+        add_pass: the name, or the names, of passes that run although their level is higher, or
+            although they are optional: `convert_quantized`, `mixed_precision`.
 
     Raises:
         UserError: the level is not 0 to 3, or a pass is unknown.
@@ -94,7 +105,7 @@ def build_config(
             f"opt_level cannot be {opt_level!r}", remedy=f"give 0 to {MAX_LEVEL}"
         )
     added = [add_pass] if isinstance(add_pass, str) else add_pass
-    known = [step.function.__name__ for step in STEPS]
+    known = [*(step.name for step in STEPS), *_OPTIONAL]
     for name in added if isinstance(added, Sequence) else [added]:
         if name not in known:
             raise UserError(

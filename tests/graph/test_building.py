@@ -9,7 +9,7 @@ import refcomp as rc
 from refcomp.foundation.errors import UserError
 from refcomp.graph.building import GraphConfig, build, build_config
 from refcomp.graph.evaluate import evaluate_graph
-from refcomp.graph.optimize import STEPS
+from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS
 
 X = rc.sym.Variable("x")
 
@@ -128,9 +128,25 @@ def test_levels_choose_passes() -> None:
     assert GraphConfig(1).passes()[-1] == "fuse_operators"
     assert "fold_batch_norm" not in GraphConfig(2).passes()
     assert "fold_constants" in GraphConfig(2).passes()
-    assert GraphConfig().passes() == [step.function.__name__ for step in STEPS]
+    assert GraphConfig().passes() == [step.name for step in STEPS]
     with build_config(opt_level=0, add_pass="fuse_operators") as config:
         assert config.passes()[-1] == "fuse_operators"
+
+
+def test_optional_passes_run_at_their_places() -> None:
+    names = [step.name for step in OPTIONAL_STEPS]
+    with build_config(add_pass=names) as config:
+        passes = config.passes()
+    assert len(passes) == len(STEPS) + len(OPTIONAL_STEPS)
+    assert passes.index("convert_quantized") < passes.index("fold_constants")
+    assert passes.index("mixed_precision") > passes.index("fold_scale_axis")
+    with build_config(add_pass="mixed_precision"):
+        graph, lib, params = build(NET, "interp", SHAPE, params=WEIGHTS)
+    assert "f16" in str(graph)
+    executor = rc.graph.executor.create(graph, lib)
+    executor.set_input(**params)
+    # Products of f16: 11 bits of each factor.
+    np.testing.assert_allclose(executor.run(x=DATA)[0].asnumpy(), EXPECTED, rtol=2**-6)
 
 
 def test_scopes_of_options_nest() -> None:
