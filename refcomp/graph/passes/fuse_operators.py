@@ -151,6 +151,9 @@ class _Grouping:
         inside: set[GraphNode],
         taken: Sequence[_KernelNodes],
     ) -> bool:
+        # Of several results, the first one may have no reader.
+        if "opaque" in group.patterns:
+            return False
         value = group.result
         readers = self.readers[value]
         if value in self.graph.outputs or not inside.issuperset(readers):

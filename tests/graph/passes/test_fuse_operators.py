@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from refcomp.graph.parser import parse_graph
 from refcomp.graph.passes.fuse_operators import fuse_operators
 from refcomp.graph.verify import verify_graph
 from tests.graph.passes.docstring_examples import (
@@ -142,3 +143,16 @@ def test_meaning_is_kept(graph):
     assert_equivalent(graph, changed)
     count = sum(len(group) for group in fused_operators(changed))
     assert count == len(graph.nodes)
+
+
+def test_an_opaque_node_stays_alone_if_only_its_last_results_are_read() -> None:
+    graph = parse_graph("""
+graph g(x: f32[4]) -> (z, y) {
+  q: u8[4], s: f32[], z: u8[] = dynamic_quantize_linear(x)
+  r: f32[1] = reshape(s) {shape=[1]}
+  y: f32[1] = relu(r)
+}""")
+    changed = fuse_operators(graph)
+    verify_graph(changed)
+    assert fused_operators(changed) == [["dynamic_quantize_linear"], ["reshape", "relu"]]
+    assert_same_meaning(graph, changed)
