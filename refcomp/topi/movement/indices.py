@@ -68,9 +68,12 @@ def read_existing(
 def from_end_numpy(indices: Array, size: int) -> Array:
     """Return each index as an object; a negative one counts from the end."""
     exact = indices.astype(object)  # numpy has no dtype of all u64 and i64
-    return np.where(indices < 0, exact + size, exact)
+    # Sums of objects without axes are Python's integers, which may not fit into i64.
+    moved = np.asarray(exact + size, object)
+    return np.where(indices < 0, moved, np.asarray(exact, object))
 
 
 def clamped_numpy(indices: Array, size: int) -> Array:
     """Return the nearest indices that exist; negative ones count from the end."""
-    return np.clip(from_end_numpy(indices, size), 0, size - 1).astype(np.int64)
+    kept = np.clip(from_end_numpy(indices, size), 0, size - 1)
+    return np.asarray(kept).astype(np.int64)

@@ -53,3 +53,11 @@ def test_an_axis_without_elements_is_read_as_zeros():
         )
         feeds = {} if extent == 0 else {data: np.zeros((0, 2), np.float32)}
         assert rc.oracle.evaluate([first], feeds)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_index_without_axes_is_clamped(dtype):
+    extreme = np.iinfo(dtype)
+    assert clamped_numpy(np.dtype(dtype).type(extreme.max), 5) == 4
+    assert clamped_numpy(np.array(extreme.max, dtype), 5) == 4
+    assert clamped_numpy(np.dtype(dtype).type(extreme.min), 5) == 0
