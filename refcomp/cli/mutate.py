@@ -16,6 +16,7 @@ from refcomp.cli.programs import load_program
 from refcomp.cli.streams import progress, write_json
 from refcomp.driver.backend import usual_backend
 from refcomp.foundation.errors import UserError
+from refcomp.graph.pass_mutants import score_graph_passes
 from refcomp.mutate.compiler import score_compiler
 from refcomp.mutate.loop_ir import score_loop_ir
 from refcomp.mutate.mutant import COMPARISONS, OURS, Mutant
@@ -29,6 +30,7 @@ MIN_NOTICED = 95.0
 _LOOPS = "loop-ir"
 _COMPILER = "compiler"
 _OPERATORS = "topi"
+_GRAPHS = "graph"
 _LANGUAGES = ("llvm", "opencl", "cuda", "amdgpu")  # of templates
 _ALL = "all"
 _EVERY_MUTANT = 10**9  # more than there are
@@ -74,12 +76,13 @@ class MutationReport(MutantCounts):
 @click.option(
     "--of",
     "chosen",
-    type=NameChoice([_LOOPS, _COMPILER, _OPERATORS, *_LANGUAGES, _ALL]),
+    type=NameChoice([_LOOPS, _COMPILER, _OPERATORS, _GRAPHS, *_LANGUAGES, _ALL]),
     multiple=True,
     help="What to mutate. loop-ir: loop IR after each pass; compiler: the functions of refcomp "
-    "that schedule, lower and pass; topi: operators and their schedules; llvm, opencl, cuda, "
-    "amdgpu: the templates of this language, run as machine code (for cuda on this machine, by "
-    "g++). May be repeated. Default: loop-ir; without a program also compiler and llvm.",
+    "that schedule, lower and pass; topi: operators and their schedules; graph: the passes over "
+    "graphs; llvm, opencl, cuda, amdgpu: the templates of this language, run as machine code (for "
+    "cuda on this machine, by g++). May be repeated. Default: loop-ir; without a program also "
+    "compiler and llvm.",
 )
 @click.option(
     "--count",
@@ -126,7 +129,13 @@ def command(
     found: dict[str, list[Mutant]] = {}
     for name, score in _families(program, chosen).items():
         with progress(f"trying mutants of {name}"):
-            found[name] = list(score(count, seed))
+            mutants = list(score(count, seed))
+        if name != _GRAPHS:
+            found[name] = mutants
+            continue
+        # A table for each file of passes.
+        for mutant in mutants:
+            found.setdefault(f"{_GRAPHS}: {mutant.stage}", []).append(mutant)
     report = to_json(found)
     if as_json:
         write_json(report)
@@ -144,6 +153,7 @@ def _families(program: str | None, chosen: Sequence[str]) -> dict[str, _Score]:
         _LOOPS: partial(score_loop_ir, own),
         _COMPILER: partial(score_compiler, own),
         _OPERATORS: score_operators,
+        _GRAPHS: score_graph_passes,
     }
     for language in _LANGUAGES:
         known[language] = partial(score_templates, language)

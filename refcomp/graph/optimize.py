@@ -33,7 +33,7 @@ GraphPass = Callable[[Graph], Graph]
 
 
 class Rounding(StrEnum):
-    """How a pass may change results."""
+    """A way in which a pass may change results."""
 
     NONE = "no bit changes"
     ROUNDS = "results differ by rounding"

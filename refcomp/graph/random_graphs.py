@@ -409,7 +409,7 @@ def _plant_quantized(grower: _Grower) -> None:
     draws = grower.draws
     dtype = draws.choice(("int8", "uint8"))
     is_image = draws.flag()
-    shape = (1, 2, 4, 4) if is_image else (2, 4)
+    shape = (1, 2, 4, 4) if is_image else draws.choice(((2, 4), (2, 3, 4)))
     data = grower.input(draws.integers(shape, 0, 127, dtype))
     scale, zero = _quantum(grower, dtype, 0.02, 0.2)
     value = grower.node("dequantize", [data, scale, zero])
@@ -424,8 +424,9 @@ def _plant_quantized(grower: _Grower) -> None:
         grower.node("quantize", [value, scale, zero])
         return
     weight = draws.integers((3, 2, 3, 3) if is_image else (3, 4), -99, 99, "int8")
-    step, none = _quantum(grower, "int8", 0.01, 0.1)
-    factors = grower.node("dequantize", [grower.constant(weight), step, none])
+    step = grower.constant(draws.uniform(draws.choice(((), (3,))), 0.01, 0.1))
+    inputs = [grower.constant(weight), step, None]
+    factors = grower.node("dequantize", inputs, {"axis": 0})
     value = grower.node("conv2d" if is_image else "dense", [value, factors])
     if draws.flag():
         value = grower.node("relu", [value])

@@ -94,3 +94,11 @@ def test_loop_ir_has_no_schedule_to_mutate(cli: Cli, program: Path) -> None:
     result = cli("mutate", f"{program}:text")
     assert result.exit_code == 4
     assert "cannot be mutated" in result.stderr and "it has no schedule" in result.stderr
+
+
+@pytest.mark.search
+def test_each_file_of_graph_passes_has_a_table(cli: Cli) -> None:
+    result = cli("mutate", "--of", "graph", "--count", 16, "--json")
+    report = json.loads(result.stdout)
+    assert {"graph: fold_constants", "graph: fuse_operators"} <= set(report["of"])
+    assert report["mutants"] == sum(part["mutants"] for part in report["of"].values()) >= 16

@@ -1,9 +1,5 @@
 """The Before and After that a graph pass's module docstring shows, for its test to run."""
 
-import ast
-import inspect
-import re
-import textwrap
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
@@ -13,16 +9,8 @@ from refcomp.foundation.dtype import to_numpy
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Graph
 from refcomp.graph.parser import parse_graph
+from refcomp.graph.pass_mutants import docstring_example
 from refcomp.graph.verify import verify_graph
-
-_EXAMPLE = re.compile(r"(?m)^(?P<title>\w+)::\n\n(?P<text>(?:    .*\n|\n)+)")
-
-
-def docstring_example(module: ModuleType, title: str) -> str:
-    """The graph text under `title` (Before, After) in the module's docstring."""
-    docstring = ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
-    found = {match["title"]: match["text"] for match in _EXAMPLE.finditer(docstring + "\n")}
-    return textwrap.dedent(found[title]).strip()
 
 
 def assert_docstring_holds(

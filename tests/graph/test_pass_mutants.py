@@ -1,0 +1,86 @@
+"""Mutants of graph passes: which are noticed, and why others are not wrong."""
+
+import sys
+from importlib import import_module
+
+import pytest
+
+from refcomp.graph import pass_mutants
+from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS
+from refcomp.graph.pass_mutants import (
+    all_trials,
+    docstring_example,
+    reached_lines,
+    score_graph_passes,
+    tried,
+)
+from refcomp.mutate.edits import edits_of
+from refcomp.mutate.mutant import COMPARISONS, OURS
+
+PASSES = "refcomp.graph.passes"
+
+
+@pytest.fixture(scope="module")
+def reached():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pass_mutants, "_GRAPHS", 60)
+        return reached_lines(all_trials())
+
+
+def outcome(reached, module: str, change: str):
+    """The verdict on the first mutant of a module whose text has `change`."""
+    (edit, *_) = [
+        edit
+        for edit in edits_of(sys.modules[f"{PASSES}.{module}"])
+        if change in edit.change and (edit.file, edit.line) in reached
+    ]
+    return tried(edit, reached[edit.file, edit.line])
+
+
+def test_each_pass_has_an_example() -> None:
+    for step in (*STEPS, *OPTIONAL_STEPS):
+        module = import_module(f"{PASSES}.{step.name}")
+        for title in ("Before", "After"):
+            assert docstring_example(module, title).startswith("graph net(")
+
+
+def test_all_passes_are_reached(reached) -> None:
+    files = {file.rsplit("/", 1)[1] for file, _ in reached}
+    assert {f"{step.name}.py" for step in (*STEPS, *OPTIONAL_STEPS)} <= files
+    # Examples come first: they are the smallest.
+    assert all(trials[0].after or not any(t.after for t in trials) for trials in reached.values())
+
+
+def test_wrong_weights_are_noticed_by_all(reached) -> None:
+    mutant = outcome(reached, "scaled_weights", "elements.astype(np.float64) + factors")
+    assert mutant.is_wrong and mutant.killed_by == set(COMPARISONS)
+    assert (mutant.subject, mutant.stage) == ("fold_scale_axis", "scaled_weights")
+
+
+def test_an_illegal_graph_is_noticed(reached) -> None:
+    mutant = outcome(reached, "remove_dead_nodes", "needed |= set(node.reads)  ->  nothing")
+    assert mutant.is_wrong and OURS in mutant.killed_by
+    assert mutant.symptom.startswith("an illegal graph: ")
+
+
+def test_what_fails_and_what_changes_nothing(reached) -> None:
+    failing = outcome(reached, "fold_scale_axis", "self.graph = graph  ->  nothing")
+    assert failing.stillborn == "the pass fails (AttributeError)"
+    same = outcome(reached, "merge_equal_nodes", "(reads, node_key(node))")
+    assert same.equivalent == "the same graphs"
+
+
+def test_a_superfluous_node_means_the_same(reached) -> None:
+    more = outcome(reached, "cancel_layout_changes", "output in self.graph.outputs  ->  True")
+    assert more.equivalent == "other graphs of the same meaning"
+
+
+@pytest.mark.search
+def test_a_sample_is_noticed(request, record_property) -> None:
+    count = 10**6 if request.config.getoption("--nightly") else 32
+    mutants = list(score_graph_passes(count, seed=1))
+    wrong = [mutant for mutant in mutants if mutant.is_wrong]
+    noticed = sum(OURS in mutant.killed_by for mutant in wrong)
+    assert len(mutants) >= 32 and wrong
+    assert noticed >= 0.95 * len(wrong)
+    record_property("summary", f"{len(mutants)} mutants, {len(wrong)} wrong, {noticed} noticed")
