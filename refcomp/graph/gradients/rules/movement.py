@@ -198,8 +198,29 @@ def _index_select(pull: Pullback) -> Adjoints | None:
     data = pull.input(0)
     axis = pull.integer("axis") % len(data.shape)
     places = _places(pull, pull.input(1), -_MAX_INDEX, data.shape[axis])
-    if places is None:
+    return None if places is None else _scattered(pull, data, places, axis)
+
+
+def _take(pull: Pullback) -> Adjoints | None:
+    """Return the adjoint of slices at a vector of indices; other cases are left to `vjp`."""
+    data, indices = pull.input(0), pull.input(1)
+    is_read = indices.dtype.max_value <= _MAX_INDEX
+    if pull.attribute("axis") is None or len(indices.shape) != 1 or not is_read:
         return None
+    axis = pull.integer("axis") % len(data.shape)
+    size = data.shape[axis]
+    # Of both modes, clip moves a negative index to 0.
+    least = 0 if pull.attribute("mode") == "clip" else -_MAX_INDEX
+    if least and isinstance(size, int) and size:
+        limit = pull.numbers.value(size, I64)
+        wide = pull.add("cast", indices, dtype="int64")
+        indices = pull.add("floor_mod", wide, limit)
+    places = _places(pull, indices, least, size)
+    return None if places is None else _scattered(pull, data, places, axis)
+
+
+def _scattered(pull: Pullback, data: Value, places: Value, axis: int) -> Adjoints:
+    """Return zeros, to whose slices at a vector of indices along an axis the adjoint is added."""
     others = tuple(place for place in range(len(data.shape)) if place != axis)
     if others:
         places = pull.add("expand_dims", places, axis=others)
@@ -251,5 +272,6 @@ RULES: dict[str, Rule] = {
     "gather": _gather,
     "gather_elements": _gather,
     "index_select": _index_select,
+    "take": _take,
     "embedding": _embedding,
 }

@@ -63,6 +63,29 @@ def test_negative_indices_are_those_that_the_operator_reads(name, row):
     assert slope.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize(("mode", "expected"), [("clip", [2, 0, 1]), ("wrap", [0, 1, 2])])
+def test_take_adds_where_its_mode_reads(mode, expected):
+    feeds = {"data": np.ones(3, "float32"), "indices": np.array([-1, -2, 5], "int16")}
+    slopes, (slope,) = slopes_of("take", feeds, {"axis": 0, "mode": mode})
+    assert "vjp" not in operators_behind(slopes)
+    assert slope.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "indices"),
+    [
+        ({}, np.array([1, 2])),
+        ({"axis": 0}, np.array([[1], [2]])),
+        ({"axis": 0, "mode": "wrap"}, np.array([1, 2], "uint64")),
+    ],
+)
+def test_other_cases_of_take_are_left_to_vjp(attributes, indices):
+    feeds = {"data": np.ones(3, "float32"), "indices": indices}
+    slopes, (slope,) = slopes_of("take", feeds, attributes)
+    assert "vjp" in operators_behind(slopes)
+    assert slope.tolist() == [0, 1, 1]
+
+
 @pytest.mark.parametrize("dtype", ["uint64", "uint8"])
 def test_indices_of_all_dtypes_are_read(dtype):
     feeds = {"data": np.ones((2, 2), "float32"), "indices": np.array([1, 0], dtype)}
