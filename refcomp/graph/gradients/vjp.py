@@ -211,10 +211,32 @@ def vjp_numpy(
     return [np.asarray(found) for found in evaluate(results, feeds)]
 
 
+# Operators of all families, whose operands are floats only.
+_SAMPLED = (
+    "gelu",
+    "prelu",
+    "logaddexp",
+    "cumsum",
+    "tile",
+    "conv1d",
+    "lp_pool2d",
+    "rms_norm",
+    "rnn_cell",
+    "huber_loss",
+)
+
+
 def _sample_vjp(draws: Draws) -> Sample:
-    shape = draws.shape()
-    head, data = (draws.array(shape, special=False) for _ in range(2))
-    return Sample((head, data), {"of": draws.choice(("gelu", "mish")), "wrt": (0,)})
+    operator = find_operator(draws.choice(_SAMPLED))
+    assert operator.sample is not None
+    sample = operator.sample(draws)
+    made = operator.numpy(*sample.operands, **sample.attributes)
+    assert isinstance(made, np.ndarray | np.generic)
+    head = draws.array(made.shape, made.dtype.name)
+    given = enumerate(sample.operands)
+    wrt = tuple(place for place, a in given if a is not None and a.dtype.kind == "f")
+    attributes = {**sample.attributes, "of": operator.name, "wrt": wrt}
+    return Sample((head, *sample.operands), attributes)
 
 
 register_operator(

@@ -11,6 +11,7 @@ from refcomp.topi.draws import Draws
 from refcomp.topi.operator import find_operator, operator_names
 from refcomp.topi.sources import OPERATOR_HOMES
 from tests.graph.gradients.differences import by_place, compare, graph_of, smooth_sample
+from tests.graph.gradients.torch_cases import check_torch, torch_cases
 
 _SEEDS = range(6)
 _MOST_SEEDS = 40  # of operators whose samples are often empty or of integers
@@ -44,6 +45,20 @@ def test_vjp_agrees_with_differences(name):
     faults = [fault for one in found for fault in one.faults]
     assert not faults, "\n".join(faults)
     assert by_place(found), f"{name}: no element was compared"
+
+
+_TORCH = sorted({case.operator for case in torch_cases()} - set(RULES))
+
+
+@pytest.mark.parametrize("name", _TORCH)
+def test_vjp_agrees_with_torch(name):
+    assert differentiability(name).kind == "vjp"
+    assert check_torch([name]) >= 1
+
+
+def test_torch_computed_gradients_of_many_operators() -> None:
+    assert len({case.operator for case in torch_cases()}) > 100
+    assert len(_TORCH) > 35
 
 
 @pytest.mark.parametrize("name", _SMOOTH_INPUTS)

@@ -6,6 +6,9 @@ import pytest
 import refcomp as rc
 from refcomp.foundation.errors import UserError
 from refcomp.graph.gradients.vjp import stop_gradient_numpy, vjp_numpy
+from refcomp.topi.draws import Draws
+from refcomp.topi.operator import find_operator
+from tests.topi.agreement import WAYS, check_on, make_case
 
 
 def _graph(attributes, shapes=((2,),), head=(2,), dtype="float32"):
@@ -59,6 +62,35 @@ def test_interpreted_kernels_compute_the_meaning() -> None:
     (found,) = executor.run(feeds)
     (expected,) = rc.graph.evaluate_graph(graph, feeds)
     np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)
+
+
+def _cases(seeds):
+    """Return samples whose operands are floats; other dtypes have no gradient."""
+    operator = find_operator("vjp")
+    return [
+        make_case(operator, seed)
+        for seed in seeds
+        if operator.sample(Draws(seed)).attributes["wrt"]
+    ]
+
+
+def test_interpreter_computes_legal_results() -> None:
+    with np.errstate(all="ignore"):
+        cases = _cases(range(24))
+        assert len(cases) > 16
+        check_on(WAYS["interp"], cases)
+
+
+@pytest.mark.llvm
+def test_host_computes_legal_results() -> None:
+    with np.errstate(all="ignore"):
+        check_on(WAYS["llvm"], _cases(range(24)))
+
+
+@pytest.mark.pocl
+def test_opencl_computes_legal_results() -> None:
+    with np.errstate(all="ignore"):
+        check_on(WAYS["opencl"], _cases(range(12)))
 
 
 def test_other_nodes_do_not_join_its_kernel() -> None:
