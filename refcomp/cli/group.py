@@ -44,6 +44,10 @@ COMMANDS = {
     "certify": ("certify", "Compare a scheduled program with its definition, exactly."),
     "judge": ("judge", "Judge arrays that another backend computed."),
     "debug": ("debug", "Name the first node of a model whose output leaves its bound."),
+    "profile": (
+        "profile_model",
+        "Measure the nodes of a model beside the machine's peaks.",
+    ),
     "mutate": ("mutate", "Measure which comparisons notice wrong code."),
     "print": ("print", "Print loop-IR text as LLVM IR."),
     "assemble": ("assemble", "Compile LLVM IR of `refcomp print` to machine code."),

@@ -14,23 +14,25 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from refcomp.cli.arrays import GivenArrays, add_sizes, chosen_sizes
 from refcomp.cli.texts import read_funcs
+from refcomp.foundation.artifacts import TensorParam
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.snippets import Snippet
 from refcomp.foundation.target import Target, as_target
 from refcomp.frontend.onnx import from_onnx
-from refcomp.graph.compile import GraphModule
-from refcomp.graph.kernels import schedule_graph
+from refcomp.graph.debug.memory import MemoryMap, map_memory
+from refcomp.graph.graph import Graph
+from refcomp.graph.kernels import NodeKernel, schedule_graph
 from refcomp.graph.lower import lower_kernel
-from refcomp.graph.memory_picture import memory_picture
 from refcomp.graph.optimize import optimized_steps
-from refcomp.graph.verify import symbols_of
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
@@ -40,7 +42,6 @@ from refcomp.te.tensor import Tensor
 GRAPH_PASS = (
     "graph-pass:"  # and the name of a pass: the stage of a model after the pass
 )
-MEMORY = "memory"  # the stage of a model that shows its memory plan
 _DEFAULT_NAME = "computation"
 _Result = TypeVar("_Result")
 
@@ -61,6 +62,8 @@ class LoweredProgram:
     pieces: tuple[LoweredFunction, ...]
     # Of a model: pairs of a stage (graph, graph-pass:PASS, optimized-graph) and its text.
     graphs: tuple[tuple[str, str], ...] = ()
+    # Of a model: maps its memory, given sizes of symbols; the others have size 1.
+    map_memory: Callable[[Mapping[str, int]], MemoryMap] | None = None
 
 
 def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
@@ -78,20 +81,27 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     graph = from_onnx(given)
     steps = optimized_steps(graph)
     optimized = steps[-1][1] if steps else graph
-    functions, calls = schedule_graph(optimized, target)
+    functions, kernels = schedule_graph(optimized, target)
     chosen = as_target(target)
-    module = GraphModule(optimized, calls, None, chosen)
-    # A symbol of a model is mostly the size of its batch.
-    symbols = dict.fromkeys(symbols_of(optimized), 1)
     pieces = [LoweredFunction(lower_kernel(one, chosen)) for one in functions]
     names = UniqueNames(separator=".", first=2)  # some passes run twice
     graphs = (
         ("graph", f"{graph}\n"),
         *((f"{GRAPH_PASS}{names.take(name)}", f"{made}\n") for name, made in steps),
         ("optimized-graph", f"{optimized}\n"),
-        (MEMORY, memory_picture(module, symbols)),
     )
-    return LoweredProgram(tuple(pieces), graphs)
+    return LoweredProgram(
+        tuple(pieces), graphs, partial(_map_memory, optimized, kernels)
+    )
+
+
+def _map_memory(
+    graph: Graph, kernels: Sequence[NodeKernel], symbols: Mapping[str, int]
+) -> MemoryMap:
+    params = [TensorParam(v.name, v.dtype, v.shape) for v in graph.inputs]
+    sizes = chosen_sizes(params, symbols)
+    add_sizes(sizes, [GivenArrays(params, {})])
+    return map_memory(graph, kernels, sizes.values)
 
 
 def run_script(path: str, name: str) -> list[LoweredFunction]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import click
 
 from refcomp.cli.levels import check_unpassed, steps_left
-from refcomp.cli.options import errors_and_examples, json_option, target_option
+from refcomp.cli.options import (
+    errors_and_examples,
+    json_option,
+    symbol_option,
+    target_option,
+)
 from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.passes import run_verified_step
-from refcomp.cli.programs import GRAPH_PASS, MEMORY, LoweredProgram, load_program
+from refcomp.cli.programs import GRAPH_PASS, LoweredProgram, load_program
 from refcomp.cli.resources import kernel_resources, resources_to_json, resources_to_text
-from refcomp.cli.streams import progress, write_json, write_text
+from refcomp.cli.streams import note, progress, write_json, write_text
 from refcomp.driver.backends import backend_of
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.compile import texts_of
@@ -23,6 +28,8 @@ from refcomp.driver.steps import FuncOrProgram, print_made
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.target import Target
+from refcomp.graph.debug.memory import MemoryMap
+from refcomp.graph.debug.pictures import save_memory
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs, print_program
 from refcomp.schedule.schedule import Schedule
@@ -32,6 +39,7 @@ _SCHEDULE = "schedule"
 _LOOP_IR = "loop-ir"
 _ALL_PASSES = "all-passes"
 _AFTER = "after:"
+_MEMORY = "memory"
 _LINKS = "lines"  # for programs: which line of one stage became which of another
 # For highlighting, where a stage is not called by its language.
 _LANGUAGES = {"kernels": "python", "metadata": "json", "lines": "json", "asm": "gas"}
@@ -56,8 +64,8 @@ class Shown:
             UNSUPPORTED: "the target cannot compile the program, or has no --resources",
         },
         "refcomp show matmul.py:matmul --stage asm",
+        "refcomp show digits.onnx --stage memory --symbol N=64",
         "refcomp show matmul.py:matmul --stage after:vectorize_loops",
-        "refcomp show digits.onnx --stage memory",
         "refcomp show scale.py:scale --target 'rocm -mcpu=gfx942' --resources",
         "refcomp show scale.py:scale --target 'cuda -arch=sm_80' --resources",
     ),
@@ -67,9 +75,10 @@ class Shown:
     "--stage",
     metavar="STAGE",
     help="schedule, loop-ir, after:PASS, all-passes, llvm, asm. Models also have graph, "
-    "graph-pass:PASS for each pass that changes it, optimized-graph, and memory, the plan of their "
-    "memory. Devices have programs and opencl; or programs, kernels, llvm, metadata, lines and "
-    "asm; or programs, cuda, ptx, ptxas and asm. Default: all but lines, graph-pass and memory.",
+    "graph-pass:PASS for each pass that changes it, optimized-graph, and memory (the bytes that "
+    "each value has while it lives). Devices have programs and "
+    "opencl; or programs, kernels, llvm, metadata, lines and asm; or programs, cuda, ptx, ptxas "
+    "and asm. Default: all but lines, graph-pass and memory.",
 )
 @click.option(
     "--resources",
@@ -78,10 +87,22 @@ class Shown:
     "many waves fit on a SIMD (AMD) or blocks on a multiprocessor (NVIDIA), and which loop to "
     "change (NVIDIA).",
 )
+@click.option(
+    "--png",
+    metavar="FILE",
+    help="Also draw the stage memory to a PNG file, by matplotlib.",
+)
 @target_option()
+@symbol_option
 @json_option
 def command(
-    program: str, stage: str | None, resources: bool, target: Target, as_json: bool
+    program: str,
+    stage: str | None,
+    resources: bool,
+    png: str | None,
+    target: Target,
+    symbols: tuple[tuple[str, int], ...],
+    as_json: bool,
 ) -> None:
     """Show every stage of a computation.
 
@@ -93,6 +114,11 @@ def command(
 
     With --json, the report lists name, language and text of each stage.
     """
+    if png is not None and stage != _MEMORY:
+        raise UserError(
+            "only the memory of a model is drawn",
+            remedy=f"refcomp show MODEL.onnx --stage {_MEMORY} --png {png}",
+        )
     with progress("loading"):
         loaded = load_program(program, target)
     if resources:
@@ -104,7 +130,10 @@ def command(
             write_text(resources_to_text(found))
         return
     with progress("running passes"):
-        chosen = _choose(_parts(loaded, target), stage)
+        chosen = _choose(_parts(loaded, target, dict(symbols)), stage)
+    if png is not None and loaded.map_memory is not None:
+        save_memory(loaded.map_memory(dict(symbols)), png)
+        note(f"wrote {png}")
     if as_json:
         listed = [
             {"stage": s.name, "language": s.language, "text": s.text()} for s in chosen
@@ -122,7 +151,9 @@ def command(
             write_text(shown.text() + "\n", language=shown.language)
 
 
-def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
+def _parts(
+    program: LoweredProgram, target: Target, symbols: Mapping[str, int]
+) -> Iterator[list[Shown]]:
     """Yield all stages in order, in four parts: before the passes, after each, programs, texts.
 
     A part is made only when it is asked for: a stage of an early part takes no pass, and no tool.
@@ -132,6 +163,9 @@ def _parts(program: LoweredProgram, target: Target) -> Iterator[list[Shown]]:
     stages = [
         Shown(name, "python", partial(str, text)) for name, text in program.graphs
     ]
+    if program.map_memory is not None:
+        text = partial(_memory_to_text, program.map_memory, symbols)
+        stages.append(Shown(_MEMORY, "text", text))
     if schedules:
         text = partial(_schedules_to_text, schedules)
         stages.append(Shown(_SCHEDULE, "python", text))
@@ -172,6 +206,12 @@ def _after_steps(
         stages.append(Shown(f"{_AFTER}{step.name}", "python", text, is_unchanged))
         made = results
     return stages, made
+
+
+def _memory_to_text(
+    make: Callable[[Mapping[str, int]], MemoryMap], symbols: Mapping[str, int]
+) -> str:
+    return f"{make(symbols)}\n"
 
 
 def _make_text(text: Callable[[], str]) -> str:
@@ -223,7 +263,7 @@ def _choose(parts: Iterator[list[Shown]], name: str | None) -> list[Shown]:
 
 def _is_on_request(stage: Shown) -> bool:
     """Return True for a stage that is shown only if it is asked for."""
-    return stage.name in (_LINKS, MEMORY) or stage.name.startswith(GRAPH_PASS)
+    return stage.name in (_LINKS, _MEMORY) or stage.name.startswith(GRAPH_PASS)
 
 
 def _unknown_stage(name: str, names: Sequence[str]) -> UserError:

@@ -21,7 +21,7 @@ from refcomp.graph.constants import constant_on
 from refcomp.graph.feeds import check_feeds, check_name, check_type, form_of
 from refcomp.graph.graph import Value
 from refcomp.graph.params import load_param_dict
-from refcomp.graph.plan import Plan, make_plan, recent_plan
+from refcomp.graph.plan import MemoryPool, Plan, make_plan, recent_plan
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device, cpu
 from refcomp.runtime.module import Module
@@ -76,6 +76,7 @@ class GraphExecutor:
         self._lock = threading.Lock()
         # By the values of the symbols; the least recently used plan is the first.
         self._plans: dict[tuple[int, ...], Plan] = {}
+        self._pool = MemoryPool()
         self._kept: dict[str, NDArray] = {}  # by `set_input`
         self._results: list[NDArray] = []  # of the last run
         self._constants = {
@@ -282,7 +283,9 @@ class GraphExecutor:
         return recent_plan(
             self._plans,
             tuple(symbols.values()),
-            lambda: make_plan(self.module, symbols, self._constants, self.device),
+            lambda: make_plan(
+                self.module, symbols, self._constants, self.device, self._pool
+            ),
         )
 
 

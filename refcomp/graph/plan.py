@@ -3,8 +3,11 @@
 All values but constants, and the workspaces of the kernels, share one piece of memory. Values that
 are not in use at the same time may share bytes (`refcomp.graph.memory_plan`).
 
+Runs take turns, so the plans for several sizes share one block, too (`MemoryPool`). A plan takes
+the block of the largest plan before it, if it fits.
+
 A plan ends before a `narrow` node, whose extent its results determine (`refcomp.graph.narrow`).
-Then it has a `Pause`, which plans the rest for each count that runs meet, in memory of its own.
+Then it has a `Pause`, which plans the rest for each count that runs meet, in a pool of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from refcomp.foundation.artifacts import evaluate_dim
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import GraphModule
-from refcomp.graph.graph import GraphNode, Value
+from refcomp.graph.graph import Graph, GraphNode, Value
+from refcomp.graph.kernels import NodeKernel
 from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
 from refcomp.graph.narrow import (
     checked_count,
@@ -72,6 +76,26 @@ class Pause:
         return recent_plan(self.rests, kept, lambda: self.plan_rest(kept))
 
 
+class MemoryPool:
+    """A block of memory that plans share. Only one of them may run at a time."""
+
+    def __init__(self) -> None:
+        self._block: DeviceMemory | None = None
+        self._size = 0  # bytes
+
+    def block(
+        self, device: Device, size: int, symbols: Mapping[str, int]
+    ) -> DeviceMemory:
+        """Return a block of at least `size` bytes: the last one, if it is large enough.
+
+        A larger block replaces it. Plans that have the old one keep it as long as they exist.
+        """
+        if self._block is None or size > self._size:
+            self._block = _allocate(device, size, symbols)
+            self._size = size
+        return self._block
+
+
 def recent_plan(plans: dict[_Key, Plan], key: _Key, make: Callable[[], Plan]) -> Plan:
     """Return the plan of a key, from the last 8 that `plans` holds, or a new one."""
     # Removed and inserted again, so that the least recently used plan is the first.
@@ -89,12 +113,20 @@ def make_plan(
     symbols: Mapping[str, int],
     constants: Mapping[Value, NDArray],
     device: Device,
+    pool: MemoryPool | None = None,
 ) -> Plan:
     """Return the plan for these values of the symbols.
 
     The kernels are bound to their arrays. None is launched.
+
+    Args:
+        module: the compiled graph.
+        symbols: the values of all symbols that inputs determine.
+        constants: the arrays of the constants.
+        device: the device.
+        pool: the memory to take; None for memory that no other plan has.
     """
-    return _plan_from(0, module, symbols, constants, device)
+    return _plan_from(0, module, symbols, constants, device, pool or MemoryPool())
 
 
 def _plan_from(
@@ -103,6 +135,7 @@ def _plan_from(
     symbols: Mapping[str, int],
     known: Mapping[Value, NDArray],
     device: Device,
+    pool: MemoryPool,
 ) -> Plan:
     """Return the plan from kernel `first` to the end, or to a symbol without a value.
 
@@ -112,6 +145,7 @@ def _plan_from(
         symbols: the values that are known.
         known: the arrays of constants, and of the values that were planned before.
         device: the device.
+        pool: the memory of all other values.
     """
     graph = module.graph
     last = first
@@ -121,7 +155,7 @@ def _plan_from(
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
     placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
-    parts = _allocate_parts(device, placed, list(sizes.values()), symbols)
+    parts = _allocate_parts(device, placed, list(sizes.values()), symbols, pool)
     arrays = dict(known)
     for value, part in zip(lives, parts, strict=True):
         arrays[value] = NDArray(part, shapes[value], to_numpy(value.dtype), device)
@@ -139,9 +173,11 @@ def _plan_from(
     data = node.inputs[0]
     assert data is not None
 
+    rest_pool = MemoryPool()
+
     def plan_rest(kept: int) -> Plan:
         all_symbols = {**symbols, narrowed_symbol(node): kept}
-        return _plan_from(last, module, all_symbols, arrays, device)
+        return _plan_from(last, module, all_symbols, arrays, device, rest_pool)
 
     pause = Pause(
         node.name,
@@ -164,43 +200,47 @@ def _lives_in_part(module: GraphModule, first: int, last: int) -> dict[Value, Li
     end = last if last == len(module.kernels) else last - 1
     return {
         value: (begin, max(begin, min(use, end)))
-        for value, (begin, use) in value_lives(module).items()
+        for value, (begin, use) in value_lives(module.graph, module.kernels).items()
         if first <= begin < last or (first == 0 and begin < 0)
     }
 
 
-def value_lives(module: GraphModule) -> dict[Value, Life]:
+def value_lives(graph: Graph, kernels: Sequence[NodeKernel]) -> dict[Value, Life]:
     """Return the first and the last step at which each value and workspace is used.
 
     Step k is kernel k. Inputs live from step -1 on, outputs until the step after the last.
     Constants are left out: they have memory of their own.
     """
-    lives: dict[Value, Life] = dict.fromkeys(module.graph.inputs, (-1, -1))
-    nodes = zip(module.graph.nodes, module.kernels, strict=True)
+    lives: dict[Value, Life] = dict.fromkeys(graph.inputs, (-1, -1))
+    nodes = zip(graph.nodes, kernels, strict=True)
     for step, (node, kernel) in enumerate(nodes):
         lives |= dict.fromkeys((*kernel.outputs, *kernel.workspaces), (step, step))
         # What the node reads: the count of `narrow` is not an input of its kernel.
         for value in node.reads:
             if value in lives:  # otherwise it is a constant
                 lives[value] = (lives[value][0], step)
-    for value in module.graph.outputs:
+    for value in graph.outputs:
         if value in lives:
-            lives[value] = (lives[value][0], len(module.kernels))
+            lives[value] = (lives[value][0], len(kernels))
     return lives
 
 
 def _allocate_parts(
-    device: Device, placed: MemoryPlan, sizes: Sequence[int], symbols: Mapping[str, int]
+    device: Device,
+    placed: MemoryPlan,
+    sizes: Sequence[int],
+    symbols: Mapping[str, int],
+    pool: MemoryPool,
 ) -> list[DeviceMemory]:
     """Return the memory of each value.
 
-    All are parts of one piece. Where memory cannot be used in parts, as in OpenCL, each value gets
-    a piece of its own.
+    All are parts of the pool's block. Where memory cannot be used in parts, as in OpenCL, each
+    value gets a piece of its own.
     """
     driver = device.driver
     if not isinstance(driver, PartingDriver):
         return [_allocate(device, size, symbols) for size in sizes]
-    whole = _allocate(device, placed.total, symbols)
+    whole = pool.block(device, placed.total, symbols)
     parts = zip(placed.offsets, sizes, strict=True)
     return [driver.part(whole, offset, size) for offset, size in parts]
 

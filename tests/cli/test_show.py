@@ -217,8 +217,25 @@ def test_a_model_is_shown_after_each_graph_pass(cli: Cli) -> None:
     assert "graph-pass:PASS, such as graph-pass:fold_batch_norm" in result.stderr
 
 
-def test_a_model_has_a_picture_of_its_memory(cli: Cli) -> None:
-    text = cli("show", DIGITS / "digits.onnx", "--stage", "memory", "--target", "interp").stdout
-    assert text.startswith("# memory of all values but constants, N = 1\n")
-    assert "  image\n" in text
-    assert "  probability\n" in text
+def test_the_memory_of_a_model_is_drawn(cli: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("matplotlib")
+    digits = Path(__file__).parents[2] / "scripts" / "data" / "digits" / "digits.onnx"
+    png = tmp_path / "memory.png"
+    result = cli("show", digits, "--stage", "memory", "--symbol", "N=4", "--png", png)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("peak ")
+    assert "probability" in result.stdout
+    assert png.read_bytes().startswith(b"\x89PNG")
+    one = cli("show", digits, "--stage", "memory").stdout
+    assert one.partition(" bytes")[0] != result.stdout.partition(" bytes")[0]
+    wrong = cli("show", digits, "--stage", "memory", "--symbol", "M=4")
+    assert wrong.exit_code == 4
+    assert "unknown symbolic dimension 'M'" in wrong.stderr
+
+
+def test_only_memory_is_drawn(cli: Cli, script: Path) -> None:
+    result = cli("show", script, "--stage", "loop-ir", "--png", "x.png")
+    assert result.exit_code == 4
+    assert "only the memory of a model is drawn" in result.stderr
+    assert "--stage memory --png x.png" in result.stderr

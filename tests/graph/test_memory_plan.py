@@ -2,10 +2,11 @@
 
 from itertools import combinations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.graph.memory_plan import ALIGNMENT, Request, least_memory, plan_memory
+from refcomp.graph.memory_plan import ALIGNMENT, Request, least_memory, plan_in_order, plan_memory
 
 lives = st.tuples(st.integers(0, 9), st.integers(0, 5)).map(lambda t: (t[0], t[0] + t[1]))
 requests = st.lists(st.builds(lambda size, life: Request(size, *life), st.integers(0, 500), lives))
@@ -34,25 +35,29 @@ def test_nothing_needs_nothing() -> None:
 
 
 @given(requests)
-def test_no_plan_is_smaller_than_what_lives_at_once(wanted):
-    plan = plan_memory(wanted)
-    assert plan.total >= least_memory(wanted)
-    steps = range(16)
-    live = [
-        sum(max(1, -(-r.size // 64)) * 64 for r in wanted if r.first <= k <= r.last) for k in steps
-    ]
-    assert least_memory(wanted) == max(live, default=0)
+def test_no_plan_is_below_the_lower_bound(wanted):
+    assert plan_memory(wanted).total >= least_memory(wanted)
 
 
-def test_another_order_is_tried_where_size_alone_is_not_enough() -> None:
-    """By size, c lies on a; but only b lives as long as both."""
-    a, b, c = Request(640, 0, 1), Request(576, 1, 2), Request(512, 2, 3)
-    d = Request(576, 3, 4)
-    wanted = [a, b, c, d, Request(64, 0, 4)]
-    assert plan_memory(wanted).total == least_memory(wanted)
+def test_the_lower_bound_is_what_lives_at_once() -> None:
+    wanted = [Request(100, 0, 3), Request(64, 2, 5), Request(640, 4, 4), Request(1, 5, 5)]
+    assert least_memory(wanted) == 64 + 640
+    assert least_memory([]) == 0
 
 
-@given(requests)
-def test_plans_are_near_the_least(wanted):
-    """Of random requests; those of networks are nearer."""
-    assert plan_memory(wanted).total <= 1.5 * least_memory(wanted)
+def test_the_best_of_several_orders_is_kept() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        firsts = rng.integers(0, 8, 8)
+        wanted = [
+            Request(64 * int(size), int(first), int(first + life))
+            for first, size, life in zip(
+                firsts, rng.integers(1, 9, 8), rng.integers(0, 5, 8), strict=True
+            )
+        ]
+        by_size = plan_in_order(wanted, lambda request: (-request.size,))
+        best = plan_memory(wanted)
+        assert best.total <= by_size.total
+        if best.total < by_size.total:
+            return
+    raise AssertionError("no order was better than that by size")

@@ -128,7 +128,7 @@ def test_the_count_lives_until_it_is_read_and_narrow_stays_alone() -> None:
     module = compile_graph(positive_rows(), "interp")
     place = [node.operator for node in module.graph.nodes].index("narrow")
     narrow = module.graph.nodes[place]
-    assert value_lives(module)[narrow.inputs[1]][1] == place
+    assert value_lives(module.graph, module.kernels)[narrow.inputs[1]][1] == place
     assert module.kernels[place].inputs == (narrow.inputs[0],)
 
 

@@ -93,7 +93,7 @@ class DebugExecutor(GraphExecutor):
         self.outputs: dict[str, NDArray] = {}
         self.times: dict[str, TimeResult] = {}
         self.symbols: dict[str, int] = {}
-        self._is_timed = not is_emulated(self.device)
+        self.is_timed = not is_emulated(self.device)
 
     def _run(
         self, given: Mapping[str, object], symbols: Mapping[str, int]
@@ -180,7 +180,7 @@ class DebugExecutor(GraphExecutor):
             arrays[value] = empty(shape, to_numpy(value.dtype), self.device)
         launch = module[call.kernel.name].bind(*arrays.values())
         self.launches += self.repeat
-        if not self._is_timed:
+        if not self.is_timed:
             for _ in range(self.repeat):
                 launch()
             return arrays, None
