@@ -17,7 +17,9 @@ def weighted_sum(dtype: str = "float64", count: int = 3) -> Graph:
     return builder.finish([builder.node("sum", [product], name="loss")])
 
 
-def small_network(batch: int = 8) -> tuple[Graph, dict[str, np.ndarray], dict[str, np.ndarray]]:
+def small_network(
+    batch: int | str = 8,
+) -> tuple[Graph, dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Return a network with a convolution, batch norm, pooling and a layer, and its first values.
 
     The values are those of the parameters, and of the running statistics.

@@ -56,6 +56,18 @@ def test_compiled_steps_agree_with_the_meaning_of_the_graph() -> None:
 
 
 @pytest.mark.llvm
+def test_batches_may_have_any_number_of_samples() -> None:
+    model, parameters, statistics = small_network("N")
+    trainer = Trainer(model, Sgd(), parameters, CARRY, statistics)
+    for count in (8, 3):
+        whole, _, _ = small_network(count)
+        expected = rc.graph.evaluate_graph(whole, {**trainer.values(), **small_batch(0, count)})
+        loss, logits = trainer.step(small_batch(0, count), 0.1)
+        assert logits.shape == (count, 3)
+        np.testing.assert_allclose(loss, expected[0], rtol=1e-5)
+
+
+@pytest.mark.llvm
 def test_one_batch_is_learned_by_heart() -> None:
     model, parameters, statistics = small_network()
     trainer = Trainer(model, Adam(), parameters, CARRY, statistics)
