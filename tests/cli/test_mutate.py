@@ -74,7 +74,13 @@ def test_what_is_mutated_is_chosen(cli: Cli, program: Path) -> None:
 def test_without_a_program_templates_are_tried_too() -> None:
     assert list(mutate._families(None, ())) == ["loop-ir", "compiler", "llvm"]
     templates = ["llvm", "opencl", "cuda", "amdgpu"]
-    assert list(mutate._families(None, ("all",))) == ["loop-ir", "compiler", "topi", "graph", *templates]
+    assert list(mutate._families(None, ("all",))) == [
+        "loop-ir",
+        "compiler",
+        "topi",
+        "graph",
+        *templates,
+    ]
     assert list(mutate._families(None, ("opencl",))) == ["opencl"]
 
 
