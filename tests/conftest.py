@@ -20,9 +20,10 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -346,3 +347,14 @@ def _time_by_folder(reports: list[pytest.TestReport]) -> list[str]:
         seconds[folder] += report.duration
         tests[folder] += report.when == "teardown"
     return [f"{time:9.2f} s {tests[name]:6d}  {name}" for name, time in seconds.most_common()]
+
+
+@pytest.fixture(autouse=True)
+def _operators_of_tests() -> Iterator[None]:
+    """Remove the operators that a test registered: others list and draw all operators."""
+    yield
+    module = sys.modules.get("refcomp.topi.operator")
+    registered = getattr(module, "_OPERATORS", {})
+    for name, operator in list(registered.items()):
+        if not operator.compute.__module__.startswith("refcomp."):
+            del registered[name]
