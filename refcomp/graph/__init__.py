@@ -8,6 +8,7 @@ Reading order::
     structure.py, verify.py           which nodes are equal; the rules of graphs
     evaluate.py                       the meaning of a graph, by numpy
     optimize.py, passes/              graphs to graphs
+    random_graphs.py, equivalence.py  trying passes; pass_mutants.py: what that notices
     kernels.py, lower.py, compile.py  one function for each node, and their module
     constants.py, weights.py          memory of constants; weights as inputs or mapped files
     gradients/                        gradients of graphs, as graphs

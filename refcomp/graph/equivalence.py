@@ -60,44 +60,39 @@ def difference(
         name = graph.outputs[place].name
         if (one.dtype, one.shape) != (other.dtype, other.shape):
             return f"output {name} is {other.dtype}{other.shape}, not {one.dtype}{one.shape}"
-        if not _has_equal_bits(one, other):
+        if not _equal_bits(one, other).all():
             unequal.append(place)
     if not unequal:
         return EQUAL
     if rounding is Rounding.NONE:
-        name = graph.outputs[unequal[0]].name
-        return f"output {name} has other bits: {_first_difference(expected, actual, unequal)}"
-    found = {place: actual[place] for place in unequal}
+        place = unequal[0]
+        text = _first_difference(expected[place], actual[place])
+        return f"output {graph.outputs[place].name} has other bits: {text}"
+    found = {place: (expected[place], actual[place]) for place in unequal}
     return _judged(graph, changed, feeds, found, rounding)
 
 
-def _has_equal_bits(one: Array, other: Array) -> bool:
-    """Return True for equal elements, zeros with equal signs, and NaN for NaN."""
+def _equal_bits(one: Array, other: Array) -> Array:
+    """Return where elements are equal: zeros of equal signs, and NaN and NaN, too."""
     if one.dtype.kind in "iub":
-        return bool(np.array_equal(one, other))
+        return np.asarray(one == other)
     wide = one.astype(np.float64)
     same = other.astype(np.float64)
     are_nan = np.isnan(wide) & np.isnan(same)
-    are_equal = (wide == same) & (np.signbit(wide) == np.signbit(same))
-    return bool((are_equal | are_nan).all())
+    are_same = (wide == same) & (np.signbit(wide) == np.signbit(same))
+    return np.asarray(are_nan | are_same)
 
 
-def _first_difference(
-    expected: Sequence[Array], actual: Sequence[Array], unequal: Sequence[int]
-) -> str:
-    one = expected[unequal[0]].reshape(-1)
-    other = actual[unequal[0]].reshape(-1)
-    for before, after in zip(one, other, strict=True):
-        if not _has_equal_bits(np.asarray(before), np.asarray(after)):
-            return f"{after} for {before}"
-    return "none"
+def _first_difference(one: Array, other: Array) -> str:
+    place = int(np.argmin(_equal_bits(one, other).reshape(-1)))
+    return f"{other.reshape(-1)[place]} for {one.reshape(-1)[place]}"
 
 
 def _judged(
     graph: Graph,
     changed: Graph,
     feeds: Mapping[str, Array],
-    found: Mapping[int, Array],
+    found: Mapping[int, tuple[Array, Array]],
     rounding: Rounding,
 ) -> str:
     """Return the difference of some outputs, by the bounds of both graphs."""
@@ -119,7 +114,10 @@ def _judged(
             doubtful=one.doubtful | other.doubtful,
             others=one.others | other.others,
         )
-        report = judge_bounded(found[place], both)
+        before, after = found[place]
+        # What did not change needs no bound.
+        is_kept = _equal_bits(before, after)
+        report = judge_bounded(np.where(is_kept, both.nearest, after), both)
         if not report.agrees:
             return f"output {graph.outputs[place].name}: {report}"
         is_known = is_known and report.count(UNDECIDABLE) == 0

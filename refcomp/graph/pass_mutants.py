@@ -8,9 +8,10 @@ trials that run its line.
   turn the docstring's Before into its After.
 - A tolerance kills a mutant if outputs differ by more than this part of them.
 
-A mutant is stillborn if it fails on some trial and makes the right graphs of all others. It is
-equivalent if it makes the same graphs, or others of the same meaning, as a pass does that changes
-less than it could.
+A mutant is stillborn if it fails on some trial and makes the right graphs of all others. A mutant
+that ours does not kill is tried on further random graphs, which ours does not see. It survives if
+one of them shows that it is wrong. Otherwise it is equivalent: it makes the same graphs, or others
+of the same meaning, as a pass does that changes less than it could.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Array, Graph
 from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS, GraphStep
 from refcomp.graph.parser import parse_graph
-from refcomp.graph.random_graphs import random_graph
+from refcomp.graph.random_graphs import RandomGraph, random_graph
 from refcomp.graph.verify import verify_graph
 from refcomp.mutate.child import Send, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
@@ -59,6 +60,9 @@ _Line = tuple[str, int]  # file and number
 _ROOM = "refcomp.graph.passes."
 _GRAPHS = 400  # random ones, on which lines are recorded
 _TRIALS = 40  # of a mutant
+# Further graphs, which decide whether a mutant that ours does not kill is equivalent.
+_MORE_GRAPHS = 600
+_MORE_SEED = 10**7
 _LIMIT_S = 60.0
 _PROCESSOR_S = 30.0
 _EXAMPLE = re.compile(r"(?m)^(?P<title>\w+)::\n\n(?P<text>(?:    .*\n|\n)+)")
@@ -137,6 +141,7 @@ def score_graph_passes(count: int, seed: int = 0) -> Iterator[Mutant]:
     """
     rng = random.Random(seed)
     reached = reached_lines(all_trials())
+    more = [random_graph(_MORE_SEED + place) for place in range(_MORE_GRAPHS)]
     by_module: dict[str, list[Edit]] = {}
     for name, module in sorted(sys.modules.items()):
         if name.startswith(_ROOM):
@@ -145,7 +150,7 @@ def score_graph_passes(count: int, seed: int = 0) -> Iterator[Mutant]:
     share = -(-count // max(len(by_module), 1))
     for edits in by_module.values():
         for edit in draw(edits, share, rng):
-            yield tried(edit, reached[edit.file, edit.line])
+            yield tried(edit, reached[edit.file, edit.line], more)
 
 
 def all_trials() -> Iterator[PassTrial]:
@@ -190,11 +195,18 @@ def _lines_of(trial: PassTrial) -> set[_Line]:
     return lines
 
 
-def tried(edit: Edit, owners: Sequence[PassTrial]) -> Mutant:
-    """Return the mutant that `edit` makes, tried on trials that run its line."""
-    outcome = run_in_child(
-        partial(try_edit, edit, _chosen(owners)), _LIMIT_S, _PROCESSOR_S
-    )
+def tried(
+    edit: Edit, owners: Sequence[PassTrial], more: Sequence[RandomGraph] = ()
+) -> Mutant:
+    """Return the mutant that `edit` makes.
+
+    Args:
+        edit: the edit.
+        owners: trials that run its line.
+        more: further graphs, which decide whether it is equivalent.
+    """
+    work = partial(try_edit, edit, _chosen(owners), more)
+    outcome = run_in_child(work, _LIMIT_S, _PROCESSOR_S)
     stage = edit.function.__module__.removeprefix(_ROOM)
     return mutant_of(stage, edit, "the pass", outcome)
 
@@ -235,7 +247,12 @@ class _Seen:
             self.killed_by |= trial.tolerances(changed) - own
 
 
-def try_edit(edit: Edit, trials: Sequence[PassTrial], send: Send) -> None:
+def try_edit(
+    edit: Edit,
+    trials: Sequence[PassTrial],
+    more: Sequence[RandomGraph],
+    send: Send,
+) -> None:
     """Try the mutant of `edit` on trials, and send the `Message`s on it."""
     seen = _Seen()
     send(Message(step=COMPILES))
@@ -243,14 +260,27 @@ def try_edit(edit: Edit, trials: Sequence[PassTrial], send: Send) -> None:
         seen.add(edit, trial)
         if seen.symptom and seen.killed_by == set(TOLERANCES):
             break
-    if not seen.subject:
-        refused = Message(stillborn=seen.failure)
-        send(refused if seen.failure else Message(equivalent="the same graphs"))
+    if seen.failure and not seen.subject:
+        send(Message(stillborn=seen.failure))
         return
-    send(Message(step=RUNS, subject=seen.subject, symptom=seen.symptom))
-    send(Message(killed_by=sorted(seen.killed_by)))
-    if not seen.symptom:
-        send(Message(equivalent="other graphs of the same meaning"))
+    if seen.failure and not seen.symptom:
+        # It made graphs of other trials. Any test notices that it failed on this one.
+        seen.symptom = seen.failure
+        seen.killed_by |= set(TOLERANCES)
+    send(Message(step=RUNS, subject=seen.subject or trials[0].step.name))
+    send(Message(symptom=seen.symptom, killed_by=sorted(seen.killed_by)))
+    if seen.symptom:
+        return
+    steps = list({trial.step.name: trial.step for trial in trials}.values())
+    further = _Seen()
+    for drawn in more:
+        for step in steps:
+            further.add(edit, PassTrial(step, drawn.graph, drawn.feeds))
+        if further.symptom or further.failure:
+            return
+    is_same = not seen.subject and not further.subject
+    other = "other graphs of the same meaning"
+    send(Message(equivalent="the same graphs" if is_same else other))
 
 
 def _is_same(one: Graph, other: Graph) -> bool:

@@ -14,8 +14,9 @@ from refcomp.graph.pass_mutants import (
     score_graph_passes,
     tried,
 )
+from refcomp.graph.random_graphs import random_graph
 from refcomp.mutate.edits import edits_of
-from refcomp.mutate.mutant import COMPARISONS, OURS
+from refcomp.mutate.mutant import COMPARISONS, MORE_DATA, OURS
 
 PASSES = "refcomp.graph.passes"
 
@@ -84,3 +85,19 @@ def test_a_sample_is_noticed(request, record_property) -> None:
     assert len(mutants) >= 32 and wrong
     assert noticed >= 0.95 * len(wrong)
     record_property("summary", f"{len(mutants)} mutants, {len(wrong)} wrong, {noticed} noticed")
+
+
+def test_what_only_further_graphs_show_survives(reached) -> None:
+    """The example alone does not show that some constants are not known."""
+    (edit,) = [
+        edit
+        for edit in edits_of(sys.modules[f"{PASSES}.fold_constants"])
+        if edit.change == "all  ->  any"
+    ]
+    examples = [trial for trial in reached[edit.file, edit.line] if trial.after]
+    more = [random_graph(seed) for seed in range(100)]
+    mutant = tried(edit, examples, more)
+    assert mutant.is_wrong and not mutant.killed_by
+    assert mutant.reason == MORE_DATA
+    # Random graphs among the trials do: the pass fails on one.
+    assert tried(edit, reached[edit.file, edit.line], more).stillborn
