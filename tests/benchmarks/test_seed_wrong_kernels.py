@@ -1,6 +1,7 @@
 """Wrong kernels are seeded in small networks, and the debugger names each of them."""
 
 import json
+from dataclasses import replace
 
 import onnx
 import pytest
@@ -54,6 +55,28 @@ def test_a_mistake_that_changes_nothing_is_not_counted(monkeypatch) -> None:
     x = builder.input("x", "float32", (4,))
     y = builder.node("relu", [builder.node("exp", [x])])
     assert outcomes("net", builder.finish([y]), 5) == []
+
+
+def test_a_mistake_that_rounding_could_make_is_listed_apart(monkeypatch, tmp_path) -> None:
+    tiny = 1 + 2.0**-22
+
+    def nearly(compute):
+        def wrong(*inputs, **given):
+            made = compute(*inputs, **given)
+            return rc.compute(made.shape, lambda *i: made[i] * rc.const(tiny, "float32"))
+
+        return wrong
+
+    applies = seed_wrong_kernels._is_product
+    mistake = replace(MISTAKES[0], name="nearly right", applies=applies, wrong=nearly)
+    monkeypatch.setattr(seed_wrong_kernels, "MISTAKES", (mistake,))
+    model, report = tmp_path / "lstm.onnx", tmp_path / "report.json"
+    onnx.save(made_models.lstm(steps=2, size=8, hidden=12), model)
+    main([str(model), "--count", "1", "--json", str(report)])
+    found = json.loads(report.read_text(encoding="utf-8"))
+    assert found["seeded"] == 0
+    assert found["within_bound"]
+    assert all(0 < one["error_over_bound"] <= 1 for one in found["within_bound"])
 
 
 def test_one_node_alone_becomes_wrong() -> None:

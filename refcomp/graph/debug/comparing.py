@@ -329,8 +329,8 @@ def _judge(found: Array, bounded: Bounded, meant: Array) -> _Judged:
     # Where terms cancel, the bound is as valid: it only says nothing of the sign.
     bounded = replace(bounded, condition=np.ones(bounded.value.shape))
     if not judge_bounded(meant, bounded).agrees:
-        # The kernel is judged by the meaning: it may round as often as the te compute.
-        bound = np.asarray(2 * bounded.error, np.float64)
+        # The bound lies about a wrong value. Only its width counts, about the meaning.
+        bound = np.asarray(bounded.error, np.float64)
         report = compare(found, meant, bound)
         cause = None if report.agrees else Cause.COMPUTE
         return _Judged(report, found, meant, bound, cause)

@@ -126,6 +126,34 @@ def test_a_wrong_te_compute_is_named_inside_of_its_kernel(operator, node, cause)
     assert f"inside of it, node {node} (wrong_{operator}) is wrong" in str(found)
 
 
+def test_a_wrong_te_compute_does_not_hide_in_the_bound_of_a_long_sum() -> None:
+    """Its bound lies about the wrong value. The right one is 1.5 bounds away."""
+    right = find_operator("relu")
+
+    def compute(data):
+        made = right.compute(data)
+        return rc.compute(made.shape, lambda *i: made[i] * rc.const(1.001, "float32"))
+
+    if "scaled_relu" not in operator_names():
+        register_operator(replace(right, name="scaled_relu", compute=compute))
+    builder = GraphBuilder("net")
+    x = builder.input("x", "float32", (1, 2000))
+    # 360 = 1180 - 820: the bound is some 2000 u times 2000, the mistake 0.36.
+    signs = np.repeat(np.array([1, -1], np.float32), [1180, 820]).reshape(2000, 1)
+    product = builder.node("matmul", [x, builder.constant("w", signs)])
+    graph = optimize(builder.finish([builder.node("relu", [product], name="y")]))
+    assert len(graph.nodes) == 1
+    wrong = with_operator(graph, "relu", "scaled_relu")
+    executor = DebugExecutor(compile_nodes(wrong, "interp"))
+    executor.run(x=np.ones((1, 2000), np.float32))
+    found = find_divergence(executor)
+    assert found.first is not None
+    assert found.inside is not None
+    assert found.first.cause is Cause.COMPUTE
+    assert 1 < found.first.ratio < 2
+    assert found.inside.operator == "scaled_relu"
+
+
 def test_a_node_that_is_not_fused_has_nothing_inside() -> None:
     assert find_inside(run(create(small(), "interp")), "y") is None
 
