@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import chain, islice
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.graph import Array, Graph
 from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS, GraphStep
 from refcomp.graph.parser import parse_graph
-from refcomp.graph.random_graphs import RandomGraph, random_graph
+from refcomp.graph.random_graphs import random_graph
 from refcomp.graph.verify import verify_graph
 from refcomp.mutate.child import Send, run_in_child
 from refcomp.mutate.edits import Edit, edits_of
@@ -59,10 +60,11 @@ _Line = tuple[str, int]  # file and number
 
 _ROOM = "refcomp.graph.passes."
 _GRAPHS = 400  # random ones, on which lines are recorded
-_TRIALS = 40  # of a mutant
+_TRIALS = 40  # of a mutant that change a graph, and as many others
 # Further graphs, which decide whether a mutant that ours does not kill is equivalent.
-_MORE_GRAPHS = 600
+_MORE_GRAPHS = 200
 _MORE_SEED = 10**7
+_MORE_TRIALS = 400
 _LIMIT_S = 60.0
 _PROCESSOR_S = 30.0
 _EXAMPLE = re.compile(r"(?m)^(?P<title>\w+)::\n\n(?P<text>(?:    .*\n|\n)+)")
@@ -141,7 +143,7 @@ def score_graph_passes(count: int, seed: int = 0) -> Iterator[Mutant]:
     """
     rng = random.Random(seed)
     reached = reached_lines(all_trials())
-    more = [random_graph(_MORE_SEED + place) for place in range(_MORE_GRAPHS)]
+    more = further_trials(range(_MORE_SEED, _MORE_SEED + _MORE_GRAPHS))
     by_module: dict[str, list[Edit]] = {}
     for name, module in sorted(sys.modules.items()):
         if name.startswith(_ROOM):
@@ -164,6 +166,15 @@ def all_trials() -> Iterator[PassTrial]:
         drawn = random_graph(seed)
         for step in steps:
             yield PassTrial(step, drawn.graph, drawn.feeds)
+
+
+def further_trials(seeds: Iterable[int]) -> dict[str, list[PassTrial]]:
+    """Return trials of each pass, by its name, on the random graphs of `seeds`."""
+    drawn = [random_graph(seed) for seed in seeds]
+    return {
+        step.name: [PassTrial(step, one.graph, one.feeds) for one in drawn]
+        for step in (*OPTIONAL_STEPS, *STEPS)
+    }
 
 
 def reached_lines(trials: Iterable[PassTrial]) -> dict[_Line, list[PassTrial]]:
@@ -196,14 +207,14 @@ def _lines_of(trial: PassTrial) -> set[_Line]:
 
 
 def tried(
-    edit: Edit, owners: Sequence[PassTrial], more: Sequence[RandomGraph] = ()
+    edit: Edit, owners: Sequence[PassTrial], more: Mapping[str, Sequence[PassTrial]]
 ) -> Mutant:
     """Return the mutant that `edit` makes.
 
     Args:
         edit: the edit.
         owners: trials that run its line.
-        more: further graphs, which decide whether it is equivalent.
+        more: further trials of each pass, which decide whether it is equivalent.
     """
     work = partial(try_edit, edit, _chosen(owners), more)
     outcome = run_in_child(work, _LIMIT_S, _PROCESSOR_S)
@@ -217,7 +228,7 @@ def _chosen(owners: Sequence[PassTrial]) -> list[PassTrial]:
     others = [trial for trial in owners if not trial.after]
     fires = [trial for trial in others if trial.right is not trial.graph]
     rest = [trial for trial in others if trial.right is trial.graph]
-    return [*examples, *fires[:_TRIALS], *rest[: _TRIALS // 4]]
+    return [*examples, *fires[:_TRIALS], *rest[:_TRIALS]]
 
 
 @dataclass(slots=True)
@@ -250,7 +261,7 @@ class _Seen:
 def try_edit(
     edit: Edit,
     trials: Sequence[PassTrial],
-    more: Sequence[RandomGraph],
+    more: Mapping[str, Sequence[PassTrial]],
     send: Send,
 ) -> None:
     """Try the mutant of `edit` on trials, and send the `Message`s on it."""
@@ -271,11 +282,12 @@ def try_edit(
     send(Message(symptom=seen.symptom, killed_by=sorted(seen.killed_by)))
     if seen.symptom:
         return
-    steps = list({trial.step.name: trial.step for trial in trials}.values())
+    names = dict.fromkeys(trial.step.name for trial in trials)
     further = _Seen()
-    for drawn in more:
-        for step in steps:
-            further.add(edit, PassTrial(step, drawn.graph, drawn.feeds))
+    # One trial of each pass in turn: a helper such as `pointwise` belongs to many passes.
+    rounds = zip(*(more[name] for name in names), strict=True)
+    for trial in islice(chain.from_iterable(rounds), _MORE_TRIALS):
+        further.add(edit, trial)
         if further.symptom or further.failure:
             return
     is_same = not seen.subject and not further.subject

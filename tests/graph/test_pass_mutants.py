@@ -10,11 +10,11 @@ from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS
 from refcomp.graph.pass_mutants import (
     all_trials,
     docstring_example,
+    further_trials,
     reached_lines,
     score_graph_passes,
     tried,
 )
-from refcomp.graph.random_graphs import random_graph
 from refcomp.mutate.edits import edits_of
 from refcomp.mutate.mutant import COMPARISONS, MORE_DATA, OURS
 
@@ -35,7 +35,7 @@ def outcome(reached, module: str, change: str):
         for edit in edits_of(sys.modules[f"{PASSES}.{module}"])
         if change in edit.change and (edit.file, edit.line) in reached
     ]
-    return tried(edit, reached[edit.file, edit.line])
+    return tried(edit, reached[edit.file, edit.line], further_trials(range(900, 930)))
 
 
 def test_each_pass_has_an_example() -> None:
@@ -95,7 +95,7 @@ def test_what_only_further_graphs_show_survives(reached) -> None:
         if edit.change == "all  ->  any"
     ]
     examples = [trial for trial in reached[edit.file, edit.line] if trial.after]
-    more = [random_graph(seed) for seed in range(100)]
+    more = further_trials(range(100))
     mutant = tried(edit, examples, more)
     assert mutant.is_wrong and not mutant.killed_by
     assert mutant.reason == MORE_DATA
