@@ -21,9 +21,9 @@ import numpy as np
 from refcomp.foundation.errors import RefcompError
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.graph import Array, Graph, Value
-from refcomp.graph.narrow import NARROW
 from refcomp.topi.draws import Draws
-from refcomp.topi.operator import Attribute, find_operator, operator_names
+from refcomp.topi.operator import Attribute, find_operator
+from refcomp.topi.sources import OPERATOR_HOMES
 
 _MAX_ELEMENTS = 600  # of a value that a step may read
 _MOST_STEPS = 4
@@ -191,10 +191,9 @@ class _Grower:
 @lru_cache(maxsize=1)
 def _sampled() -> tuple[str, ...]:
     """Return the names of the operators that can be drawn."""
+    # Not those that other modules register: a seed would depend on what was imported.
     return tuple(
-        name
-        for name in operator_names()
-        if name != NARROW and find_operator(name).sample is not None
+        name for name in OPERATOR_HOMES if find_operator(name).sample is not None
     )
 
 

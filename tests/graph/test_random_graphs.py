@@ -9,7 +9,8 @@ from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS
 from refcomp.graph.random_graphs import PATTERNS, random_graph
 from refcomp.graph.verify import verify_graph
-from refcomp.topi.operator import find_operator, operator_names
+from refcomp.topi.operator import find_operator
+from refcomp.topi.sources import OPERATOR_HOMES
 
 SEEDS = range(300)
 
@@ -43,7 +44,7 @@ def test_all_patterns_and_most_operators_are_drawn(drawn) -> None:
     planted = Counter(name for one in drawn for name in one.planted)
     assert set(planted) == set(PATTERNS)
     operators = {node.operator for one in drawn for node in one.graph.nodes}
-    sampled = [name for name in operator_names() if find_operator(name).sample is not None]
+    sampled = [name for name in OPERATOR_HOMES if find_operator(name).sample is not None]
     # 300 graphs draw about 200 samples of 360 operators.
     assert len(operators & set(sampled)) > 140
 
@@ -71,6 +72,6 @@ def test_each_operator_can_be_drawn(request) -> None:
     found: set[str] = set()
     for seed in range(seeds):
         found |= {node.operator for node in random_graph(10**6 + seed).graph.nodes}
-    sampled = {name for name in operator_names() if find_operator(name).sample is not None}
-    lacking = sampled - found - {"narrow"}
+    sampled = {name for name in OPERATOR_HOMES if find_operator(name).sample is not None}
+    lacking = sampled - found
     assert len(lacking) <= (0 if request.config.getoption("--nightly") else 40), lacking
