@@ -9,9 +9,10 @@ import refcomp as rc
 from refcomp.ir.stmt import PARALLEL
 from refcomp.runtime.host.threads import set_thread_count
 from refcomp.te.tensor import Tensor
-from refcomp.topi.operator import find_operator, operator_names
+from refcomp.topi.operator import find_operator
 from refcomp.topi.schedules import host_threads
 from refcomp.topi.schedules.llvm import schedule_llvm
+from refcomp.topi.sources import OPERATOR_HOMES
 from tests.topi.agreement import Way, check_on, make_case
 
 
@@ -78,14 +79,14 @@ def shared(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.search
-@pytest.mark.parametrize("name", operator_names())
+@pytest.mark.parametrize("name", OPERATOR_HOMES)
 def test_iterations_may_be_in_any_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter runs the iterations of a parallel loop in a scrambled order."""
     shared(name, "interp", monkeypatch)
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize("name", operator_names()[::8])
+@pytest.mark.parametrize("name", list(OPERATOR_HOMES)[::8])
 def test_threads_give_legal_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     set_thread_count(4)
     try:
