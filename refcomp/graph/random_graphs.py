@@ -311,8 +311,9 @@ def _scaled(grower: _Grower, value: Value) -> Value:
 
 
 def _plant_transposes(grower: _Grower) -> None:
-    """Add transposes around elementwise operators."""
+    """Add transposes around operators, most of them elementwise. Softmax has an axis of its own."""
     draws = grower.draws
+    between = ("relu", "tanh", "negative", "softmax")
     # With equal extents, a wrong order of axes does not change the shape.
     shape = draws.choice(((2, 3, 4), (3, 3, 2), (2, 2, 2)))
     value = grower.data(*shape)
@@ -320,7 +321,7 @@ def _plant_transposes(grower: _Grower) -> None:
         rank = grower.arrays[value].ndim
         value = grower.node("transpose", [value], {"axes": draws.order(rank)})
         if draws.flag():
-            value = grower.node(draws.choice(("relu", "tanh", "negative")), [value])
+            value = grower.node(draws.choice(between), [value])
     if draws.flag():
         axes = draws.order(3)
         first, second = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from refcomp.foundation.names import checked_name
 from refcomp.graph.gradients.rules import RULES
 from refcomp.graph.gradients.vjp import STOP_GRADIENT, VJP
 
@@ -94,6 +95,9 @@ def differentiability(operator: str) -> DifferentiabilityEntry:
         operator: the name of an operator of the registry. One that is registered from outside is
             left to `vjp`.
 
+    Raises:
+        UserError: the operator is not given by its name.
+
     Example::
 
         >>> for name in ("relu", "gelu", "floor", "argmax"):
@@ -104,6 +108,7 @@ def differentiability(operator: str) -> DifferentiabilityEntry:
         floor: zero, it is constant between its jumps
         argmax: none, it makes indices or counts
     """
+    checked_name(operator, "an operator")
     if operator in ZERO:
         return DifferentiabilityEntry(Differentiability.ZERO, ZERO[operator])
     if operator in NONE:
