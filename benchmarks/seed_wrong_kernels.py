@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does the debugger name a wrong kernel? Seeds wrong kernels, one at a time, and asks it.
+"""Seeds wrong kernels in a network, one at a time, and asks the debugger which node is wrong.
 
     benchmarks/seed_wrong_kernels.py MODEL.onnx... [--count 50] [--seed 0] [--json FILE]
 
@@ -64,7 +64,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the debugger found of one wrong kernel."""
+    """The finding of the debugger for one wrong kernel."""
 
     model: str
     node: str  # the wrong one
@@ -81,7 +81,7 @@ class Outcome:
 
 
 def _shifted(result: Tensor) -> Tensor:
-    """Return a tensor whose elements are those of the next place along the last axis."""
+    """Return a tensor in which each element is the next one along the last axis."""
     last = result.shape[-1] - 1
     return rc.compute(
         result.shape, lambda *i: result[(*i[:-1], rc.minimum(i[-1] + 1, last))], name="shifted"

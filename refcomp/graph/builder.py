@@ -374,5 +374,5 @@ class GraphRewriter(GraphBuilder):
         self.values.update(zip(node.outputs, made, strict=True))
 
     def finish_copy(self) -> Graph:
-        """Return the graph, whose outputs replace those of the copied graph."""
+        """Return the graph, whose outputs replace the outputs of the copied graph."""
         return self.finish([self.values[value] for value in self.graph.outputs])

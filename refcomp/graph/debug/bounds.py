@@ -57,12 +57,12 @@ def _columns(shapes: _Shapes, _: _Attributes) -> int:
 
 
 def _window(shapes: _Shapes, _: _Attributes) -> int:
-    """Return the elements of a window: those of a weight [o, c, ...] for one output channel."""
+    """Return the elements that a weight [o, c, ...] has for one output channel."""
     return math.prod(shapes[1][1:])
 
 
 def _window_of_nhwc(shapes: _Shapes, _: _Attributes) -> int:
-    """Return the elements of a window: those of a weight [kh, kw, c, o] for one output channel."""
+    """Return the elements that a weight [kh, kw, c, o] has for one output channel."""
     return math.prod(shapes[1][:-1])
 
 

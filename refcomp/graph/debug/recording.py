@@ -87,5 +87,5 @@ def load_recording(path: str) -> Recording:
 
 
 def is_recording(members: Mapping[str, Array]) -> bool:
-    """Return True if the members of an archive are those of a recording."""
+    """Return True if an archive with these members is a recording."""
     return _NODES in members and _TIMES in members

@@ -200,7 +200,7 @@ def profile_network(
 
 
 def check_times(executor: DebugExecutor) -> None:
-    """Raise UserError if the times of an executor are not those of compiled code."""
+    """Raise UserError if an executor does not run compiled code."""
     target = executor.module.target
     if backend_of(target).compile is None:
         raise UserError(
