@@ -43,6 +43,7 @@ _MODULES = (
     "ir",
     "graph",
     "frontend",
+    "onnx_backend",
     "runtime",
     "oracle",
     "profile",

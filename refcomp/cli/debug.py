@@ -31,7 +31,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
-from refcomp.frontend.onnx_runtime import run_onnx_runtime
+from refcomp.frontend.onnx.peer import run_onnx_runtime
 from refcomp.graph.compile import compile_nodes
 from refcomp.graph.debug.comparing import Divergence, NodeComparison, find_divergence
 from refcomp.graph.debug.executor import DebugExecutor, create

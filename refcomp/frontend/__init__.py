@@ -10,9 +10,9 @@ Example::
     refcomp.foundation.errors.UserError: this is not an ONNX model, or a damaged one...
 """
 
-from refcomp.frontend.onnx import from_onnx
+from refcomp.frontend.onnx import from_onnx, register_converter
 
-__all__ = ["from_onnx"]
+__all__ = ["from_onnx", "register_converter"]
 
 
 def __dir__() -> list[str]:

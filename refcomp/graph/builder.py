@@ -22,7 +22,14 @@ from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
 from refcomp.graph.control.operators import find_control
 from refcomp.graph.control.types import NodeType
-from refcomp.graph.graph import Array, Graph, GraphNode, Value, ValueKind
+from refcomp.graph.graph import (
+    Array,
+    Graph,
+    GraphNode,
+    Value,
+    ValueKind,
+    is_macro,
+)
 from refcomp.graph.infer import FUSED, infer_types
 from refcomp.graph.narrow import NARROW
 from refcomp.graph.verify import symbol_fault
@@ -314,7 +321,7 @@ def without_defaults(
 
     So two nodes that mean the same have equal attributes.
     """
-    if operator == FUSED:
+    if operator == FUSED or is_macro(operator):
         return dict(attributes)
     signature = find_control(operator) or find_operator(operator)
     defaults = {spec.name: spec.default for spec in signature.attributes}

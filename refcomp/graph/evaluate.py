@@ -15,8 +15,10 @@ from refcomp.graph.control.machine import RunValue, ShapedTensor
 from refcomp.graph.control.operator import run_control
 from refcomp.graph.control.operators import find_control
 from refcomp.graph.control.values import as_run_value, check_run_values, late_attribute
-from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.folding import FoldingBuilder
+from refcomp.graph.graph import Array, Graph, GraphNode, Value, is_macro
 from refcomp.graph.infer import FUSED
+from refcomp.graph.macros import NotKnownError, expand_node
 from refcomp.graph.verify import verify_graph
 from refcomp.topi.operator import find_operator
 
@@ -78,10 +80,38 @@ def evaluate_node(node: GraphNode, known: Mapping[Value, Any]) -> list[Any]:
     control = find_control(node.operator)
     if control is not None:
         return run_control(control, node, _NumpyMachine(), inputs)
+    if is_macro(node.operator):
+        return _evaluate_macro(node, inputs)
     late = {name: late_attribute(known[v]) for name, v in node.late.items()}
     attributes = {**node.attributes, **late}
     made = find_operator(node.operator).numpy(*inputs, **attributes)
     return made if isinstance(made, list) else [made]
+
+
+def _evaluate_macro(node: GraphNode, arrays: Sequence[Any]) -> list[Any]:
+    """Return the outputs of a macro: those of the graph that it becomes for these arrays."""
+    builder = FoldingBuilder(node.name)
+    inputs: list[Value | None] = []
+    given: dict[Value, Any] = {}
+    for value, elements in zip(node.inputs, arrays, strict=True):
+        if value is None:
+            inputs.append(None)
+            continue
+        one = builder.input(str(len(given)), value.dtype, np.shape(elements))
+        given[one] = elements
+        inputs.append(one)
+    known = {**given}
+
+    def elements_of(value: Value) -> Array:
+        if value in known:
+            return np.asarray(known[value])
+        constant = builder.elements(value)
+        if constant is None:
+            raise NotKnownError
+        return constant
+
+    outputs = expand_node(node, builder, inputs, elements_of)
+    return _evaluate(builder.finish(outputs), given)
 
 
 def _evaluate(graph: Graph, given: Mapping[Value, Any]) -> list[Any]:

@@ -214,6 +214,11 @@ class Graph:
         return readers
 
 
+def is_macro(operator: str) -> bool:
+    """Return True for the name of a macro, `FAMILY.NAME` (see `refcomp.graph.macros`)."""
+    return "." in operator
+
+
 def spell(name: str) -> str:
     """Return a name as text: an identifier itself, any other name quoted and escaped."""
     return name if _IDENTIFIER.match(name) else json.dumps(name)

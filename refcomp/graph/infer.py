@@ -25,7 +25,7 @@ from refcomp.graph.control.operator import NodeParts
 from refcomp.graph.control.operators import find_control
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.dims import Symbols, dim_to_expr, expr_to_dim
-from refcomp.graph.graph import Graph, GraphNode, Value, ValueKind
+from refcomp.graph.graph import Graph, GraphNode, Value, ValueKind, is_macro
 from refcomp.graph.structure import application_key
 from refcomp.te.operation import placeholder
 from refcomp.te.tensor import Tensor
@@ -85,6 +85,8 @@ def infer_types(
         control = find_control(operator)
         if control is not None:
             return control.types(NodeParts(inputs, attributes, subgraphs))
+        if is_macro(operator):
+            return _checked_declaration(operator, declared)
         if _is_deferred(operator, inputs, late):
             _check_late(operator, inputs, attributes, late)
             return _checked_declaration(operator, declared)

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import refcomp as rc
-from refcomp.frontend.onnx_attributes import read_attributes
+from refcomp.frontend.onnx.attributes import read_attributes
 from refcomp.graph import find_operator
 from refcomp.schedule.schedule import replay
 from refcomp.schedule.step import AxisName, Step

@@ -7,10 +7,18 @@ from refcomp.graph.control.loops import LOOP, SCAN
 from refcomp.graph.control.operator import ControlOperator
 from refcomp.graph.control.optionals import OPTIONAL_OPERATORS
 from refcomp.graph.control.sequences import SEQUENCE_OPERATORS
+from refcomp.graph.control.strings import STRING_OPERATORS
 
 CONTROL_OPERATORS = {
     operator.name: operator
-    for operator in (IF, LOOP, SCAN, *SEQUENCE_OPERATORS, *OPTIONAL_OPERATORS)
+    for operator in (
+        IF,
+        LOOP,
+        SCAN,
+        *SEQUENCE_OPERATORS,
+        *OPTIONAL_OPERATORS,
+        *STRING_OPERATORS,
+    )
 }
 
 

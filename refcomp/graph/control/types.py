@@ -21,6 +21,11 @@ class NodeType(NamedTuple):
         """Return the type of `value`."""
         return cls(value.dtype, value.shape, value.kind)
 
+    @property
+    def is_container(self) -> bool:
+        """Return True for a sequence or an optional."""
+        return self.kind not in (ValueKind.TENSOR, ValueKind.UNSHAPED)
+
     def __str__(self) -> str:
         return type_to_text(*self)
 

@@ -4,6 +4,6 @@ Such a graph is cut into stages. A stage of operators on tensors is a graph with
 compiled as any other; the stages between are control operators. Shapes and attributes that a run
 meets are compiled for when they are met, and the result is kept.
 
-Reading order: stages.py (how a graph is cut), specialize.py (a stage for the shapes of a run),
+Reading order: stages.py (how a graph is cut), segments.py (nodes compiled for the shapes of a run),
 executor.py.
 """

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refcomp.foundation.target import Target, as_target
 from refcomp.graph.compile import compile_graph
-from refcomp.graph.control.machine import RunValue, ShapedTensor, as_tensor
+from refcomp.graph.control.machine import RunValue, ShapedTensor
 from refcomp.graph.control.operator import run_control
 from refcomp.graph.control.operators import find_control
-from refcomp.graph.control.values import as_run_value, check_run_values, late_attribute
+from refcomp.graph.control.values import as_run_value, check_run_values
 from refcomp.graph.executor import GraphExecutor, device_of
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
-from refcomp.graph.stages.specialize import specialize
+from refcomp.graph.stages.segments import SegmentRunner
 from refcomp.graph.stages.stages import ControlStage, TensorStage, has_stages, stages_of
 from refcomp.graph.verify import verify_graph
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device
-from refcomp.topi.operator import Attribute
-
-# Compilations that are kept for one stage. Each holds the memory of a run.
-_MAX_KEPT = 16
 
 
 def executor_for(
@@ -55,7 +51,7 @@ class StagedExecutor:
     """A runner of a graph with control operators, or with shapes that only a run determines.
 
     Stages whose types are known are compiled at once. Others are compiled for the shapes and
-    attributes that runs meet; the last 16 compilations of each stage are kept.
+    attributes that runs meet; the last 16 compilations for each place are kept.
 
     Attributes:
         graph: the graph.
@@ -204,24 +200,25 @@ class _GraphRunner:
         self.machine = machine
         self.graph = graph
         self.stages = stages_of(graph)
-        self._compiled: dict[TensorStage, dict[Hashable, GraphExecutor]] = {}
+        self._typed: dict[TensorStage, GraphExecutor] = {}
+        self._untyped: dict[TensorStage, SegmentRunner] = {}
         self._constants = {
             value: machine.tensor(elements)
             for value, elements in graph.constants.items()
         }
         for stage in self.stages:
-            if isinstance(stage, TensorStage):
-                self._compiled[stage] = {}
-                if stage.is_typed:
-                    self._compiled[stage][()] = machine.compiled(stage.graph)
-            else:
+            if isinstance(stage, ControlStage):
                 for subgraph in stage.node.subgraphs:
                     machine.runner_of(subgraph)
+            elif stage.is_typed:
+                self._typed[stage] = machine.compiled(stage.graph)
+            else:
+                self._untyped[stage] = SegmentRunner(machine, stage.graph)
 
     @property
     def launches(self) -> int:
-        kept = self._compiled.values()
-        return sum(one.launches for by_key in kept for one in by_key.values())
+        typed = sum(executor.launches for executor in self._typed.values())
+        return typed + sum(runner.launches for runner in self._untyped.values())
 
     def run(self, inputs: Sequence[RunValue]) -> list[RunValue]:
         """Return the outputs of the graph."""
@@ -247,37 +244,9 @@ class _GraphRunner:
     def _run_tensors(
         self, stage: TensorStage, known: Mapping[Value, RunValue]
     ) -> list[RunValue]:
-        names = stage.graph.inputs
-        tensors = [as_tensor(known[value], value.name) for value in names]
-        late = {
-            value: late_attribute(
-                self.machine.read(as_tensor(known[value], value.name))
-            )
-            for node in stage.graph.nodes
-            for value in node.late.values()
-        }
-        executor = self._executor_for(stage, tensors, late)
-        feeds = dict(zip((value.name for value in names), tensors, strict=True))
-        read = {name: feeds[name] for name in executor.input_names}
+        if not stage.is_typed:
+            return self._untyped[stage].run(known)
+        executor = self._typed[stage]
+        tensors = {value.name: known[value] for value in stage.graph.inputs}
+        read = {name: tensors[name] for name in executor.input_names}
         return list(executor.run(read))
-
-    def _executor_for(
-        self,
-        stage: TensorStage,
-        tensors: Sequence[ShapedTensor],
-        late: Mapping[Value, Attribute],
-    ) -> GraphExecutor:
-        """Return the executor for these shapes and attributes: a kept one, or a new one."""
-        kept = self._compiled[stage]
-        if stage.is_typed:
-            return kept[()]
-        shapes = [tensor.shape for tensor in tensors]
-        key = (tuple(shapes), tuple(late.values()))
-        executor = kept.pop(key, None)
-        if executor is None:
-            if len(kept) == _MAX_KEPT:
-                self.machine.drop(kept.pop(next(iter(kept))))
-            graph = specialize(stage.graph, shapes, late)
-            executor = self.machine.compiled(graph)
-        kept[key] = executor
-        return executor

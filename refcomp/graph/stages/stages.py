@@ -46,20 +46,29 @@ def has_stages(graph: Graph) -> bool:
 def stages_of(graph: Graph) -> tuple[Stage, ...]:
     """Return the stages of a graph, in the order in which a run takes them."""
     groups: list[list[GraphNode]] = []
-    fresh: set[Value] = set()  # what the last group makes
     for node in graph.nodes:
-        is_control = find_control(node.operator) is not None
-        # An attribute is read before the stage of its node begins.
-        waits = bool(fresh & set(node.late.values()))
-        if is_control or waits or not groups or _is_control(groups[-1]):
+        last = groups[-1] if groups else []
+        if not last or _is_control(last) or not _joins(node, last):
             groups.append([])
-            fresh = set()
         groups[-1].append(node)
-        fresh |= set(node.outputs)
     return tuple(
         ControlStage(group[0]) if _is_control(group) else _tensor_stage(graph, group)
         for group in groups
     )
+
+
+def _joins(node: GraphNode, group: Sequence[GraphNode]) -> bool:
+    """Return True if a node may be in the stage of the nodes before it.
+
+    What is typed, and stands before all that is not, is a stage that can be compiled before a run.
+    """
+    if find_control(node.operator) is not None:
+        return False
+    return _has_types(node) or not all(map(_has_types, group))
+
+
+def _has_types(node: GraphNode) -> bool:
+    return not node.late and all(value.is_tensor for value in node.outputs)
 
 
 def _is_control(group: Sequence[GraphNode]) -> bool:

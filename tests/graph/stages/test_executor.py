@@ -7,7 +7,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.parser import parse_graph
-from refcomp.graph.stages import executor as staged
+from refcomp.graph.stages import segments
 from refcomp.graph.stages.executor import StagedExecutor, executor_for
 from tests.graph.control.runs import f32, i64, run_text
 
@@ -32,7 +32,7 @@ def test_shapes_and_attributes_are_compiled_for_once() -> None:
 
 
 def test_the_last_compilations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staged, "_MAX_KEPT", 2)
+    monkeypatch.setattr(segments, "MAX_KEPT", 2)
     executor = StagedExecutor(parse_graph(LATE), "interp")
     for count in (1, 2, 1, 3, 1, 2):
         executor.run(x=np.zeros(count, "float32"), k=i64(0))

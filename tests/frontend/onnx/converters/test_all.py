@@ -7,10 +7,10 @@ import onnxruntime
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from refcomp.frontend.onnx_operators import CONVERTERS
 
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx import from_onnx
-from refcomp.frontend.onnx_operators import CONVERTERS
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.executor import GraphExecutor

@@ -5,7 +5,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.frontend.onnx_attributes import read_attributes
+from refcomp.frontend.onnx.attributes import read_attributes
 
 DECLARED = {"f": "float", "i": "int", "s": "string", "fs": "floats", "is": "ints", "t": "tensor"}
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from refcomp.graph.stages.specialize import specialize
 
 from refcomp.foundation.errors import UserError
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.optimize import optimize
 from refcomp.graph.parser import parse_graph
-from refcomp.graph.stages.specialize import specialize
 from refcomp.graph.verify import verify_graph
 from tests.strategies.graphs import digits_graph
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import ToolchainError, UserError
-from refcomp.frontend.onnx_runtime import run_onnx_runtime
+from refcomp.frontend.onnx.peer import run_onnx_runtime
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

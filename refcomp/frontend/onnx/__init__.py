@@ -1,0 +1,13 @@
+"""ONNX: read models as graphs.
+
+Reading order: reading.py (bytes and their limits), element_types.py, tensors.py and weights.py
+(stored constants), attributes.py, node.py (a node as a converter sees it), registry.py, converters/
+(one file for each family of operators), functions.py, output_types.py, scope.py (names of values),
+nodes.py (converts nodes), deferred.py (nodes that a run converts), refusals.py, importer.py
+(`from_onnx`), peer.py (ONNX Runtime).
+"""
+
+from refcomp.frontend.onnx.importer import from_onnx
+from refcomp.frontend.onnx.registry import register_converter
+
+__all__ = ["from_onnx", "register_converter"]

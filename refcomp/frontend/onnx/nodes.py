@@ -1,0 +1,356 @@
+"""Convert the nodes of a graph, a subgraph or a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.frontend.onnx.attributes import Attributes, Proto, read_attributes
+from refcomp.frontend.onnx.deferred import defer
+from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS
+from refcomp.frontend.onnx.functions import bound_node, schema_function
+from refcomp.frontend.onnx.node import OnnxNode, Subgraph
+from refcomp.frontend.onnx.output_types import output_types
+from refcomp.frontend.onnx.reading import onnx_package
+from refcomp.frontend.onnx.refusals import Refusals
+from refcomp.frontend.onnx.registry import Converter, find_converter, standard
+from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.tensors import TensorReader
+from refcomp.graph.control.types import NodeType
+from refcomp.graph.folding import FoldingBuilder
+from refcomp.graph.graph import Array, Value
+from refcomp.graph.macros import NotKnownError
+
+_MAX_DEPTH = 32  # of functions and subgraphs in each other
+
+
+@dataclass(slots=True)
+class Model:
+    """What all graphs of one model share.
+
+    Attributes:
+        tensors: the reader of stored tensors.
+        functions: (domain, name, overload) -> the FunctionProto that the model defines.
+        refusals: the nodes that could not be converted.
+        depth: the number of functions and subgraphs around the node at hand.
+    """
+
+    tensors: TensorReader
+    functions: Mapping[tuple[str, str, str], Proto]
+    refusals: Refusals
+    depth: int = 0
+
+    def read_constants(
+        self, proto: Proto, weights: Mapping[int, memoryview]
+    ) -> dict[str, tuple[Array, int]]:
+        """Return the stored constants of a GraphProto, each with its element type.
+
+        Args:
+            proto: the graph.
+            weights: number of an initializer -> its elements, which `proto` does not hold.
+        """
+        stored: dict[str, tuple[Array, int]] = {}
+        for number, tensor in enumerate(proto.initializer):
+            array = self.tensors.read(tensor, weights.get(number))
+            _store(stored, tensor.name, array, tensor.data_type)
+        for sparse in proto.sparse_initializer:
+            array = self.tensors.read_sparse(sparse)
+            _store(stored, sparse.values.name, array, sparse.values.data_type)
+        return stored
+
+
+def _store(
+    stored: dict[str, tuple[Array, int]], name: str, array: Array, code: int
+) -> None:
+    if name in stored:
+        raise UserError(
+            f"two constants of the model are named {name!r}",
+            remedy="the file is damaged: export it again",
+        )
+    stored[name] = (array, code)
+
+
+def convert_nodes(model: Model, scope: Scope, protos: Iterable[Proto]) -> None:
+    """Convert nodes in order. What cannot be converted is noted in `model.refusals`."""
+    for proto in protos:
+        _NodeReader(model, scope, proto).convert()
+
+
+class _NodeReader:
+    """A reader of one node."""
+
+    def __init__(self, model: Model, scope: Scope, proto: Proto) -> None:
+        self.model = model
+        self.scope = scope
+        self.proto = proto
+        self.domain = standard(proto.domain)
+        self.title = f"{self.domain}.{proto.op_type}".lstrip(".")
+        self.version = scope.versions.get(self.domain, 0)
+
+    def convert(self) -> None:
+        """Convert the node, or note why that is not possible."""
+        self._check_names()
+        try:
+            is_lost = any(map(self.scope.is_lost, filter(None, self.proto.input)))
+            self._convert(only_checked=is_lost)
+        except Unsupported as error:
+            self.model.refusals.add(self.title, error.what, self._name())
+            self.scope.lost.update(filter(None, self.proto.output))
+        except UserError as error:
+            error.where = error.where or f"node {self._name()!r} ({self.title})"
+            raise
+        except RecursionError:
+            raise UserError(
+                "functions or subgraphs of the model are nested too deeply",
+                where=f"node {self._name()!r} ({self.title})",
+                remedy="the file is damaged: export it again",
+            ) from None
+
+    def _name(self) -> str:
+        return str(self.proto.name or self.proto.op_type)
+
+    def _convert(self, *, only_checked: bool) -> None:
+        overload = getattr(self.proto, "overload", "")
+        key = (self.domain, self.proto.op_type, overload)
+        own = self.model.functions.get(key)
+        if own is not None:
+            if only_checked:
+                self.scope.lost.update(filter(None, self.proto.output))
+                return
+            self._call(own)
+            return
+        schema = self._schema()
+        version = self.version if schema is None else schema.since_version
+        found = find_converter(self.domain, self.proto.op_type, version)
+        attributes = self._attributes(schema)
+        if only_checked:
+            if found is None and (schema is None or not _has_function(schema)):
+                raise Unsupported("refcomp does not support the operator")
+            self.scope.lost.update(filter(None, self.proto.output))
+            return
+        refusal = Unsupported("refcomp does not support the operator")
+        if found is not None:
+            try:
+                self._run(found, schema, version, attributes)
+                return
+            except Unsupported as error:
+                refusal = error
+        inputs = [
+            None if not name else self.scope.value(name) for name in self.proto.input
+        ]
+        codes = [0 if v is None else self.scope.element_type(v) for v in inputs]
+        body = schema_function(schema, self.proto, self.version, inputs, codes)
+        if body is None:
+            raise refusal
+        self._call(body)
+
+    def _schema(self) -> Proto | None:
+        """Return the schema of the operator in the model's version; None if there is none."""
+        onnx = onnx_package()
+        if self.version == 0:
+            raise UserError(
+                f"the model names no version of the operators of {self.domain or 'ONNX'!r}",
+                remedy="the file is damaged: export it again",
+            )
+        try:
+            return onnx.defs.get_schema(self.proto.op_type, self.version, self.domain)
+        except Exception:  # onnx's own class, without a base but Exception
+            return None
+
+    def _attributes(self, schema: Proto | None) -> Attributes:
+        tensors = self.model.tensors
+        return read_attributes(self.proto, schema, tensors.read, tensors.read_sparse)
+
+    def _run(
+        self,
+        found: Converter,
+        schema: Proto | None,
+        version: int,
+        attributes: Attributes,
+    ) -> None:
+        """Let a converter add nodes, or a macro if only a run knows what is needed."""
+        scope = self.scope
+        inputs = tuple(scope.value(name) if name else None for name in self.proto.input)
+        codes = [0 if v is None else scope.element_type(v) for v in inputs]
+        types = output_types(schema, codes, attributes, len(self.proto.output))
+        node = OnnxNode(
+            scope.builder,
+            self.proto.op_type,
+            version,
+            inputs,
+            tuple(self.proto.output),
+            attributes,
+            _NodeSurroundings(self),
+            scope.elements,
+        )
+        is_direct = found.is_control or STRINGS in types
+        is_direct = is_direct or not all(map(_may_defer, filter(None, inputs)))
+        has_shapes = all(value is None or value.is_tensor for value in inputs)
+        made: Sequence[Value | None]
+        if is_direct or has_shapes:
+            try:
+                converted = found.convert(node)
+                made = [converted] if isinstance(converted, Value) else converted
+            except NotKnownError:
+                if is_direct:
+                    raise Unsupported(
+                        "it needs elements that only a run computes"
+                    ) from None
+                made = defer(node, self.domain, self.scope.prefix, types)
+        else:
+            made = defer(node, self.domain, self.scope.prefix, types)
+        self._keep(made, inputs, types)
+
+    def _keep(
+        self,
+        made: Sequence[Value | None],
+        inputs: Sequence[Value | None],
+        types: Sequence[int | None],
+    ) -> None:
+        """Let the names of the node's outputs stand for the values that were made."""
+        scope = self.scope
+        renamed: dict[Value, Value] = {}
+        for name, value, code in zip(self.proto.output, made, types, strict=False):
+            if not name:
+                continue
+            if value is None:
+                raise Unsupported(f"its output {name!r} is used")
+            kept = renamed.get(value)
+            if kept is None:
+                kept = self._named(value, scope.prefix + name, value in inputs)
+                renamed[value] = kept
+            known = scope.element_type(value)
+            scope.add(name, kept)
+            is_type = code is not None and ELEMENT_TYPES[code].storage == kept.dtype
+            scope.set_element_type(
+                kept, code if is_type and code is not None else known
+            )
+        missing = [name for name in self.proto.output[len(made) :] if name]
+        if missing:
+            raise Unsupported(f"its output {missing[0]!r} is used")
+
+    def _named(self, value: Value, name: str, is_input: bool) -> Value:
+        """Return a value with a name, if it can have the name."""
+        if not is_input:
+            return self.scope.builder.rename(value, name)
+        if not _may_defer(value):
+            return value
+        dtypes = () if value.is_tensor else (value.dtype,)
+        builder = self.scope.builder
+        return builder.nodes("identity", [value], names=[name], dtypes=dtypes)[0]
+
+    def _call(self, function: Proto) -> None:
+        """Convert the nodes of a function in the place of the node."""
+        scope = self.scope
+        versions = {standard(one.domain): one.version for one in function.opset_import}
+        prefix = f"{scope.prefix}{self.proto.name or self.proto.output[0]}/"
+        inner = Scope(scope.builder, {**scope.versions, **versions}, None, prefix)
+        given = [scope.value(name) if name else None for name in self.proto.input]
+        for place, name in enumerate(function.input):
+            value = given[place] if place < len(given) else None
+            inner.add(name, value)
+            if value is not None:
+                inner.set_element_type(value, scope.element_type(value))
+        with self._deeper():
+            nodes = [bound_node(one, self.proto, function) for one in function.node]
+            convert_nodes(self.model, inner, nodes)
+        for name, outer in zip(function.output, self.proto.output, strict=False):
+            if not outer:
+                continue
+            if inner.is_lost(name):
+                scope.lost.add(outer)
+                continue
+            value = inner.value(name) if inner.knows(name) else None
+            if value is None:
+                raise UserError(f"its function does not make {name!r}")
+            kept = self._named(value, scope.prefix + outer, value in given)
+            scope.add(outer, kept)
+            scope.set_element_type(kept, inner.element_type(value))
+
+    def subgraph(
+        self, proto: Proto, inputs: Sequence[tuple[NodeType, int]]
+    ) -> Subgraph:
+        """Return a graph of an attribute, given the types of its inputs."""
+        if len(proto.input) != len(inputs):
+            raise UserError(
+                f"its graph {proto.name!r} takes {len(proto.input)} inputs, not {len(inputs)}"
+            )
+        builder = FoldingBuilder(proto.name or "body")
+        scope = Scope(builder, self.scope.versions, self.scope)
+        stored = self.model.read_constants(proto, {})
+        for info, (kind, code) in zip(proto.input, inputs, strict=True):
+            value = builder.input(info.name, kind.dtype, kind.shape, kind.kind)
+            scope.add(info.name, value)
+            scope.set_element_type(value, code)
+        for name, (array, code) in stored.items():
+            if not scope.defines(name):
+                scope.add_constant(name, array, code)
+        refused = self.model.refusals.count
+        with self._deeper():
+            convert_nodes(self.model, scope, proto.node)
+        if self.model.refusals.count > refused:
+            raise Unsupported("its subgraph has nodes that cannot be converted")
+        outputs = [scope.output(output.name) for output in proto.output]
+        codes = tuple(scope.element_type(value) for value in outputs)
+        return Subgraph(builder.finish(outputs), tuple(scope.captured), codes)
+
+    def _deeper(self) -> _Depth:
+        return _Depth(self.model)
+
+    def _check_names(self) -> None:
+        """Raise UserError unless the inputs are made before, and the outputs are new."""
+        for name in filter(None, self.proto.input):
+            if not self.scope.knows(name):
+                raise UserError(
+                    f"node {self._name()!r} reads {name!r}, which nothing before it makes",
+                    remedy="the file is damaged, or its nodes are out of order: export it again",
+                )
+        for name in filter(None, self.proto.output):
+            if self.scope.defines(name):
+                raise UserError(
+                    f"two nodes of the model make {name!r}",
+                    remedy="the file is damaged: export it again",
+                )
+
+
+class _Depth:
+    """A level of nesting, which is left again at the end of a `with` statement."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __enter__(self) -> None:
+        if self.model.depth >= _MAX_DEPTH:
+            raise RecursionError
+        self.model.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.model.depth -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeSurroundings:
+    """The model around a node."""
+
+    reader: _NodeReader
+
+    def element_type(self, value: Value) -> int:
+        return self.reader.scope.element_type(value)
+
+    def set_element_type(self, value: Value, code: int) -> None:
+        self.reader.scope.set_element_type(value, code)
+
+    def subgraph(
+        self, proto: object, inputs: Sequence[tuple[NodeType, int]]
+    ) -> Subgraph:
+        return self.reader.subgraph(proto, inputs)
+
+
+def _may_defer(value: Value) -> bool:
+    """Return True for a tensor of numbers, which a macro may read."""
+    return not NodeType.of(value).is_container and value.dtype.kind != "string"
+
+
+def _has_function(schema: Proto) -> bool:
+    return bool(schema.has_function or schema.has_context_dependent_function)

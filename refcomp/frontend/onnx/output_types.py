@@ -1,0 +1,75 @@
+"""The element types of a node's outputs, from the schema of its operator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from refcomp.frontend.onnx.attributes import Attributes, Proto
+from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, FLOAT, INT32, UINT8
+from refcomp.graph.graph import Array
+
+_TENSOR = re.compile(r"tensor\((\w+)\)\Z")
+_BY_NAME = {one.name: code for code, one in ELEMENT_TYPES.items()} | {
+    "float": FLOAT,
+    "double": 11,
+}
+# Attributes that name the element type of the output; 0 means that they do not.
+_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
+# Outputs without such an attribute, and without an input of the same type.
+_DEFAULTS = {"Multinomial": INT32, "QuantizeLinear": UINT8}
+_LIKE_FIRST_INPUT = ("EyeLike", "Bernoulli", "RandomNormalLike", "RandomUniformLike")
+
+
+def output_types(
+    schema: Proto | None, inputs: Sequence[int], attributes: Attributes, count: int
+) -> list[int | None]:
+    """Return the number of the element type of each output; None where it is not known.
+
+    Args:
+        schema: the OpSchema of the operator; None for an operator that ONNX does not define.
+        inputs: numbers of the element types of the inputs; 0 for one that is left out.
+        attributes: those of the node.
+        count: the number of outputs.
+    """
+    if schema is None:
+        return [None] * count
+    bound: dict[str, int] = {}
+    for place, code in enumerate(inputs):
+        if code and schema.inputs:
+            formal = schema.inputs[min(place, len(schema.inputs) - 1)]
+            bound.setdefault(formal.type_str, code)
+    named = next((attributes[n] for n in _TYPE_ATTRIBUTES if attributes.get(n)), None)
+    types: list[int | None] = []
+    for place in range(count):
+        formal = schema.outputs[min(place, len(schema.outputs) - 1)]
+        is_named = place == 0 and isinstance(named, int)
+        if is_named and formal.type_str not in bound:
+            types.append(named)
+        else:
+            types.append(
+                _type_of(formal.type_str, schema.name, bound, inputs, attributes)
+            )
+    return types
+
+
+def _type_of(
+    type_text: str,
+    operator: str,
+    bound: dict[str, int],
+    inputs: Sequence[int],
+    attributes: Attributes,
+) -> int | None:
+    fixed = _TENSOR.match(type_text)
+    if fixed:
+        return _BY_NAME.get(fixed[1])
+    if type_text in bound:
+        return bound[type_text]
+    if operator in _LIKE_FIRST_INPUT:
+        return inputs[0]
+    if operator == "ConstantOfShape":
+        value: Array | None = attributes.get("value")
+        if value is None:
+            return FLOAT
+        return _BY_NAME.get(value.dtype.name)
+    return _DEFAULTS.get(operator, FLOAT)

@@ -1,0 +1,93 @@
+"""A builder that computes small constants at once, so that shapes made by nodes become known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from refcomp.foundation.dtype import to_numpy
+from refcomp.graph.builder import GraphBuilder
+from refcomp.graph.control.operators import find_control
+from refcomp.graph.graph import Array, Graph, GraphNode, Value, is_macro
+from refcomp.graph.infer import FUSED
+from refcomp.graph.narrow import NARROW
+from refcomp.te.tensor import DTypeLike
+from refcomp.topi.operator import Attribute, find_operator
+
+# Elements of all inputs, or of all outputs, of a node that is computed while a graph is built.
+MAX_FOLDED = 1024
+
+
+class FoldingBuilder(GraphBuilder):
+    """A builder that computes a node of small constants by numpy, and keeps its results."""
+
+    def nodes(
+        self,
+        operator: str,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Attribute] | None = None,
+        names: Sequence[str] = (),
+        subgraphs: Sequence[Graph] = (),
+        *,
+        late: Mapping[str, Value] = MappingProxyType({}),
+        dtypes: Sequence[DTypeLike] = (),
+    ) -> tuple[Value, ...]:
+        """Add a node, or the constants that it computes, and return its outputs."""
+        made = super().nodes(
+            operator, inputs, attributes, names, subgraphs, late=late, dtypes=dtypes
+        )
+        node = self._nodes[-1]
+        if not self._folds(node):
+            return made
+        self._nodes.pop()
+        arrays = [None if v is None else self._constants[v] for v in inputs]
+        with np.errstate(all="ignore"):
+            results = find_operator(operator).numpy(*arrays, **node.attributes)
+        results = results if isinstance(results, list) else [results]
+        for value, result in zip(made, results, strict=True):
+            kept = np.array(result, to_numpy(value.dtype), order="C")
+            kept.flags.writeable = False
+            self._constants[value] = kept
+        return made
+
+    def _folds(self, node: GraphNode) -> bool:
+        is_plain = find_control(node.operator) is None and not node.late
+        if not is_plain or node.operator in (FUSED, NARROW) or is_macro(node.operator):
+            return False
+        if not node.reads or not all(value in self._constants for value in node.reads):
+            return False
+        elements = sum(self._constants[value].size for value in node.reads)
+        made = 0
+        for value in node.outputs:
+            extents = [dim for dim in value.shape if isinstance(dim, int)]
+            if len(extents) != len(value.shape):
+                return False
+            made += math.prod(extents)
+        return max(elements, made) <= MAX_FOLDED
+
+    def elements(self, value: Value) -> Array | None:
+        """Return the elements of a constant; None for any other value."""
+        return self._constants.get(value)
+
+    def rename(self, value: Value, name: str) -> Value:
+        """Return a value of another name that takes the place of `value`.
+
+        It is `value` itself if another value has the name, or if something reads `value`.
+        """
+        if value.name == name or name in self._names:
+            return value
+        renamed = replace(value, name=name)
+        for place in reversed(range(len(self._nodes))):
+            node = self._nodes[place]
+            if value in node.reads:
+                return value
+            if value in node.outputs:
+                outputs = tuple(renamed if v is value else v for v in node.outputs)
+                self._nodes[place] = replace(node, outputs=outputs)
+                self._names.take(name)
+                return renamed
+        return value  # an input or a constant

@@ -1,0 +1,166 @@
+"""Cases of single ONNX nodes, each in a version of its operator, and how they are judged.
+
+Two other programs judge a case where they can run it: ONNX Runtime, and ONNX's own evaluator. Where
+one of them is wrong, the case says so, with the reason; then it must state what is right.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from refcomp import onnx_backend
+
+RUNTIME, EVALUATOR = "ONNX Runtime", "ONNX's evaluator"
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCase:
+    """A node with inputs, and maybe the outputs that the operator's text asks for.
+
+    Attributes:
+        operator: the name of the operator.
+        version: the version of its operator set, in which the node is run.
+        inputs: an array for each input; None for one that is left out; a list for a sequence.
+        attributes: by name.
+        expected: what is right, by the operator's text; None if the other programs say it.
+        domain: the domain of the operator.
+        outputs: the number of outputs that are used.
+        constants: places of inputs that are stored in the model.
+        wrong: name of a program that is wrong -> why, with reference to the operator's text.
+        rtol, atol: how far floats may be from what is right.
+        label: makes the name of the test unique and clear.
+    """
+
+    operator: str
+    version: int
+    inputs: Sequence[Any]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    expected: Sequence[Any] | None = None
+    domain: str = ""
+    outputs: int = 1
+    constants: Sequence[int] = ()
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    rtol: float = 1e-4
+    atol: float = 1e-6
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.operator}-{self.version}" + (f"-{self.label}" if self.label else "")
+
+    @property
+    def pair(self) -> tuple[str, str, int]:
+        """The domain, the operator, and the version in which it got its meaning."""
+        schema = onnx.defs.get_schema(self.operator, self.version, self.domain)
+        return self.domain, self.operator, schema.since_version
+
+    def model(self) -> onnx.ModelProto:
+        """Return a model of this node alone."""
+        names = ["" if value is None else f"x{k}" for k, value in enumerate(self.inputs)]
+        results = [f"y{k}" for k in range(self.outputs)]
+        node = helper.make_node(
+            self.operator, names, results, domain=self.domain, **self.attributes
+        )
+        stored = [
+            onnx.numpy_helper.from_array(np.asarray(self.inputs[place]), names[place])
+            for place in self.constants
+        ]
+        inputs = [
+            onnx.helper.make_value_info(name, _type_of(value))
+            for k, (name, value) in enumerate(zip(names, self.inputs, strict=True))
+            if value is not None and k not in self.constants
+        ]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in results]
+        graph = helper.make_graph([node], "case", inputs, outputs, stored)
+        sets = [helper.make_opsetid(self.domain, self.version)]
+        if self.domain:
+            sets.append(helper.make_opsetid("", 21))
+        made = helper.make_model(graph, opset_imports=sets, ir_version=10)
+        try:
+            return onnx.shape_inference.infer_shapes(made)
+        except Exception:  # onnx's own classes; types of outputs stay unknown
+            return made
+
+    def feeds(self) -> dict[str, Any]:
+        """Return the inputs by name."""
+        return {
+            f"x{k}": value
+            for k, value in enumerate(self.inputs)
+            if value is not None and k not in self.constants
+        }
+
+
+def _type_of(value: Any) -> onnx.TypeProto:
+    if isinstance(value, list):
+        return helper.make_sequence_type_proto(_type_of(value[0]))
+    array = np.asarray(value)
+    if array.dtype.kind in "OU":
+        return helper.make_tensor_type_proto(onnx.TensorProto.STRING, array.shape)
+    code = helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_type_proto(code, array.shape)
+
+
+def check(case: NodeCase, device: str = "INTERP") -> None:
+    """Raise AssertionError unless refcomp agrees with all that judge the case."""
+    model = case.model()
+    made = onnx_backend.prepare(model, device).run(case.feeds())
+    judges = {}
+    if case.expected is not None:
+        judges["the operator's text"] = list(case.expected)
+    for name, run in ((RUNTIME, _by_runtime), (EVALUATOR, _by_evaluator)):
+        if name not in case.wrong:
+            results = run(case, model)
+            if results is not None:
+                judges[name] = results
+    assert judges, f"nobody judges {case}: state what is expected"
+    assert case.expected is not None or not case.wrong, "state what is right"
+    for name, results in judges.items():
+        for place, (one, right) in enumerate(zip(made, results, strict=True)):
+            _compare(one, right, case, f"{case}, output {place}, by {name}")
+
+
+def _compare(made: Any, right: Any, case: NodeCase, what: str) -> None:
+    if isinstance(right, list | tuple):
+        assert isinstance(made, list) and len(made) == len(right), what
+        for one, other in zip(made, right, strict=True):
+            _compare(one, other, case, what)
+        return
+    right = np.asarray(right)
+    assert made.shape == right.shape, f"{what}: {made.shape} != {right.shape}"
+    if right.dtype.kind in "OU":
+        assert made.tolist() == right.tolist(), what
+        return
+    assert made.dtype == right.dtype, f"{what}: {made.dtype} != {right.dtype}"
+    if right.dtype.kind in "biu":
+        np.testing.assert_array_equal(made, right, what)
+        return
+    wide = [np.asarray(one, np.float64) for one in (made, right)]
+    np.testing.assert_allclose(*wide, rtol=case.rtol, atol=case.atol, err_msg=what)
+
+
+def _by_runtime(case: NodeCase, model: onnx.ModelProto) -> list[Any] | None:
+    """Return the outputs of ONNX Runtime; None if it does not take the node."""
+    import onnxruntime  # noqa: PLC0415  (slow)
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return list(session.run(None, case.feeds()))
+    except Exception:  # its classes share no base but Exception
+        return None
+
+
+def _by_evaluator(case: NodeCase, model: onnx.ModelProto) -> list[Any] | None:
+    """Return the outputs of ONNX's evaluator; None if it does not take the node."""
+    try:
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(model).run(None, case.feeds()))
+    except Exception:  # whatever its operators raise
+        return None
