@@ -4,7 +4,8 @@ The functions are those of `onnx.backend.base.Backend`, so that ONNX's own test 
 module as a backend. It needs the optional package `onnx`.
 
 Devices: `CPU` compiles by LLVM, `INTERP` interprets the loop IR, `OPENCL` runs on the first OpenCL
-device, and any target of refcomp, such as `rocm -mcpu=gfx942`, is a device of its own.
+device, and `EMULATOR:gfx942` emulates the machine code of an AMD GPU. Any target of refcomp, such
+as `rocm -mcpu=gfx90a`, is a device too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from refcomp.driver.devices import rocm_emulator
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.target import Target, as_target
@@ -23,9 +25,11 @@ from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.graph.graph import Graph
 from refcomp.graph.stages.executor import executor_for
 from refcomp.runtime.arrays.ndarray import NDArray
+from refcomp.runtime.device import Device
 
 __all__ = ["OnnxModel", "prepare", "run_model", "run_node", "supports_device"]
 
+_EMULATOR = "EMULATOR"
 _DEVICES = {"CPU": "llvm", "INTERP": "interp", "OPENCL": "opencl"}
 
 
@@ -49,10 +53,10 @@ class OnnxModel:
         1
     """
 
-    def __init__(self, model: Any, target: Target) -> None:
+    def __init__(self, model: Any, target: Target, device: Device | None) -> None:
         self.graph: Graph = from_onnx(model.SerializeToString())
         self.target = target
-        self._executor = executor_for(self.graph, target)
+        self._executor = executor_for(self.graph, target, device)
         self._inputs = {one.name: _element_code(one.type) for one in model.graph.input}
         self._outputs = [_element_code(one.type) for one in model.graph.output]
 
@@ -101,7 +105,7 @@ def prepare(model: Any, device: str = "CPU", **options: Any) -> OnnxModel:
 
     Args:
         model: an `onnx.ModelProto`.
-        device: `CPU`, `INTERP`, `OPENCL`, or a target of refcomp.
+        device: `CPU`, `INTERP`, `OPENCL`, `EMULATOR:GPU`, or a target of refcomp.
         **options: taken for the interface's sake; none has a meaning.
 
     Raises:
@@ -124,7 +128,7 @@ def prepare(model: Any, device: str = "CPU", **options: Any) -> OnnxModel:
             f"a {type(model).__name__} is not a model",
             remedy="give an onnx.ModelProto: onnx.load(path)",
         )
-    return OnnxModel(model, _target(device))
+    return OnnxModel(model, *_place(device))
 
 
 def run_model(
@@ -217,7 +221,7 @@ def supports_device(device: str) -> bool:
     """Return True if models can be compiled for a device.
 
     Args:
-        device: `CPU`, `INTERP`, `OPENCL`, or a target of refcomp.
+        device: `CPU`, `INTERP`, `OPENCL`, `EMULATOR:GPU`, or a target of refcomp.
 
     Source: ONNX, onnx.backend.base.Backend.
 
@@ -227,28 +231,31 @@ def supports_device(device: str) -> bool:
         (True, False)
     """
     try:
-        _target(device)
+        _place(device)
     except RefcompError:
         return False
     return True
 
 
-def _target(device: object) -> Target:
-    """Return the target of a device."""
-    if not isinstance(device, str):
+def _place(name: object) -> tuple[Target, Device | None]:
+    """Return the target of a device, and the device unless the target's usual one is meant."""
+    if not isinstance(name, str):
         raise UserError(
-            f"{device!r} is not a device", remedy=f"give one of {', '.join(_DEVICES)}"
+            f"{name!r} is not a device", remedy=f"give one of {', '.join(_DEVICES)}"
         )
-    name = device.split(":")[0]
-    if name in _DEVICES:
-        return as_target(_DEVICES[name])
+    kind, _, rest = name.partition(":")
     try:
-        return as_target(device)
+        if kind in _DEVICES:
+            return as_target(_DEVICES[kind]), None
+        if kind == _EMULATOR:
+            return as_target(f"rocm -mcpu={rest}"), rocm_emulator(rest)
+        return as_target(name), None
     except RefcompError as error:
+        known = [*_DEVICES, f"{_EMULATOR}:gfx942"]
         raise UserError(
-            f"no device is called {device!r}",
+            f"no device is called {name!r}",
             why=error.what,
-            remedy=advise(device, _DEVICES, f"devices: {', '.join(_DEVICES)}"),
+            remedy=advise(name, known, f"devices: {', '.join(known)}"),
         ) from error
 
 

@@ -6,8 +6,9 @@ from typing import TypedDict
 
 import click
 
-from refcomp.cli.arrays import Arrays, Filling, complete
+from refcomp.cli.arrays import Arrays, Filling
 from refcomp.cli.digest import JsonNumber, number_to_text, to_json
+from refcomp.cli.model_inputs import feeds_of, inputs_of
 from refcomp.cli.options import (
     errors_and_examples,
     fill_mode_option,
@@ -24,7 +25,6 @@ from refcomp.cli.outcomes import (
     UNSUPPORTED,
     printable,
 )
-from refcomp.cli.run import params_of
 from refcomp.cli.streams import progress, read_bytes, write_json
 from refcomp.cli.verdicts import columns_to_text
 from refcomp.foundation.errors import UserError
@@ -38,6 +38,7 @@ from refcomp.graph.debug.executor import DebugExecutor, create
 from refcomp.graph.debug.peer import Peer
 from refcomp.graph.debug.recording import Recording, load_recording
 from refcomp.graph.graph import Graph
+from refcomp.graph.tracing import trace_graph
 from refcomp.runtime.arrays.npz import read_npz
 
 _EVALUATE = "evaluate"
@@ -173,7 +174,9 @@ def command(
         graph = from_onnx(model)
         recorded = _recording_of(against)
         filling = Filling(fill_mode, seed, dict(symbols))
-        feeds, _ = complete(params_of(graph), read_npz(inputs), filling)
+        feeds = feeds_of(graph, read_npz(inputs), filling)
+        graph = trace_graph(graph, feeds)
+        feeds = inputs_of(graph, feeds)
         change_text(f"compiling {len(graph.nodes)} nodes for {target}")
         executor = create(graph, target, unfused=unfused)
         change_text("running")

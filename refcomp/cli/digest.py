@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TypeAlias, TypedDict
 
@@ -30,6 +31,8 @@ class Digest(TypedDict):
 
 def digest(name: str, array: HostArray) -> Digest:
     """Return the summary of `array`, of any shape and any dtype that refcomp knows."""
+    if array.dtype == object:
+        return _digest_of_strings(name, array)
     dtype = as_dtype(array.dtype)
     values = array.reshape(-1)
     numbers = values
@@ -45,6 +48,18 @@ def digest(name: str, array: HostArray) -> Digest:
         "max": to_json(numbers.max()) if numbers.size else None,
         "nans": int(values.size - numbers.size),
         "first": [to_json(value) for value in values[:_MAX_SHOWN]],
+    }
+
+
+def _digest_of_strings(name: str, array: HostArray) -> Digest:
+    return {
+        "name": name,
+        "dtype": "string",
+        "shape": list(array.shape),
+        "min": None,
+        "max": None,
+        "nans": 0,
+        "first": [json.dumps(str(one)) for one in array.reshape(-1)[:_MAX_SHOWN]],
     }
 
 

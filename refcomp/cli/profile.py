@@ -16,11 +16,11 @@ from shutil import get_terminal_size
 import click
 import numpy as np
 
-from refcomp.cli.arrays import Filling, complete
+from refcomp.cli.arrays import Filling
 from refcomp.cli.execute import make_arguments
+from refcomp.cli.model_inputs import feeds_of
 from refcomp.cli.outcomes import printable
 from refcomp.cli.programs import load_program
-from refcomp.cli.run import params_of
 from refcomp.cli.streams import note, progress, write_json
 from refcomp.compiler import build_functions
 from refcomp.driver.devices import rocm_emulator
@@ -31,6 +31,7 @@ from refcomp.foundation.options import build_options
 from refcomp.frontend.onnx import from_onnx
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
+from refcomp.graph.tracing import trace_graph
 from refcomp.profile.cards import card_for
 from refcomp.profile.page import write_page
 from refcomp.profile.report import ProfileReport, report_of
@@ -147,8 +148,8 @@ def _run_model(
     profile = Profile()
     with build_options(contract=contract), progress(f"emulating {file}"):
         graph = from_onnx(file)
-        module = compile_graph(graph, f"rocm -mcpu={device.gpu}")
-        feeds, _ = complete(params_of(graph), {}, filling)
+        feeds = feeds_of(graph, {}, filling)
+        module = compile_graph(trace_graph(graph, feeds), f"rocm -mcpu={device.gpu}")
         executor = GraphExecutor(module, device.observed_by(profile))
         failure = _failure(lambda: executor.run(feeds))
     report = partial(report_of, code=module.module, card=card)

@@ -7,8 +7,9 @@ from typing import TypedDict
 
 import click
 
-from refcomp.cli.arrays import Filling, complete
+from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import JsonNumber, to_json
+from refcomp.cli.model_inputs import feeds_of, inputs_of
 from refcomp.cli.options import (
     errors_and_examples,
     fill_mode_option,
@@ -19,7 +20,6 @@ from refcomp.cli.options import (
     target_option,
 )
 from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED, printable
-from refcomp.cli.run import params_of
 from refcomp.cli.streams import note, progress, write_json
 from refcomp.cli.verdicts import columns_to_text
 from refcomp.foundation.target import Target, kind_of
@@ -35,6 +35,7 @@ from refcomp.graph.debug.roofline import (
     profile_network,
 )
 from refcomp.graph.debug.tables import COLUMNS, facts_of, row_of, rows_of_totals
+from refcomp.graph.tracing import trace_graph
 from refcomp.runtime.arrays.npz import read_npz
 from refcomp.runtime.device import cpu
 
@@ -134,7 +135,9 @@ def command(
     with progress(f"reading {model}") as change_text:
         graph = from_onnx(model)
         filling = Filling(fill_mode, seed, dict(symbols))
-        feeds, _ = complete(params_of(graph), read_npz(inputs), filling)
+        feeds = feeds_of(graph, read_npz(inputs), filling)
+        graph = trace_graph(graph, feeds)
+        feeds = inputs_of(graph, feeds)
         change_text(f"compiling {len(graph.nodes)} nodes for {target}")
         executor = create(graph, target, unfused=unfused, repeat=repeat)
         check_times(executor)

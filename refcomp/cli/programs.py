@@ -33,6 +33,7 @@ from refcomp.graph.graph import Graph
 from refcomp.graph.kernels import NodeKernel, schedule_graph
 from refcomp.graph.lower import lower_kernel
 from refcomp.graph.optimize import optimized_steps
+from refcomp.graph.stages.stages import has_stages
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.lowering.lower import lower
@@ -79,6 +80,8 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     if not given.endswith(".onnx"):
         return LoweredProgram(tuple(map(LoweredFunction, read_funcs(given))))
     graph = from_onnx(given)
+    if has_stages(graph):  # its kernels depend on what a run meets
+        return LoweredProgram((), (("graph", f"{graph}\n"),))
     steps = optimized_steps(graph)
     optimized = steps[-1][1] if steps else graph
     functions, kernels = schedule_graph(optimized, target)

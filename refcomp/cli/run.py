@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict, TypeVar, cast
 import click
 import numpy as np
 
-from refcomp.cli.arrays import Arrays, Filling, complete
+from refcomp.cli.arrays import Arrays, Filling
 from refcomp.cli.digest import (
     Digest,
     JsonNumber,
@@ -18,6 +18,7 @@ from refcomp.cli.digest import (
     number_to_text,
     to_json,
 )
+from refcomp.cli.model_inputs import arrays_of, feeds_of
 from refcomp.cli.options import (
     errors_and_examples,
     fill_mode_option,
@@ -30,12 +31,9 @@ from refcomp.cli.options import (
 )
 from refcomp.cli.outcomes import ILLEGAL, NO_TOOLCHAIN, UNSUPPORTED
 from refcomp.cli.streams import progress, write_json
-from refcomp.foundation.artifacts import TensorParam
 from refcomp.foundation.target import Target
 from refcomp.frontend.onnx import from_onnx
-from refcomp.graph.compile import compile_graph
-from refcomp.graph.executor import GraphExecutor
-from refcomp.graph.graph import Graph
+from refcomp.graph.stages.executor import executor_for
 from refcomp.runtime.arrays.npz import read_npz, write_npz
 from refcomp.runtime.device import HostArray
 
@@ -120,27 +118,25 @@ def command(
     """Run an ONNX model.
 
     MODEL.onnx is compiled for TARGET, and run once. Inputs that the .npz file does not have are
-    filled.
+    filled. Elements of a sequence are arrays NAME.0, NAME.1, ...
 
     Prints dtype, shape, minimum, maximum and first elements of each output.
     """
     with progress(f"reading {model}") as change_text:
         graph = from_onnx(model)
         filling = Filling(fill_mode, seed, dict(symbols))
-        feeds, _ = complete(params_of(graph), read_npz(inputs), filling)
+        feeds = feeds_of(graph, read_npz(inputs), filling)
         change_text(f"compiling {len(graph.nodes)} nodes for {target}")
-        executor, compile_s = _timed(
-            lambda: GraphExecutor(compile_graph(graph, target))
-        )
+        executor, compile_s = _timed(lambda: executor_for(graph, target))
         change_text("running")
         # This run also makes the plan of the executor. So --print-time does not measure it.
         results: Arrays = {}
         for value, output in zip(graph.outputs, executor.run(feeds), strict=True):
-            results[value.name] = output.asnumpy()
+            results |= arrays_of(value.name, output)
     reports = []
     for name, array in results.items():
         entry = cast(OutputReport, digest(name, array))
-        if top:
+        if top and array.dtype != object:
             entry["top"] = top_of_rows(array, top)
         reports.append(entry)
     times = None
@@ -155,11 +151,6 @@ def command(
         _print(reports, times)
     if outputs is not None:
         write_npz(outputs, results)
-
-
-def params_of(graph: Graph) -> list[TensorParam]:
-    """Return the inputs of a model."""
-    return [TensorParam(value.name, value.dtype, value.shape) for value in graph.inputs]
 
 
 def _timed(call: Callable[[], _Result]) -> tuple[_Result, float]:

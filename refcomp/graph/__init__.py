@@ -46,6 +46,7 @@ from refcomp.graph.optimize import optimize, optimized_steps
 from refcomp.graph.parser import parse_condition, parse_graph
 from refcomp.graph.passes.convert_quantized import convert_quantized
 from refcomp.graph.passes.mixed_precision import mixed_precision
+from refcomp.graph.tracing import trace_graph
 from refcomp.graph.verify import verify_graph
 from refcomp.topi.operator import (
     AttributeSpec,
@@ -108,7 +109,7 @@ _MODULES = ("debug", "executor", "symbol", "testing")
 __all__ = [
     "Graph", "GraphNode", "Value", "GraphBuilder", "parse_graph", "parse_condition",
     "Operator", "AttributeSpec", "find_operator", "operator_names", "register_operator",
-    "verify_graph", "evaluate_graph", "optimize", "optimized_steps",
+    "verify_graph", "evaluate_graph", "trace_graph", "optimize", "optimized_steps",
     "mixed_precision", "convert_quantized",
     "compile_graph", "GraphModule", "GraphExecutor", "StagedExecutor", "executor_for",
     "DebugExecutor", "gradient", "differentiability",

@@ -69,6 +69,11 @@ class FoldingBuilder(GraphBuilder):
             made += math.prod(extents)
         return max(elements, made) <= MAX_FOLDED
 
+    @property
+    def made(self) -> list[GraphNode]:
+        """Return the nodes added so far, without those that became constants."""
+        return self._nodes
+
     def elements(self, value: Value) -> Array | None:
         """Return the elements of a constant; None for any other value."""
         return self._constants.get(value)
@@ -88,6 +93,7 @@ class FoldingBuilder(GraphBuilder):
             if value in node.outputs:
                 outputs = tuple(renamed if v is value else v for v in node.outputs)
                 self._nodes[place] = replace(node, outputs=outputs)
+                self._names.release(value.name)
                 self._names.take(name)
                 return renamed
         return value  # an input or a constant
