@@ -35,6 +35,11 @@ def output_types(
     if schema is None:
         return [None] * count
     bound: dict[str, int] = {}
+    for constraint in schema.type_constraints:
+        allowed = constraint.allowed_type_strs
+        fixed = _TENSOR.match(allowed[0]) if len(allowed) == 1 else None
+        if fixed and fixed[1] in _BY_NAME:
+            bound[constraint.type_param_str] = _BY_NAME[fixed[1]]
     for place, code in enumerate(inputs):
         if code and schema.inputs:
             formal = schema.inputs[min(place, len(schema.inputs) - 1)]
