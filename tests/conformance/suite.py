@@ -1,20 +1,21 @@
 """ONNX's own suite of backend tests: its cases, and how one is judged.
 
-Run a part of it by hand: `python -m tests.conformance.suite REGEX [--device CPU] [--verbose]`.
+Run a part of it by hand: `python -m tests.conformance.suite REGEX [--device CPU] [--jobs 2]`.
 """
 
 import argparse
+import json
+import multiprocessing
 import os
 import re
 import sys
-import traceback
+import time
 import warnings
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -80,7 +81,7 @@ def cases() -> Iterator[Case]:
 
 
 def judge(case: Case, device: str = "CPU") -> int:
-    """Run a case, and raise an error unless all outputs are right. Returns the kernels launched."""
+    """Run a case, and raise an error unless all outputs are right. Return the kernels launched."""
     prepared = onnx_backend.prepare(case.model, device)
     for inputs, expected in case.data_sets:
         made = prepared.run(inputs)
@@ -90,30 +91,68 @@ def judge(case: Case, device: str = "CPU") -> int:
     return prepared.launches
 
 
+class Outcome(NamedTuple):
+    """What became of a case."""
+
+    name: str
+    error: str  # empty if it passed
+    launches: int
+    seconds: float
+
+
+def outcome_of(case: Case, device: str) -> Outcome:
+    begin = time.perf_counter()
+    error = ""
+    launches = 0
+    try:
+        launches = judge(case, device)
+    except Exception as raised:  # each kind of failure is reported
+        is_own = isinstance(raised, RefcompError)
+        why = f"{raised.what} {raised.why or ''}" if is_own else str(raised)
+        error = f"{type(raised).__name__}: {' '.join(why.split())[:300]}"
+    return Outcome(case.name, error, launches, time.perf_counter() - begin)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", help="a regular expression for names of cases or of operators")
-    parser.add_argument("--device", default="CPU")
-    parser.add_argument("--verbose", action="store_true", help="print tracebacks")
+    parser.add_argument("--device", default="CPU", help="as for refcomp.onnx_backend.prepare")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="take each Nth case")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
+    parser.add_argument("--json", metavar="FILE", help="write the outcome of each case")
     arguments = parser.parse_args()
     wanted = re.compile(arguments.pattern)
-    outcomes: Counter[str] = Counter()
-    for case in cases():
-        is_named = wanted.search(case.name) or any(map(wanted.fullmatch, case.operators))
-        if not is_named:
-            continue
-        try:
-            judge(case, arguments.device)
-            outcomes["passed"] += 1
-        except Exception as error:  # each kind of failure is reported
-            known = isinstance(error, RefcompError)
-            why = f"{error.what} {error.why or ''}" if known else str(error)
-            print(f"{case.name}: {type(error).__name__}: {' '.join(why.split())[:300]}", flush=True)
-            if arguments.verbose:
-                traceback.print_exc()
-            outcomes[type(error).__name__] += 1
-    print(dict(outcomes))
-    sys.exit(set(outcomes) - {"passed"} != set())
+    chosen = [
+        case
+        for case in cases()
+        if wanted.search(case.name) or any(map(wanted.fullmatch, case.operators))
+    ][:: arguments.every]
+    run = partial(_run, chosen, arguments.device)
+    outcomes: list[Outcome] = []
+    begin = time.perf_counter()
+    with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:
+        for outcome in pool.imap_unordered(run, range(len(chosen))):
+            outcomes.append(outcome)
+            if outcome.error:
+                print(f"{outcome.name}: {outcome.error}", flush=True)
+    seconds = time.perf_counter() - begin
+    passed = sum(not outcome.error for outcome in outcomes)
+    print(f"{passed} of {len(outcomes)} passed on {arguments.device} in {seconds:.0f} s")
+    if arguments.json:
+        report = {
+            "onnx": onnx.__version__,
+            "device": arguments.device,
+            "cases": len(outcomes),
+            "passed": passed,
+            "seconds": round(seconds, 1),
+            "failed": {o.name: o.error for o in sorted(outcomes) if o.error},
+        }
+        Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+    sys.exit(passed != len(outcomes))
+
+
+def _run(chosen: list[Case], device: str, place: int) -> Outcome:
+    return outcome_of(chosen[place], device)
 
 
 if __name__ == "__main__":
