@@ -120,6 +120,11 @@ class OnnxNode:
             raise UserError(f"its {what} is {value}, not a list of integers")
         return tuple(int(one) for one in self.known(value).reshape(-1))
 
+    def optional_integers(self, place: int, what: str) -> tuple[int, ...] | None:
+        """Return what `integers` returns for an input; None if the input is left out."""
+        value = self.input(place)
+        return None if value is None else self.integers(value, what)
+
     def integer(self, value: Value, what: str) -> int:
         """Return the one element of an integer tensor; errors are those of `integers`."""
         if not value.dtype.is_int:
@@ -143,6 +148,18 @@ class OnnxNode:
             raise NotKnownError
         return tuple(extents)
 
+    def extent(self, value: Value, axis: int) -> int:
+        """Return one extent of a tensor as a number, or raise NotKnownError.
+
+        Args:
+            value: the tensor.
+            axis: counted from the end if negative; UserError if it is out of range.
+        """
+        dim = value.shape[self.axis(axis, len(value.shape))]
+        if not isinstance(dim, int):
+            raise NotKnownError
+        return dim
+
     def size(self, value: Value) -> int:
         """Return the number of elements of a tensor, or raise NotKnownError."""
         return math.prod(self.extents(value))
@@ -165,6 +182,20 @@ class OnnxNode:
     ) -> Value:
         """Add a node of an operator of refcomp, and return its only output."""
         return self.builder.node(operator, inputs, attributes)
+
+    def make_fitting(
+        self, operator: str, inputs: Sequence[Value], **attributes: Attribute
+    ) -> Value:
+        """Add a node as `make` does; NotKnownError if only a run knows that its inputs fit.
+
+        Two symbols may have the same value, although nothing says so before the run.
+        """
+        try:
+            return self.make(operator, inputs, **attributes)
+        except UserError:
+            for value in inputs:
+                self.extents(value)
+            raise
 
     def make_all(
         self, operator: str, inputs: Sequence[Value | None], **attributes: Attribute
