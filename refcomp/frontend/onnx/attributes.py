@@ -8,12 +8,14 @@ from typing import Any
 
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.near_misses import did_you_mean
+from refcomp.frontend.onnx.element_types import ELEMENT_TYPES
 from refcomp.graph.graph import Array
 
 # An object of onnx's own, which has no types.
 Proto = Any
 # By name. Numbers and texts are Python's, lists are tuples, tensors are arrays. Graphs and types
-# are left as they are stored.
+# are left as they are stored. Beside a tensor of a type that its dtype does not say (see
+# `element_types`), NAME_element_type is the number of the type.
 Attributes = dict[str, Any]
 
 
@@ -68,10 +70,12 @@ def read_attributes(
         _, read = _KINDS[attribute.type]
         value = read(attribute)
         if attribute.type == _TENSOR:
+            _note_type(attributes, attribute.name, value.data_type)
             value = read_tensor(value)
         elif attribute.type == _TENSORS:
             value = tuple(map(read_tensor, value))
         elif attribute.type == _SPARSE:
+            _note_type(attributes, attribute.name, value.values.data_type)
             value = read_sparse(value)
         # NaN equals nothing, so that no check of a converter would refuse it.
         is_nan = isinstance(value, float) and math.isnan(value)
@@ -82,6 +86,13 @@ def read_attributes(
         if one.required and name not in attributes:
             raise UserError(f"its attribute {name} is missing")
     return attributes
+
+
+def _note_type(attributes: Attributes, name: str, code: int) -> None:
+    """Add the attribute `NAME_element_type` if the dtype of a tensor does not say its type."""
+    kind = ELEMENT_TYPES.get(code)
+    if kind is not None and kind.is_narrow:
+        attributes[f"{name}_element_type"] = code
 
 
 def _defaults(declared: Mapping[str, Proto]) -> Attributes:

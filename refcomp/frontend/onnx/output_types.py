@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from refcomp.foundation.dtype import as_dtype
 from refcomp.frontend.onnx.attributes import Attributes, Proto
-from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, FLOAT, INT32, UINT8
+from refcomp.frontend.onnx.element_types import (
+    ELEMENT_TYPES,
+    FLOAT,
+    INT32,
+    UINT8,
+    code_of,
+)
 from refcomp.graph.graph import Array
 
 _TENSOR = re.compile(r"tensor\((\w+)\)\Z")
@@ -76,5 +83,8 @@ def _type_of(
         value: Array | None = attributes.get("value")
         if value is None:
             return FLOAT
-        return _BY_NAME.get(value.dtype.name)
+        known: int | None = attributes.get("value_element_type")
+        return known or code_of(as_dtype(value.dtype))
+    if operator == "Constant":
+        return None  # its converter says it
     return _DEFAULTS.get(operator, FLOAT)

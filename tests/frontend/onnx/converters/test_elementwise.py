@@ -3,9 +3,18 @@ import pytest
 
 from tests.frontend.onnx.converters.cases import NodeCase, check
 
-X = np.array([[1.5, -2, 0], [3, -0.5, 4]], np.float32)
-CASES = [NodeCase("Relu", version, [X]) for version in (6, 13, 14)] + [
-    NodeCase("Relu", 1, [X], {"consumed_inputs": [0]}, expected=[np.maximum(X, 0)])
+A = np.array([[1, 5, -3], [4, 2, 2]], np.float32)
+B = np.array([1, 4, -5], np.float32)
+OLD = {"broadcast": 1}
+CASES = [
+    *(NodeCase("Add", v, [A, B], OLD if v < 7 else {}, [A + B]) for v in (1, 6, 7, 13, 14)),
+    *(NodeCase("Sub", v, [A, B], OLD if v < 7 else {}, [A - B]) for v in (1, 6, 7, 13, 14)),
+    *(NodeCase("Mul", v, [A, B], OLD if v < 7 else {}, [A * B]) for v in (1, 6, 7, 13, 14)),
+    *(NodeCase("Div", v, [A, B], OLD if v < 7 else {}, [A / B]) for v in (1, 6, 7, 13, 14)),
+    *(
+        NodeCase("Div", v, [A.astype(np.int64), B.astype(np.int64)], label="integers")
+        for v in (7, 13, 14)
+    ),
 ]
 
 

@@ -1,0 +1,95 @@
+"""Casts: to an element type, to that of another tensor, and of bits."""
+
+from __future__ import annotations
+
+from refcomp.foundation.errors import UserError
+from refcomp.frontend.onnx.conversions import (
+    converted,
+    is_narrow_integer,
+    width_of,
+    wrapped,
+)
+from refcomp.frontend.onnx.element_types import (
+    BOOLS,
+    ELEMENT_TYPES,
+    STRINGS,
+    UINT4,
+    element_type,
+)
+from refcomp.frontend.onnx.node import OnnxNode
+from refcomp.frontend.onnx.registry import converter
+from refcomp.graph.graph import Value
+
+# Names of element types in Cast-1, whose attribute is a text, are those of TensorProto.
+_BY_NAME = {one.name: code for code, one in ELEMENT_TYPES.items()} | {
+    "float": 1,
+    "double": 11,
+}
+
+
+@converter("Cast")
+def cast_by_name(node: OnnxNode) -> Value:
+    """Convert Cast-1, which names the element type by a text."""
+    name = str(node.attributes["to"])
+    code = _BY_NAME.get(name.lower())
+    if code is None:
+        raise UserError(
+            f"its attribute to is {name!r}, which is not an element type",
+            remedy="use a name of TensorProto.DataType, such as FLOAT",
+        )
+    return _cast(node, code)
+
+
+@converter("Cast", since=6)
+def cast(node: OnnxNode) -> Value:
+    """Convert Cast, whose attribute is the number of an element type."""
+    return _cast(node, int(node.attributes["to"]))
+
+
+@converter("CastLike")
+def cast_like(node: OnnxNode) -> Value:
+    """Convert CastLike: only the element type of the second input matters."""
+    return _cast(node, node.element_type(node.required(1)))
+
+
+def _cast(node: OnnxNode, code: int) -> Value:
+    data = node.required(0)
+    element_type(code, "its output")
+    if node.is_string(data):
+        return (
+            data if code == STRINGS else node.make("cast_from_string", [data], to=code)
+        )
+    if code == STRINGS:
+        return node.make("cast_to_string", [data], to=node.element_type(data))
+    return converted(
+        node,
+        data,
+        code,
+        saturate=bool(node.attributes.get("saturate", 1)),
+        round_mode=str(node.attributes.get("round_mode", "up")),
+    )
+
+
+@converter("BitCast")
+def bit_cast(node: OnnxNode) -> Value:
+    """Convert BitCast, to an element type of the same width."""
+    data = node.required(0)
+    source = node.element_type(data)
+    code = int(node.attributes["to"])
+    target = element_type(code, "its output")
+    if STRINGS in (source, code) or width_of(source) != width_of(code):
+        raise UserError(
+            f"it cannot view {ELEMENT_TYPES[source].name} as {target.name}",
+            why="both must have the same number of bits",
+            remedy="use Cast to convert values",
+        )
+    if source == code:
+        return data
+    if width_of(code) < 8:
+        # Unsigned types and floats are held as their bits; signed integers as their values.
+        made = wrapped(node, data, code if is_narrow_integer(code) else UINT4)
+    elif BOOLS in (source, code):
+        made = node.cast(node.cast(data, "uint8"), target.storage)
+    else:
+        made = node.make("bitcast", [data], dtype=str(target.storage))
+    return node.typed(made, code)
