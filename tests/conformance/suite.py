@@ -45,7 +45,7 @@ class Case:
     @property
     def data_sets(self) -> list[tuple[list[Any], list[Any]]]:
         if self.test.data_sets is not None:
-            return list(self.test.data_sets)
+            return [tuple(list(map(_array, side)) for side in pair) for pair in self.test.data_sets]
         folders = sorted(Path(self.test.model_dir).glob("test_data_set_*"))
         graph = self.model.graph
         return [
@@ -56,6 +56,12 @@ class Case:
     @property
     def operators(self) -> set[str]:
         return {node.op_type for node in self.model.graph.node}
+
+
+def _array(value: Any) -> Any:
+    """Return a value of a case; ONNX stores some as protos, and converts them as we do."""
+    is_proto = isinstance(value, onnx.TensorProto)
+    return numpy_helper.to_array(value) if is_proto else value
 
 
 def _read(folder: Path, stem: str, infos: Any) -> list[Any]:
