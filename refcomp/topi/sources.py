@@ -172,7 +172,7 @@ SOURCES = {
     #
     # Conversion: casts and quantization
     "conversion.casts": "bitcast cast cast_like",
-    "conversion.narrow_floats": "from_float4 from_float8 to_float4 to_float8",
+    "conversion.narrow_floats": "from_float4 from_float6 from_float8 to_float4 to_float6 to_float8",
     "conversion.packing": "pack_int4 unpack_int4",
     "conversion.powers_of_two": "from_float8_e8m0 to_float8_e8m0",
     "conversion.quantization": (

@@ -58,8 +58,8 @@ _NONE_BY_REASON = {
     "it takes indices": "one_hot",
     "it works on bits": (
         "binarize_pack binary_dense bitcast bitpack bitserial_conv2d bitserial_dense "
-        "bitwise_and bitwise_not bitwise_or bitwise_xor clz from_float4 from_float8 "
-        "from_float8_e8m0 left_shift pack_int4 popcount right_shift to_float4 to_float8 "
+        "bitwise_and bitwise_not bitwise_or bitwise_xor clz from_float4 from_float6 from_float8 "
+        "from_float8_e8m0 left_shift pack_int4 popcount right_shift to_float4 to_float6 to_float8 "
         "to_float8_e8m0 unpack_int4"
     ),
     "it computes with quantized integers": (

@@ -1,4 +1,4 @@
-"""Floats of 8 and of 4 bits, held as bit patterns in tensors of u8.
+"""Floats of 8, of 6 and of 4 bits, held as bit patterns in tensors of u8.
 
 refcomp has no dtype for such floats: a tensor of u8 holds one bit pattern in each element. The
 formats, each with its sign, exponent and mantissa bits:
@@ -7,6 +7,8 @@ formats, each with its sign, exponent and mantissa bits:
 - `e4m3fnuz`: 1, 4, 3. No infinity, no -0; one NaN. The greatest value is 240.
 - `e5m2`: 1, 5, 2. Infinities and NaN as in IEEE 754. The greatest value is 57344.
 - `e5m2fnuz`: 1, 5, 2. No infinity, no -0; one NaN. The greatest value is 57344.
+- `e2m3fn`: 1, 2, 3. Neither infinity nor NaN. The greatest value is 7.5.
+- `e3m2fn`: 1, 3, 2. Neither infinity nor NaN. The greatest value is 28.
 - `e2m1fn`: 1, 2, 1. Neither infinity nor NaN. The greatest value is 6.
 
 All arithmetic is on integers, so that each target gives the same bits.
@@ -18,6 +20,7 @@ Specification 1.0, 2023.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -81,6 +84,10 @@ _FLOAT8 = {
         5, 2, bias=16, greatest=0x7F, nan=0x80, has_negative_zero=False
     ),
 }
+_FLOAT6 = {
+    "e2m3fn": NarrowFormat(2, 3, bias=1, greatest=0x1F, nan=None),
+    "e3m2fn": NarrowFormat(3, 2, bias=3, greatest=0x1F, nan=None),
+}
 _FLOAT4 = NarrowFormat(2, 1, bias=1, greatest=7, nan=None)
 # Mantissa bits and bias of the floats from which are converted.
 _SOURCES = {F32: (23, 127), F64: (52, 1023)}
@@ -115,7 +122,7 @@ def to_float8(data: Tensor, *, format: str, saturate: bool = True) -> Tensor:
         [ 56 184 126 127]
     """
     require_float(data, "to_float8")
-    form = _format_of(format, "to_float8")
+    form = _format_of(format, _FLOAT8, "to_float8")
     return compute(
         data.shape,
         lambda *index: _encode(data[index], form, saturate),
@@ -124,13 +131,15 @@ def to_float8(data: Tensor, *, format: str, saturate: bool = True) -> Tensor:
     )
 
 
-def _format_of(name: str, operator: str) -> NarrowFormat:
-    if name in _FLOAT8:
-        return _FLOAT8[name]
-    known = f"formats: {', '.join(_FLOAT8)}"
+def _format_of(
+    name: str, formats: Mapping[str, NarrowFormat], operator: str
+) -> NarrowFormat:
+    if name in formats:
+        return formats[name]
+    known = f"formats: {', '.join(formats)}"
     raise UserError(
-        f"{operator}: {name!r} is not a format of 8 bits",
-        remedy=advise(str(name), _FLOAT8, known),
+        f"{operator}: {name!r} is not one of its formats",
+        remedy=advise(str(name), formats, known),
     )
 
 
@@ -229,7 +238,7 @@ def from_float8(data: Tensor, *, format: str, dtype: DTypeLike = "float32") -> T
         >>> print(*rc.oracle.evaluate([B], {A: np.array([0x3C, 0xFB, 0x7C], "uint8")}))
         [ 1.0000e+00 -5.7344e+04         inf]
     """
-    form = _format_of(format, "from_float8")
+    form = _format_of(format, _FLOAT8, "from_float8")
     return _decoded(data, form, dtype, "from_float8")
 
 
@@ -294,6 +303,100 @@ def from_float8_numpy(
 ) -> Array:
     kind = np.dtype(getattr(ml_dtypes, f"float8_{format}"))
     values = data.view(kind).astype(np.float32)
+    return np.asarray(values.astype(to_numpy(as_dtype(dtype))))
+
+
+def to_float6(data: Tensor, *, format: str) -> Tensor:
+    """Return each float rounded to a float of 6 bits, in the low bits of a u8.
+
+    A tie rounds to the even bit pattern. Infinities, and values beyond the greatest one, become the
+    greatest one of their sign. NaN gives 0.
+
+    Args:
+        data: a tensor of floats of any shape.
+        format: `"e2m3fn"` or `"e3m2fn"`.
+
+    Returns:
+        A tensor of u8 of the shape of `data`, whose upper two bits are 0.
+
+    Raises:
+        UserError: `data` is not a tensor of floats, or the format is unknown.
+
+    Reference: ONNX Cast to float6e2m3 and float6e3m2, since opset 28. The result for NaN is
+    refcomp's own.
+
+    Example::
+
+        >>> A = rc.placeholder((4,), name="A")
+        >>> B = rc.topi.to_float6(A, format="e2m3fn")
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([1, -0.125, 3.2, 1000], "float32")}))
+        [ 8 33 21 31]
+    """
+    require_float(data, "to_float6")
+    form = _format_of(format, _FLOAT6, "to_float6")
+    return compute(
+        data.shape,
+        lambda *index: _encode(data[index], form, saturate=True),
+        name="to_float6",
+        tag=INJECTIVE,
+    )
+
+
+def _sample_to_float6(draws: Draws) -> Sample:
+    dtype = draws.choice(("float32", "float32", "float64", "float16", "bfloat16"))
+    attributes = {"format": draws.choice(tuple(_FLOAT6))}
+    return Sample((_sample_floats(draws, dtype),), attributes)
+
+
+@meaning_of(to_float6, sample=_sample_to_float6, pattern="elementwise")
+def to_float6_numpy(data: Array, *, format: str) -> Array:
+    wide = data.astype(np.float64)
+    narrow = round_to_odd_numpy(wide).astype(_float6_of(format))
+    return np.where(np.isnan(wide), np.uint8(0), narrow.view(np.uint8) & np.uint8(63))
+
+
+def _float6_of(name: str) -> np.dtype[np.generic]:
+    return np.dtype(getattr(ml_dtypes, f"float6_{name}"))
+
+
+def from_float6(data: Tensor, *, format: str, dtype: DTypeLike = "float32") -> Tensor:
+    """Return the value of each bit pattern of a float of 6 bits.
+
+    Args:
+        data: a tensor of u8 of any shape. The upper two bits of each element are ignored.
+        format: `"e2m3fn"` or `"e3m2fn"`.
+        dtype: the float dtype of the result. Each value is exact.
+
+    Returns:
+        A tensor of `dtype` of the shape of `data`.
+
+    Raises:
+        UserError: `data` is not a tensor of u8, the format is unknown, or `dtype` is not a float.
+
+    Reference: ONNX Cast from float6e2m3 and float6e3m2, since opset 28.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), "uint8", name="A")
+        >>> B = rc.topi.from_float6(A, format="e3m2fn")
+        >>> print(*rc.oracle.evaluate([B], {A: np.array([12, 33, 31], "uint8")}))
+        [ 1.     -0.0625 28.    ]
+    """
+    form = _format_of(format, _FLOAT6, "from_float6")
+    return _decoded(data, form, dtype, "from_float6")
+
+
+def _sample_from_float6(draws: Draws) -> Sample:
+    codes = draws.integers(draws.shape(), 0, 255, "uint8")
+    dtype = draws.choice(("float32", "float64", "float16", "bfloat16"))
+    return Sample((codes,), {"format": draws.choice(tuple(_FLOAT6)), "dtype": dtype})
+
+
+@meaning_of(from_float6, sample=_sample_from_float6, pattern="elementwise")
+def from_float6_numpy(
+    data: Array, *, format: str, dtype: DTypeLike = "float32"
+) -> Array:
+    values = (data & 63).view(_float6_of(format)).astype(np.float32)
     return np.asarray(values.astype(to_numpy(as_dtype(dtype))))
 
 

@@ -25,6 +25,7 @@ from refcomp.topi.tags import INJECTIVE
 
 _BIAS = 127
 _NAN = 255
+_LEAST = 2.0**-127
 _DIGITS = 52  # of f64, in which all values of the other floats are normal numbers
 _BIAS_F64 = 1023
 _MODES = ("nearest", "up", "down")
@@ -35,14 +36,14 @@ def to_float8_e8m0(
 ) -> Tensor:
     """Return each float rounded to a power of two, as the byte of its exponent.
 
-    A value below 2**-127 becomes 2**-127. NaN, zeros and negative values give NaN.
+    NaN and negative values give NaN.
 
     Args:
         data: a tensor of floats of any shape.
         round_mode: `"up"`, `"down"` or `"nearest"`. Halfway between two powers, 1.5 * 2**n, is
             rounded up.
-        saturate: True if infinity, and what rounds to more than 2**127, becomes 2**127; False for
-            NaN.
+        saturate: True if infinity, and what rounds to more than 2**127, becomes 2**127, and what is
+            less than 2**-127 becomes 2**-127. False if these, zeros among them, become NaN.
 
     Returns:
         A tensor of u8 of the shape of `data`.
@@ -50,15 +51,15 @@ def to_float8_e8m0(
     Raises:
         UserError: `data` is not a tensor of floats, or the mode is unknown.
 
-    Reference: ONNX Cast to float8e8m0, since opset 24. Zeros and negative values are those of
-    ml_dtypes.
+    Reference: ONNX Cast to float8e8m0, since opset 24. It leaves negative values and -0 open.
+    Negative values are those of ml_dtypes, -0 is 0.
 
     Example::
 
         >>> A = rc.placeholder((5,), name="A")
         >>> B = rc.topi.to_float8_e8m0(A)
         >>> print(*rc.oracle.evaluate([B], {A: np.array([1, 1.1, 2, 0, np.inf], "float32")}))
-        [127 128 128 255 254]
+        [127 128 128   0 254]
     """
     require_float(data, "to_float8_e8m0")
     if round_mode not in _MODES:
@@ -70,7 +71,8 @@ def to_float8_e8m0(
     def element(*index: Expr) -> Expr:
         value = data[index].astype(F64)
         bits = bits_of(without_nan(value))
-        exponent = (bits >> _DIGITS).astype("int32") - _BIAS_F64
+        # Without the sign: that of -0 would count.
+        exponent = ((bits >> _DIGITS) & 0x7FF).astype("int32") - _BIAS_F64
         fraction = bits & ((1 << _DIGITS) - 1)
         code = exponent + _BIAS
         if round_mode != "down":
@@ -80,7 +82,8 @@ def to_float8_e8m0(
         over = _NAN - 1 if saturate else _NAN
         code = maths.select(code > _NAN - 1, const(over, code.dtype), code)
         # False for NaN, too.
-        code = maths.select(value > 0.0, code, const(_NAN, code.dtype))
+        is_in_range = value >= (0.0 if saturate else _LEAST)
+        code = maths.select(is_in_range, code, const(_NAN, code.dtype))
         return code.astype("uint8")
 
     return compute(data.shape, element, name="to_float8_e8m0", tag=INJECTIVE)
@@ -110,7 +113,9 @@ def to_float8_e8m0_numpy(
     code = exponent - 1 + _BIAS + (significand >= least)
     code = np.where(np.isposinf(wide), 10**6, code)
     code = np.where(code > _NAN - 1, _NAN - 1 if saturate else _NAN, code)
-    code = np.where(wide > 0, np.maximum(code, 0), _NAN)
+    code = np.where(wide == 0, 0, code)
+    is_in_range = wide >= (0 if saturate else _LEAST)
+    code = np.where(is_in_range, np.maximum(code, 0), _NAN)
     return code.astype(np.uint8)
 
 

@@ -10,8 +10,7 @@ from refcomp.frontend.onnx.conversions import is_narrow_float, is_narrow_integer
 from refcomp.frontend.onnx.element_types import BOOLS, ELEMENT_TYPES, STRINGS, restored, stored
 from refcomp.graph.evaluate import evaluate_graph
 
-FLOAT6 = (TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2)
-CODES = [code for code in ELEMENT_TYPES if code != STRINGS and code not in FLOAT6]
+CODES = [code for code in ELEMENT_TYPES if code != STRINGS]
 NUMBERS = np.array([-6.0, -3, -1.5, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Floats of 8 and of 4 bits: all bit patterns, ties, limits, NaN, and refusals."""
+"""Floats of 8, of 6 and of 4 bits: all bit patterns, ties, limits, NaN, and refusals."""
 
 import ml_dtypes
 import numpy as np
@@ -8,10 +8,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.topi.conversion.narrow_floats import (
     from_float4,
     from_float4_numpy,
+    from_float6,
+    from_float6_numpy,
     from_float8,
     from_float8_numpy,
     to_float4,
     to_float4_numpy,
+    to_float6,
+    to_float6_numpy,
     to_float8,
     to_float8_numpy,
 )
@@ -86,13 +90,31 @@ def test_four_bits() -> None:
     assert_same(from_float4_numpy(CODES), expected)
 
 
+@pytest.mark.parametrize("form", ["e2m3fn", "e3m2fn"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_six_bits(form, dtype) -> None:
+    kind = np.dtype(getattr(ml_dtypes, f"float6_{form}"))
+    values = (CODES & 63).view(kind).astype(np.float32)
+    assert_same(run_te(from_float6, CODES, format=form), values)
+    assert_same(from_float6_numpy(CODES, format=form), values)
+    numbers = np.sort(np.unique(values)).astype(dtype)
+    ties = (numbers[1:] + numbers[:-1]) / 2
+    for array in (numbers, ties, numbers * 1.3, np.array([1e9, -np.inf], dtype)):
+        wanted = array.astype(kind).view(np.uint8)
+        assert_same(run_te(to_float6, array, format=form), wanted)
+        assert_same(to_float6_numpy(array, format=form), wanted)
+    assert (run_te(to_float6, ties, format=form) & 1 == 0).all()
+    nan = np.array([np.nan, -0.0], dtype)
+    assert_same(run_te(to_float6, nan, format=form), np.array([0, 32], np.uint8))
+
+
 def test_ill_formed_calls_are_refused() -> None:
     (floats,) = tensors((2,))
     (codes,) = tensors((2,), dtype="uint8")
     (words,) = tensors((2,), dtype="int32")
-    with pytest.raises(UserError, match="to_float8: 'e4m3' is not a format of 8 bits"):
+    with pytest.raises(UserError, match="to_float8: 'e4m3' is not one of its formats"):
         to_float8(floats, format="e4m3")
-    with pytest.raises(UserError, match="from_float8: 'x' is not a format of 8 bits"):
+    with pytest.raises(UserError, match="from_float8: 'x' is not one of its formats"):
         from_float8(codes, format="x")
     with pytest.raises(UserError, match="to_float8 takes float tensors, not i32"):
         to_float8(words, format="e5m2")
@@ -100,5 +122,9 @@ def test_ill_formed_calls_are_refused() -> None:
         to_float4(words)
     with pytest.raises(UserError, match="from_float8 takes bit patterns in u8, not i32"):
         from_float8(words, format="e5m2")
+    with pytest.raises(UserError, match="to_float6: 'e4m1' is not one of its formats"):
+        to_float6(floats, format="e4m1")
+    with pytest.raises(UserError, match="from_float6 takes bit patterns in u8, not i32"):
+        from_float6(words, format="e2m3fn")
     with pytest.raises(UserError, match="from_float4 cannot return i32"):
         from_float4(codes, dtype="int32")

@@ -47,10 +47,11 @@ def test_modes_of_rounding(mode, expected) -> None:
     assert_same(to_float8_e8m0_numpy(data, round_mode=mode), wanted)
 
 
-@pytest.mark.parametrize(("saturate", "over"), [(True, 254), (False, 255)])
-def test_values_without_a_power(saturate, over) -> None:
-    data = np.array([np.inf, 2.0**200, 0, -0.0, -1, -np.inf, np.nan, 2.0**127])
-    wanted = np.array([over, over, 255, 255, 255, 255, 255, 254], np.uint8)
+@pytest.mark.parametrize(("saturate", "over", "under"), [(True, 254, 0), (False, 255, 255)])
+def test_values_without_a_power(saturate, over, under) -> None:
+    small = [0, -0.0, 2.0**-128, 1e-300]
+    data = np.array([np.inf, 2.0**200, *small, -1, -np.inf, np.nan, 2.0**127, 2.0**-127])
+    wanted = np.array([over, over, *[under] * 4, 255, 255, 255, 254, 0], np.uint8)
     assert_same(run_te(to_float8_e8m0, data, saturate=saturate), wanted)
     assert_same(to_float8_e8m0_numpy(data, saturate=saturate), wanted)
 
