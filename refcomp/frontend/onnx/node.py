@@ -184,7 +184,7 @@ class OnnxNode:
         return self.builder.node(operator, inputs, attributes)
 
     def make_fitting(
-        self, operator: str, inputs: Sequence[Value], **attributes: Attribute
+        self, operator: str, inputs: Sequence[Value | None], **attributes: Attribute
     ) -> Value:
         """Add a node as `make` does; NotKnownError if only a run knows that its inputs fit.
 
@@ -194,7 +194,8 @@ class OnnxNode:
             return self.make(operator, inputs, **attributes)
         except UserError:
             for value in inputs:
-                self.extents(value)
+                if value is not None:
+                    self.extents(value)
             raise
 
     def make_all(

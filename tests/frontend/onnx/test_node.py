@@ -36,9 +36,7 @@ def node() -> OnnxNode:
     )
     outputs = ("y", "", "z")
     given = {"body": "graph"}
-    return OnnxNode(
-        builder, "Op", 7, inputs, outputs, given, Around(scope), scope.elements
-    )
+    return OnnxNode(builder, "Op", 7, inputs, outputs, given, Around(scope), scope.elements)
 
 
 def test_inputs_and_outputs(node: OnnxNode) -> None:

@@ -124,3 +124,25 @@ for _operator, _reduce in {
     "ReduceSumSquare": _same("sum_square"),
 }.items():
     _register(_operator, _reduce, 18)
+
+
+@converter("CumSum")
+def cumsum(node: OnnxNode) -> Value:
+    """Convert CumSum of any version."""
+    return _accumulated(node, "cumsum")
+
+
+@converter("CumProd")
+def cumprod(node: OnnxNode) -> Value:
+    """Convert CumProd."""
+    return _accumulated(node, "cumprod")
+
+
+def _accumulated(node: OnnxNode, operator: str) -> Value:
+    return node.make(
+        operator,
+        [node.required(0)],
+        axis=node.integer(node.required(1), "axis"),
+        exclusive=bool(node.attributes["exclusive"]),
+        reverse=bool(node.attributes["reverse"]),
+    )

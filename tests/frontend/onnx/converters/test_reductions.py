@@ -103,7 +103,14 @@ OF_INTEGERS = [
     NodeCase("ReduceMax", 12, [np.array([[1, -7]], "i1")], label="bytes"),
     NodeCase("ReduceMin", 12, [np.array([[1, -7]], "i1")], label="bytes"),
 ]
-CASES = [*BY_ATTRIBUTE, *BY_INPUT, *OF_NO_ELEMENTS, *WITHOUT_REDUCTION, *OF_INTEGERS]
+SUMS = [
+    NodeCase("CumSum", 11, [X, np.array(1, "i4")], {"exclusive": 1}, constants=[1]),
+    NodeCase("CumSum", 14, [X, np.array(-1)], {"reverse": 1}, label="run"),
+    NodeCase("CumSum", 14, [WHOLE, np.array([0])], constants=[1], shapes={0: ["N", 3]}),
+    NodeCase("CumProd", 26, [X, np.array(0)], constants=[1]),
+    NodeCase("CumProd", 26, [WHOLE, np.array(1)], {"exclusive": 1, "reverse": 1}, label="run"),
+]
+CASES = [*SUMS, *BY_ATTRIBUTE, *BY_INPUT, *OF_NO_ELEMENTS, *WITHOUT_REDUCTION, *OF_INTEGERS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -122,6 +129,7 @@ def test_mean_of_integers_over_a_symbol_is_converted_in_the_run():
     [
         (NodeCase("ReduceSum", 11, [X], {"axes": [3]}), "axis 3 is out of range"),
         (NodeCase("ReduceSum", 13, [X, ints(0, 0)], constants=[1]), "names an axis twice"),
+        (NodeCase("CumSum", 14, [X, np.array(3)], constants=[1]), "axis 3 is out of range"),
         (NodeCase("ReduceSum", 13, [X, X], constants=[1]), "axes is .*, not a list of"),
     ],
     ids=str,
