@@ -88,6 +88,10 @@ _FLOAT6 = {
     "e2m3fn": NarrowFormat(2, 3, bias=1, greatest=0x1F, nan=None),
     "e3m2fn": NarrowFormat(3, 2, bias=3, greatest=0x1F, nan=None),
 }
+_FLOAT6_NUMPY = {
+    "e2m3fn": np.dtype(ml_dtypes.float6_e2m3fn),
+    "e3m2fn": np.dtype(ml_dtypes.float6_e3m2fn),
+}
 _FLOAT4 = NarrowFormat(2, 1, bias=1, greatest=7, nan=None)
 # Mantissa bits and bias of the floats from which are converted.
 _SOURCES = {F32: (23, 127), F64: (52, 1023)}
@@ -351,12 +355,8 @@ def _sample_to_float6(draws: Draws) -> Sample:
 @meaning_of(to_float6, sample=_sample_to_float6, pattern="elementwise")
 def to_float6_numpy(data: Array, *, format: str) -> Array:
     wide = data.astype(np.float64)
-    narrow = round_to_odd_numpy(wide).astype(_float6_of(format))
+    narrow = round_to_odd_numpy(wide).astype(_FLOAT6_NUMPY[format])
     return np.where(np.isnan(wide), np.uint8(0), narrow.view(np.uint8) & np.uint8(63))
-
-
-def _float6_of(name: str) -> np.dtype[np.generic]:
-    return np.dtype(getattr(ml_dtypes, f"float6_{name}"))
 
 
 def from_float6(data: Tensor, *, format: str, dtype: DTypeLike = "float32") -> Tensor:
@@ -396,7 +396,7 @@ def _sample_from_float6(draws: Draws) -> Sample:
 def from_float6_numpy(
     data: Array, *, format: str, dtype: DTypeLike = "float32"
 ) -> Array:
-    values = (data & 63).view(_float6_of(format)).astype(np.float32)
+    values = (data & 63).view(_FLOAT6_NUMPY[format]).astype(np.float32)
     return np.asarray(values.astype(to_numpy(as_dtype(dtype))))
 
 

@@ -2,19 +2,114 @@
 
 from __future__ import annotations
 
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.near_misses import advise
+from refcomp.frontend.onnx.broadcasting import combined
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
 from refcomp.graph.graph import Value
 
-# ONNX's name -> refcomp's, for operators without attributes that have one meaning.
-_PLAIN = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh"}
+# ONNX's name -> refcomp's operator, and the attributes that both call the same.
+_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Elu": ("elu", ("alpha",)),
+    "HardSigmoid": ("hard_sigmoid", ("alpha", "beta")),
+    "HardSwish": ("hard_swish", ()),
+    "LeakyRelu": ("leaky_relu", ("alpha",)),
+    "Mish": ("mish", ()),
+    "Relu": ("relu", ()),
+    "Selu": ("selu", ("alpha", "gamma")),
+    "Sigmoid": ("sigmoid", ()),
+    "Softplus": ("softplus", ()),
+    "Softsign": ("softsign", ()),
+    "Swish": ("swish", ("alpha",)),
+    "Tanh": ("tanh", ()),
+    "ThresholdedRelu": ("thresholded_relu", ("alpha",)),
+}
+_APPROXIMATIONS = ("none", "tanh")
 
 
-def _register(name: str, operator: str) -> None:
+def _register(name: str, operator: str, attributes: tuple[str, ...]) -> None:
     @converter(name)
     def convert(node: OnnxNode) -> Value:
-        return node.make(operator, [node.required(0)])
+        given = {key: node.attributes[key] for key in attributes}
+        return node.make(operator, [node.required(0)], **given)
 
 
-for _name, _operator in _PLAIN.items():
-    _register(_name, _operator)
+for _name, (_operator, _attributes) in _ACTIVATIONS.items():
+    _register(_name, _operator, _attributes)
+
+
+@converter("Celu")
+def celu(node: OnnxNode) -> Value:
+    """Convert Celu of any version, also where alpha is not positive."""
+    data = node.required(0)
+    alpha = node.attributes["alpha"]
+    if alpha > 0:
+        return node.make("celu", [data], alpha=alpha)
+    kind = data.dtype.dtype
+    ratio = node.make("divide", [data, node.constant(alpha, kind)])
+    depth = node.make("scale", [node.make("expm1", [ratio])], factor=alpha)
+    below = node.make("minimum", [depth, node.constant(0, kind)])
+    return node.make("add", [node.make("relu", [data]), below])
+
+
+@converter("Shrink")
+def shrink(node: OnnxNode) -> Value:
+    """Convert Shrink of floats. ONNX's own definition is used for the rest."""
+    data = node.required(0)
+    lambd = node.attributes["lambd"]
+    if lambd < 0 or not data.dtype.is_float:
+        raise Unsupported(f"it shrinks {data.dtype} by {lambd}")
+    return node.make("shrink", [data], lambd=lambd, bias=node.attributes["bias"])
+
+
+@converter("Gelu")
+def gelu(node: OnnxNode) -> Value:
+    """Convert Gelu, exact or approximated by tanh."""
+    form = node.attributes["approximate"]
+    if form not in _APPROXIMATIONS:
+        raise UserError(
+            f"its attribute approximate is {form!r}",
+            remedy=advise(str(form), _APPROXIMATIONS, "use none or tanh"),
+        )
+    return node.make("gelu", [node.required(0)], approximate=form)
+
+
+@converter("SwiGLU")
+def swiglu(node: OnnxNode) -> Value:
+    """Convert SwiGLU: the swish of the gate, times the values."""
+    gate = node.make("swish", [node.required(0)], alpha=node.attributes["alpha"])
+    return node.make("multiply", [gate, node.required(1)])
+
+
+@converter("PRelu")
+def prelu_by_channel(node: OnnxNode) -> Value:
+    """Convert PRelu before version 7: one slope for all elements, or one for each channel."""
+    data = node.required(0)
+    slope = node.required(1)
+    if len(slope.shape) > 1:
+        raise UserError(
+            f"its slope is {slope}",
+            why="before version 7, it has one slope, or one for each channel",
+            remedy="give a vector",
+        )
+    following = len(data.shape) - 2
+    if slope.shape and slope.shape != (1,) and following > 0:
+        axes = tuple(range(1, 1 + following))
+        slope = node.make("expand_dims", [slope], axis=axes)
+    return _prelu(node, data, slope)
+
+
+@converter("PRelu", since=7)
+def prelu(node: OnnxNode) -> Value:
+    """Convert PRelu, whose slopes broadcast to the shape of the data."""
+    return _prelu(node, node.required(0), node.required(1))
+
+
+def _prelu(node: OnnxNode, data: Value, slope: Value) -> Value:
+    if data.dtype.is_float:
+        return combined(node, "prelu", [data, slope])
+    scaled = combined(node, "multiply", [data, slope])
+    zero = node.constant(0, data.dtype.dtype)
+    is_negative = node.make("less", [data, zero])
+    return node.make("where", [is_negative, scaled, data])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refcomp.foundation.dtype import F64
 from refcomp.frontend.onnx.broadcasting import combined, legacy_operands
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
@@ -54,3 +55,19 @@ for _name, _operator in _UNARY.items():
     _register_unary(_name, _operator)
 for _name, _operator in _BINARY.items():
     _register_binary(_name, _operator)
+
+
+@converter("Erf")
+def erf(node: OnnxNode) -> Value:
+    """Convert Erf of any version. For integers, the result is truncated to an integer."""
+    data = node.required(0)
+    if data.dtype.is_float:
+        return node.make("erf", [data])
+    return node.cast(node.make("erf", [node.cast(data, F64)]), data.dtype)
+
+
+@converter("Mod")
+def mod(node: OnnxNode) -> Value:
+    """Convert Mod of any version: the quotient is rounded down, or truncated with `fmod`."""
+    operator = "mod" if node.attributes["fmod"] else "floor_mod"
+    return combined(node, operator, [node.required(0), node.required(1)])

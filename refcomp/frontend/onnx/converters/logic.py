@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.frontend.onnx.broadcasting import combined, legacy_operands
+from refcomp.frontend.onnx.conversions import plain_numbers
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
 from refcomp.graph.graph import Value
@@ -23,7 +26,8 @@ _LATER_BINARY = {
     "GreaterOrEqual": "greater_equal",
     "LessOrEqual": "less_equal",
 }
-_UNARY = {"BitwiseNot": "bitwise_not", "IsNaN": "isnan", "Not": "logical_not"}
+_SHIFTS = {"LEFT": "left_shift", "RIGHT": "right_shift"}
+_UNARY = {"BitwiseNot": "bitwise_not", "Not": "logical_not"}
 
 
 def _register(name: str, operator: str, *, is_old: bool) -> None:
@@ -75,3 +79,33 @@ def _equal(node: OnnxNode, a: Value, b: Value) -> Value:
 def where(node: OnnxNode) -> Value:
     """Convert Where of any version."""
     return combined(node, "where", node.all_inputs())
+
+
+@converter("IsNaN")
+def isnan(node: OnnxNode) -> Value:
+    """Convert IsNaN of any version."""
+    return node.make("isnan", [plain_numbers(node, node.required(0))])
+
+
+@converter("IsInf")
+def isinf(node: OnnxNode) -> Value:
+    """Convert IsInf of any version."""
+    return node.make(
+        "isinf",
+        [plain_numbers(node, node.required(0))],
+        detect_negative=bool(node.attributes["detect_negative"]),
+        detect_positive=bool(node.attributes["detect_positive"]),
+    )
+
+
+@converter("BitShift")
+def bit_shift(node: OnnxNode) -> Value:
+    """Convert BitShift of any version. Signed integers keep their sign in a right shift."""
+    direction = node.attributes["direction"]
+    if direction not in _SHIFTS:
+        raise UserError(
+            f"its attribute direction is {direction!r}",
+            remedy=advise(str(direction), _SHIFTS, "use LEFT or RIGHT"),
+        )
+    operands = [node.required(0), node.required(1)]
+    return combined(node, _SHIFTS[direction], operands)

@@ -100,6 +100,16 @@ class NodeCase:
         }
 
 
+def versions(operator: str, since: int = 1, before: int = 1000, domain: str = "") -> list[int]:
+    """Return the versions in which an operator got a meaning, from `since` on, before `before`."""
+    known = {
+        schema.since_version
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if (schema.domain, schema.name) == (domain, operator)
+    }
+    return [version for version in sorted(known) if since <= version < before]
+
+
 def _type_of(value: Any, shape: Sequence[int | str] | None = None) -> onnx.TypeProto:
     if isinstance(value, list):
         return helper.make_sequence_type_proto(_type_of(value[0]))
