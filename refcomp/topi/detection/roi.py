@@ -39,6 +39,7 @@ from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
 
 # Coordinates in elements are limited, so that products of integers stay in range.
 _FARTHEST = float(2**22)
+_MODES = ("avg", "max", "max_weighted")
 
 
 def roi_align(
@@ -75,7 +76,8 @@ def roi_align(
             the dtype that is computed in.
         sampling_ratio: samples of a bin along each axis, s. 0 means ceil(t), at most one for each
             row, or column, of an image: ceil(h / ph) and ceil(w / pw).
-        mode: avg or max.
+        mode: avg or max of the samples; or max_weighted, the maximum of the products of a neighbour
+            and its weight, before they are added.
         coordinates: half_pixel or output_half_pixel.
 
     Returns:
@@ -84,8 +86,8 @@ def roi_align(
     Raises:
         UserError: an argument is not as described, or there are no images.
 
-    Reference: ONNX RoiAlign, opset 16. For max, ONNX Runtime compares weighted neighbours, and this
-    operator interpolated samples, as TVM's vision.roi_align does.
+    Reference: ONNX RoiAlign, opset 16, whose max is max_weighted here. TVM's vision.roi_align
+    compares interpolated samples.
 
     Example::
 
@@ -98,7 +100,7 @@ def roi_align(
         >>> print(rc.oracle.evaluate([B], {A: a, R: r, N: np.array([0])})[0])
         [[[[2.5]]]]
     """
-    require_choice(mode, ("avg", "max"), "roi_align", "mode")
+    require_choice(mode, _MODES, "roi_align", "mode")
     known = ("half_pixel", "output_half_pixel")
     require_choice(coordinates, known, "roi_align", "coordinates")
     sizes = _check_regions("roi_align", data, rois, 4, pooled_size, spatial_scale)
@@ -248,7 +250,12 @@ def _align(
             for column, weight in columns.neighbours(x):
                 element = cast(work, data[image, c, row, column])
                 term = row_weight * weight * element
-                value = term if value is None else value + term
+                if value is None:
+                    value = term
+                elif mode == "max_weighted":
+                    value = maths.maximum(value, term)
+                else:
+                    value = value + term
         assert value is not None
         outside = maths.any(rows.is_outside(y), columns.is_outside(x))
         is_sample = [
@@ -336,7 +343,7 @@ def _sample_roi_align(draws: Draws) -> Sample:
     data, boxes, options = _sample_regions(draws)
     indices = draws.integers((len(boxes),), -1, 2, draws.choice(("int32", "int64")))
     options["sampling_ratio"] = draws.choice((0, 1, 2))
-    options["mode"] = draws.choice(("avg", "max"))
+    options["mode"] = draws.choice(_MODES)
     options["coordinates"] = draws.choice(("half_pixel", "output_half_pixel"))
     return Sample((data, boxes, indices), options)
 
@@ -374,27 +381,29 @@ def roi_align_numpy(
             steps = (np.arange(count) + 0.5) * extent / max(count, 1)
             bins.append(starts[:, None] + steps)
         for y, x in np.ndindex(*pooled_size):
-            values = [_bilinear(image, p, q) for p in bins[0][y] for q in bins[1][x]]
+            samples = [_weighted(image, p, q) for p in bins[0][y] for q in bins[1][x]]
+            join = np.max if mode == "max_weighted" else np.sum
+            values = [join(terms, axis=(1, 2)) for terms in samples]
             if values:
                 function = np.mean if mode == "avg" else np.max
                 result[r, :, y, x] = function(values, axis=0)
     return np.asarray(result, data.dtype)
 
 
-def _bilinear(image: Array, y: float, x: float) -> Array:
-    """Return the sample of each channel of an image [c, h, w]."""
+def _weighted(image: Array, y: float, x: float) -> Array:
+    """Return the neighbours of a sample of an image [c, h, w], times their weights: [c, 2, 2]."""
     _, height, width = image.shape
     if y < -1 or y > height or x < -1 or x > width:
-        return np.zeros(len(image), image.dtype)
+        return np.zeros((len(image), 2, 2), image.dtype)
     if np.isnan(y) or np.isnan(x):
-        return np.full(len(image), np.nan, image.dtype)
+        return np.full((len(image), 2, 2), np.nan, image.dtype)
     y = min(max(y, 0), height - 1)
     x = min(max(x, 0), width - 1)
     top, left = int(y), int(x)
     rows = image[:, [top, min(top + 1, height - 1)]]
     corners = rows[:, :, [left, min(left + 1, width - 1)]]
     weights = np.outer([1 - (y - top), y - top], [1 - (x - left), x - left])
-    return np.asarray((corners * weights).sum(axis=(1, 2)))
+    return np.asarray(corners * weights)
 
 
 def roi_pool(

@@ -77,9 +77,9 @@ def resize(
         data: a tensor of any rank. The mode nearest takes any dtype, others take floats. Extents
             along `axes` are constant and at least 1.
         axes: the axes to resize, each once.
-        sizes: an extent of the result for each axis, at least 1; then s is m / n.
-        scales: or a factor above 0 for each axis; then m is floor(s * n). It is read as the nearest
-            fraction whose divisor is at most 4096, as are the numbers of `roi`.
+        sizes: m, the extent of the result for each axis, at least 1. Without `scales`, s is m / n.
+        scales: s, a factor above 0 for each axis. Without `sizes`, m is floor(s * n). It is read as
+            the nearest fraction whose divisor is at most 4096, as are the numbers of `roi`.
         mode: nearest, linear or cubic.
         coordinates: a word of the first table.
         rounding: for the mode nearest: round_prefer_floor, round_prefer_ceil, floor or ceil. The
@@ -173,17 +173,16 @@ def _check_axes(
             f"{operator} cannot resize an axis twice: {tuple(axes)}",
             remedy="name each axis once",
         )
-    if bool(sizes) == bool(scales) and places:
+    if not sizes and not scales and places:
         raise UserError(
-            f"{operator} needs either sizes or scales",
-            remedy="give one of them, not both",
+            f"{operator} needs sizes or scales", remedy="give one of them, or both"
         )
-    wanted = (*sizes, *scales)
-    if len(wanted) != len(places) or any(number <= 0 for number in wanted):
-        raise UserError(
-            f"{operator} cannot resize {len(places)} axes by {wanted}",
-            remedy="give a number above 0 for each axis",
-        )
+    for wanted in filter(None, (tuple(sizes), tuple(scales))):
+        if len(wanted) != len(places) or any(number <= 0 for number in wanted):
+            raise UserError(
+                f"{operator} cannot resize {len(places)} axes by {wanted}",
+                remedy="give a number above 0 for each axis",
+            )
     if roi and len(roi) != 2 * len(places):
         raise UserError(
             f"{operator} cannot crop {len(places)} axes by {len(roi)} numbers",
@@ -199,10 +198,10 @@ def _counts_and_scales(
     operator: str = "resize",
 ) -> tuple[list[int], list[Fraction]]:
     """Return the extents of the result, and the factors from the extents `given`."""
-    if sizes:
-        factors = [Fraction(m, n) for m, n in zip(sizes, given, strict=True)]
-        return list(sizes), factors
     factors = [as_fraction(scale) for scale in scales]
+    if sizes:
+        exact = [Fraction(m, n) for m, n in zip(sizes, given, strict=True)]
+        return list(sizes), factors or exact
     counts = [math.floor(n * s) for n, s in zip(given, factors, strict=True)]
     if any(count < 1 for count in counts):
         raise UserError(
@@ -230,9 +229,10 @@ def _sample_resize(draws: Draws) -> Sample:
     if len(axes) < len(shape):
         other = next(axis for axis in order if axis not in axes)
         shape = (*shape[:other], draws.extent(0), *shape[other + 1 :])
-    if draws.flag():
+    given = draws.integer(1, 3)
+    if given & 1:
         options["sizes"] = tuple(draws.integer(1, 7) for _ in axes)
-    else:
+    if given & 2:
         options["scales"] = tuple(
             draws.choice((0.6, 1.0, 1.2, 1.5, 0.75, 2.0)) for _ in axes
         )

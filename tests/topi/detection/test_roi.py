@@ -36,6 +36,12 @@ def test_aligned_maxima_are_of_samples():
     assert align(0, 0, 4, 4, pooled_size=(1, 1), sampling_ratio=2, mode="max") == [[12.5]]
 
 
+def test_weighted_maxima_are_of_products():
+    how = {"pooled_size": (1, 1), "sampling_ratio": 1, "mode": "max_weighted"}
+    # The centre of four elements, the last of which is 15: each weighs a quarter.
+    assert align(2, 2, 4, 4, **how) == [[15 / 4]]
+
+
 def test_samples_outside_are_zero_and_near_the_border_are_its_elements():
     assert align(-9, 0, -5, 4, pooled_size=(1, 1), sampling_ratio=1) == [[0]]
     assert align(-1, 0, 0, 1, pooled_size=(1, 1), sampling_ratio=1) == [[0]]

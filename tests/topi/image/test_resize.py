@@ -46,6 +46,11 @@ def test_a_scale_that_keeps_the_extent_still_moves_elements() -> None:
     assert made.tolist() == [0, 10]
 
 
+def test_a_scale_decides_positions_and_a_size_the_extent():
+    how = {"axes": (0,), "mode": "linear", "coordinates": "asymmetric"}
+    assert both(LINE, scales=(2.0,), sizes=(3,), **how).tolist() == [0, 2, 4]
+
+
 def test_cubic_reproduces_a_line_inside():
     line = np.arange(8, dtype=np.float32)
     made = both(line, axes=(0,), sizes=(16,), mode="cubic", cubic_coefficient=-0.5)
@@ -84,8 +89,8 @@ def test_symbolic_extents_of_other_axes_are_kept():
         ({"sizes": (2,), "rounding": "up"}, "resize does not know the rounding 'up'"),
         ({"sizes": (2,), "axes": (2,)}, "axis 2 is out of range"),
         ({"sizes": (2, 2), "axes": (1, -1)}, r"cannot resize an axis twice: \(1, -1\)"),
-        ({}, "needs either sizes or scales"),
-        ({"sizes": (2,), "scales": (2.0,)}, "needs either sizes or scales"),
+        ({}, "needs sizes or scales"),
+        ({"sizes": (2,), "scales": (2.0, 1.0)}, r"cannot resize 1 axes by \(2.0, 1.0\)"),
         ({"sizes": (2, 3)}, r"cannot resize 1 axes by \(2, 3\)"),
         ({"sizes": (0,)}, r"cannot resize 1 axes by \(0,\)"),
         ({"scales": (0.1,)}, r"cannot make extents of \[3\] by the scales \(0.1,\)"),
