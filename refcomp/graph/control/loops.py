@@ -38,13 +38,13 @@ from refcomp.graph.control.operator import (
     refuse,
 )
 from refcomp.graph.control.types import NodeType, unshaped
-from refcomp.graph.graph import Graph, Value, ValueKind
+from refcomp.graph.graph import Array, Graph, Value, ValueKind
 from refcomp.topi.operator import AttributeSpec
 
 _TENSORS = (ValueKind.TENSOR, ValueKind.UNSHAPED)
 
 
-def _count(attributes: Attributes, name: str, most: int, operator: str) -> int:
+def attribute_count(attributes: Attributes, name: str, most: int, operator: str) -> int:
     """Return a number of inputs that an attribute gives."""
     count = attributes.get(name, 0)
     if not isinstance(count, int) or not 0 <= count <= most:
@@ -55,7 +55,7 @@ def _count(attributes: Attributes, name: str, most: int, operator: str) -> int:
     return count
 
 
-def _carried_types(
+def carried_types(
     operator: str, count: int, body: Graph, first_input: int, first: int
 ) -> list[NodeType]:
     """Return the types of values that each iteration replaces.
@@ -92,7 +92,7 @@ def _loop_types(node: NodeParts) -> list[NodeType]:
     check_scalar("loop", "trips", trips, is_bool=False)
     check_scalar("loop", "condition", condition, is_bool=True)
     given = [NodeType.of(value) for value in others if value is not None]
-    carried = _count(node.attributes, "carried", len(given), "loop")
+    carried = attribute_count(node.attributes, "carried", len(given), "loop")
     check_subgraph_inputs("loop", body, [NodeType(I64, ()), NodeType(BOOL, ()), *given])
     if len(body.outputs) <= carried:
         refuse(
@@ -100,7 +100,7 @@ def _loop_types(node: NodeParts) -> list[NodeType]:
             f"return the next condition, then {carried} carried values",
         )
     check_scalar("loop", "next condition", body.outputs[0], is_bool=True)
-    types = _carried_types("loop", carried, body, 2, 1)
+    types = carried_types("loop", carried, body, 2, 1)
     collected = [_element_type("loop", value) for value in body.outputs[1 + carried :]]
     return types + [unshaped(one.dtype) for one in collected]
 
@@ -108,7 +108,7 @@ def _loop_types(node: NodeParts) -> list[NodeType]:
 def _run_loop(call: ControlCall) -> list[RunValue]:
     trips, condition, *others = call.inputs
     (body,) = call.subgraphs
-    count = _int(call.attributes, "carried")
+    count = attribute_int(call.attributes, "carried")
     carried = list(others[:count])
     captured = others[count:]
     most = None if trips is None else read_integer(call.machine, trips, "trips")
@@ -128,10 +128,10 @@ def _run_loop(call: ControlCall) -> list[RunValue]:
         iteration += 1
     values = body.outputs[1 + count :]
     pairs = zip(collected, values, strict=True)
-    return [*carried, *(_stacked(call.machine, one, value, 0) for one, value in pairs)]
+    return [*carried, *(stacked(call.machine, one, value, 0) for one, value in pairs)]
 
 
-def _stacked(
+def stacked(
     machine: Machine, elements: Sequence[ShapedTensor], value: Value, axis: int
 ) -> ShapedTensor:
     """Return tensors along a new axis.
@@ -148,8 +148,8 @@ def _stacked(
 def _scan_types(node: NodeParts) -> list[NodeType]:
     (body,) = node.subgraphs
     values = [value for value in node.inputs if value is not None]
-    states = _count(node.attributes, "states", len(values), "scan")
-    scanned = _count(node.attributes, "scanned", len(values) - states, "scan")
+    states = attribute_count(node.attributes, "states", len(values), "scan")
+    scanned = attribute_count(node.attributes, "scanned", len(values) - states, "scan")
     if scanned == 0:
         refuse("scan scans no input", "give the number of scanned inputs: scanned=1")
     axes = _axes(node.attributes, "input_axes", scanned)
@@ -172,7 +172,7 @@ def _scan_types(node: NodeParts) -> list[NodeType]:
             f"the body of scan returns {len(body.outputs)} values",
             f"return the next {states} states first",
         )
-    types = _carried_types("scan", states, body, 0, 0)
+    types = carried_types("scan", states, body, 0, 0)
     out_axes = _axes(node.attributes, "output_axes", len(body.outputs) - states)
     for value, axis in zip(body.outputs[states:], out_axes, strict=True):
         types.append(_scanned_output(value, axis, extents))
@@ -195,8 +195,8 @@ def _scanned_output(value: Value, axis: int, extents: Sequence[Dim]) -> NodeType
 
 def _run_scan(call: ControlCall) -> list[RunValue]:
     (body,) = call.subgraphs
-    count = _int(call.attributes, "states")
-    scanned = _int(call.attributes, "scanned")
+    count = attribute_int(call.attributes, "states")
+    scanned = attribute_int(call.attributes, "scanned")
     states = list(call.inputs[:count])
     arrays = [
         call.machine.read(as_tensor(value, "a scanned input"))
@@ -204,6 +204,45 @@ def _run_scan(call: ControlCall) -> list[RunValue]:
     ]
     captured = call.inputs[count + scanned :]
     axes = _axes(call.attributes, "input_axes", scanned)
+    directions = attribute_flags(call.attributes, "input_directions", scanned)
+    states, collected = scan_steps(
+        call.machine, body, states, arrays, axes, directions, captured
+    )
+    outputs = body.outputs[count:]
+    out_axes = _axes(call.attributes, "output_axes", len(outputs))
+    backwards = attribute_flags(call.attributes, "output_directions", len(outputs))
+    results = []
+    for elements, value, axis, backward in zip(
+        collected, outputs, out_axes, backwards, strict=True
+    ):
+        ordered = elements[::-1] if backward else elements
+        results.append(stacked(call.machine, ordered, value, axis))
+    return [*states, *results]
+
+
+def scan_steps(
+    machine: Machine,
+    body: Graph,
+    states: Sequence[RunValue],
+    arrays: Sequence[Array],
+    axes: Sequence[int],
+    directions: Sequence[bool],
+    captured: Sequence[RunValue],
+) -> tuple[list[RunValue], list[list[ShapedTensor]]]:
+    """Run the body once for each place of an axis.
+
+    Args:
+        machine: what runs the body.
+        body: it takes the states, a slice of each array, and the captured values.
+        states: before the first step.
+        arrays: the scanned inputs.
+        axes: the axis of each array that is scanned.
+        directions: for each array, True to begin with its last slice.
+        captured: the values that each step reads.
+
+    Returns:
+        The last states; and for each scanned output, what the steps returned, in their order.
+    """
     lengths = {one.shape[axis] for one, axis in zip(arrays, axes, strict=True)}
     if len(lengths) != 1:
         raise UserError(
@@ -211,30 +250,22 @@ def _run_scan(call: ControlCall) -> list[RunValue]:
             remedy="give scanned inputs of equal length",
         )
     (length,) = lengths
-    directions = _flags(call.attributes, "input_directions", scanned)
-    outputs = body.outputs[count:]
-    collected: list[list[ShapedTensor]] = [[] for _ in outputs]
+    last = list(states)
+    collected: list[list[ShapedTensor]] = [[] for _ in body.outputs[len(last) :]]
     for step in range(length):
         slices = []
         for array, axis, backward in zip(arrays, axes, directions, strict=True):
             place = length - 1 - step if backward else step
-            slices.append(call.machine.tensor(array.take(place, axis)))
-        made = call.machine.run(body, [*states, *slices, *captured])
-        states = made[:count]
-        for elements, one in zip(collected, made[count:], strict=True):
+            slices.append(machine.tensor(array.take(place, axis)))
+        made = machine.run(body, [*last, *slices, *captured])
+        last = made[: len(last)]
+        for elements, one in zip(collected, made[len(last) :], strict=True):
             elements.append(as_tensor(one, "a scanned output"))
-    out_axes = _axes(call.attributes, "output_axes", len(outputs))
-    backwards = _flags(call.attributes, "output_directions", len(outputs))
-    results = []
-    for elements, value, axis, backward in zip(
-        collected, outputs, out_axes, backwards, strict=True
-    ):
-        ordered = elements[::-1] if backward else elements
-        results.append(_stacked(call.machine, ordered, value, axis))
-    return [*states, *results]
+    return last, collected
 
 
-def _int(attributes: Attributes, name: str) -> int:
+def attribute_int(attributes: Attributes, name: str) -> int:
+    """Return an integer that an attribute gives, 0 by default."""
     value = attributes.get(name, 0)
     assert isinstance(value, int)
     return value
@@ -252,7 +283,8 @@ def _axes(attributes: Attributes, name: str, count: int) -> tuple[int, ...]:
     return tuple(int(one) for one in given) or (0,) * count
 
 
-def _flags(attributes: Attributes, name: str, count: int) -> list[bool]:
+def attribute_flags(attributes: Attributes, name: str, count: int) -> list[bool]:
+    """Return True or False for each of `count` values, False by default."""
     return [one != 0 for one in _axes(attributes, name, count)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refcomp.graph.control.batched import BATCHED_SCAN
 from refcomp.graph.control.branches import IF
 from refcomp.graph.control.loops import LOOP, SCAN
 from refcomp.graph.control.operator import ControlOperator
@@ -15,6 +16,7 @@ CONTROL_OPERATORS = {
         IF,
         LOOP,
         SCAN,
+        BATCHED_SCAN,
         *SEQUENCE_OPERATORS,
         *OPTIONAL_OPERATORS,
         *STRING_OPERATORS,

@@ -30,23 +30,32 @@ class NodeType(NamedTuple):
         return type_to_text(*self)
 
     def fits(self, taken: NodeType) -> bool:
-        """Return True if a value of this type may be given where `taken` is declared."""
+        """Return True if a value of this type may be given where `taken` is declared.
+
+        A tensor fits where an unshaped or an optional one is declared, and a sequence where an
+        optional one is.
+        """
         if self == taken:
             return True
-        is_unshaped = taken.kind is ValueKind.UNSHAPED
-        is_same = self.dtype == taken.dtype
-        return is_same and is_unshaped and self.kind is ValueKind.TENSOR
+        return self.dtype == taken.dtype and self.kind in _FITTING.get(taken.kind, ())
 
     def joined(self, other: NodeType) -> NodeType | None:
-        """Return the type of values of both types; None if more than their shapes differ."""
-        if self == other:
-            return self
-        tensors = (ValueKind.TENSOR, ValueKind.UNSHAPED)
-        if self.dtype != other.dtype:
-            return None
-        if self.kind in tensors and other.kind in tensors:
-            return unshaped(self.dtype)
-        return None
+        """Return the narrowest type that values of both types fit; None if there is none."""
+        wider = (
+            self,
+            other,
+            unshaped(self.dtype),
+            NodeType(self.dtype, (), ValueKind.OPTIONAL),
+        )
+        return next((t for t in wider if self.fits(t) and other.fits(t)), None)
+
+
+# kind that is declared -> the kinds that fit it
+_FITTING = {
+    ValueKind.UNSHAPED: (ValueKind.TENSOR,),
+    ValueKind.OPTIONAL: (ValueKind.TENSOR, ValueKind.UNSHAPED),
+    ValueKind.OPTIONAL_SEQUENCE: (ValueKind.SEQUENCE,),
+}
 
 
 def unshaped(dtype: DType) -> NodeType:

@@ -17,6 +17,18 @@ def test_a_tensor_fits_where_any_shape_does() -> None:
     assert not SEQUENCE.fits(unshaped(F32))
 
 
+def test_what_an_optional_may_hold_fits_it() -> None:
+    optional = NodeType(F32, (), ValueKind.OPTIONAL)
+    optional_sequence = NodeType(F32, (), ValueKind.OPTIONAL_SEQUENCE)
+    assert TENSOR.fits(optional) and unshaped(F32).fits(optional)
+    assert SEQUENCE.fits(optional_sequence)
+    assert not SEQUENCE.fits(optional) and not TENSOR.fits(optional_sequence)
+    assert not optional.fits(TENSOR) and not optional_sequence.fits(SEQUENCE)
+    assert TENSOR.joined(optional) == optional
+    assert optional_sequence.joined(SEQUENCE) == optional_sequence
+    assert optional.joined(optional_sequence) is None
+
+
 def test_tensors_of_two_shapes_join_to_one_without() -> None:
     assert TENSOR.joined(TENSOR) == TENSOR
     assert TENSOR.joined(NodeType(F32, (3,))) == unshaped(F32)
