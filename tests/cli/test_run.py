@@ -184,11 +184,11 @@ def test_a_foreign_model_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 def test_an_unsupported_model_has_its_own_exit_code(cli: Cli, model: Path) -> None:
     loaded = onnx.load(model)
-    loaded.graph.node[0].op_type = "NonMaxSuppression"
+    loaded.graph.node[0].op_type = "Nonsense"
     onnx.save(loaded, model)
     result = cli("run", model)
     assert result.exit_code == 5
-    assert "NonMaxSuppression" in result.stderr
+    assert "Nonsense" in result.stderr
 
 
 def test_a_model_can_be_lowered_and_shown(cli: Cli, model: Path) -> None:

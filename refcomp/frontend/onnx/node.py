@@ -11,7 +11,7 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.attributes import Attributes
-from refcomp.frontend.onnx.element_types import STRINGS, code_of
+from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS, code_of
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.folding import FoldingBuilder
 from refcomp.graph.graph import Array, Graph, Value
@@ -96,6 +96,20 @@ class OnnxNode:
     def element_type(self, value: Value) -> int:
         """Return the number of a value's element type (see `element_types`)."""
         return self.surroundings.element_type(value)
+
+    def common_element_type(self, values: Sequence[Value]) -> int:
+        """Return the number of the element type that all values have, or raise UserError."""
+        codes = [self.element_type(value) for value in values]
+        if len(set(codes)) != 1:
+            names = " and ".join(
+                sorted({ELEMENT_TYPES[code].name for code in codes}) or ["none"]
+            )
+            raise UserError(f"its inputs have the element types {names}, not one type")
+        return codes[0]
+
+    def flag(self, name: str) -> bool:
+        """Return True if an attribute is a number other than 0; it is 0 if it is absent."""
+        return bool(self.attributes.get(name, 0))
 
     def is_string(self, value: Value | None) -> bool:
         """Return True if a value holds strings."""
@@ -239,3 +253,8 @@ class OnnxNode:
         assert code_of(value.dtype) is not None
         self.surroundings.set_element_type(value, code)
         return value
+
+    def all_typed(self, values: Sequence[Value], codes: Sequence[int]) -> list[Value]:
+        """Return values, after noting the element type of each."""
+        pairs = zip(values, codes, strict=True)
+        return [self.typed(value, code) for value, code in pairs]
