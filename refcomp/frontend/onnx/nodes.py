@@ -22,6 +22,7 @@ from refcomp.graph.folding import FoldingBuilder
 from refcomp.graph.graph import Array, Value
 from refcomp.graph.macros import NotKnownError
 
+_UNKNOWN = "refcomp does not support the operator"
 _MAX_DEPTH = 32  # of functions and subgraphs in each other
 
 
@@ -77,6 +78,21 @@ def convert_nodes(model: Model, scope: Scope, protos: Iterable[Proto]) -> None:
         _NodeReader(model, scope, proto).convert()
 
 
+class _LostError(Exception):
+    """A subgraph has nodes that could not be converted, as was noted."""
+
+
+def _check_operators(model: Model, scope: Scope, graph: Proto) -> None:
+    """Note the nodes of a graph whose operators are unknown. Nothing is converted."""
+    for proto in graph.node:
+        reader = _NodeReader(model, scope, proto)
+        if not reader.is_known():
+            model.refusals.add(reader.title, _UNKNOWN, proto.name or proto.op_type)
+        for attribute in proto.attribute:
+            if attribute.HasField("g"):
+                _check_operators(model, scope, attribute.g)
+
+
 class _NodeReader:
     """A reader of one node."""
 
@@ -87,6 +103,7 @@ class _NodeReader:
         self.domain = standard(proto.domain)
         self.title = f"{self.domain}.{proto.op_type}".lstrip(".")
         self.version = scope.versions.get(self.domain, 0)
+        self.converted: set[str] = set()  # names of attributes that are graphs
 
     def convert(self) -> None:
         """Convert the node, or note why that is not possible."""
@@ -97,6 +114,12 @@ class _NodeReader:
         except Unsupported as error:
             self.model.refusals.add(self.title, error.what, self._name())
             self.scope.lost.update(filter(None, self.proto.output))
+        except _LostError:
+            self.scope.lost.update(filter(None, self.proto.output))
+            for attribute in self.proto.attribute:
+                is_new = attribute.name not in self.converted
+                if attribute.HasField("g") and is_new:
+                    _check_operators(self.model, self.scope, attribute.g)
         except UserError as error:
             error.where = error.where or f"node {self._name()!r} ({self.title})"
             raise
@@ -106,6 +129,17 @@ class _NodeReader:
                 where=f"node {self._name()!r} ({self.title})",
                 remedy="the file is damaged: export it again",
             ) from None
+
+    def is_known(self) -> bool:
+        """Return True if the operator has a converter, or is defined by a function."""
+        overload = getattr(self.proto, "overload", "")
+        if (self.domain, self.proto.op_type, overload) in self.model.functions:
+            return True
+        schema = self._schema()
+        version = self.version if schema is None else schema.since_version
+        if find_converter(self.domain, self.proto.op_type, version) is not None:
+            return True
+        return schema is not None and _has_function(schema)
 
     def _name(self) -> str:
         return str(self.proto.name or self.proto.op_type)
@@ -126,10 +160,10 @@ class _NodeReader:
         attributes = self._attributes(schema)
         if only_checked:
             if found is None and (schema is None or not _has_function(schema)):
-                raise Unsupported("refcomp does not support the operator")
+                raise Unsupported(_UNKNOWN)
             self.scope.lost.update(filter(None, self.proto.output))
             return
-        refusal = Unsupported("refcomp does not support the operator")
+        refusal = Unsupported(_UNKNOWN)
         if found is not None:
             try:
                 self._run(found, schema, version, attributes)
@@ -272,6 +306,8 @@ class _NodeReader:
         self, proto: Proto, inputs: Sequence[tuple[NodeType, int]]
     ) -> Subgraph:
         """Return a graph of an attribute, given the types of its inputs."""
+        graphs = [one for one in self.proto.attribute if one.HasField("g")]
+        self.converted |= {one.name for one in graphs if one.g == proto}
         if len(proto.input) != len(inputs):
             raise UserError(
                 f"its graph {proto.name!r} takes {len(proto.input)} inputs, not {len(inputs)}"
@@ -289,8 +325,9 @@ class _NodeReader:
         refused = self.model.refusals.count
         with self._deeper():
             convert_nodes(self.model, scope, proto.node)
-        if self.model.refusals.count > refused:
-            raise Unsupported("its subgraph has nodes that cannot be converted")
+        is_lost = any(scope.is_lost(output.name) for output in proto.output)
+        if is_lost or self.model.refusals.count > refused:
+            raise _LostError
         outputs = [scope.output(output.name) for output in proto.output]
         codes = tuple(scope.element_type(value) for value in outputs)
         return Subgraph(builder.finish(outputs), tuple(scope.captured), codes)
