@@ -13,7 +13,7 @@ family:
 - `reduction/`: along axes: sums, extrema, norms
 - `movement/`: that only move elements: reshape, transpose, slices, pad, gather
 - `search/`: by values: sort, topk, unique, nonzero, searchsorted
-- `contraction/`: products that are summed: matmul, dense, quantized and bit-serial ones
+- `contraction/`: products that are summed: matmul, dense, det, quantized and bit-serial ones
 - `convolution/`, with spatial_padding.py: its windows.py is shared by all layouts
 - `pooling/`: windows that are reduced
 - `normalization/`: by statistics of the data: batch norm and its kin, softmax

@@ -149,6 +149,17 @@ def require_rank(tensor: Tensor, rank: int, operator: str, what: str) -> None:
         )
 
 
+def require_matrices(data: Tensor, operator: str) -> None:
+    """Raise UserError if an operand is not a tensor with axes of rows and of columns."""
+    require_tensor(data, operator)
+    if data.ndim < 2:
+        raise UserError(
+            f"{operator} takes matrices, not a tensor of {data.ndim} dimensions",
+            remedy="give a tensor with axes of rows and of columns",
+            earlier=[data.declaration()],
+        )
+
+
 def require_extent(
     actual: Extent,
     expected: Extent,

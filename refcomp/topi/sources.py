@@ -70,6 +70,7 @@ SOURCES = {
     "contraction.binary": "binarize_pack binary_dense",
     "contraction.bitserial": "bitpack bitserial_dense",
     "contraction.dense": "gemm matmul",
+    "contraction.determinant": "det",
     "contraction.einsum": "einsum outer tensordot",
     "contraction.fully_connected": "batch_matmul dense",
     "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",

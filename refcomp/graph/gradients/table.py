@@ -70,6 +70,7 @@ _NONE_BY_REASON = {
         "fake_quantize"
     ),
     "second derivatives pass only operators that have a rule": VJP,
+    "it eliminates in place, and its adjoint would need an inverse matrix": "det",
     "it makes random numbers from integer keys": (
         "philox random_gumbel random_integers random_normal random_permutation "
         "random_uniform threefry threefry_generate threefry_split"

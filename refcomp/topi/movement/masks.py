@@ -22,6 +22,7 @@ from refcomp.topi.shapes import (
     require_constant,
     require_extent,
     require_integer,
+    require_matrices,
     require_one_dtype,
     require_rank,
     require_tensor,
@@ -271,7 +272,7 @@ def triu(data: Tensor, *, k: int = 0) -> Tensor:
 
 
 def _triangle(data: Tensor, k: int, upper: bool, name: str) -> Tensor:
-    _require_matrices(data, name)
+    require_matrices(data, name)
     zero = const(0, data.dtype)
     diagonal = as_dim(k)
 
@@ -281,16 +282,6 @@ def _triangle(data: Tensor, k: int, upper: bool, name: str) -> Tensor:
         return maths.select(is_kept, data[index], zero)
 
     return compute(extents(data), element, name=name, tag=INJECTIVE)
-
-
-def _require_matrices(data: Tensor, operator: str) -> None:
-    require_tensor(data, operator)
-    if data.ndim < 2:
-        raise UserError(
-            f"{operator} takes matrices, not a tensor of {data.ndim} dimensions",
-            remedy="give a tensor with axes of rows and of columns",
-            earlier=[data.declaration()],
-        )
 
 
 def _sample_triangle(draws: Draws) -> Sample:
@@ -341,7 +332,7 @@ def diagonal(
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2], [3, 4]], "int32")}))
         [1 4]
     """
-    _require_matrices(data, "diagonal")
+    require_matrices(data, "diagonal")
     down = normalize_axis(axis1, data.ndim, "diagonal")
     across = normalize_axis(axis2, data.ndim, "diagonal")
     if down == across:
@@ -408,7 +399,7 @@ def matrix_set_diag(data: Tensor, values: Tensor, *, k: int = 0) -> Tensor:
         [[7 2]
          [3 8]]
     """
-    _require_matrices(data, "matrix_set_diag")
+    require_matrices(data, "matrix_set_diag")
     require_rank(values, data.ndim - 1, "matrix_set_diag", "values")
     require_one_dtype("matrix_set_diag", data, values)
     *batch, down, across = extents(data)

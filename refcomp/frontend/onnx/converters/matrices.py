@@ -84,6 +84,14 @@ def _joined(axes: str, needed: Set[str]) -> str:
     return "..." * ("..." in axes) + "".join(letters)
 
 
+@converter("Det")
+def det(node: OnnxNode) -> Value:
+    """Convert Det of any version."""
+    data = node.required(0)
+    node.extents(data)
+    return node.make("det", [data])
+
+
 @converter("MatMulInteger")
 def matmul_integer(node: OnnxNode) -> Value:
     """Convert MatMulInteger, with zero points for all elements, or for rows and columns."""

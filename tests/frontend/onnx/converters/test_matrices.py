@@ -87,7 +87,13 @@ QUANTIZED = [
              expected=[product(*[one.astype("f2").astype(float) for one in SCALES],
                                ZERO, np.int8(1), np.uint8(100))]),
 ]  # fmt: skip
-CASES = [*PRODUCTS, *GEMMS, *EINSUMS, *INTEGERS, *QUANTIZED]
+SQUARES = np.stack([A[:, :2], A[:, 1:], A[::-1, :2]])
+DETERMINANTS = [
+    NodeCase("Det", 11, [SQUARES]),
+    NodeCase("Det", 11, [SQUARES[0].astype("f8")], label="one"),
+    NodeCase("Det", 22, [SQUARES], shapes={0: ["N", 2, 2]}),
+]
+CASES = [*DETERMINANTS, *PRODUCTS, *GEMMS, *EINSUMS, *INTEGERS, *QUANTIZED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -106,6 +112,7 @@ def test_two_symbols_of_a_product_are_compared_in_the_run():
     [
         (NodeCase("MatMul", 13, [A, A]), "matmul: .* 2 instead of 3"),
         (NodeCase("Gemm", 13, [A, A]), "gemm"),
+        (NodeCase("Det", 22, [A]), "det: the number of columns is 3 instead of 2"),
         (NodeCase("Einsum", 12, [A]), "its attribute equation is missing"),
         (NodeCase("Einsum", 12, [A], {"equation": "ij,jk"}), "names 2 operands of 1"),
         (NodeCase("Einsum", 12, [A], {"equation": "ijk"}), "names 3 axes of an operand of 2"),
