@@ -58,7 +58,7 @@ class FoldingBuilder(GraphBuilder):
         is_plain = find_control(node.operator) is None and not node.late
         if not is_plain or node.operator in (FUSED, NARROW) or is_macro(node.operator):
             return False
-        if not node.reads or not all(value in self._constants for value in node.reads):
+        if not all(value in self._constants for value in node.reads):
             return False
         elements = sum(self._constants[value].size for value in node.reads)
         made = 0
