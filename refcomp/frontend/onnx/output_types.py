@@ -10,6 +10,7 @@ from refcomp.frontend.onnx.attributes import Attributes, Proto
 from refcomp.frontend.onnx.element_types import (
     ELEMENT_TYPES,
     FLOAT,
+    FLOAT8E8M0,
     INT32,
     UINT8,
     code_of,
@@ -87,4 +88,6 @@ def _type_of(
         return known or code_of(as_dtype(value.dtype))
     if operator == "Constant":
         return None  # its converter says it
+    if operator == "DequantizeLinear":
+        return FLOAT if inputs[1] == FLOAT8E8M0 else inputs[1]
     return _DEFAULTS.get(operator, FLOAT)

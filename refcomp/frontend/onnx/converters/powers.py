@@ -41,12 +41,12 @@ def _power(node: OnnxNode, base: Value, exponent: Value) -> Value:
         return node.make("square", [base])
     if base.dtype.is_int and exponent.dtype.is_int:
         return _integer_power(node, base, exponent, stored)
-    kind = _common_float(base.dtype, exponent.dtype, stored)
+    kind = _float_for(base.dtype, exponent.dtype, stored)
     made = node.make("power", [node.cast(base, kind), node.cast(exponent, kind)])
     return node.cast(made, base.dtype)
 
 
-def _common_float(base: DType, exponent: DType, stored: Array | None) -> DType:
+def _float_for(base: DType, exponent: DType, stored: Array | None) -> DType:
     """Return a float dtype that holds both operands, as exactly as f64 can."""
     if base == exponent:
         return base
