@@ -235,7 +235,12 @@ def _from_numpy(dtype: np.dtype[np.generic]) -> DType:
 
 @cache
 def to_numpy(dtype: DType) -> np.dtype[Any]:
-    """Return the numpy dtype of one lane in memory; bf16 comes from package ml_dtypes."""
+    """Return the numpy dtype of one lane in memory; bf16 comes from package ml_dtypes.
+
+    Strings are objects.
+    """
+    if dtype == STRING:
+        return np.dtype(object)
     if dtype.kind == "bfloat":
         import ml_dtypes  # noqa: PLC0415 (imported only if bfloat16 is in use)
 

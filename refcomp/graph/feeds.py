@@ -7,9 +7,12 @@ one symbol two values, and sizes that break a condition of the graph.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from refcomp.foundation.artifacts import evaluate_dim, names_in_dim
-from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.dtype import STRING, as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.symbol_sizes import Extent, Sizes
@@ -85,7 +88,20 @@ def form_of(name: str, value: object) -> tuple[object, tuple[int, ...]]:
             f"input {name!r} cannot be a {type(value).__name__}",
             remedy="pass an NDArray or a numpy array",
         )
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OUT":
+        _check_texts(name, value)
+        return STRING, shape
     return dtype, shape
+
+
+def _check_texts(name: str, value: np.ndarray[Any, Any]) -> None:
+    """Raise UserError unless all elements of an array of objects are texts."""
+    for element in value.reshape(-1) if value.dtype.kind == "O" else ():
+        if not isinstance(element, str):
+            raise UserError(
+                f"input {name!r} has an element {element!r:.40}, which is not a text",
+                remedy="pass an array of numbers, or one of texts only",
+            )
 
 
 def check_type(value: Value, dtype: object, shape: tuple[int, ...]) -> None:

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from refcomp.foundation.artifacts import Dim
-from refcomp.foundation.dtype import DType, as_dtype, find_dtype, to_numpy
+from refcomp.foundation.dtype import STRING, DType, as_dtype, find_dtype, to_numpy
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.graph.builder import without_defaults
@@ -178,11 +178,15 @@ class _GraphParser:
         if self.stream.take_if("*"):
             self.stream.expect("]", "after `*`")
             return NodeType(dtype, (), ValueKind.UNSHAPED)
+        if dtype == STRING:
+            self.stream.fail(
+                self.stream.peek(), "a tensor of strings is written `string[*]`"
+            )
         return NodeType(dtype, tuple(self.listed(self.dim, "]")))
 
     def dtype(self) -> DType:
         token = self.stream.expect_name("a dtype")
-        dtype = find_dtype(token.text)
+        dtype = STRING if token.text == str(STRING) else find_dtype(token.text)
         if dtype is None or dtype.lanes != 1:
             self.stream.fail(token, f"{token} is not a dtype, such as `f32`")
         return dtype

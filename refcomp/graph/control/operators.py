@@ -8,6 +8,7 @@ from refcomp.graph.control.loops import LOOP, SCAN
 from refcomp.graph.control.operator import ControlOperator
 from refcomp.graph.control.optionals import OPTIONAL_OPERATORS
 from refcomp.graph.control.sequences import SEQUENCE_OPERATORS
+from refcomp.graph.control.string_casts import STRING_CASTS
 from refcomp.graph.control.strings import STRING_OPERATORS
 
 CONTROL_OPERATORS = {
@@ -20,6 +21,7 @@ CONTROL_OPERATORS = {
         *SEQUENCE_OPERATORS,
         *OPTIONAL_OPERATORS,
         *STRING_OPERATORS,
+        *STRING_CASTS,
     )
 }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refcomp.foundation.dtype import BOOL, as_dtype
+from refcomp.foundation.dtype import BOOL
 from refcomp.foundation.errors import UserError
 from refcomp.graph.control.machine import RunValue
 from refcomp.graph.control.operator import (
@@ -17,7 +17,7 @@ from refcomp.graph.control.operator import (
     check_kind,
     refuse,
 )
-from refcomp.graph.control.types import NodeType, unshaped
+from refcomp.graph.control.types import NodeType, element_dtype, unshaped
 from refcomp.graph.graph import ValueKind
 from refcomp.topi.operator import AttributeSpec
 
@@ -34,7 +34,9 @@ def _wrap_types(node: NodeParts) -> list[NodeType]:
             )
         is_sequence = bool(node.attributes.get("sequence"))
         return [
-            NodeType(as_dtype(str(node.attributes["dtype"])), (), _kind(is_sequence))
+            NodeType(
+                element_dtype(str(node.attributes["dtype"])), (), _kind(is_sequence)
+            )
         ]
     value = check_kind("optional", "value", node.inputs[0], *_HELD)
     return [NodeType(value.dtype, (), _kind(value.kind is ValueKind.SEQUENCE))]

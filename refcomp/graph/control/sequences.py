@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from refcomp.foundation.dtype import I64, as_dtype
+from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.graph.control.machine import (
     RunValue,
@@ -28,7 +28,7 @@ from refcomp.graph.control.operator import (
     check_subgraph_inputs,
     refuse,
 )
-from refcomp.graph.control.types import NodeType, unshaped
+from refcomp.graph.control.types import NodeType, element_dtype, unshaped
 from refcomp.graph.graph import Value, ValueKind
 from refcomp.topi.operator import AttributeSpec
 
@@ -74,7 +74,7 @@ def _construct(call: ControlCall) -> list[RunValue]:
 
 
 def _empty_types(node: NodeParts) -> list[NodeType]:
-    dtype = as_dtype(str(node.attributes["dtype"]))
+    dtype = element_dtype(str(node.attributes["dtype"]))
     return [NodeType(dtype, (), ValueKind.SEQUENCE)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from refcomp.foundation.dtype import DType
+from refcomp.foundation.dtype import STRING, DType, as_dtype
 from refcomp.graph.dims import Shape
 from refcomp.graph.graph import Value, ValueKind, type_to_text
 
@@ -61,3 +61,8 @@ _FITTING = {
 def unshaped(dtype: DType) -> NodeType:
     """Return the type of a tensor whose shape only a run determines."""
     return NodeType(dtype, (), ValueKind.UNSHAPED)
+
+
+def element_dtype(text: str) -> DType:
+    """Return the dtype that a text means in a graph, which may be strings."""
+    return STRING if text == str(STRING) else as_dtype(text)

@@ -18,8 +18,14 @@ _OPTIONALS = (ValueKind.OPTIONAL, ValueKind.OPTIONAL_SEQUENCE)
 
 
 def as_run_value(value: Any) -> RunValue:
-    """Return what a caller gave as a value of a run: a list becomes a tuple."""
-    return tuple(value) if isinstance(value, list) else value
+    """Return what a caller gave as a value of a run.
+
+    A list becomes a tuple, and an array of texts one of objects.
+    """
+    if isinstance(value, list | tuple):
+        return tuple(map(as_run_value, value))  # type: ignore[arg-type]
+    is_texts = isinstance(value, np.ndarray) and value.dtype.kind in "UT"
+    return value.astype(object) if is_texts else value  # type: ignore[no-any-return]
 
 
 def check_run_values(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, int]:

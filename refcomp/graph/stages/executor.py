@@ -6,6 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from refcomp.foundation.target import Target, as_target
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.control.machine import RunValue, ShapedTensor
@@ -129,7 +131,7 @@ class StagedExecutor:
 
         Returns:
             An NDArray for each output; a tuple of NDArrays for a sequence, None for an absent
-            optional.
+            optional. A tensor of strings is a numpy array of objects, as an input and an output.
 
         Raises:
             UserError: a name is unknown or missing, an input does not fit, or an operator does not
@@ -164,17 +166,23 @@ class _StageMachine:
         return self.runner_of(graph).run(inputs)
 
     def read(self, tensor: ShapedTensor) -> Array:
+        if isinstance(tensor, np.ndarray):  # of texts, which are on no device
+            return tensor
         assert isinstance(tensor, NDArray)
         return tensor.asnumpy()
 
     def tensor(self, elements: Array) -> ShapedTensor:
-        return array(elements, self.device)
+        return elements if elements.dtype == object else array(elements, self.device)
 
     def on_device(self, value: RunValue) -> RunValue:
         """Return a value of the caller, with its tensors copied to the device."""
         if isinstance(value, tuple):
-            return tuple(array(one, self.device) for one in value)
-        return None if value is None else array(value, self.device)
+            return tuple(map(self._tensor_on_device, value))
+        return None if value is None else self._tensor_on_device(value)
+
+    def _tensor_on_device(self, value: ShapedTensor) -> ShapedTensor:
+        is_texts = isinstance(value, np.ndarray) and value.dtype == object
+        return value if is_texts else array(value, self.device)
 
     def runner_of(self, graph: Graph) -> _GraphRunner:
         """Return the runner of a graph or of a subgraph, which is made once."""

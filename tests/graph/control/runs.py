@@ -29,6 +29,10 @@ def assert_same(actual: Any, expected: Any) -> None:
         assert len(actual) == len(expected)
         for one, other in zip(actual, expected, strict=True):
             assert_same(one, other)
+    elif expected.dtype == object:
+        assert isinstance(actual, np.ndarray)
+        assert actual.shape == expected.shape
+        assert actual.tolist() == expected.tolist()
     else:
         assert isinstance(actual, NDArray)
         assert actual.dtype == str(expected.dtype)
