@@ -16,6 +16,7 @@ from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import Converter, find_converter, standard
 from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.string_codes import convert_on_codes, moves_strings
 from refcomp.frontend.onnx.tensors import TensorReader
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.folding import FoldingBuilder
@@ -207,7 +208,10 @@ class _NodeReader:
         scope = self.scope
         inputs = tuple(scope.value(name) if name else None for name in self.proto.input)
         codes = [0 if v is None else scope.element_type(v) for v in inputs]
-        types = output_types(schema, codes, attributes, len(self.proto.output))
+        count = len(self.proto.output)
+        types: list[int | None] = [None] * count
+        if not found.is_control:  # its converter notes the types
+            types = output_types(schema, codes, attributes, count)
         node = OnnxNode(
             scope.builder,
             self.proto.op_type,
@@ -222,7 +226,9 @@ class _NodeReader:
         is_direct = is_direct or not all(map(_may_defer, filter(None, inputs)))
         has_shapes = all(value is None or value.is_tensor for value in inputs)
         made: Sequence[Value | None]
-        if is_direct or has_shapes:
+        if not found.is_control and moves_strings(node):
+            made = convert_on_codes(node, self.domain, self.scope.prefix, types)
+        elif is_direct or has_shapes:
             try:
                 converted = found.convert(node)
                 made = [converted] if isinstance(converted, Value) else converted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.conversions import (
     converted,
@@ -9,9 +11,11 @@ from refcomp.frontend.onnx.conversions import (
     width_of,
     wrapped,
 )
+from refcomp.frontend.onnx.deferred import defer
 from refcomp.frontend.onnx.element_types import (
     BOOLS,
     ELEMENT_TYPES,
+    FLOAT,
     STRINGS,
     UINT4,
     element_type,
@@ -55,12 +59,9 @@ def cast_like(node: OnnxNode) -> Value:
 def _cast(node: OnnxNode, code: int) -> Value:
     data = node.required(0)
     element_type(code, "its output")
-    if node.is_string(data):
-        return (
-            data if code == STRINGS else node.make("cast_from_string", [data], to=code)
-        )
-    if code == STRINGS:
-        return node.make("cast_to_string", [data], to=node.element_type(data))
+    source = node.element_type(data)
+    if STRINGS in (source, code):
+        return data if source == code else _text_cast(node, data, code)
     return converted(
         node,
         data,
@@ -68,6 +69,27 @@ def _cast(node: OnnxNode, code: int) -> Value:
         saturate=bool(node.attributes.get("saturate", 1)),
         round_mode=str(node.attributes.get("round_mode", "up")),
     )
+
+
+def _text_cast(node: OnnxNode, data: Value, code: int) -> Value:
+    """Return texts as numbers, or numbers as texts; types without a dtype pass through f32."""
+    if code == STRINGS:
+        is_narrow = ELEMENT_TYPES[node.element_type(data)].is_narrow
+        given = _cast_in_a_run(node, data, FLOAT) if is_narrow else data
+        return node.make("cast_to_string", [given])
+    is_narrow = ELEMENT_TYPES[code].is_narrow
+    storage = ELEMENT_TYPES[FLOAT if is_narrow else code].storage
+    made = node.make("cast_from_string", [data], to=str(storage))
+    return _cast_in_a_run(node, made, code) if is_narrow else made
+
+
+def _cast_in_a_run(node: OnnxNode, data: Value, code: int) -> Value:
+    """Return numbers as numbers of another element type; their shape may be unknown."""
+    attributes = {**node.attributes, "to": code}
+    cast = replace(
+        node, operator="Cast", version=6, inputs=(data,), attributes=attributes
+    )
+    return node.typed(defer(cast, "", "", [code])[0], code)
 
 
 @converter("BitCast")
