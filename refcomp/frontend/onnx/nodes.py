@@ -16,7 +16,11 @@ from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import Converter, find_converter, standard
 from refcomp.frontend.onnx.scope import Scope
-from refcomp.frontend.onnx.string_codes import convert_on_codes, moves_strings
+from refcomp.frontend.onnx.string_codes import (
+    check_reads_strings,
+    convert_on_codes,
+    moves_strings,
+)
 from refcomp.frontend.onnx.tensors import TensorReader
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.folding import FoldingBuilder
@@ -229,6 +233,8 @@ class _NodeReader:
         if not found.is_control and moves_strings(node):
             made = convert_on_codes(node, self.domain, self.scope.prefix, types)
         elif is_direct or has_shapes:
+            if not found.is_control:
+                check_reads_strings(node, self.domain)
             try:
                 converted = found.convert(node)
                 made = [converted] if isinstance(converted, Value) else converted

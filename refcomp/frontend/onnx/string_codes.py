@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from refcomp.foundation.errors import Unsupported
 from refcomp.frontend.onnx.deferred import defer
 from refcomp.frontend.onnx.element_types import INT64, STRINGS
 from refcomp.frontend.onnx.node import OnnxNode
@@ -50,6 +51,8 @@ _MOVING = frozenset(
         "Where",
     }
 )
+# Their converters handle strings themselves.
+_READING = frozenset({"Cast", "CastLike", "TfIdfVectorizer"})
 # These compute new elements, unless they take the nearest one.
 _SAMPLING = frozenset({"GridSample", "Resize", "Upsample"})
 
@@ -60,6 +63,13 @@ def moves_strings(node: OnnxNode) -> bool:
         return False
     is_nearest = node.attributes.get("mode") == "nearest"
     return node.operator in _MOVING or (node.operator in _SAMPLING and is_nearest)
+
+
+def check_reads_strings(node: OnnxNode, domain: str) -> None:
+    """Raise Unsupported if an operator of ONNX itself would compute elements of strings."""
+    has_strings = any(map(node.is_string, node.inputs))
+    if has_strings and not domain and node.operator not in _READING:
+        raise Unsupported("it cannot compute elements of strings")
 
 
 def convert_on_codes(
