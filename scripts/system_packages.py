@@ -18,6 +18,9 @@ IS_DEMO = "--demo" in sys.argv
 OTHERS = ["rocm-device-libs", "pocl-opencl-icd", "ocl-icd-libopencl1", "oclgrind", "libgomp1"]
 OTHERS += ["libamdhip64-dev", "llvm-15", "lld-15", "llvm-16", "lld-16"]  # tests
 OTHERS += ["chromium-driver", "g++"]  # tests
+# Tests; a program of the same name on PATH will do, as npm often comes with another Node.js.
+PROGRAMS = ["npm", "espeak-ng"]
+OTHERS += PROGRAMS
 VENV = "python{}.{}-venv".format(*sys.version_info)
 UNOFFERED = Path(__file__).parents[1] / ".venv" / "unoffered-packages"
 SUDO = [] if os.geteuid() == 0 else ["sudo", "-n"]
@@ -65,7 +68,8 @@ def missing(here: set[str], there: set[str]) -> list[str]:
     rest = ["libgomp1"] if IS_DEMO else [f"{name}-{hip}" for name in HIP] + OTHERS
     rest += [] if importlib.util.find_spec("ensurepip") else [VENV]
     names = [f"{name}-{llvm}" for name in parts] + rest
-    return [name for name in dict.fromkeys(names) if name not in here]
+    there_is = {*here, *filter(shutil.which, PROGRAMS)}
+    return [name for name in dict.fromkeys(names) if name not in there_is]
 
 
 def install() -> None:

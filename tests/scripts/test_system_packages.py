@@ -156,3 +156,14 @@ def test_the_older_llvm_is_asked_for_once_and_never_chosen_for_all() -> None:
 def test_a_number_counts_only_when_all_its_packages_are_there() -> None:
     packages = {"llvm-19", "lld-19", "clang-19", "llvm-22", "lld-22", "clang-22-doc", "llvm"}
     assert system_packages.numbers(("llvm", "lld", "clang"), packages) == {19}
+
+
+def test_a_program_on_the_path_replaces_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert {"npm", "espeak-ng"} <= {*system_packages.missing(set(), {*ALL.split()})}
+    (tmp_path / "npm").write_text("#!/bin/sh\n")
+    (tmp_path / "npm").chmod(0o755)
+    lacking = system_packages.missing(set(), {*ALL.split()})
+    assert "npm" not in lacking and "espeak-ng" in lacking
