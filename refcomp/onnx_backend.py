@@ -6,6 +6,11 @@ module as a backend. It needs the optional package `onnx`.
 Devices: `CPU` compiles by LLVM, `INTERP` interprets the loop IR, `OPENCL` runs on the first OpenCL
 device, and `EMULATOR:gfx942` emulates the machine code of an AMD GPU. Any target of refcomp, such
 as `rocm -mcpu=gfx90a`, is a device too.
+
+Example::
+
+    >>> rc.onnx_backend.supports_device("EMULATOR:gfx1100")
+    True
 """
 
 from __future__ import annotations
@@ -39,6 +44,11 @@ class OnnxModel:
     Attributes:
         graph: the graph that `from_onnx` read.
         target: the target that it is compiled for.
+
+    Args:
+        model: an `onnx.ModelProto`.
+        target: what to compile for.
+        device: the device that runs it; None for the first one of the target's kind.
 
     Example::
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES
@@ -96,13 +98,23 @@ def _note_type(attributes: Attributes, name: str, code: int) -> None:
 
 
 def _defaults(declared: Mapping[str, Proto]) -> Attributes:
-    """Return the defaults of the attributes that have one."""
+    """Return the defaults of the attributes that have one.
+
+    ONNX stores them as f32, and means the decimal number: 1e-05, not 9.999999747378752e-06.
+    """
     defaults: Attributes = {}
     for name, one in declared.items():
         proto = one.default_value
-        if proto.type in _KINDS:
-            defaults[name] = _KINDS[proto.type][1](proto)
+        if proto.type not in _KINDS:
+            continue
+        value = _KINDS[proto.type][1](proto)
+        defaults[name] = _decimal(value) if isinstance(value, float) else value
     return defaults
+
+
+def _decimal(value: float) -> float:
+    """Return the shortest decimal number that rounds to `value` in f32."""
+    return float(str(np.float32(value)))
 
 
 def _check_declared(attribute: Proto, declared: Mapping[str, Proto]) -> None:
