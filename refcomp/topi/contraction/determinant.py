@@ -59,8 +59,8 @@ def det(data: Tensor) -> Tensor:
     Example::
 
         >>> A = rc.placeholder((2, 2), name="A")
-        >>> print(*rc.oracle.evaluate([rc.topi.det(A)], {A: np.array([[2, 1], [4, 3]], "float32")}))
-        2.0
+        >>> print(*rc.oracle.evaluate([rc.topi.det(A)], {A: np.array([[2, 1], [4, 6]], "float32")}))
+        8.0
     """
     require_float(data, "det")
     require_matrices(data, "det")

@@ -22,10 +22,11 @@ RESHAPES = [
     NodeCase("Flatten", 1, [X], {"axis": 2}, expected=[X.reshape(6, 4)]),
     NodeCase("Flatten", 9, [X.astype("i4")], {"axis": 0}),
     NodeCase("Flatten", 11, [X], {"axis": -1}),
-    *[NodeCase("Flatten", version, [X]) for version in (13, 21, 23, 24)],
+    *[NodeCase("Flatten", version, [X]) for version in (13, 21, 23, 24, 25)],
     NodeCase("Transpose", 1, [X]),
     NodeCase("Transpose", 13, [X], {"perm": [1, 0, 2]}),
-    *[NodeCase("Transpose", version, [X]) for version in (21, 23, 24)],
+    *[NodeCase("Transpose", version, [X]) for version in (21, 23, 24, 25)],
+    *[NodeCase("Reshape", version, [X, ints(2, 12)]) for version in (19, 23, 24, 25)],
 ]
 AXES = [
     NodeCase("Squeeze", 1, [X[:, None, :, None]], {"axes": [1]}),
@@ -39,6 +40,8 @@ AXES = [
     NodeCase("Unsqueeze", 11, [X], {"axes": [-1, 0]}),
     NodeCase("Unsqueeze", 13, [X, ints(-1)], constants=[1]),
     NodeCase("Unsqueeze", 13, [X, ints(1, -1)], label="run"),
+    *[NodeCase("Squeeze", version, [X[None], ints(0)]) for version in (23, 24, 25)],
+    *[NodeCase("Unsqueeze", version, [X, ints(-2)]) for version in (21, 23, 24, 25)],
 ]
 JOINS = [
     NodeCase("Concat", 1, [ROWS, ROWS], expected=[np.concatenate([ROWS, ROWS], 1)]),
@@ -73,11 +76,11 @@ REPETITIONS = [
     NodeCase("Tile", 13, [ROWS, ints(2, 0)], label="run"),
 ]  # fmt: skip
 SHAPES = [
-    *[NodeCase("Shape", version, [X]) for version in (1, 13, 21)],
+    *[NodeCase("Shape", version, [X]) for version in (1, 13, 21, 24, 25)],
     NodeCase("Shape", 15, [X], {"start": -2, "end": 9}),
     NodeCase("Shape", 19, [X], {"start": 2, "end": 1}),
     NodeCase("Shape", 23, [X], {"start": 1}, shapes={0: ["N", "M", 4]}),
-    *[NodeCase("Size", version, [X]) for version in (1, 13, 19, 21, 23, 24)],
+    *[NodeCase("Size", version, [X]) for version in (1, 13, 19, 21, 23, 24, 25)],
     NodeCase("Size", 13, [X], shapes={0: ["N", 3, "M"]}, label="symbolic"),
 ]
 CASES = [*RESHAPES, *AXES, *JOINS, *REPETITIONS, *SHAPES]
