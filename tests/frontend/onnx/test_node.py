@@ -79,6 +79,31 @@ def test_extents_and_axes(node: OnnxNode) -> None:
         node.axis(2, 2)
 
 
+def test_one_extent(node: OnnxNode) -> None:
+    x = node.required(0)
+    assert node.extent(x, -1) == 3
+    with pytest.raises(NotKnownError):
+        node.extent(x, 0)
+    with pytest.raises(UserError, match="its axis 2 is out of range for 2 dimensions"):
+        node.extent(x, 2)
+
+
+def test_optional_integers(node: OnnxNode) -> None:
+    assert node.optional_integers(2, "axes") == (2, -1)
+    assert node.optional_integers(1, "axes") is None
+    assert node.optional_integers(9, "axes") is None
+
+
+def test_what_may_fit_in_a_run_is_not_known(node: OnnxNode) -> None:
+    x = node.required(0)
+    assert node.make_fitting("reshape", [x], shape=(-1, 1)).shape == (("mul", "N", 3), 1)
+    with pytest.raises(NotKnownError):
+        node.make_fitting("reshape", [x], shape=(2, 6))
+    one = node.required(3)
+    with pytest.raises(UserError, match="reshape cannot make 6 elements of 1"):
+        node.make_fitting("reshape", [one], shape=(6,))
+
+
 def test_nodes_and_constants(node: OnnxNode) -> None:
     x = node.required(0)
     assert node.cast(x, "f32") is x

@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -89,7 +90,21 @@ ONE_HOTS = [
              expected=[np.array([[False, False, True]])], label="bools"),
     NodeCase("OneHot", 28, [ints(0, 2), DEPTH, OFF_ON], constants=[1], shapes={0: ["N"]}),
 ]  # fmt: skip
-CASES = [*GATHERS, *ELEMENTS, *SCATTERS, *CACHES, *CHOICES, *ONE_HOTS]
+HALF = ROWS.astype(ml_dtypes.bfloat16)
+SMALL = CACHE.astype(ml_dtypes.int4)
+FILLED = SMALL.copy()
+FILLED[:, :2] = UPDATE.astype(SMALL.dtype)
+OTHER_TYPES = [
+    NodeCase("Compress", 28, [HALF, np.array([False, True])], {"axis": 0}, [HALF[1:]],
+             label="bf16"),
+    NodeCase("OneHot", 28, [ints(1), np.array(2), np.array([2, 5], HALF.dtype)],
+             expected=[np.array([[2, 5]], HALF.dtype)], label="bf16"),
+    NodeCase("TensorScatter", 24, [SMALL, UPDATE.astype(SMALL.dtype)], expected=[FILLED],
+             label="int4"),
+    NodeCase("ScatterElements", 18, [HALF, PLACES, NEW.astype(HALF.dtype)], {"reduction": "max"},
+             [np.array([[40, 50, 30], [10, 20, 60]], HALF.dtype)], label="bf16"),
+]  # fmt: skip
+CASES = [*OTHER_TYPES, *GATHERS, *ELEMENTS, *SCATTERS, *CACHES, *CHOICES, *ONE_HOTS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

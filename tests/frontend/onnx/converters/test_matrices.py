@@ -1,8 +1,9 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
-from tests.frontend.onnx.converters.cases import NodeCase, check, graph_of, is_deferred
+from tests.frontend.onnx.converters.cases import EVALUATOR, NodeCase, check, graph_of, is_deferred
 
 A = np.array([[1, -2, 0.5], [3, 0, -1]], np.float32)
 BATCH = np.stack([A, A + 1, A - 2])
@@ -93,7 +94,39 @@ DETERMINANTS = [
     NodeCase("Det", 11, [SQUARES[0].astype("f8")], label="one"),
     NodeCase("Det", 22, [SQUARES], shapes={0: ["N", 2, 2]}),
 ]
-CASES = [*DETERMINANTS, *PRODUCTS, *GEMMS, *EINSUMS, *INTEGERS, *QUANTIZED]
+HALF = A.astype(ml_dtypes.bfloat16)
+OF_16_BITS = [
+    NodeCase("MatMul", 13, [HALF, HALF.T], expected=[(A @ A.T).astype(HALF.dtype)], label="bf16"),
+    NodeCase("Gemm", 13, [HALF, HALF], {"transB": 1}, [(A @ A.T).astype(HALF.dtype)],
+             label="bf16"),
+    NodeCase("Einsum", 28, [HALF, HALF], {"equation": "ij,kj"},
+             [(A @ A.T).astype(HALF.dtype)], label="bf16"),
+    NodeCase("Det", 22, [HALF[:, :2]], expected=[np.array(6, HALF.dtype)], label="bf16",
+             wrong={EVALUATOR: "returns f64; the output has the type of X"}),
+]  # fmt: skip
+FLOATS8 = [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fnuz]
+
+
+def of_floats8(dtype):
+    """Return a product of floats of 8 bits, whose zero points are 0."""
+    a = np.array([[1, -2, 0.5], [3, 0, -1]]).astype(dtype)
+    b = np.array([[2, 1], [0.25, -1], [4, 8]]).astype(dtype)
+    none = np.zeros((), dtype)
+    right = (a.astype(float) @ b.astype(float) * 2 * 0.5 / 4).astype(dtype)
+    inputs = quantized(np.float32(2), np.float32(0.5), np.float32(4), none, none, none, a, b)
+    return NodeCase("QLinearMatMul", 21, inputs, expected=[right], label=np.dtype(dtype).name)
+
+
+CASES = [
+    *OF_16_BITS,
+    *map(of_floats8, FLOATS8),
+    *DETERMINANTS,
+    *PRODUCTS,
+    *GEMMS,
+    *EINSUMS,
+    *INTEGERS,
+    *QUANTIZED,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -83,7 +84,34 @@ SHAPES = [
     *[NodeCase("Size", version, [X]) for version in (1, 13, 19, 21, 23, 24, 25)],
     NodeCase("Size", 13, [X], shapes={0: ["N", 3, "M"]}, label="symbolic"),
 ]
-CASES = [*RESHAPES, *AXES, *JOINS, *REPETITIONS, *SHAPES]
+SMALL = [[1, 2, 3], [4, 0, 6]]
+
+
+def of_a_narrow_type(dtype):
+    """Return cases of elements that a graph holds in bytes."""
+    data = np.array(SMALL).astype(dtype)
+    name = np.dtype(dtype).name
+    return [
+        NodeCase("Transpose", 25, [data], expected=[data.T], label=name),
+        NodeCase("Reshape", 25, [data, ints(3, -1)], expected=[data.reshape(3, 2)], label=name),
+        NodeCase("Flatten", 25, [data], {"axis": 0}, [data.reshape(1, 6)], label=name),
+        NodeCase("Squeeze", 25, [data[None]], expected=[data], label=name),
+        NodeCase("Unsqueeze", 25, [data, ints(0)], expected=[data[None]], label=name),
+        NodeCase("Size", 25, [data], expected=[np.array(6)], label=name),
+    ]
+
+
+NARROW = [
+    case
+    for dtype in (
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.float4_e2m1fn,
+        ml_dtypes.int4,
+        ml_dtypes.uint2,
+    )
+    for case in of_a_narrow_type(dtype)
+]
+CASES = [*RESHAPES, *AXES, *JOINS, *REPETITIONS, *SHAPES, *NARROW]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

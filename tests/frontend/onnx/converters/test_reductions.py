@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -103,6 +104,39 @@ OF_INTEGERS = [
     NodeCase("ReduceMax", 12, [np.array([[1, -7]], "i1")], label="bytes"),
     NodeCase("ReduceMin", 12, [np.array([[1, -7]], "i1")], label="bytes"),
 ]
+
+
+def by_numpy(operator, data):
+    """Return what a reduction of all elements along axis 1 gives, in f64."""
+    wide = data.astype(float)
+    ways = {
+        "ReduceL1": lambda: np.abs(wide).sum(1),
+        "ReduceL2": lambda: np.sqrt((wide * wide).sum(1)),
+        "ReduceLogSum": lambda: np.log(wide.sum(1)),
+        "ReduceLogSumExp": lambda: np.log(np.exp(wide).sum(1)),
+        "ReduceMax": lambda: wide.max(1),
+        "ReduceMean": lambda: wide.mean(1),
+        "ReduceMin": lambda: wide.min(1),
+        "ReduceProd": lambda: wide.prod(1),
+        "ReduceSum": lambda: wide.sum(1),
+        "ReduceSumSquare": lambda: (wide * wide).sum(1),
+    }
+    return ways[operator]().astype(data.dtype)
+
+
+OF_16_BITS = [
+    NodeCase(
+        kind,
+        28,
+        [X[0].astype(dtype), ints(1)],
+        {"keepdims": 0},
+        expected=[by_numpy(kind, X[0].astype(dtype))],
+        rtol=2**-7,
+        label=np.dtype(dtype).name,
+    )
+    for kind in KINDS
+    for dtype in (ml_dtypes.bfloat16, np.float16)
+]
 SUMS = [
     NodeCase("CumSum", 11, [X, np.array(1, "i4")], {"exclusive": 1}, constants=[1]),
     NodeCase("CumSum", 14, [X, np.array(-1)], {"reverse": 1}, label="run"),
@@ -110,7 +144,15 @@ SUMS = [
     NodeCase("CumProd", 26, [X, np.array(0)], constants=[1]),
     NodeCase("CumProd", 26, [WHOLE, np.array(1)], {"exclusive": 1, "reverse": 1}, label="run"),
 ]
-CASES = [*SUMS, *BY_ATTRIBUTE, *BY_INPUT, *OF_NO_ELEMENTS, *WITHOUT_REDUCTION, *OF_INTEGERS]
+CASES = [
+    *SUMS,
+    *OF_16_BITS,
+    *BY_ATTRIBUTE,
+    *BY_INPUT,
+    *OF_NO_ELEMENTS,
+    *WITHOUT_REDUCTION,
+    *OF_INTEGERS,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -53,7 +54,16 @@ OTHERS = [
     NodeCase("Trilu", 14, [X, np.array(-1)], {"upper": 0}, constants=[1], label="k"),
     NodeCase("Trilu", 14, [X, np.array(2)], shapes={0: ["N", 3, 4]}, label="run"),
 ]  # fmt: skip
-CASES = [*SLICES, *PADS, *OTHERS]
+SMALL = ROWS.astype(ml_dtypes.float8_e5m2)
+OTHER_TYPES = [
+    NodeCase("Pad", 25, [SMALL, ints(0, 1, 0, 0), SMALL[1, 1]], label="float8",
+             expected=[np.pad(ROWS, ((0, 0), (1, 0)), constant_values=4).astype(SMALL.dtype)]),
+    NodeCase("Pad", 25, [SMALL, ints(0, 1, 0, 0)], {"mode": "edge"}, label="float8-edge",
+             expected=[np.pad(ROWS, ((0, 0), (1, 0)), "edge").astype(SMALL.dtype)]),
+    NodeCase("ReverseSequence", 28, [ROWS.astype(ml_dtypes.bfloat16), ints(2, 1, 2)],
+             expected=[np.array([[3, 1, 5], [0, 4, 2]], ml_dtypes.bfloat16)], label="bf16"),
+]  # fmt: skip
+CASES = [*OTHER_TYPES, *SLICES, *PADS, *OTHERS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

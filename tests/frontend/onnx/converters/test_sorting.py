@@ -1,3 +1,4 @@
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -50,6 +51,12 @@ UNIQUES = [
     NodeCase("Unique", 28, [np.zeros((3, 0), "f4")], {"axis": 0}, outputs=4, label="empty",
              expected=[np.zeros((1, 0), "f4"), ints(0), ints(0, 0, 0), ints(3)],
              wrong={RUNTIME: "aborts the process"}),
+]  # fmt: skip
+HALVES = X.astype(ml_dtypes.bfloat16)
+UNIQUES += [
+    NodeCase("Unique", 28, [HALVES], expected=[np.unique(X).astype(HALVES.dtype)], label="bf16"),
+    NodeCase("TopK", 24, [HALVES, ints(2)], outputs=2, label="bf16",
+             expected=[np.array([[4, 3], [9, 6]], HALVES.dtype), np.array([[2, 0], [1, 3]])]),
 ]  # fmt: skip
 # Zeros of both signs are equal, NaN equals itself and is the greatest.
 ODD = np.array([[np.nan, 0], [-0.0, 5], [0.0, 5], [-1, np.inf], [-1, -np.inf]], np.float32)
