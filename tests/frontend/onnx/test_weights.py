@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
 
 from refcomp.foundation.errors import RefcompError
-from refcomp.frontend.onnx import weights as onnx_weights
 from refcomp.frontend.onnx import from_onnx
+from refcomp.frontend.onnx import weights as onnx_weights
 from refcomp.frontend.onnx.weights import MIN_BYTES, TakenWeights, take_weights
 from tests.frontend.models import make_model, single
 from tests.strategies.operands import floats

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from refcomp import onnx_backend
 from refcomp.foundation.errors import UserError
@@ -30,6 +30,9 @@ DISTRIBUTIONS = [
     ("RandomNormal", {"mean": 3.0, "scale": 2.0}, 3, 2),
     ("RandomUniform", {"low": -1.0, "high": 5.0}, 2, 6 / 12**0.5),
 ]
+
+
+DRAWN = [name for name, *_ in DISTRIBUTIONS]
 
 
 @pytest.mark.parametrize("version", [1, 22])
@@ -110,6 +113,14 @@ def test_multinomial(version):
         assert (made[1] == 2).all()
 
 
+def training(version: int) -> NodeCase:
+    data = np.abs(X).repeat(50, axis=0) + np.float32(1)
+    if version < 12:
+        return NodeCase("Dropout", version, [data], {"ratio": 0.25}, outputs=2)
+    inputs = [data, np.array(0.25, np.float32), np.array(True)]
+    return NodeCase("Dropout", version, inputs, {"seed": -5}, outputs=2)
+
+
 NO_MASK = {RUNTIME: "it returns 0 for each element, although all are kept"}
 BOOL_MASK = {EVALUATOR: "its mask is of bool, but the schema says: of the type of the data"}
 COPIES = [
@@ -143,17 +154,32 @@ COPIES = [
 ]
 
 
+RANDOM = [
+    *(NodeCase(n, v, [], {"shape": [3, 4]}) for n in DRAWN for v in versions(n)),
+    *(NodeCase(f"{n}Like", v, [X]) for n in DRAWN for v in versions(n)),
+    *(NodeCase("Bernoulli", v, [np.abs(X)]) for v in versions("Bernoulli")),
+    *(NodeCase("Multinomial", v, [X[0]]) for v in versions("Multinomial")),
+    *(training(v) for v in (1, 6, *versions("Dropout", 12))),
+]
+CASES = [*COPIES, *RANDOM]
+
+
 @pytest.mark.parametrize("case", COPIES, ids=str)
 def test_dropout_that_copies(case):
     check(case)
 
 
-def training(version: int) -> NodeCase:
-    data = np.abs(X).repeat(50, axis=0) + np.float32(1)
-    if version < 12:
-        return NodeCase("Dropout", version, [data], {"ratio": 0.25}, outputs=2)
-    inputs = [data, np.array(0.25, np.float32), np.array(True)]
-    return NodeCase("Dropout", version, inputs, {"seed": -5}, outputs=2)
+@pytest.mark.parametrize("case", RANDOM, ids=str)
+def test_random_numbers_have_the_type_that_is_declared(case):
+    declared = case.model().graph.output
+    for one, info in zip(run(case), declared, strict=True):
+        tensor = info.type.tensor_type
+        if not tensor.elem_type:
+            assert (case.operator, case.version) in (("Dropout", 1), ("Dropout", 6))
+            continue  # ONNX infers nothing
+        code = helper.np_dtype_to_tensor_dtype(one.dtype)
+        assert code == tensor.elem_type
+        assert list(one.shape) == [dim.dim_value for dim in tensor.shape.dim]
 
 
 @pytest.mark.parametrize("version", [1, 6, *versions("Dropout", 12)])
