@@ -10,6 +10,7 @@ from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws
 from refcomp.topi.normalization.moments import sum_dtype
+from refcomp.topi.recurrent.activations import CellActivations
 from refcomp.topi.recurrent.sequences import require_shape
 from refcomp.topi.recurrent.steps import CellStep, ReadRow
 from refcomp.topi.shapes import (
@@ -32,6 +33,7 @@ def make_cell(
     bias: Tensor | None,
     *,
     states: dict[str, Tensor],
+    activations: CellActivations,
     peephole: Tensor | None = None,
 ) -> CellStep:
     """Return the step of a cell with `gates` gates. Raise UserError for operands that do not fit.
@@ -44,6 +46,7 @@ def make_cell(
         recurrence: [gates * hidden, hidden].
         bias: [2 * gates * hidden], or None.
         states: name -> [batch, hidden].
+        activations: the functions of the gates.
         peephole: [3 * hidden], or None.
     """
     require_float(data, operator)
@@ -75,6 +78,7 @@ def make_cell(
         wide=wide,
         product=lambda b, row: products[b, row],
         recurrence=lambda row, k: recurrence[row, k].astype(wide),
+        activations=activations,
         input_bias=_row_reader(bias, wide, 0),
         state_bias=_row_reader(bias, wide, rows),
         peephole=_row_reader(peephole, wide, 0),

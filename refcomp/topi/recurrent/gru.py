@@ -12,11 +12,14 @@ GRU.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
+from refcomp.topi.recurrent.activations import read_activations, sample_activations
 from refcomp.topi.recurrent.cells import make_cell, sample_cell
 from refcomp.topi.recurrent.sequences import (
     make_layer,
@@ -29,6 +32,7 @@ from refcomp.topi.recurrent.steps import gru_step, gru_step_numpy
 from refcomp.topi.shapes import Array, widen
 
 _GATES = 3
+_ACTIVATIONS = "sigmoid,tanh"
 
 
 def gru_cell(
@@ -74,8 +78,17 @@ def gru_cell(
         >>> print(*rc.oracle.evaluate([Y], {X: one, H: one, W: zero, R: zero}))
         [[0.5]]
     """
-    states = {"hidden": hidden}
-    step = make_cell("gru_cell", _GATES, data, weight, recurrence, bias, states=states)
+    (activations,) = read_activations("gru_cell", _ACTIVATIONS, 2)
+    step = make_cell(
+        "gru_cell",
+        _GATES,
+        data,
+        weight,
+        recurrence,
+        bias,
+        states={"hidden": hidden},
+        activations=activations,
+    )
     return gru_step(step, step.read(hidden), linear_before_reset)
 
 
@@ -96,7 +109,9 @@ def gru_cell_numpy(
 ) -> Array:
     bias = or_zeros(bias, (2 * _GATES * hidden.shape[1],))
     operands = (widen(a) for a in (data, hidden, weight, recurrence, bias))
-    return np.asarray(gru_step_numpy(linear_before_reset, *operands), hidden.dtype)
+    (activations,) = read_activations("gru_cell", _ACTIVATIONS, 2)
+    result = gru_step_numpy(activations, linear_before_reset, *operands)
+    return np.asarray(result, hidden.dtype)
 
 
 def gru(
@@ -110,6 +125,10 @@ def gru(
     direction: str = "forward",
     layout: int = 0,
     linear_before_reset: bool = False,
+    activations: str = "sigmoid,tanh",
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
 ) -> list[Tensor]:
     """Return the outputs of a layer of gated recurrent units, and its last states.
 
@@ -135,6 +154,12 @@ def gru(
         direction: forward, reverse or bidirectional.
         layout: 0 if the first axis of `data` is that of the steps, 1 if it is the batch.
         linear_before_reset: True for n = tanh(Wn x + Wbn + r * (Rn h + Rbn)).
+        activations: that of z and r, and that of n. They are affine, elu, hard_sigmoid,
+            leaky_relu, relu, scaled_tanh, sigmoid, softplus, softsign, tanh and thresholded_relu,
+            with commas between them. If two directions differ, those of the second follow.
+        alphas: the first parameter of each activation; left out, the default in ONNX.
+        betas: the second parameter of each activation; likewise.
+        clip: the greatest absolute value of an input of an activation; 0 for no limit.
 
     Returns:
         Two tensors of the dtype of `data`: all outputs [steps, d, batch, hidden], and the last
@@ -142,7 +167,8 @@ def gru(
 
     Raises:
         UserError: `data` does not hold floats, a rank, extent or dtype does not fit, or the
-            direction or the layout is unknown.
+            direction, the layout or an activation is unknown, there is not a parameter for each
+            activation, or the limit is negative.
 
     Reference: ONNX GRU.
 
@@ -167,6 +193,9 @@ def gru(
         initial=(initial_h,),
         direction=direction,
         layout=layout,
+        activations=lambda count: read_activations(
+            "gru", activations, 2, count, alphas=alphas, betas=betas, limit=clip
+        ),
     )
     return run_layer(
         layer, lambda step, states: [gru_step(step, states[0], linear_before_reset)]
@@ -176,7 +205,8 @@ def gru(
 def _sample_gru(draws: Draws) -> Sample:
     drawn = sample_layer(draws, _GATES)
     initial = draws.array(drawn.state_shape, drawn.dtype) if draws.flag() else None
-    attributes = {**drawn.attributes, "linear_before_reset": draws.flag()}
+    chosen = sample_activations(draws, "activations", 2, drawn.directions)
+    attributes = {**drawn.attributes, **chosen, "linear_before_reset": draws.flag()}
     return Sample((*drawn.operands, initial), attributes)
 
 
@@ -192,11 +222,20 @@ def gru_numpy(
     direction: str = "forward",
     layout: int = 0,
     linear_before_reset: bool = False,
+    activations: str = "sigmoid,tanh",
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
 ) -> list[Array]:
     directions, rows, _ = weight.shape
     bias = or_zeros(bias, (directions, 2 * rows))
     return run_layer_numpy(
-        lambda *operands: [gru_step_numpy(linear_before_reset, *operands)],
+        lambda chosen, *operands: [
+            gru_step_numpy(chosen, linear_before_reset, *operands)
+        ],
+        read_activations(
+            "gru", activations, 2, directions, alphas=alphas, betas=betas, limit=clip
+        ),
         data,
         (weight, recurrence, bias),
         recurrence.shape[2],

@@ -13,11 +13,14 @@ Schmidhuber, "Recurrent Nets that Time and Count", 2000 (peepholes); ONNX LSTM.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
+from refcomp.topi.recurrent.activations import read_activations, sample_activations
 from refcomp.topi.recurrent.cells import make_cell, sample_cell
 from refcomp.topi.recurrent.sequences import (
     make_layer,
@@ -30,6 +33,7 @@ from refcomp.topi.recurrent.steps import lstm_step, lstm_step_numpy
 from refcomp.topi.shapes import Array, widen
 
 _GATES = 4
+_ACTIVATIONS = "sigmoid,tanh,tanh"
 
 
 def lstm_cell(
@@ -79,6 +83,7 @@ def lstm_cell(
         >>> print(h.round(4), c)
         [[0.3808]] [[1.]]
     """
+    (activations,) = read_activations("lstm_cell", _ACTIVATIONS, 3)
     step = make_cell(
         "lstm_cell",
         _GATES,
@@ -87,6 +92,7 @@ def lstm_cell(
         recurrence,
         bias,
         states={"hidden": hidden, "cell": cell},
+        activations=activations,
         peephole=peephole,
     )
     return list(lstm_step(step, step.read(hidden), step.read(cell)))
@@ -113,7 +119,8 @@ def lstm_cell_numpy(
     given = [data, hidden, cell, weight, recurrence, bias]
     if peephole is not None:
         given.append(peephole)
-    states = lstm_step_numpy(*(widen(array) for array in given))
+    (activations,) = read_activations("lstm_cell", _ACTIVATIONS, 3)
+    states = lstm_step_numpy(activations, False, *(widen(array) for array in given))
     return [np.asarray(state, hidden.dtype) for state in states]
 
 
@@ -129,6 +136,11 @@ def lstm(
     *,
     direction: str = "forward",
     layout: int = 0,
+    activations: str = "sigmoid,tanh,tanh",
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
+    input_forget: bool = False,
 ) -> list[Tensor]:
     """Return the outputs of a layer of long short-term memories, and its last states.
 
@@ -157,6 +169,13 @@ def lstm(
         peephole: [d, 3 * hidden]: Pi, Po, Pf; left out, all are 0.
         direction: forward, reverse or bidirectional.
         layout: 0 if the first axis of `data` is that of the steps, 1 if it is the batch.
+        activations: those of gates, of g, and of c'. They are affine, elu, hard_sigmoid,
+            leaky_relu, relu, scaled_tanh, sigmoid, softplus, softsign, tanh and thresholded_relu,
+            with commas between them. If two directions differ, those of the second follow.
+        alphas: the first parameter of each activation; left out, the default in ONNX.
+        betas: the second parameter of each activation; likewise.
+        clip: the greatest absolute value of an input of an activation; 0 for no limit.
+        input_forget: True for f = 1 - i.
 
     Returns:
         Three tensors of the dtype of `data`: all outputs [steps, d, batch, hidden], and the last
@@ -165,7 +184,8 @@ def lstm(
 
     Raises:
         UserError: `data` does not hold floats, a rank, extent or dtype does not fit, or the
-            direction or the layout is unknown.
+            direction, the layout or an activation is unknown, there is not a parameter for each
+            activation, or the limit is negative.
 
     Reference: ONNX LSTM; PyTorch, torch.nn.LSTM, whose gates are in the order i, f, g, o.
 
@@ -190,9 +210,17 @@ def lstm(
         initial=(initial_h, initial_c),
         direction=direction,
         layout=layout,
+        activations=lambda count: read_activations(
+            "lstm", activations, 3, count, alphas=alphas, betas=betas, limit=clip
+        ),
         peephole=peephole,
     )
-    return run_layer(layer, lambda step, states: lstm_step(step, states[0], states[1]))
+    return run_layer(
+        layer,
+        lambda step, states: lstm_step(
+            step, states[0], states[1], input_forget=input_forget
+        ),
+    )
 
 
 def _sample_lstm(draws: Draws) -> Sample:
@@ -203,7 +231,9 @@ def _sample_lstm(draws: Draws) -> Sample:
     ]
     shape = (drawn.directions, 3 * drawn.hidden)
     peephole = draws.uniform(shape, -1, 1, drawn.dtype) if draws.flag() else None
-    return Sample((*drawn.operands, *states, peephole), drawn.attributes)
+    chosen = sample_activations(draws, "activations", 3, drawn.directions)
+    attributes = {**drawn.attributes, **chosen, "input_forget": draws.flag()}
+    return Sample((*drawn.operands, *states, peephole), attributes)
 
 
 @meaning_of(lstm, pattern="opaque", sample=_sample_lstm)
@@ -219,6 +249,11 @@ def lstm_numpy(
     *,
     direction: str = "forward",
     layout: int = 0,
+    activations: str = "sigmoid,tanh,tanh",
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
+    input_forget: bool = False,
 ) -> list[Array]:
     directions, rows, _ = weight.shape
     bias = or_zeros(bias, (directions, 2 * rows))
@@ -226,7 +261,10 @@ def lstm_numpy(
     if peephole is not None:
         parameters.append(peephole)
     return run_layer_numpy(
-        lstm_step_numpy,
+        lambda chosen, *operands: lstm_step_numpy(chosen, input_forget, *operands),
+        read_activations(
+            "lstm", activations, 3, directions, alphas=alphas, betas=betas, limit=clip
+        ),
         data,
         parameters,
         recurrence.shape[2],

@@ -7,11 +7,19 @@ Reference: J. L. Elman, "Finding Structure in Time", Cognitive Science 14, 1990;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
+from refcomp.topi.normalization.moments import rounded
 from refcomp.topi.operator import meaning_of
+from refcomp.topi.recurrent.activations import (
+    ACTIVATIONS,
+    read_activations,
+    sample_activations,
+)
 from refcomp.topi.recurrent.cells import make_cell, sample_cell
 from refcomp.topi.recurrent.sequences import (
     make_layer,
@@ -20,12 +28,7 @@ from refcomp.topi.recurrent.sequences import (
     run_layer_numpy,
     sample_layer,
 )
-from refcomp.topi.recurrent.steps import (
-    ACTIVATIONS,
-    find_activation,
-    rnn_step,
-    rnn_step_numpy,
-)
+from refcomp.topi.recurrent.steps import rnn_step, rnn_step_numpy
 from refcomp.topi.shapes import Array, widen
 
 
@@ -50,7 +53,8 @@ def rnn_cell(
         weight: [hidden, inputs], the matrix W.
         recurrence: [hidden, hidden], the matrix R.
         bias: [2 * hidden], first Wb, then Rb; left out, both are 0.
-        activation: tanh, relu or sigmoid.
+        activation: one of affine, elu, hard_sigmoid, leaky_relu, relu, scaled_tanh, sigmoid,
+            softplus, softsign, tanh and thresholded_relu, with the parameters that ONNX gives them.
 
     Returns:
         A tensor of the shape and dtype of `hidden`.
@@ -69,10 +73,18 @@ def rnn_cell(
         >>> print(*rc.oracle.evaluate([Y], {X: 3 * one, H: one}))
         [[10.]]
     """
-    find_activation(activation, "rnn_cell")
-    states = {"hidden": hidden}
-    step = make_cell("rnn_cell", 1, data, weight, recurrence, bias, states=states)
-    return rnn_step(step, step.read(hidden), activation)
+    (activations,) = read_activations("rnn_cell", activation, 1)
+    step = make_cell(
+        "rnn_cell",
+        1,
+        data,
+        weight,
+        recurrence,
+        bias,
+        states={"hidden": hidden},
+        activations=activations,
+    )
+    return rnn_step(step, step.read(hidden))
 
 
 def _sample_rnn_cell(draws: Draws) -> Sample:
@@ -92,7 +104,9 @@ def rnn_cell_numpy(
 ) -> Array:
     bias = or_zeros(bias, (2 * hidden.shape[1],))
     operands = (widen(a) for a in (data, hidden, weight, recurrence, bias))
-    return np.asarray(rnn_step_numpy(activation, *operands), hidden.dtype)
+    (given,) = read_activations("rnn_cell", activation, 1)
+    activations = given.rounded(lambda value: rounded(value, data))
+    return np.asarray(rnn_step_numpy(activations, *operands), hidden.dtype)
 
 
 def rnn(
@@ -106,6 +120,9 @@ def rnn(
     direction: str = "forward",
     layout: int = 0,
     activation: str = "tanh",
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
 ) -> list[Tensor]:
     """Return the outputs of a layer of plain recurrent cells, and its last states.
 
@@ -126,7 +143,12 @@ def rnn(
         initial_h: [d, batch, hidden], or [batch, d, hidden] in layout 1; left out, it is 0.
         direction: forward, reverse or bidirectional.
         layout: 0 if the first axis of `data` is that of the steps, 1 if it is the batch.
-        activation: tanh, relu or sigmoid.
+        activation: the activation. They are affine, elu, hard_sigmoid,
+            leaky_relu, relu, scaled_tanh, sigmoid, softplus, softsign, tanh and thresholded_relu,
+            with commas between them. If two directions differ, those of the second follow.
+        alphas: the first parameter of each activation; left out, the default in ONNX.
+        betas: the second parameter of each activation; likewise.
+        clip: the greatest absolute value of an input of an activation; 0 for no limit.
 
     Returns:
         Two tensors of the dtype of `data`: all outputs [steps, d, batch, hidden], and the last
@@ -134,7 +156,8 @@ def rnn(
 
     Raises:
         UserError: `data` does not hold floats, a rank, extent or dtype does not fit, or the
-            direction, the layout or the activation is unknown.
+            direction, the layout or an activation is unknown, there is not a parameter for each
+            activation, or the limit is negative.
 
     Reference: ONNX RNN.
 
@@ -148,7 +171,6 @@ def rnn(
         >>> y.ravel().tolist(), last.ravel().tolist()
         ([3.0, 7.0], [7.0])
     """
-    find_activation(activation, "rnn")
     layer = make_layer(
         "rnn",
         1,
@@ -160,17 +182,18 @@ def rnn(
         initial=(initial_h,),
         direction=direction,
         layout=layout,
+        activations=lambda count: read_activations(
+            "rnn", activation, 1, count, alphas=alphas, betas=betas, limit=clip
+        ),
     )
-    return run_layer(
-        layer, lambda step, states: [rnn_step(step, states[0], activation)]
-    )
+    return run_layer(layer, lambda step, states: [rnn_step(step, states[0])])
 
 
 def _sample_rnn(draws: Draws) -> Sample:
     drawn = sample_layer(draws, 1)
     initial = draws.array(drawn.state_shape, drawn.dtype) if draws.flag() else None
-    attributes = {**drawn.attributes, "activation": draws.choice(tuple(ACTIVATIONS))}
-    return Sample((*drawn.operands, initial), attributes)
+    chosen = sample_activations(draws, "activation", 1, drawn.directions)
+    return Sample((*drawn.operands, initial), {**drawn.attributes, **chosen})
 
 
 @meaning_of(rnn, pattern="opaque", sample=_sample_rnn)
@@ -185,11 +208,17 @@ def rnn_numpy(
     direction: str = "forward",
     layout: int = 0,
     activation: str = "tanh",
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
 ) -> list[Array]:
     directions, rows, _ = weight.shape
     bias = or_zeros(bias, (directions, 2 * rows))
     return run_layer_numpy(
-        lambda *operands: [rnn_step_numpy(activation, *operands)],
+        lambda *operands: [rnn_step_numpy(*operands)],
+        read_activations(
+            "rnn", activation, 1, directions, alphas=alphas, betas=betas, limit=clip
+        ),
         data,
         (weight, recurrence, bias),
         recurrence.shape[2],

@@ -22,7 +22,8 @@ from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws
-from refcomp.topi.normalization.moments import sum_dtype
+from refcomp.topi.normalization.moments import rounded, sum_dtype
+from refcomp.topi.recurrent.activations import CellActivations
 from refcomp.topi.recurrent.steps import CellStep, ReadRow, ReadState
 from refcomp.topi.shapes import (
     Array,
@@ -66,6 +67,7 @@ class RecurrentLayer:
         bias: both biases.
         sequence_lens: the number of steps of each sample.
         initial: the states before the first step; None for zeros.
+        activations: the functions of the gates, for each direction.
         peephole: the weights of the cell's state in gates.
     """
 
@@ -82,6 +84,7 @@ class RecurrentLayer:
     bias: Tensor | None
     sequence_lens: Tensor | None
     initial: tuple[Tensor | None, ...]
+    activations: tuple[CellActivations, ...]
     peephole: Tensor | None
 
     @property
@@ -102,9 +105,13 @@ def make_layer(
     initial: Sequence[Tensor | None],
     direction: str,
     layout: int,
+    activations: Callable[[int], tuple[CellActivations, ...]],
     peephole: Tensor | None = None,
 ) -> RecurrentLayer:
-    """Return the layer. Raise UserError for operands that do not fit."""
+    """Return the layer. Raise UserError for operands that do not fit.
+
+    `activations` returns those of each direction, given the number of directions.
+    """
     _check_choices(operator, direction, layout)
     require_float(data, operator)
     require_rank(data, 3, operator, "the data")
@@ -146,6 +153,7 @@ def make_layer(
         bias=bias,
         sequence_lens=sequence_lens,
         initial=tuple(initial),
+        activations=activations(count),
         peephole=peephole,
     )
 
@@ -259,6 +267,7 @@ def _make_step(
         recurrence=lambda row, k: layer.recurrence[direction, row, k].astype(
             layer.wide
         ),
+        activations=layer.activations[direction],
         input_bias=_row_reader(layer.bias, layer.wide, direction, 0),
         state_bias=_row_reader(layer.bias, layer.wide, direction, rows),
         peephole=_row_reader(layer.peephole, layer.wide, direction, 0),
@@ -332,6 +341,7 @@ def _join_directions(layer: RecurrentLayer, states: Sequence[ReadState]) -> Tens
 
 def run_layer_numpy(
     advance: Callable[..., Sequence[Array]],
+    activations: Sequence[CellActivations],
     data: Array,
     parameters: Sequence[Array],
     hidden: int,
@@ -342,12 +352,14 @@ def run_layer_numpy(
 ) -> list[Array]:
     """Return what a layer computes, sample by sample.
 
-    The states have `hidden` units. `advance` takes an input, the states and the parameters of a
-    direction, all in f64, and returns the next states.
+    The states have `hidden` units. `advance` takes the activations of a direction, an input, the
+    states and the parameters of the direction, all in f64, and returns the next states.
     """
     sequences = widen(data) if layout == 1 else widen(data).swapaxes(0, 1)
     batch, steps, _ = sequences.shape
     backwards = DIRECTIONS[direction]
+    # Computes have constants in the dtype of their sums.
+    gates = [one.rounded(lambda value: rounded(value, data)) for one in activations]
     y = np.zeros((batch, steps, len(backwards), hidden))
     last = [np.zeros((batch, len(backwards), hidden)) for _ in initial]
     for state, given in zip(last, initial, strict=True):
@@ -359,7 +371,7 @@ def run_layer_numpy(
         weights = [widen(parameter[d]) for parameter in parameters]
         states: Sequence[Array] = [state[b, d] for state in last]
         for t in reversed(order) if backwards[d] else order:
-            states = advance(sequences[b, t], *states, *weights)
+            states = advance(gates[d], sequences[b, t], *states, *weights)
             y[b, t, d] = states[0]
         for state, value in zip(last, states, strict=True):
             state[b, d] = value

@@ -13,55 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from refcomp.foundation.dtype import DType
-from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
+from refcomp.topi.recurrent.activations import CellActivations
 from refcomp.topi.shapes import Array, Extent
 from refcomp.topi.tags import REDUCTION, SHARED
 
 # Reads the element of a row: of a weight, or of a state (sample, unit).
 ReadRow = Callable[[Expr], Expr]
 ReadState = Callable[[Expr, Expr], Expr]
-
-
-def _sigmoid(x: Expr) -> Expr:
-    one = const(1, x.dtype)
-    return one / (one + maths.exp(-x))
-
-
-def _relu(x: Expr) -> Expr:
-    return maths.maximum(x, const(0, x.dtype))
-
-
-def _sigmoid_numpy(x: Array) -> Array:
-    with np.errstate(over="ignore"):  # 1 / infinity is 0
-        return np.asarray(1 / (1 + np.exp(-x)))
-
-
-ACTIVATIONS: dict[str, Callable[[Expr], Expr]] = {
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "tanh": maths.tanh,
-}
-ACTIVATIONS_NUMPY: dict[str, Callable[[Array], Array]] = {
-    "relu": lambda x: np.maximum(x, 0),
-    "sigmoid": _sigmoid_numpy,
-    "tanh": np.tanh,
-}
-
-
-def find_activation(name: str, operator: str) -> Callable[[Expr], Expr]:
-    """Return an activation by its name. Raise UserError for an unknown one."""
-    if name not in ACTIVATIONS:
-        raise UserError(
-            f"{operator} does not know the activation {name!r}",
-            remedy=f"use {', '.join(ACTIVATIONS)}",
-        )
-    return ACTIVATIONS[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +39,7 @@ class CellStep:
         wide: the dtype of sums and gates: at least f32.
         product: the product of the input with a row of the weights.
         recurrence: an element of the weights of the state, by row and unit.
+        activations: the functions of the gates.
         input_bias: the bias that is added to a product with the input, if there is one.
         state_bias: the bias that is added to a product with the state, if there is one.
         peephole: the weight of the cell's state in a gate, if there is one.
@@ -87,6 +52,7 @@ class CellStep:
     wide: DType
     product: ReadState
     recurrence: ReadState
+    activations: CellActivations
     input_bias: ReadRow | None = None
     state_bias: ReadRow | None = None
     peephole: ReadRow | None = None
@@ -128,26 +94,29 @@ class CellStep:
         return compute((self.batch, self.hidden), element, name=name, tag=SHARED)
 
 
-def rnn_step(step: CellStep, hidden: ReadState, activation: str) -> Tensor:
+def rnn_step(step: CellStep, hidden: ReadState) -> Tensor:
     """Return the state after a step of a plain cell."""
-    apply = ACTIVATIONS[activation]
     recurrent = step.multiply(hidden, 0, step.hidden)
 
     def value(b: Expr, j: Expr) -> Expr:
-        return apply(step.input_part(b, j) + step.state_part(recurrent[b, j], j))
+        inner = step.input_part(b, j) + step.state_part(recurrent[b, j], j)
+        return step.activations.apply(0, inner)
 
     return step.next_state(value, hidden, "hidden")
 
 
 def gru_step(step: CellStep, hidden: ReadState, linear_before_reset: bool) -> Tensor:
-    """Return the state after a step of a GRU; its gates are update, reset and candidate."""
+    """Return the state after a step of a GRU; its gates are update, reset and candidate.
+
+    Its activations are that of update and reset, and that of the candidate.
+    """
     size = step.hidden
     gates = step.multiply(hidden, 0, 3 * size if linear_before_reset else 2 * size)
 
     def gate(b: Expr, j: Expr, number: int) -> Expr:
         row = j + number * size
         inner = step.input_part(b, row) + step.state_part(gates[b, row], row)
-        return _sigmoid(inner)
+        return step.activations.apply(0, inner)
 
     def reset_state(b: Expr, j: Expr) -> Expr:
         return gate(b, j, 1) * hidden(b, j)
@@ -165,7 +134,7 @@ def gru_step(step: CellStep, hidden: ReadState, linear_before_reset: bool) -> Te
             state = gate(b, j, 1) * step.state_part(candidates[b, row], row)
         else:
             state = step.state_part(candidates[b, j], row)
-        candidate = maths.tanh(step.input_part(b, row) + state)
+        candidate = step.activations.apply(1, step.input_part(b, row) + state)
         update = gate(b, j, 0)
         one = const(1, step.wide)
         return (one - update) * candidate + update * hidden(b, j)
@@ -174,12 +143,15 @@ def gru_step(step: CellStep, hidden: ReadState, linear_before_reset: bool) -> Te
 
 
 def lstm_step(
-    step: CellStep, hidden: ReadState, cell: ReadState
+    step: CellStep, hidden: ReadState, cell: ReadState, *, input_forget: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the hidden state and the cell's state after a step of an LSTM.
 
-    Its gates are input, output, forget and candidate; the peepholes are of the first three.
+    Its gates are input, output, forget and candidate; the peepholes are of the first three. Its
+    activations are that of these gates, that of the candidate, and that of the cell's state. With
+    `input_forget`, what is not admitted is kept.
     """
+    apply = step.activations.apply
     size = step.hidden
     gates = step.multiply(hidden, 0, 4 * size)
 
@@ -191,15 +163,16 @@ def lstm_step(
         return total + step.peephole(row) * seen(b, j)
 
     def cell_value(b: Expr, j: Expr) -> Expr:
-        admitted = _sigmoid(inner(b, j, 0, cell))
-        kept = _sigmoid(inner(b, j, 2, cell))
-        return kept * cell(b, j) + admitted * maths.tanh(inner(b, j, 3))
+        admitted = apply(0, inner(b, j, 0, cell))
+        rest = const(1, step.wide) - admitted
+        kept = rest if input_forget else apply(0, inner(b, j, 2, cell))
+        return kept * cell(b, j) + admitted * apply(1, inner(b, j, 3))
 
     next_cell = step.next_state(cell_value, cell, "cell")
     read_cell = step.read(next_cell)
 
     def hidden_value(b: Expr, j: Expr) -> Expr:
-        return _sigmoid(inner(b, j, 1, read_cell)) * maths.tanh(read_cell(b, j))
+        return apply(0, inner(b, j, 1, read_cell)) * apply(2, read_cell(b, j))
 
     return step.next_state(hidden_value, hidden, "hidden"), next_cell
 
@@ -208,31 +181,38 @@ def lstm_step(
 
 
 def rnn_step_numpy(
-    activation: str, x: Array, h: Array, w: Array, r: Array, bias: Array
+    activations: CellActivations, x: Array, h: Array, w: Array, r: Array, bias: Array
 ) -> Array:
     """Return the state after a step of a plain cell."""
     wb, rb = np.split(bias, 2)
-    return ACTIVATIONS_NUMPY[activation](x @ w.T + wb + h @ r.T + rb)
+    return activations.apply_numpy(0, x @ w.T + wb + h @ r.T + rb)
 
 
 def gru_step_numpy(
-    linear_before_reset: bool, x: Array, h: Array, w: Array, r: Array, bias: Array
+    activations: CellActivations,
+    linear_before_reset: bool,
+    x: Array,
+    h: Array,
+    w: Array,
+    r: Array,
+    bias: Array,
 ) -> Array:
     """Return the state after a step of a GRU."""
-    sigmoid = ACTIVATIONS_NUMPY["sigmoid"]
     wz, wr, wh = np.split(w, 3)
     rz, rr, rh = np.split(r, 3)
     wbz, wbr, wbh, rbz, rbr, rbh = np.split(bias, 6)
-    z = sigmoid(x @ wz.T + wbz + h @ rz.T + rbz)
-    reset = sigmoid(x @ wr.T + wbr + h @ rr.T + rbr)
+    z = activations.apply_numpy(0, x @ wz.T + wbz + h @ rz.T + rbz)
+    reset = activations.apply_numpy(0, x @ wr.T + wbr + h @ rr.T + rbr)
     after = reset * (h @ rh.T + rbh)
     before = (reset * h) @ rh.T + rbh
     state = after if linear_before_reset else before
-    candidate = np.tanh(x @ wh.T + wbh + state)
+    candidate = activations.apply_numpy(1, x @ wh.T + wbh + state)
     return np.asarray((1 - z) * candidate + z * h)
 
 
 def lstm_step_numpy(
+    activations: CellActivations,
+    input_forget: bool,
     x: Array,
     h: Array,
     c: Array,
@@ -242,7 +222,7 @@ def lstm_step_numpy(
     peephole: Array | None = None,
 ) -> tuple[Array, Array]:
     """Return the hidden state and the cell's state after a step of an LSTM."""
-    sigmoid = ACTIVATIONS_NUMPY["sigmoid"]
+    apply = activations.apply_numpy
     wb, rb = np.split(bias, 2)
     gates = x @ w.T + wb + h @ r.T + rb
     i, o, f, g = np.split(gates, 4, axis=-1)
@@ -251,7 +231,9 @@ def lstm_step_numpy(
         pi, po, pf = np.split(peephole, 3)
         i = i + pi * c
         f = f + pf * c
-    new = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    admitted = apply(0, i)
+    kept = 1 - admitted if input_forget else apply(0, f)
+    new = kept * c + admitted * apply(1, g)
     if peephole is not None:
         o = o + po * new
-    return sigmoid(o) * np.tanh(new), new
+    return apply(0, o) * apply(2, new), new

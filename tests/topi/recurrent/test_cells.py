@@ -5,6 +5,7 @@ import pytest
 from refcomp.foundation.errors import UserError
 from refcomp.te.tensor import var
 from refcomp.topi.draws import Draws
+from refcomp.topi.recurrent.activations import read_activations
 from refcomp.topi.recurrent.cells import make_cell, sample_cell
 from tests.strategies.operands import tensors
 
@@ -14,7 +15,11 @@ SHAPES = {"data": (2, 3), "weight": (8, 3), "recurrence": (8, 4), "bias": (16,),
 def make(**changed):
     shapes = {**SHAPES, **changed}
     data, weight, recurrence, bias, h = (tensors(shape)[0] for shape in shapes.values())
-    return make_cell("cell", 2, data, weight, recurrence, bias, states={"hidden": h})
+    (activations,) = read_activations("cell", "tanh", 1)
+    states = {"hidden": h}
+    return make_cell(
+        "cell", 2, data, weight, recurrence, bias, states=states, activations=activations
+    )
 
 
 @pytest.mark.parametrize(

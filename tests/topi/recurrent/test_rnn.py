@@ -34,8 +34,8 @@ def test_both_biases_are_added() -> None:
 def test_ill_formed_cells_are_refused() -> None:
     data, hidden = tensors((2, 1), (2, 1))
     (square,) = tensors((1, 1))
-    with pytest.raises(UserError, match="rnn_cell does not know the activation 'elu'"):
-        rnn_cell(data, hidden, square, square, activation="elu")
+    with pytest.raises(UserError, match="rnn_cell does not know the activation 'selu'"):
+        rnn_cell(data, hidden, square, square, activation="selu")
     with pytest.raises(UserError, match="rnn_cell: extent 0 of weight is 2 instead of 1"):
         rnn_cell(data, hidden, data, square)
     (whole,) = tensors((2, 1), dtype="int32")

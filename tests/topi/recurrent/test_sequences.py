@@ -86,7 +86,7 @@ SHAPES = {
         ({"recurrence": (1, 3, 4)}, {}, "rnn: extent 1 of recurrence is 3 instead of 4"),
         ({"bias": (1, 4)}, {}, "rnn: extent 1 of bias is 4 instead of 8"),
         ({"data": (var("t"), 2, 1)}, {}, "rnn: the number of steps must be a constant"),
-        ({}, {"activation": "elu"}, "rnn does not know the activation 'elu'"),
+        ({}, {"activation": "selu"}, "rnn does not know the activation 'selu'"),
     ],
 )
 def test_ill_formed_layers_are_refused(changed, how, message):
