@@ -29,6 +29,9 @@ from refcomp.graph.macros import NotKnownError
 
 _UNKNOWN = "refcomp does not support the operator"
 _MAX_DEPTH = 32  # of functions and subgraphs in each other
+# Nodes in functions and subgraphs that are converted, each as often as it is called. A few functions
+# that call each other twice mean more nodes than any memory holds.
+MAX_INNER_NODES = 200_000
 
 
 @dataclass(slots=True)
@@ -40,12 +43,14 @@ class Model:
         functions: (domain, name, overload) -> the FunctionProto that the model defines.
         refusals: the nodes that could not be converted.
         depth: the number of functions and subgraphs around the node at hand.
+        inner_nodes: the number of nodes in functions and subgraphs that were converted.
     """
 
     tensors: TensorReader
     functions: Mapping[tuple[str, str, str], Proto]
     refusals: Refusals
     depth: int = 0
+    inner_nodes: int = 0
 
     def read_constants(
         self, proto: Proto, weights: Mapping[int, memoryview]
@@ -80,6 +85,13 @@ def _store(
 def convert_nodes(model: Model, scope: Scope, protos: Iterable[Proto]) -> None:
     """Convert nodes in order. What cannot be converted is noted in `model.refusals`."""
     for proto in protos:
+        model.inner_nodes += model.depth > 0
+        if model.inner_nodes > MAX_INNER_NODES:
+            raise UserError(
+                f"the model has more than {MAX_INNER_NODES} nodes in functions and subgraphs",
+                why="each call of a function counts",
+                remedy="export the model without functions, or with fewer calls",
+            )
         _NodeReader(model, scope, proto).convert()
 
 
@@ -289,6 +301,7 @@ class _NodeReader:
     def _call(self, function: Proto) -> None:
         """Convert the nodes of a function in the place of the node."""
         scope = self.scope
+        self._check_call(function)
         versions = {standard(one.domain): one.version for one in function.opset_import}
         prefix = f"{scope.prefix}{self.proto.name or self.proto.output[0]}/"
         inner = Scope(scope.builder, {**scope.versions, **versions}, None, prefix)
@@ -313,6 +326,15 @@ class _NodeReader:
             kept = self._named(value, scope.prefix + outer, value in given)
             scope.add(outer, kept)
             scope.set_element_type(kept, inner.element_type(value))
+
+    def _check_call(self, function: Proto) -> None:
+        """Raise UserError if the node has more inputs or outputs than its function."""
+        given = len(self.proto.input), len(self.proto.output)
+        taken = len(function.input), len(function.output)
+        if given[0] > taken[0]:
+            raise UserError(f"its function takes {taken[0]} inputs, not {given[0]}")
+        if given[1] > taken[1]:
+            raise UserError(f"its function returns {taken[1]} values, not {given[1]}")
 
     def subgraph(
         self, proto: Proto, inputs: Sequence[tuple[NodeType, int]]
@@ -344,8 +366,8 @@ class _NodeReader:
         codes = tuple(scope.element_type(value) for value in outputs)
         return Subgraph(builder.finish(outputs), tuple(scope.captured), codes)
 
-    def _deeper(self) -> _Depth:
-        return _Depth(self.model)
+    def _deeper(self) -> _NestingLevel:
+        return _NestingLevel(self.model)
 
     def _check_names(self) -> None:
         """Raise UserError unless the inputs are made before, and the outputs are new."""
@@ -363,7 +385,7 @@ class _NodeReader:
                 )
 
 
-class _Depth:
+class _NestingLevel:
     """A level of nesting, which is left again at the end of a `with` statement."""
 
     def __init__(self, model: Model) -> None:

@@ -35,6 +35,7 @@ _NUMBER_FIELDS = (
     "uint64_data",
     "string_data",
 )
+_MAX_SHOWN = 200  # characters of a path in a message
 _EXTERNAL_KEYS = ("location", "offset", "length", "checksum", "basepath")
 
 
@@ -188,19 +189,24 @@ class TensorReader:
 def _inside(folder: Path, location: str, what: str) -> Path:
     """Return the path of a file below `folder`; UserError for any other."""
     root = folder.resolve()
+    path = root / location
     fault = ""
-    parts = Path(location).parts
     if "\0" in location or "\\" in location or Path(location).is_absolute():
         fault = "the path is absolute, or has characters that no exporter writes"
-    elif ".." in parts:
+    elif ".." in Path(location).parts:
         fault = "the path leaves the folder of the model"
-    elif not (path := (root / location).resolve()).is_relative_to(root):
-        fault = "a link leads out of the folder of the model"
-    elif path.exists() and not path.is_file():
-        fault = "it is not a file"
+    else:
+        try:
+            path = path.resolve()
+            if not path.is_relative_to(root):
+                fault = "a link leads out of the folder of the model"
+            elif path.exists() and not path.is_file():
+                fault = "it is not a file"
+        except (OSError, RuntimeError) as error:  # a long name, or links in a circle
+            fault = str(error)[:_MAX_SHOWN]
     if fault:
         raise UserError(
-            f"{what} lies in {location!r}, which is not read",
+            f"{what} lies in {location[:_MAX_SHOWN]!r}, which is not read",
             why=fault,
             remedy="let data lie in files below the folder of the model",
         )
