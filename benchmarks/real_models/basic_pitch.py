@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.real_models.network import Answer, Array, Run, read_models
+from benchmarks.real_models.network import Answer, Array, Feeds, Run, read_models
 
 PACKAGE = "basic-pitch"
 SAMPLES, RATE, FRAMES = 43_844, 22_050, 172
@@ -35,6 +35,11 @@ def judge(folder: Path, run: Run) -> list[Answer]:
     found = [key for window in windows for key in loudest_keys(run, window, 4)]
     answers.append(Answer.of("scale in C major", " ".join(SCALE), " ".join(found)))
     return answers
+
+
+def shrink(model: bytes, feeds: Feeds) -> tuple[bytes, Feeds]:
+    """Return both as they are: the model takes no shorter window."""
+    return model, feeds
 
 
 def loudest_keys(run: Run, window: Array, parts: int) -> list[str]:

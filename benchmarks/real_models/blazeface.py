@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from benchmarks.real_models.network import Answer, Array, Run, read_models
+from benchmarks.real_models.network import Answer, Array, Feeds, Run, read_models
 
 PACKAGE = "blazeface"
 _GRIDS = ((16, 2), (8, 6))  # cells in a row, boxes of a cell
@@ -51,6 +51,11 @@ def judge(folder: Path, run: Run) -> list[Answer]:
     none = find_best(run, "near", to_input(data.coffee(), _SIZES["near"]))
     answers.append(Answer.of("near: a face in coffee", "no face", place_of(none)))
     return answers
+
+
+def shrink(model: bytes, feeds: Feeds) -> tuple[bytes, Feeds]:
+    """Return both as they are: the models take no smaller picture."""
+    return model, feeds
 
 
 def to_input(picture: Array, size: int) -> Array:

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx
 from PIL import Image
 
-from benchmarks.real_models.network import Answer, Array, Run
+from benchmarks.real_models.network import Answer, Array, Feeds, Run
 from benchmarks.real_models.onnx_writer import OnnxWriter
 from benchmarks.real_models.weight_files import read_torch
 
@@ -39,13 +40,13 @@ _BLOCKS = (
     (6, 320, 1, 1),
 )
 _EPSILON = 1e-5
-_SIDE, _RESIZED = 224, 256  # pixels
+_SIDE, _RESIZED, _SMALL_SIDE = 224, 256, 64  # pixels
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colours
 
 
 def models(folder: Path) -> dict[str, bytes]:
     """Return the models of `FORMS`: `image` f32 [n, 3, 224, 224] -> `logits` f32 [n, 1000]."""
-    weights = read_torch((folder / "mobilenet_v2-b0353104.pth").read_bytes())
+    weights = read_weights(folder)
     folded = write_network(weights, folds=True)
     return {"float": write_network(weights, folds=False)} | {
         form: quantize(folded, form) for form in FORMS[1:]
@@ -62,6 +63,23 @@ def judge(_folder: Path, run: Run) -> list[Answer]:
             found = labels[int(logits[0].argmax())]
             answers.append(Answer.of(f"{form}: {name}", expected, found))
     return answers
+
+
+def shrink(model: bytes, feeds: Feeds) -> tuple[bytes, Feeds]:
+    """Return the model for pictures of 64x64, and the middle of the photograph."""
+    proto = onnx.ModelProto.FromString(model)
+    for dim in proto.graph.input[0].type.tensor_type.shape.dim[2:]:
+        dim.dim_value = _SMALL_SIDE
+    del proto.graph.value_info[:]
+    start = (_SIDE - _SMALL_SIDE) // 2
+    part = slice(start, start + _SMALL_SIDE)
+    image = np.ascontiguousarray(feeds["image"][..., part, part])
+    return proto.SerializeToString(), {"image": image}
+
+
+def read_weights(folder: Path) -> dict[str, Array]:
+    """Return PyTorch's parameters by their names, from the package's files in `folder`."""
+    return read_torch((folder / "mobilenet_v2-b0353104.pth").read_bytes())
 
 
 def read_labels() -> list[str]:

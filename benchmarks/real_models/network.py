@@ -1,13 +1,15 @@
 """The interface of a network that other people trained: models, and questions with known answers.
 
 Each file NAME.py of this folder is a network. It defines `PACKAGE`, the key of its package, and
-two functions:
+three functions:
 
-    models(folder)        the ONNX models by name, from the package's files in `folder`
-    judge(folder, run)    answers that the models give about real input
+    models(folder)          the ONNX models by name, from the package's files in `folder`
+    judge(folder, run)      answers that the models give about real input
+    shrink(model, feeds)    a model and feeds of fewer numbers, to compare each node on
 
 `run(model, feeds)` computes the outputs of a model. So the same judge asks refcomp and
-ONNX Runtime.
+ONNX Runtime. Derived bounds take about 7 us for each number that a node makes, so they are computed
+for a part of a picture, or for one of many files.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ class Network(Protocol):
     def models(self, folder: Path) -> dict[str, bytes]: ...
 
     def judge(self, folder: Path, run: Run) -> list[Answer]: ...
+
+    def shrink(self, model: bytes, feeds: Feeds) -> tuple[bytes, Feeds]: ...
 
 
 def find_network(name: str) -> Network:

@@ -50,6 +50,11 @@ def judge(_folder: Path, run: Run) -> list[Answer]:
     return answers
 
 
+def shrink(model: bytes, feeds: Feeds) -> tuple[bytes, Feeds]:
+    """Return both as they are: a chunk is short."""
+    return model, feeds
+
+
 def make_recordings() -> dict[str, Array]:
     """Return f32 samples in -1..1 at 16 kHz by names."""
     count = int(16_000 * _SECONDS)

@@ -35,7 +35,7 @@ class Subgraph:
 
 
 class Surroundings(Protocol):
-    """What a node knows of the model around it."""
+    """The model around a node."""
 
     def element_type(self, value: Value) -> int:
         """Return the number of the element type of a value."""
@@ -97,7 +97,7 @@ class OnnxNode:
         """Return the number of a value's element type (see `element_types`)."""
         return self.surroundings.element_type(value)
 
-    def common_element_type(self, values: Sequence[Value]) -> int:
+    def shared_element_type(self, values: Sequence[Value]) -> int:
         """Return the number of the element type that all values have, or raise UserError."""
         codes = [self.element_type(value) for value in values]
         if len(set(codes)) != 1:

@@ -29,14 +29,14 @@ from refcomp.graph.macros import NotKnownError
 
 _UNKNOWN = "refcomp does not support the operator"
 _MAX_DEPTH = 32  # of functions and subgraphs in each other
-# Nodes in functions and subgraphs that are converted, each as often as it is called. A few functions
-# that call each other twice mean more nodes than any memory holds.
+# Nodes in functions and subgraphs that are converted, each as often as it is called. A few
+# functions that call each other twice mean more nodes than any memory holds.
 MAX_INNER_NODES = 200_000
 
 
 @dataclass(slots=True)
 class Model:
-    """What all graphs of one model share.
+    """The parts that all graphs of one model share.
 
     Attributes:
         tensors: the reader of stored tensors.

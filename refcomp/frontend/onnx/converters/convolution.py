@@ -57,11 +57,25 @@ def conv(node: OnnxNode) -> Value:
     data = node.required(0)
     weight = node.required(1)
     windows = padded_windows(node, data, _kernel(node, data, weight))
-    return node.make(
-        f"conv{windows.rank}d",
-        [data, weight, node.input(2)],
-        **_attributes(node, windows),
+    bias = node.input(2)
+    return _summed(
+        node, f"conv{windows.rank}d", (data, weight, bias), _attributes(node, windows)
     )
+
+
+def _summed(
+    node: OnnxNode,
+    operator: str,
+    operands: tuple[Value, Value, Value | None],
+    attributes: dict[str, Attribute],
+) -> Value:
+    """Return a convolution. Products of floats of 16 bits are added up in f32."""
+    data, weight, bias = operands
+    if not data.dtype.is_float or data.dtype.bits > 16:
+        return node.make(operator, operands, **attributes)
+    shift = None if bias is None else node.cast(bias, "float32")
+    sums = node.make(operator, [data, weight, shift], **attributes, out_dtype="float32")
+    return node.cast(sums, data.dtype)
 
 
 @converter("ConvTranspose")
@@ -87,9 +101,9 @@ def conv_transpose(node: OnnxNode) -> Value:
     is_short = all(more < max(pair) for more, pair in zip(after, steps, strict=True))
     bias = node.input(2)
     if is_short and not any(before):
-        operands = [data, weight, bias]
-        return node.make(operator, operands, **attributes, output_padding=after)
-    result = node.make(operator, [data, weight], **attributes)
+        attributes["output_padding"] = after
+        return _summed(node, operator, (data, weight, bias), attributes)
+    result = _summed(node, operator, (data, weight, None), attributes)
     result = node.make(
         "pad", [result], pad_before=(0, 0, *before), pad_after=(0, 0, *after)
     )
@@ -271,9 +285,13 @@ def causal_conv_with_state(node: OnnxNode) -> list[Value]:
         if past is None
         else node.make("concatenate", [past, data], axis=2)
     )
-    operands = [extended, weight, node.input(2)]
-    wide = [_widened(node, value) for value in operands]
-    result = node.make("conv1d", wide, groups=channels)
+    shift = node.input(2)
+    if data.dtype.bits > 16:
+        result = node.make("conv1d", [extended, weight, shift], groups=channels)
+    else:
+        shift = None if shift is None else node.cast(shift, "float32")
+        operands = [extended, weight, shift]
+        result = node.make("conv1d", operands, groups=channels, out_dtype="float32")
     name = str(node.attributes.get("activation", "none"))
     if name not in _ACTIVATIONS:
         raise UserError(
@@ -292,10 +310,3 @@ def causal_conv_with_state(node: OnnxNode) -> list[Value]:
         "strided_slice", [extended], begin=(end - before,), end=(end,), axes=(2,)
     )
     return [result, state]
-
-
-def _widened(node: OnnxNode, value: Value | None) -> Value | None:
-    """Return floats of 16 bits as f32, in which sums are rounded less."""
-    if value is None or value.dtype.bits > 16:
-        return value
-    return node.cast(value, "float32")

@@ -14,7 +14,7 @@ from refcomp.graph.graph import Value, ValueKind
 def sequence_construct(node: OnnxNode) -> Value:
     """Convert SequenceConstruct; its tensors may have different shapes."""
     tensors = node.all_inputs()
-    code = node.common_element_type(tensors)
+    code = node.shared_element_type(tensors)
     return node.typed(node.make("sequence_construct", tensors), code)
 
 
@@ -38,7 +38,7 @@ def sequence_at(node: OnnxNode) -> Value:
 def sequence_insert(node: OnnxNode) -> Value:
     """Convert SequenceInsert; without a position, the tensor becomes the last one."""
     sequence, tensor = node.required(0), node.required(1)
-    code = node.common_element_type([sequence, tensor])
+    code = node.shared_element_type([sequence, tensor])
     made = node.make("sequence_insert", [sequence, tensor, node.input(2)])
     return node.typed(made, code)
 
