@@ -9,9 +9,16 @@ from types import MappingProxyType
 
 import numpy as np
 
+from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.dtype import to_numpy
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.control.operators import find_control
+from refcomp.graph.extent_values import (
+    MAX_FOLLOWED,
+    as_extents,
+    follow,
+    is_numbers,
+)
 from refcomp.graph.graph import Array, Graph, GraphNode, Value, is_macro
 from refcomp.graph.infer import FUSED
 from refcomp.graph.narrow import NARROW
@@ -23,7 +30,15 @@ MAX_FOLDED = 1024
 
 
 class FoldingBuilder(GraphBuilder):
-    """A builder that computes a node of small constants by numpy, and keeps its results."""
+    """A builder that computes a node of small constants by numpy, and keeps its results.
+
+    It also knows small tensors that are computed from extents (`refcomp.graph.extent_values`).
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        # Elements of values that are not constants, but follow from extents.
+        self._followed: dict[Value, Array] = {}
 
     def nodes(
         self,
@@ -42,6 +57,7 @@ class FoldingBuilder(GraphBuilder):
         )
         node = self._nodes[-1]
         if not self._folds(node):
+            self._follow(node)
             return made
         self._nodes.pop()
         arrays = [None if v is None else self._constants[v] for v in inputs]
@@ -69,6 +85,49 @@ class FoldingBuilder(GraphBuilder):
             made += math.prod(extents)
         return max(elements, made) <= MAX_FOLDED
 
+    def _follow(self, node: GraphNode) -> None:
+        """Note the elements of a node's outputs, if they follow from extents."""
+        is_plain = find_control(node.operator) is None and not node.late
+        if not is_plain or is_macro(node.operator):
+            return
+        found = follow(node, self._elements_or_none)
+        if found is None:
+            return
+        if all(map(is_numbers, found)):
+            self._nodes.pop()
+            for value, elements in zip(node.outputs, found, strict=True):
+                kept = elements.astype(to_numpy(value.dtype))
+                kept.flags.writeable = False
+                self._constants[value] = kept
+            return
+        self._followed.update(zip(node.outputs, found, strict=True))
+
+    def _elements_or_none(self, value: Value) -> Array | None:
+        constant = self._constants.get(value)
+        if constant is not None and constant.size <= MAX_FOLLOWED:
+            return constant.astype(object)
+        return self._followed.get(value)
+
+    def extents_in(self, value: Value) -> tuple[Dim, ...] | None:
+        """Return the elements of a small tensor of integers, in row-major order.
+
+        An element may have symbols. None stands for elements that only a run computes.
+
+        Example::
+
+            >>> from refcomp.graph.folding import FoldingBuilder
+            >>> builder = FoldingBuilder("net")
+            >>> x = builder.input("x", "float32", ("N", 4))
+            >>> shape = builder.node("shape_of", [x])
+            >>> two = builder.constant("two", np.array([2]))
+            >>> builder.extents_in(builder.node("multiply", [shape, two]))
+            (('mul', 'N', 2), 8)
+        """
+        elements = self._elements_or_none(value)
+        if elements is None or not value.dtype.is_int:
+            return None
+        return as_extents(elements)
+
     @property
     def made(self) -> list[GraphNode]:
         """Return the nodes added so far, without those that became constants."""
@@ -95,5 +154,7 @@ class FoldingBuilder(GraphBuilder):
                 self._nodes[place] = replace(node, outputs=outputs)
                 self._names.release(value.name)
                 self._names.take(name)
+                if value in self._followed:
+                    self._followed[renamed] = self._followed[value]
                 return renamed
         return value  # an input or a constant

@@ -46,6 +46,7 @@ SOURCES = {
     "movement.sparse": "sparse_to_dense",
     "movement.transform": "concatenate flatten reshape split transpose",
     "movement.axes": "expand_dims moveaxis squeeze stack swap_axes",
+    "movement.shape_of": "shape_of",
     "movement.slices": "flip reverse_sequence slice_like strided_slice",
     "movement.constants": "arange eye full full_like linspace ones ones_like zeros zeros_like",
     "movement.blocks": "batch_to_space_nd depth_to_space space_to_batch_nd space_to_depth",

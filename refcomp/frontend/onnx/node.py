@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.attributes import Attributes
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS, code_of
@@ -161,6 +162,14 @@ class OnnxNode:
         if len(extents) != len(value.shape):
             raise NotKnownError
         return tuple(extents)
+
+    def extents_in(self, value: Value, what: str) -> tuple[Dim, ...]:
+        """Return what `integers` does, but an element may be an extent that has symbols."""
+        if len(value.shape) <= 1 and value.dtype.is_int:
+            found = self.builder.extents_in(value)
+            if found is not None:
+                return found
+        return self.integers(value, what)
 
     def extent(self, value: Value, axis: int) -> int:
         """Return one extent of a tensor as a number, or raise NotKnownError.

@@ -42,7 +42,7 @@ _ZERO_BY_REASON = {
         "logical_and logical_not logical_or logical_xor not_equal"
     ),
     "only the shape of its input counts": (
-        "full_like multibox_prior ones_like zeros_like"
+        "full_like multibox_prior ones_like shape_of zeros_like"
     ),
     "it is made to count as a constant": STOP_GRADIENT,
 }

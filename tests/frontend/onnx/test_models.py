@@ -47,7 +47,8 @@ def test_a_shape_that_a_run_computes_is_deferred_to_it() -> None:
     nodes = [
         single("Shape", "x", outputs=["shape"]),
         single("Gather", "shape", "order", outputs=["turned"]),
-        single("Reshape", "x", "turned", outputs=["y"]),
+        single("Abs", "turned", outputs=["sizes"]),  # elements are not followed through it
+        single("Reshape", "x", "sizes", outputs=["y"]),
         single("Relu", "y", outputs=["z"]),
     ]
     graph = graph_of(nodes, ["z"], order=[1, 0])

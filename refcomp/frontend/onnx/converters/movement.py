@@ -6,29 +6,44 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
+from refcomp.graph.extent_values import are_equal
 from refcomp.graph.graph import Value
 from refcomp.graph.macros import NotKnownError
 
 
 @converter("Shape")
 def shape(node: OnnxNode) -> Value:
-    """Convert Shape of any version; the result is a constant, once the shape is known."""
-    dims = node.required(0).shape
-    start = node.attributes.get("start", 0)
-    end = node.attributes.get("end", len(dims))
-    wanted = dims[start:end]
-    if not all(isinstance(dim, int) for dim in wanted):
+    """Convert Shape of any version; the result is a constant, if the shape has no symbols."""
+    data = node.required(0)
+    rank = len(data.shape)
+    start, end, _ = slice(
+        node.attributes.get("start", 0), node.attributes.get("end", rank)
+    ).indices(rank)
+    wanted = data.shape[start:end]
+    if all(isinstance(dim, int) for dim in wanted):
+        return node.constant(wanted, np.int64)
+    whole = _shape_of(node, data)
+    return node.make("strided_slice", [whole], begin=(start,), end=(end,))
+
+
+def _shape_of(node: OnnxNode, data: Value) -> Value:
+    """Return the extents of a tensor, which have symbols."""
+    if 0 in data.shape:
         raise NotKnownError
-    return node.constant(wanted, np.int64)
+    return node.make("shape_of", [data])
 
 
 @converter("Size")
 def size(node: OnnxNode) -> Value:
-    """Convert Size of any version; the result is a constant, once the shape is known."""
-    return node.constant(node.size(node.required(0)), np.int64)
+    """Convert Size of any version; the result is a constant, if the shape has no symbols."""
+    data = node.required(0)
+    if all(isinstance(dim, int) for dim in data.shape):
+        return node.constant(node.size(data), np.int64)
+    return node.make("prod", [_shape_of(node, data)])
 
 
 @converter("Reshape")
@@ -40,7 +55,35 @@ def reshape_by_attribute(node: OnnxNode) -> Value:
 @converter("Reshape", since=5)
 def reshape(node: OnnxNode) -> Value:
     """Convert Reshape, whose shape is an input."""
-    return _reshaped(node, node.integers(node.required(1), "shape"))
+    shape = node.extents_in(node.required(1), "shape")
+    numbers = tuple(dim for dim in shape if isinstance(dim, int))
+    if len(numbers) == len(shape):
+        return _reshaped(node, numbers)
+    return _reshaped_to_symbols(node, shape)
+
+
+def _reshaped_to_symbols(node: OnnxNode, shape: tuple[Dim, ...]) -> Value:
+    """Return the data in a shape with symbols; NotKnownError if a run has to find that it fits.
+
+    A symbol is the extent at the same place, which 0 keeps, or the one extent that -1 stands for.
+    """
+    data = node.required(0)
+    if node.attributes.get("allowzero", 0) and 0 in shape:
+        raise NotKnownError
+    wanted: list[int] = []
+    for place, dim in enumerate(shape):
+        if isinstance(dim, int):
+            wanted.append(dim)
+        else:
+            is_kept = place < len(data.shape) and are_equal(dim, data.shape[place])
+            wanted.append(0 if is_kept else -1)
+    if wanted.count(-1) > 1:
+        raise NotKnownError
+    made = node.make_fitting("reshape", [data], shape=tuple(wanted))
+    for dim, found in zip(shape, made.shape, strict=True):
+        if not isinstance(dim, int) and not are_equal(dim, found):
+            raise NotKnownError
+    return made
 
 
 def _reshaped(node: OnnxNode, shape: tuple[int, ...]) -> Value:
@@ -135,8 +178,8 @@ def _concatenated(node: OnnxNode, axis: int) -> Value:
 def expand(node: OnnxNode) -> Value:
     """Convert Expand of any version, which broadcasts in both directions."""
     data = node.required(0)
-    wanted = node.integers(node.required(1), "shape")
-    if any(extent < 0 for extent in wanted):
+    wanted = node.extents_in(node.required(1), "shape")
+    if any(isinstance(extent, int) and extent < 0 for extent in wanted):
         raise UserError(f"its shape {list(wanted)} has a negative extent")
     missing = len(wanted) - len(data.shape)
     if missing > 0:
@@ -144,9 +187,11 @@ def expand(node: OnnxNode) -> Value:
     aligned = (*[1] * -missing, *wanted)
     counts: list[int] = []
     for axis, extent in enumerate(aligned):
-        if extent == 1 or data.shape[axis] == extent:
+        if extent == 1 or are_equal(data.shape[axis], extent):
             counts.append(1)
             continue
+        if not isinstance(extent, int):
+            raise NotKnownError
         if node.extent(data, axis) != 1:
             raise UserError(
                 f"{node.required(0)} does not broadcast to the shape {list(wanted)}"

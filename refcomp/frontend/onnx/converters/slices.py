@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
+from refcomp.graph.extent_values import are_equal
 from refcomp.graph.graph import Value
+from refcomp.graph.macros import NotKnownError
 from refcomp.topi.operator import Attribute
 
 # An end from here on means the end of any axis.
@@ -30,7 +33,7 @@ def slice_by_attributes(node: OnnxNode) -> Value:
 def slice_by_inputs(node: OnnxNode) -> Value:
     """Convert Slice, whose positions are inputs."""
     starts = node.integers(node.required(1), "starts")
-    ends = node.integers(node.required(2), "ends")
+    ends = node.extents_in(node.required(2), "ends")
     axes = node.optional_integers(3, "axes")
     steps = node.optional_integers(4, "steps")
     return _sliced(node, starts, ends, axes, steps)
@@ -39,7 +42,7 @@ def slice_by_inputs(node: OnnxNode) -> Value:
 def _sliced(
     node: OnnxNode,
     starts: Sequence[int],
-    ends: Sequence[int],
+    ends: Sequence[Dim],
     axes: Sequence[int] | None,
     steps: Sequence[int] | None,
 ) -> Value:
@@ -54,9 +57,12 @@ def _sliced(
     cut: list[tuple[int, int, int, int]] = []
     for start, end, axis, step in zip(starts, ends, places, strides, strict=True):
         place = node.axis(axis, len(data.shape))
-        if start == 0 and end >= _FAR and step == 1:
+        is_far = isinstance(end, int) and end >= _FAR
+        if start == 0 and step == 1 and (is_far or are_equal(end, data.shape[place])):
             continue  # the whole axis, whose extent may be a symbol
         node.extent(data, place)
+        if not isinstance(end, int):
+            raise NotKnownError
         cut.append((start, end, place, step))
     if not cut:
         return data

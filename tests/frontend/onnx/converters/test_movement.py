@@ -2,7 +2,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from refcomp import onnx_backend
 from refcomp.foundation.errors import UserError
+from refcomp.frontend.onnx import from_onnx
+from refcomp.graph.extent_values import are_equal
+from refcomp.graph.graph import is_macro
+from tests.frontend.models import make_model, single
 from tests.frontend.onnx.converters.cases import NodeCase, check, graph_of, is_deferred
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -125,7 +130,7 @@ IN_A_RUN = [
     NodeCase("Squeeze", 13, [X[:1], ints(0)], constants=[1], shapes={0: ["N", 3, 4]}),
     NodeCase("Concat", 13, [ROWS, ROWS], {"axis": 1}, shapes={0: ["N", 3], 1: ["M", 3]}),
     NodeCase("Expand", 13, [X[:1], ints(5, 3, 4)], constants=[1], shapes={0: ["N", 3, 4]}),
-    NodeCase("Shape", 13, [X], shapes={0: ["N", 3, 4]}),
+    NodeCase("Expand", 13, [X[:1], ints(5, 3, 4)], shapes={0: ["N", 3, 4]}, label="run"),
 ]
 
 
@@ -136,6 +141,9 @@ def test_what_symbols_hide_is_converted_in_the_run(case):
 
 
 AT_ONCE = [
+    NodeCase("Shape", 13, [X], shapes={0: ["N", 3, "M"]}),
+    NodeCase("Shape", 15, [X], {"start": -2}, shapes={0: ["N", 3, "M"]}, label="start"),
+    NodeCase("Size", 13, [X], shapes={0: ["N", 3, "M"]}),
     NodeCase("Reshape", 13, [X, ints(0, -1)], constants=[1], shapes={0: ["N", 3, 4]}),
     NodeCase("Flatten", 13, [X], shapes={0: ["N", 3, 4]}),
     NodeCase("Shape", 15, [X], {"start": 1}, shapes={0: ["N", 3, 4]}),
@@ -144,10 +152,79 @@ AT_ONCE = [
 ]
 
 
+def test_symbols_beside_an_extent_of_0_are_found_in_the_run():
+    for operator in ("Shape", "Size"):
+        case = NodeCase(operator, 13, [X[:, :0]], shapes={0: ["N", 0, 4]})
+        assert is_deferred(case)
+        check(case)
+
+
 @pytest.mark.parametrize("case", AT_ONCE, ids=str)
 def test_symbols_that_do_not_matter_are_kept(case):
     assert not is_deferred(case)
     check(case)
+
+
+def transposed_heads(by_constant):
+    """Return a model that divides the last axis of [N, S, 8] in two, and joins it again."""
+    nodes = [
+        single("Shape", "x", outputs=["shape"]),
+        single("Gather", "shape", "zero", outputs=["n"], axis=0),
+        single("Gather", "shape", "one", outputs=["s"], axis=0),
+        single("Unsqueeze", "n", "axes", outputs=["n1"]),
+        single("Unsqueeze", "s", "axes", outputs=["s1"]),
+        single("Concat", "n1", "s1", "two", "rest", outputs=["wide"], axis=0),
+        single("Reshape", "x", "wide", outputs=["heads"]),
+        single("Transpose", "heads", outputs=["moved"], perm=[0, 2, 1, 3]),
+        single("Transpose", "moved", outputs=["back"], perm=[0, 2, 1, 3]),
+        single("Mul", "n", "s", outputs=["rows"]),
+        single("Unsqueeze", "rows", "axes", outputs=["rows1"]),
+        single("Concat", "rows1", "eight", outputs=["narrow"], axis=0),
+        single("Reshape", "back", "narrow"),
+    ]
+    constants = {
+        "zero": np.array(0),
+        "one": np.array(1),
+        "axes": ints(0),
+        "two": ints(2),
+        "rest": ints(by_constant),
+        "eight": ints(8),
+    }
+    return make_model(nodes, {"x": ["N", "S", 8]}, ["y"], constants)
+
+
+@pytest.mark.parametrize("by_constant", [4, -1])
+def test_shapes_that_a_model_computes_are_followed(by_constant):
+    model = transposed_heads(by_constant)
+    graph = from_onnx(model.SerializeToString())
+    assert not any(is_macro(node.operator) for node in graph.nodes)
+    assert are_equal(graph.outputs[0].shape[0], ("mul", "N", "S"))
+    data = np.arange(48, dtype=np.float32).reshape(2, 3, 8)
+    (made,) = onnx_backend.run_model(model, [data], "INTERP")
+    np.testing.assert_array_equal(made, data.reshape(6, 8))
+
+
+def test_a_shape_of_other_symbols_is_compared_in_the_run():
+    nodes = [single("Shape", "x", outputs=["shape"]), single("Reshape", "z", "shape")]
+    model = make_model(nodes, {"x": ["N", "M"], "z": ["K", 4]}, ["y"])
+    graph = from_onnx(model.SerializeToString())
+    assert [node.operator for node in graph.nodes][-1] == "onnx.Reshape"
+    (made,) = onnx_backend.run_model(
+        model, [np.zeros((2, 6), "f4"), np.ones((3, 4), "f4")], "INTERP"
+    )
+    assert made.shape == (2, 6)
+
+
+def test_whole_axes_by_computed_shapes():
+    nodes = [
+        single("Shape", "x", outputs=["shape"]),
+        single("Slice", "shape", "zero", "one", outputs=["n"]),
+        single("Slice", "x", "zero", "n", outputs=["same"]),
+        single("Expand", "same", "shape"),
+    ]
+    constants = {"zero": ints(0), "one": ints(1)}
+    graph = from_onnx(make_model(nodes, {"x": ["N", 2]}, ["y"], constants).SerializeToString())
+    assert [node.operator for node in graph.nodes] == ["identity"] * 2
 
 
 @pytest.mark.parametrize(
