@@ -7,7 +7,6 @@ from dataclasses import replace
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.conversions import (
     converted,
-    is_narrow_integer,
     width_of,
     wrapped,
 )
@@ -16,7 +15,10 @@ from refcomp.frontend.onnx.element_types import (
     BOOLS,
     ELEMENT_TYPES,
     FLOAT,
+    INT2,
+    INT4,
     STRINGS,
+    UINT2,
     UINT4,
     element_type,
 )
@@ -108,10 +110,15 @@ def bit_cast(node: OnnxNode) -> Value:
     if source == code:
         return data
     if width_of(code) < 8:
-        # Unsigned types and floats are held as their bits; signed integers as their values.
-        made = wrapped(node, data, code if is_narrow_integer(code) else UINT4)
+        # Only signed integers are held as their values, and all others as their bits.
+        unsigned = {2: UINT2, 4: UINT4}.get(width_of(code))
+        is_signed = code in (INT2, INT4)
+        wanted = code if is_signed else unsigned
+        made = data if wanted is None else wrapped(node, data, wanted)
     elif BOOLS in (source, code):
         made = node.cast(node.cast(data, "uint8"), target.storage)
     else:
         made = node.make("bitcast", [data], dtype=str(target.storage))
+    if made is data:
+        made = node.make("identity", [data])
     return node.typed(made, code)

@@ -15,6 +15,8 @@ from onnx.reference import ReferenceEvaluator
 
 from refcomp import onnx_backend
 from refcomp.frontend.onnx import from_onnx
+from refcomp.frontend.onnx.conversions import is_narrow_float
+from refcomp.frontend.onnx.element_types import ELEMENT_TYPES
 from refcomp.graph.graph import Graph, is_macro
 
 RUNTIME, EVALUATOR = "ONNX Runtime", "ONNX's evaluator"
@@ -179,9 +181,18 @@ def _by_runtime(case: NodeCase, model: onnx.ModelProto) -> list[Any] | None:
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        return list(session.run(None, case.feeds()))
+        made = session.run(None, case.feeds())
     except Exception:  # its classes share no base but Exception
         return None
+    return list(map(_typed, made, model.graph.output))
+
+
+def _typed(made: Any, info: onnx.ValueInfoProto) -> Any:
+    """Return an output of ONNX Runtime, which gives floats of 8 bits as u8."""
+    code = info.type.tensor_type.elem_type
+    if code not in ELEMENT_TYPES or not is_narrow_float(code):
+        return made
+    return np.asarray(made).view(ELEMENT_TYPES[code].numpy)
 
 
 def _by_evaluator(case: NodeCase, model: onnx.ModelProto) -> list[Any] | None:
