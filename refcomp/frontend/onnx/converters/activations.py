@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from refcomp.foundation.errors import Unsupported, UserError
+import numpy as np
+
+from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.frontend.onnx.broadcasting import combined
 from refcomp.frontend.onnx.node import OnnxNode
@@ -55,12 +57,24 @@ def celu(node: OnnxNode) -> Value:
 
 @converter("Shrink")
 def shrink(node: OnnxNode) -> Value:
-    """Convert Shrink of floats. ONNX's own definition is used for the rest."""
+    """Convert Shrink. For integers, the threshold and the bias are truncated to integers."""
     data = node.required(0)
     lambd = node.attributes["lambd"]
-    if lambd < 0 or not data.dtype.is_float:
-        raise Unsupported(f"it shrinks {data.dtype} by {lambd}")
-    return node.make("shrink", [data], lambd=lambd, bias=node.attributes["bias"])
+    bias = node.attributes["bias"]
+    if lambd >= 0 and data.dtype.is_float:
+        return node.make("shrink", [data], lambd=lambd, bias=bias)
+    # A negative threshold lets both conditions hold; then the lower one counts.
+    kind = data.dtype.dtype
+    least, most, offset, zero = (
+        node.constant(np.asarray(number).astype(kind))
+        for number in (-lambd, lambd, bias, 0)
+    )
+    raised = node.make("add", [data, offset])
+    lowered = node.make("subtract", [data, offset])
+    above = node.make("greater", [data, most])
+    below = node.make("less", [data, least])
+    outside = node.make("where", [above, lowered, zero])
+    return node.make("where", [below, raised, outside])
 
 
 @converter("Gelu")
@@ -79,7 +93,7 @@ def gelu(node: OnnxNode) -> Value:
 def swiglu(node: OnnxNode) -> Value:
     """Convert SwiGLU: the swish of the gate, times the values."""
     gate = node.make("swish", [node.required(0)], alpha=node.attributes["alpha"])
-    return node.make("multiply", [gate, node.required(1)])
+    return combined(node, "multiply", [gate, node.required(1)])
 
 
 @converter("PRelu")
