@@ -47,6 +47,7 @@ def add(a: Tensor, b: Tensor) -> Tensor:
         [[ 2.  4.  7.]
          [ 5.  7. 10.]]
     """
+    require_number(a, "add")
     return combine_elements(a, b, lambda x, y: x + y, "add")
 
 
@@ -83,6 +84,7 @@ def subtract(a: Tensor, b: Tensor) -> Tensor:
         [[ 0.  0. -1.]
          [ 3.  3.  2.]]
     """
+    require_number(a, "subtract")
     return combine_elements(a, b, lambda x, y: x - y, "subtract")
 
 
@@ -115,6 +117,7 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
         [[ 1.  4. 12.]
          [ 4. 10. 24.]]
     """
+    require_number(a, "multiply")
     return combine_elements(a, b, lambda x, y: x * y, "multiply")
 
 
@@ -150,6 +153,7 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
         [[1.   1.   0.75]
          [4.   2.5  1.5 ]]
     """
+    require_number(a, "divide")
     return combine_elements(a, b, maths.truncdiv, "divide")
 
 

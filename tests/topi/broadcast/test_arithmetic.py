@@ -66,3 +66,9 @@ def test_squared_difference_of_special_values() -> None:
     assert_same(arithmetic.squared_difference_numpy(a, b), expected)
     with pytest.raises(UserError, match="squared_difference takes numbers, not bool"):
         arithmetic.squared_difference(*tensors((2,), (2,), dtype="bool"))
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_bools_are_not_numbers(name: str) -> None:
+    with pytest.raises(UserError, match=f"{name} takes numbers, not bool"):
+        getattr(arithmetic, name)(*tensors((2,), (2,), dtype="bool"))
