@@ -11,7 +11,7 @@ from refcomp.frontend.onnx.deferred import defer
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS
 from refcomp.frontend.onnx.functions import bound_node, schema_function
 from refcomp.frontend.onnx.node import OnnxNode, Subgraph
-from refcomp.frontend.onnx.output_types import output_types
+from refcomp.frontend.onnx.output_types import check_input_types, output_types
 from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import Converter, find_converter, standard
@@ -224,6 +224,7 @@ class _NodeReader:
         scope = self.scope
         inputs = tuple(scope.value(name) if name else None for name in self.proto.input)
         codes = [0 if v is None else scope.element_type(v) for v in inputs]
+        check_input_types(schema, codes)
         count = len(self.proto.output)
         types: list[int | None] = [None] * count
         if not found.is_control:  # its converter notes the types

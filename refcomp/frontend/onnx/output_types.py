@@ -1,4 +1,4 @@
-"""The element types of a node's outputs, from the schema of its operator."""
+"""The element types of a node's inputs and outputs, from the schema of its operator."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from refcomp.foundation.dtype import as_dtype
+from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.attributes import Attributes, Proto
 from refcomp.frontend.onnx.element_types import (
     ELEMENT_TYPES,
@@ -14,7 +15,9 @@ from refcomp.frontend.onnx.element_types import (
     INT32,
     UINT8,
     code_of,
+    element_type,
 )
+from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.graph.graph import Array
 
 _TENSOR = re.compile(r"tensor\((\w+)\)\Z")
@@ -27,6 +30,36 @@ _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
 # Outputs without such an attribute, and without an input of the same type.
 _DEFAULTS = {"Multinomial": INT32, "QuantizeLinear": UINT8}
 _LIKE_FIRST_INPUT = ("EyeLike", "Bernoulli", "RandomNormalLike", "RandomUniformLike")
+
+
+def check_input_types(schema: Proto | None, inputs: Sequence[int]) -> None:
+    """Raise UserError if an operator would compute bits as if they were numbers.
+
+    A graph holds floats of 8 bits, and types of less than 8 bits, as bytes. Only operators whose
+    schema allows such a type know about that.
+
+    Args:
+        schema: the OpSchema of the operator; None for an operator that ONNX does not define.
+        inputs: numbers of the element types of the inputs; 0 for one that is left out.
+    """
+    if schema is None or not schema.inputs:
+        return
+    allowed = {
+        one.type_param_str: list(one.allowed_type_strs)
+        for one in schema.type_constraints
+    }
+    for place, code in enumerate(inputs):
+        if not code or not ELEMENT_TYPES[code].is_narrow:
+            continue
+        formal = schema.inputs[min(place, len(schema.inputs) - 1)]
+        texts = allowed.get(formal.type_str, [formal.type_str])
+        name = onnx_package().TensorProto.DataType.Name(code).lower()
+        if not any(f"({name})" in text for text in texts):
+            raise UserError(
+                f"its input {place} has the element type {name}",
+                why=f"{schema.name}-{schema.since_version} does not take this type",
+                remedy="convert it by Cast first, or use a later version of the operator",
+            )
 
 
 def output_types(
@@ -56,9 +89,9 @@ def output_types(
     types: list[int | None] = []
     for place in range(count):
         formal = schema.outputs[min(place, len(schema.outputs) - 1)]
-        is_named = place == 0 and isinstance(named, int)
-        if is_named and formal.type_str not in bound:
-            types.append(named)
+        is_first = place == 0 and formal.type_str not in bound
+        if is_first and isinstance(named, int):
+            types.append(element_type(named, "its output").code)
         else:
             types.append(
                 _type_of(formal.type_str, schema.name, bound, inputs, attributes)
@@ -79,7 +112,7 @@ def _type_of(
     if type_text in bound:
         return bound[type_text]
     if operator in _LIKE_FIRST_INPUT:
-        return inputs[0]
+        return inputs[0] or None if inputs else None
     if operator == "ConstantOfShape":
         value: Array | None = attributes.get("value")
         if value is None:
@@ -88,6 +121,6 @@ def _type_of(
         return known or code_of(as_dtype(value.dtype))
     if operator == "Constant":
         return None  # its converter says it
-    if operator == "DequantizeLinear":
+    if operator == "DequantizeLinear" and len(inputs) > 1:
         return FLOAT if inputs[1] == FLOAT8E8M0 else inputs[1]
     return _DEFAULTS.get(operator, FLOAT)

@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 import pytest
 
-from refcomp.frontend.onnx.output_types import output_types
+from refcomp.foundation.errors import UserError
+from refcomp.frontend.onnx.output_types import check_input_types, output_types
 
 FLOAT, UINT8, INT32, INT64, BOOL, F16, F64 = 1, 2, 6, 7, 9, 10, 11
 F8 = onnx.TensorProto.FLOAT8E4M3FN
@@ -28,6 +29,10 @@ F8 = onnx.TensorProto.FLOAT8E4M3FN
         ("QuantizeLinear", [FLOAT, FLOAT], {"output_dtype": 0}, [UINT8]),
         ("QuantizeLinear", [FLOAT, FLOAT, F8], {}, [F8]),
         ("Multinomial", [FLOAT], {}, [INT32]),
+        ("DequantizeLinear", [UINT8, F16], {}, [F16]),
+        ("DequantizeLinear", [UINT8], {}, [FLOAT]),
+        ("RandomNormalLike", [], {}, [None]),
+        ("RandomNormalLike", [0], {}, [None]),
         ("Split", [FLOAT, INT64], {}, [FLOAT, FLOAT, FLOAT]),
         ("OneHot", [INT64, INT64, F16], {}, [F16]),
     ],
@@ -41,3 +46,20 @@ def test_types(
 
 def test_an_operator_without_a_schema_has_unknown_types() -> None:
     assert output_types(None, [FLOAT], {}, 2) == [None, None]
+
+
+def test_a_named_type_that_does_not_exist_is_refused() -> None:
+    schema = onnx.defs.get_schema("EyeLike", 21)
+    with pytest.raises(UserError, match="its output has the element type 2147483648"):
+        output_types(schema, [FLOAT], {"dtype": 2**31}, 1)
+
+
+def test_bits_are_not_computed_as_numbers() -> None:
+    relu = onnx.defs.get_schema("Relu", 21)
+    with pytest.raises(UserError, match="its input 0 has the element type float8e4m3fn"):
+        check_input_types(relu, [F8])
+    for operator in ("Cast", "SequenceConstruct", "Identity"):
+        check_input_types(onnx.defs.get_schema(operator, 25), [FLOAT])
+    check_input_types(onnx.defs.get_schema("Reshape", 21), [F8, INT64])
+    check_input_types(onnx.defs.get_schema("Constant", 21), [])
+    check_input_types(None, [F8])

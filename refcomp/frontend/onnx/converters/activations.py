@@ -46,7 +46,7 @@ def celu(node: OnnxNode) -> Value:
     """Convert Celu of any version, also where alpha is not positive."""
     data = node.required(0)
     alpha = node.attributes["alpha"]
-    if alpha > 0:
+    if alpha > 0 or not data.dtype.is_float:
         return node.make("celu", [data], alpha=alpha)
     kind = data.dtype.dtype
     ratio = node.make("divide", [data, node.constant(alpha, kind)])
@@ -66,8 +66,7 @@ def shrink(node: OnnxNode) -> Value:
     # A negative threshold lets both conditions hold; then the lower one counts.
     kind = data.dtype.dtype
     least, most, offset, zero = (
-        node.constant(np.asarray(number).astype(kind))
-        for number in (-lambd, lambd, bias, 0)
+        _constant_within(node, number, kind) for number in (-lambd, lambd, bias, 0.0)
     )
     raised = node.make("add", [data, offset])
     lowered = node.make("subtract", [data, offset])
@@ -75,6 +74,17 @@ def shrink(node: OnnxNode) -> Value:
     below = node.make("less", [data, least])
     outside = node.make("where", [above, lowered, zero])
     return node.make("where", [below, raised, outside])
+
+
+def _constant_within(
+    node: OnnxNode, number: float, dtype: np.dtype[np.generic]
+) -> Value:
+    """Return a constant, truncated and clamped to an integer dtype."""
+    if dtype.kind not in "iu":
+        return node.constant(number, dtype)
+    limits = np.iinfo(dtype.name)
+    clamped = min(max(number, limits.min), limits.max)
+    return node.constant(int(clamped), dtype)
 
 
 @converter("Gelu")
