@@ -213,8 +213,15 @@ class OnnxNode:
 
         Two symbols may have the same value, although nothing says so before the run.
         """
+        (made,) = self.make_all_fitting(operator, inputs, **attributes)
+        return made
+
+    def make_all_fitting(
+        self, operator: str, inputs: Sequence[Value | None], **attributes: Attribute
+    ) -> tuple[Value, ...]:
+        """Add a node as `make_fitting` does, and return all its outputs."""
         try:
-            return self.make(operator, inputs, **attributes)
+            return self.make_all(operator, inputs, **attributes)
         except UserError:
             for value in inputs:
                 if value is not None:

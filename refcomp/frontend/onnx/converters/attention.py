@@ -97,7 +97,7 @@ def attention(node: OnnxNode) -> list[Value | None]:
         mask = _restricted(given, allowed)
     operands = [given.query, given.key, given.value, mask]
     attributes = _heads(node, query)
-    made = node.make_all(
+    made = node.make_all_fitting(
         "attention",
         [*operands, given.past_key, given.past_value],
         **attributes,
@@ -160,7 +160,7 @@ def _with_whole_mask(given: _Attention) -> _Attention:
         if missing > 0:
             before = (0,) * len(mask.shape)
             after = (*before[1:], missing)
-            lowest = False if mask.dtype.is_bool else -math.inf
+            lowest = 0 if mask.dtype.is_bool else -math.inf
             mask = node.make(
                 "pad", [mask], pad_before=before, pad_after=after, pad_value=lowest
             )
@@ -251,9 +251,9 @@ def _restricted(given: _Attention, allowed: Value | None) -> Value | None:
     if mask is None or allowed is None:
         return mask if allowed is None else allowed
     if mask.dtype.is_bool:
-        return node.make("logical_and", [mask, allowed])
+        return node.make_fitting("logical_and", [mask, allowed])
     lowest = node.constant(-math.inf, mask.dtype.dtype)
-    return node.make("where", [allowed, mask, lowest])
+    return node.make_fitting("where", [allowed, mask, lowest])
 
 
 def _scores(given: _Attention) -> Value:
@@ -275,7 +275,7 @@ def _scores(given: _Attention) -> Value:
         return node.cast(scores, dtype)
     bias = _bias(given, scores)
     if bias is not None:
-        scores = node.make("add", [scores, bias])
+        scores = node.make_fitting("add", [scores, bias])
     if mode == _MASKED:
         return node.cast(scores, dtype)
     precision = node.attributes.get("softmax_precision")
@@ -301,7 +301,7 @@ def _products(given: _Attention) -> Value:
         query = _split_heads(node, query, int(str(heads["q_num_heads"])))
         key = _split_heads(node, key, int(str(heads["kv_num_heads"])))
     if given.past_key is not None:
-        key = node.make("concatenate", [given.past_key, key], axis=2)
+        key = node.make_fitting("concatenate", [given.past_key, key], axis=2)
     shared = _number(query.shape[1]) // max(1, _number(key.shape[1]))
     if shared != 1:
         key = node.make("repeat", [key], repeats=shared, axis=1)
@@ -309,7 +309,7 @@ def _products(given: _Attention) -> Value:
     scale = node.attributes.get("scale")
     scale = 1 / math.sqrt(_number(query.shape[3])) if scale is None else float(scale)
     key = node.make("swap_axes", [node.cast(key, wide)], axis1=2, axis2=3)
-    products = node.make("matmul", [node.cast(query, wide), key])
+    products = node.make_fitting("matmul", [node.cast(query, wide), key])
     return node.make("multiply", [products, node.constant(scale, wide)])
 
 
@@ -350,9 +350,9 @@ def rotary_embedding(node: OnnxNode) -> Value:
     }
     operands = [node.required(1), node.required(2), node.input(3)]
     if len(data.shape) != 3:
-        return node.make("rotary_embedding", [data, *operands], **attributes)
+        return node.make_fitting("rotary_embedding", [data, *operands], **attributes)
     heads = int(node.attributes.get("num_heads", 0))
     parts = _split_heads(node, data, heads)
-    rotated = node.make("rotary_embedding", [parts, *operands], **attributes)
+    rotated = node.make_fitting("rotary_embedding", [parts, *operands], **attributes)
     rotated = node.make("transpose", [rotated], axes=(0, 2, 1, 3))
     return node.make("reshape", [rotated], shape=(0, 0, _number(data.shape[2])))

@@ -72,9 +72,11 @@ def _summed(
     """Return a convolution. Products of floats of 16 bits are added up in f32."""
     data, weight, bias = operands
     if not data.dtype.is_float or data.dtype.bits > 16:
-        return node.make(operator, operands, **attributes)
+        return node.make_fitting(operator, operands, **attributes)
     shift = None if bias is None else node.cast(bias, "float32")
-    sums = node.make(operator, [data, weight, shift], **attributes, out_dtype="float32")
+    sums = node.make_fitting(
+        operator, [data, weight, shift], **attributes, out_dtype="float32"
+    )
     return node.cast(sums, data.dtype)
 
 
@@ -176,15 +178,17 @@ def _integer_sums(
     if windows.rank == 3:
         whole = _shifted(node, data, zero_points[0], per_channel=False)
         factors = _shifted(node, weight, zero_points[1], per_channel=True)
-        return node.make("conv3d", [whole, factors], **_attributes(node, windows))
+        return node.make_fitting(
+            "conv3d", [whole, factors], **_attributes(node, windows)
+        )
     points = [_vector(node, point) for point in zero_points]
     if windows.rank == 2:
-        return node.make(
+        return node.make_fitting(
             "conv2d_integer", [data, weight, *points], **_attributes(node, windows)
         )
     images = [node.make("expand_dims", [value], axis=2) for value in (data, weight)]
     attributes = _attributes(node, windows.with_axis())
-    sums = node.make("conv2d_integer", [*images, *points], **attributes)
+    sums = node.make_fitting("conv2d_integer", [*images, *points], **attributes)
     return node.make("squeeze", [sums], axis=(2,))
 
 
@@ -228,7 +232,7 @@ def qlinear_conv(node: OnnxNode) -> Value:
     data_terms = [_vector(node, value) for value in (data_scale, data_zero)]
     weight_terms = [_vector(node, value) for value in (weight_scale, weight_zero)]
     result_terms = [_vector(node, value) for value in (scale, zero)]
-    result = node.make(
+    result = node.make_fitting(
         "qlinear_conv2d",
         [data, *data_terms, weight, *weight_terms, *result_terms, bias],
         **_attributes(node, windows),
@@ -259,7 +263,7 @@ def deform_conv(node: OnnxNode) -> Value:
             "its input has not two spatial axes: ONNX defines interpolation for images"
         )
     windows = read_windows(node, data, kernel)
-    return node.make(
+    return node.make_fitting(
         "deformable_conv2d",
         [data, offset, weight, node.input(3), node.input(4)],
         **_attributes(node, windows),
@@ -283,15 +287,17 @@ def causal_conv_with_state(node: OnnxNode) -> list[Value]:
     extended = (
         node.make("pad", [data], pad_before=(0, 0, before), pad_after=(0, 0, 0))
         if past is None
-        else node.make("concatenate", [past, data], axis=2)
+        else node.make_fitting("concatenate", [past, data], axis=2)
     )
     shift = node.input(2)
     if data.dtype.bits > 16:
-        result = node.make("conv1d", [extended, weight, shift], groups=channels)
+        result = node.make_fitting("conv1d", [extended, weight, shift], groups=channels)
     else:
         shift = None if shift is None else node.cast(shift, "float32")
         operands = [extended, weight, shift]
-        result = node.make("conv1d", operands, groups=channels, out_dtype="float32")
+        result = node.make_fitting(
+            "conv1d", operands, groups=channels, out_dtype="float32"
+        )
     name = str(node.attributes.get("activation", "none"))
     if name not in _ACTIVATIONS:
         raise UserError(

@@ -56,12 +56,12 @@ def _batch_normalization(node: OnnxNode, *, is_training: bool) -> list[Value]:
     if is_training:
         momentum = float(node.attributes.get("momentum", 0.9))
         results = list(
-            node.make_all(
+            node.make_all_fitting(
                 "batch_norm_train", [data, *parts], epsilon=epsilon, momentum=momentum
             )
         )
     else:
-        results = [node.make("batch_norm", [data, *parts], epsilon=epsilon)]
+        results = [node.make_fitting("batch_norm", [data, *parts], epsilon=epsilon)]
     if is_flat:
         results[0] = node.make("squeeze", [results[0]], axis=(1,))
     elif per_element:
@@ -88,7 +88,7 @@ def instance_normalization(node: OnnxNode) -> Value:
     """Convert InstanceNormalization of any version."""
     operands = [node.required(place) for place in range(3)]
     epsilon = float(node.attributes.get("epsilon", 1e-5))
-    return node.make("instance_norm", operands, epsilon=epsilon)
+    return node.make_fitting("instance_norm", operands, epsilon=epsilon)
 
 
 @converter("GroupNormalization", since=18)
@@ -120,7 +120,7 @@ def group_normalization(node: OnnxNode) -> Value:
 
 
 def _group_norm(node: OnnxNode, parts: list[Value]) -> Value:
-    return node.make(
+    return node.make_fitting(
         "group_norm",
         [node.required(0), *parts],
         num_groups=int(node.attributes["num_groups"]),
@@ -146,9 +146,9 @@ def layer_normalization(node: OnnxNode) -> list[Value]:
     squares = node.make("square", [difference])
     factor = _inverse_root(node, squares, axes, epsilon)
     normalized = node.cast(node.make("multiply", [difference, factor]), data.dtype)
-    result = node.make("multiply", [normalized, scale])
+    result = node.make_fitting("multiply", [normalized, scale])
     if shift is not None:
-        result = node.make("add", [result, shift])
+        result = node.make_fitting("add", [result, shift])
     return [result, mean, factor]
 
 
@@ -191,7 +191,7 @@ def rms_normalization(node: OnnxNode) -> Value:
     factor = _inverse_root(node, node.make("square", [wide]), axes, epsilon)
     # The result has the type of the scale.
     normalized = node.cast(node.make("multiply", [wide, factor]), scale.dtype)
-    return node.make("multiply", [normalized, scale])
+    return node.make_fitting("multiply", [normalized, scale])
 
 
 @converter("LRN")

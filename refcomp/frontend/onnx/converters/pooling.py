@@ -183,7 +183,7 @@ def max_unpool(node: OnnxNode) -> Value:
     windows = read_windows(node, data, _kernel(node))
     require_spatial_extents(data)
     wanted = node.input(2)
-    result = node.make(
+    result = node.make_fitting(
         "max_unpool",
         [data, node.required(1)],
         kernel=windows.kernel,

@@ -80,7 +80,7 @@ def _layer(
     # The default of RNN-1 has names for two directions.
     names = names[: len(defaults) * directions]
     return list(
-        node.make_all(
+        node.make_all_fitting(
             operator,
             [data, node.required(1), node.required(2), *_optional_inputs(node)],
             **own,
