@@ -60,6 +60,7 @@ SOURCES = {
     #
     # Search: by the values of elements
     "search.counting": "bincount histogram isin",
+    "search.decision_trees": "tree_leaves",
     "search.median": "median",
     "search.nonzero": "argwhere compress nonzero",
     "search.positions": "invert_permutation unravel_index",

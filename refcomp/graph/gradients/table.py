@@ -53,7 +53,7 @@ _NONE_BY_REASON = {
     ),
     "it makes indices or counts": (
         "all_class_non_max_suppression argmax argmin argsort argwhere bucketize histogram "
-        "invert_permutation nonzero searchsorted unravel_index"
+        "invert_permutation nonzero searchsorted tree_leaves unravel_index"
     ),
     "it takes indices": "one_hot",
     "it works on bits": (
