@@ -13,6 +13,8 @@ from refcomp.frontend.onnx.element_types import (
     FLOAT,
     FLOAT8E8M0,
     INT32,
+    INT64,
+    STRINGS,
     UINT8,
     code_of,
     element_type,
@@ -29,6 +31,7 @@ _BY_NAME = {one.name: code for code, one in ELEMENT_TYPES.items()} | {
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
 # Outputs without such an attribute, and without an input of the same type.
 _DEFAULTS = {"Multinomial": INT32, "QuantizeLinear": UINT8}
+_CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 _LIKE_FIRST_INPUT = ("EyeLike", "Bernoulli", "RandomNormalLike", "RandomUniformLike")
 
 
@@ -123,4 +126,20 @@ def _type_of(
         return None  # its converter says it
     if operator == "DequantizeLinear" and len(inputs) > 1:
         return FLOAT if inputs[1] == FLOAT8E8M0 else inputs[1]
+    if operator in _CLASSIFIERS:
+        return STRINGS if attributes.get("classlabels_strings") else INT64
+    if operator in ("CategoryMapper", "LabelEncoder"):
+        return _label_type(inputs[0], attributes)
     return _DEFAULTS.get(operator, FLOAT)
+
+
+def _label_type(given: int, attributes: Attributes) -> int:
+    """Return the element type of the labels that an operator maps others to."""
+    lists = {"values_strings": STRINGS, "values_int64s": INT64, "values_floats": FLOAT}
+    for name, code in lists.items():
+        if name in attributes:
+            return code
+    values: Array | None = attributes.get("values_tensor")
+    if values is not None:
+        return STRINGS if values.dtype == object else code_of(as_dtype(values.dtype))
+    return INT64 if given == STRINGS else STRINGS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from refcomp.graph.control.batched import BATCHED_SCAN
 from refcomp.graph.control.branches import IF
+from refcomp.graph.control.images import IMAGE_OPERATORS
+from refcomp.graph.control.labels import LABEL_OPERATORS
 from refcomp.graph.control.loops import LOOP, SCAN
 from refcomp.graph.control.operator import ControlOperator
 from refcomp.graph.control.optionals import OPTIONAL_OPERATORS
@@ -22,6 +24,8 @@ CONTROL_OPERATORS = {
         *OPTIONAL_OPERATORS,
         *STRING_OPERATORS,
         *STRING_CASTS,
+        *IMAGE_OPERATORS,
+        *LABEL_OPERATORS,
     )
 }
 
