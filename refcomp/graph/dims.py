@@ -112,8 +112,8 @@ _FOLDED = {
 }
 
 
-def substitute(dim: Dim, symbols: Mapping[str, int]) -> Dim:
-    """Return an extent or a condition with the symbols whose values are known replaced."""
+def substitute(dim: Dim, symbols: Mapping[str, Dim]) -> Dim:
+    """Return an extent or a condition with symbols replaced by their values or extents."""
     if isinstance(dim, str):
         return symbols.get(dim, dim)
     if isinstance(dim, int):

@@ -7,14 +7,16 @@ workspaces. The executor owns all memory, so that no kernel allocates any.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 
+from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.options import current_options
 from refcomp.foundation.target import Target
-from refcomp.graph.dims import Symbols, expr_to_dim
+from refcomp.graph.dims import Symbols, expr_to_dim, substitute
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
+from refcomp.graph.kernel_extents import with_own_symbols
 from refcomp.graph.structure import node_key
 from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
@@ -44,6 +46,7 @@ class ScheduledKernel:
     places: tuple[int, ...]  # of these inputs, among those that the node reads
     outputs: tuple[Tensor, ...]
     workspaces: tuple[Tensor, ...]
+    extents: Mapping[str, Dim]  # the function's own symbols -> extents of the graph
 
     @property
     def args(self) -> tuple[Tensor, ...]:
@@ -61,7 +64,8 @@ class ScheduledKernel:
         """Return the call for a node that this function computes, with workspaces of its own."""
         workspaces = []
         for tensor in self.workspaces:
-            shape = tuple(map(expr_to_dim, tensor.shape))
+            dims = map(expr_to_dim, tensor.shape)
+            shape = tuple(substitute(dim, self.extents) for dim in dims)
             workspaces.append(Value(f"{self.name}.{tensor.name}", tensor.dtype, shape))
         inputs = tuple(node.reads[place] for place in self.places)
         return NodeKernel(self.name, inputs, node.outputs, tuple(workspaces))
@@ -89,8 +93,12 @@ def schedule_node(
 ) -> ScheduledKernel:
     """Return the function of node `number`, scheduled for `target`."""
     symbols = Symbols()
+    shapes, extents = with_own_symbols([value.shape for value in node.reads])
     # An input that is read twice is one argument: arguments may not overlap.
-    inputs = {value: value_to_placeholder(value, symbols) for value in node.reads}
+    inputs = {
+        value: value_to_placeholder(replace(value, shape=shape), symbols)
+        for value, shape in zip(node.reads, shapes, strict=True)
+    }
     made = node_to_te(node, inputs)
     outputs = [made[value] for value in node.outputs]
     schedule = schedule_for(outputs, target)
@@ -104,6 +112,7 @@ def schedule_node(
         places=tuple(places),
         outputs=tuple(outputs),
         workspaces=tuple(stored_tensors(schedule)),
+        extents=extents,
     )
 
 
