@@ -1,0 +1,95 @@
+"""The command that judges networks: its words, its exit codes, and each network on `llvm`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.real_models import run
+from benchmarks.real_models.network import NAMES, Answer, find_network
+from benchmarks.real_models.onnx_writer import OnnxWriter
+from benchmarks.real_models.packages import fetch
+from benchmarks.real_models.runners import RefcompRunner, compare
+from refcomp.foundation.errors import ToolchainError
+
+
+class Doubling:
+    """A network that doubles, in place of one of other people."""
+
+    PACKAGE = "magika"
+
+    @staticmethod
+    def models(_folder):
+        writer = OnnxWriter()
+        writer.node("Mul", "x", writer.constant("two", np.float32(2)), name="y")
+        return {"net": writer.finish("net", {"x": (np.float32, ["N"])}, {"y": ["N"]})}
+
+    @staticmethod
+    def judge(_folder, run):
+        (y,) = run("net", {"x": np.ones(3, np.float32)})
+        return [Answer.of("twice 1", "2.0", y[0])]
+
+    @staticmethod
+    def shrink(model, feeds):
+        return model, feeds
+
+
+@pytest.fixture
+def doubling(monkeypatch: pytest.MonkeyPatch) -> type[Doubling]:
+    monkeypatch.setattr(run, "find_network", lambda _: Doubling)
+    monkeypatch.setattr(run, "fetch", lambda *_: Path())
+    return Doubling
+
+
+@pytest.mark.llvm
+def test_a_network_is_judged_timed_and_compared(
+    doubling: type[Doubling], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main(["magika"]) == 0
+    title, answer, count, figures, nodes = capsys.readouterr().out.splitlines()
+    assert title == "== magika: magika 1.0.3 (Apache-2.0)"
+    assert (answer, count) == ("twice 1: 2.0", "1 of 1 answers are right")
+    assert figures.split()[:3] == ["net", "1", "launches;"]
+    assert nodes.split(maxsplit=1)[1] == "no node leaves its bound (1 against ONNX Runtime)"
+
+
+def test_a_wrong_answer_fails(
+    doubling: type[Doubling], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = staticmethod(lambda *_: [Answer.of("twice 1", 2, 3)])
+    monkeypatch.setattr(doubling, "judge", wrong)
+    assert run.main(["magika", "--only-onnxruntime"]) == 1
+    printed = capsys.readouterr().out
+    assert "WRONG twice 1: 3 instead of 2\n0 of 1 answers are right\n" in printed
+
+
+def test_an_unknown_network_and_a_missing_client_have_their_exit_codes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run.main(["magica"]) == 2
+    assert "'magica' is not one of the networks" in capsys.readouterr().err
+
+    def fail(*_: object) -> None:
+        raise ToolchainError("npm is not installed")
+
+    monkeypatch.setattr(run, "fetch", fail)
+    assert run.main(["ocr"]) == 3
+    assert "npm is not installed" in capsys.readouterr().err
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("name", NAMES)
+def test_a_network_of_other_people_answers_rightly_and_each_node_keeps_its_bound(
+    name: str, run_folder: Path
+) -> None:
+    network = find_network(name)
+    folder = fetch(network.PACKAGE, run_folder / "real-models")
+    models = network.models(folder)
+    runner = RefcompRunner(models)
+    answers = network.judge(folder, runner)
+    assert [answer for answer in answers if not answer.is_right] == []
+    assert len(answers) >= 2
+    for model in models:
+        found = compare(*network.shrink(models[model], runner.examples[model]))
+        assert found.wrong == ()
+        assert found.against["ONNX Runtime"] > 0
