@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.element_types import (
     FLOAT8E4M3FN,
@@ -18,20 +19,36 @@ from refcomp.graph.graph import Value
 
 @converter("MatMul")
 def matmul(node: OnnxNode) -> Value:
-    """Convert MatMul of any version."""
-    return node.make_fitting("matmul", [node.required(0), node.required(1)])
+    """Convert MatMul of any version; sums of floats of 16 bits are rounded once."""
+    factors = [node.required(0), node.required(1)]
+    dtype = factors[0].dtype
+    if not _is_half(dtype):
+        return node.make_fitting("matmul", factors)
+    product = node.make_fitting("matmul", factors, out_dtype="float32")
+    return node.cast(product, dtype)
+
+
+def _is_half(dtype: DType) -> bool:
+    return dtype.is_float and dtype.bits == 16
 
 
 @converter("Gemm")
 def gemm(node: OnnxNode) -> Value:
-    """Convert Gemm of any version; integers with broken factors are computed as f64."""
+    """Convert Gemm of any version.
+
+    Floats of 16 bits are computed as f32. Integers with fractional factors are computed as f64, and
+    rounded towards zero.
+    """
     dtype = node.required(0).dtype
     inputs = [node.required(0), node.required(1), node.input(2)]
     alpha = node.attributes["alpha"]
     beta = node.attributes["beta"]
-    is_exact = dtype.is_float or (alpha.is_integer() and beta.is_integer())
-    if not is_exact:
-        inputs = [None if v is None else node.cast(v, "float64") for v in inputs]
+    wide: DType | str = dtype
+    if _is_half(dtype):
+        wide = "float32"
+    elif dtype.is_int and not (alpha.is_integer() and beta.is_integer()):
+        wide = "float64"
+    inputs = [None if value is None else node.cast(value, wide) for value in inputs]
     product = node.make_fitting(
         "gemm",
         inputs,

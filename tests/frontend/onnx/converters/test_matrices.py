@@ -101,6 +101,12 @@ OF_16_BITS = [
              label="bf16"),
     NodeCase("Einsum", 28, [HALF, HALF], {"equation": "ij,kj"},
              [(A @ A.T).astype(HALF.dtype)], label="bf16"),
+    NodeCase("MatMul", 13, [np.ones((1, 4000), "f2"), np.ones(4000, "f2")],
+             expected=[np.array([4000], "f2")], label="long-sum"),
+    NodeCase("Gemm", 13, [np.ones((1, 4000), "f2"), np.ones((4000, 1), "f2")],
+             expected=[np.array([[4000]], "f2")], label="long-sum"),
+    NodeCase("Einsum", 28, [np.ones((1, 4000), "f2"), np.ones((4000, 1), "f2")],
+             {"equation": "ij,jk"}, [np.array([[4000]], "f2")], label="long-sum"),
     NodeCase("Det", 22, [HALF[:, :2]], expected=[np.array(6, HALF.dtype)], label="bf16",
              wrong={EVALUATOR: "returns f64; the output has the type of X"}),
 ]  # fmt: skip
