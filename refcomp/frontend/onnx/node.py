@@ -150,6 +150,16 @@ class OnnxNode:
         """Return the one element of a tensor of numbers; errors are those of `integers`."""
         return float(self._single(value, what))
 
+    def truncated(self, value: Value, what: str) -> int:
+        """Return the one element of a tensor of numbers without its fraction.
+
+        A float that is not finite is a UserError; other errors are those of `integers`.
+        """
+        number = self._single(value, what)
+        if not math.isfinite(number):
+            raise UserError(f"its {what} is {number}, not an integer")
+        return int(number)
+
     def _single(self, value: Value, what: str) -> float:
         elements = self.known(value)
         if elements.size != 1:

@@ -174,6 +174,8 @@ class _NodeReader:
         schema = self._schema()
         version = self.version if schema is None else schema.since_version
         found = find_converter(self.domain, self.proto.op_type, version)
+        if schema is not None:
+            self._check_outputs(schema)
         attributes = self._attributes(schema)
         if only_checked:
             if found is None and (schema is None or not _has_function(schema)):
@@ -208,6 +210,17 @@ class _NodeReader:
             return onnx.defs.get_schema(self.proto.op_type, self.version, self.domain)
         except Exception:  # onnx's own class, without a base but Exception
             return None
+
+    def _check_outputs(self, schema: Proto) -> None:
+        """Raise UserError unless the operator has as many outputs as the node."""
+        count = len(self.proto.output)
+        least, most = schema.min_output, schema.max_output
+        if not least <= count <= most:
+            meant = f"{least}" if least == most else f"{least} to {most}"
+            raise UserError(
+                f"it has {count} outputs, not {meant}",
+                remedy="the file is damaged: export it again",
+            )
 
     def _attributes(self, schema: Proto | None) -> Attributes:
         tensors = self.model.tensors

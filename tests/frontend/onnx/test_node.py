@@ -79,6 +79,14 @@ def test_extents_and_axes(node: OnnxNode) -> None:
         node.axis(2, 2)
 
 
+def test_truncated_numbers(node: OnnxNode) -> None:
+    assert node.truncated(node.required(3), "depth") == 0
+    assert node.truncated(node.constant([-2.7], np.float32), "depth") == -2
+    assert node.truncated(node.constant(2**60 + 1, np.int64), "depth") == 2**60 + 1
+    with pytest.raises(UserError, match="its depth is nan, not an integer"):
+        node.truncated(node.constant(np.nan, np.float32), "depth")
+
+
 def test_one_extent(node: OnnxNode) -> None:
     x = node.required(0)
     assert node.extent(x, -1) == 3

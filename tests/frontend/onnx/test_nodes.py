@@ -116,3 +116,12 @@ def test_what_depends_on_a_macro_is_a_macro() -> None:
     assert [node.operator for node in graph.nodes] == ["onnx.Reshape", "onnx.Relu"]
     (y,) = onnx_backend.run_model(model, [X, np.array([2, 1])], "INTERP")
     assert y.tolist() == [[1], [0]]
+
+
+def test_an_operator_has_as_many_outputs_as_its_nodes() -> None:
+    nodes = [single("Relu", "x", outputs=["y", "z"])]
+    with pytest.raises(UserError, match="it has 2 outputs, not 1"):
+        graph_of(nodes)
+    nodes = [single("Split", "x", outputs=[]), single("Relu", "x")]
+    with pytest.raises(UserError, match="it has 0 outputs, not 1 to"):
+        graph_of(nodes)

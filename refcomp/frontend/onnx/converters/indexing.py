@@ -75,12 +75,22 @@ def tensor_scatter(node: OnnxNode) -> Value:
     batch, *_ = node.extents(cache)
     length = node.extent(cache, axis)
     count = node.extent(update, axis)
+    are_other_extents_equal = all(
+        place == axis or one == other
+        for place, (one, other) in enumerate(
+            zip(node.extents(cache), node.extents(update), strict=False)
+        )
+    )
+    if len(update.shape) != rank or not are_other_extents_equal:
+        raise UserError(f"its update {update} does not fit into {cache}")
     if count > length:
         raise UserError(f"it writes {count} elements into {length} of {cache}")
     places = node.constant(np.arange(length)[None, :], np.int64)
     start = node.input(2)
     if start is None:
         start = node.constant(np.zeros(batch), np.int64)
+    if node.extents(start) != (batch,):
+        raise UserError(f"its write_indices {start} are not one for each of {batch}")
     column = node.make("expand_dims", [start], axis=1)
     source = node.make("subtract", [places, column])
     if mode == "circular":
@@ -147,7 +157,7 @@ def _whole(node: OnnxNode, value: Value) -> Value:
 
 
 def _one_hot(node: OnnxNode, indices: Value) -> Value:
-    depth = int(node.number(node.required(1), "depth"))
+    depth = node.truncated(node.required(1), "depth")
     axis = node.attributes["axis"]
     mask = node.make("one_hot", [indices], depth=depth, axis=axis, dtype="bool")
     values = node.required(2)

@@ -169,6 +169,8 @@ def concat(node: OnnxNode) -> Value:
 
 def _concatenated(node: OnnxNode, axis: int) -> Value:
     parts = node.all_inputs()
+    if not parts:
+        raise UserError("it has no tensors to join")
     for part in parts:
         node.extent(part, axis)
     return node.make_fitting("concatenate", parts, axis=axis)
@@ -206,8 +208,8 @@ def expand(node: OnnxNode) -> Value:
 def tile_along_an_axis(node: OnnxNode) -> Value:
     """Convert Tile-1, which repeats along one axis. Its count and axis may be floats."""
     data = node.required(0)
-    count = int(node.number(node.required(1), "tiles"))
-    axis = int(node.number(node.required(2), "axis"))
+    count = node.truncated(node.required(1), "tiles")
+    axis = node.truncated(node.required(2), "axis")
     counts = [1] * len(data.shape)
     counts[node.axis(axis, len(counts))] = count
     return node.make("tile", [data], reps=tuple(counts))
@@ -230,7 +232,10 @@ def split_by_attribute(node: OnnxNode) -> list[Value]:
     given = node.input(1)
     if sizes is None and given is not None:
         # Split-1 gives sizes in the element type of the data.
-        sizes = tuple(int(one) for one in node.known(given).reshape(-1))
+        elements = node.known(given).reshape(-1)
+        if not np.isfinite(elements).all():
+            raise UserError(f"its sizes {elements.tolist()} are not integers")
+        sizes = tuple(int(one) for one in elements)
     return _parts(node, sizes, node.attributes.get("axis", 0), must_be_equal=True)
 
 

@@ -123,6 +123,8 @@ def test_node(case):
         (NodeCase("ScatterND", 18, [ROWS, np.array([[0]]), NEW]), "scatter_nd"),
         (NodeCase("TensorScatter", 24, [CACHE, UPDATE], {"mode": "round"}), "mode is 'round'"),
         (NodeCase("TensorScatter", 24, [CACHE, UPDATE], {"axis": 0}), "that of the batch"),
+        (NodeCase("TensorScatter", 24, [CACHE, UPDATE[..., :1]]), "does not fit into"),
+        (NodeCase("TensorScatter", 24, [CACHE, UPDATE, ints(1)]), "not one for each of 2"),
         (NodeCase("TensorScatter", 24, [UPDATE, CACHE]), "it writes 4 elements into 2"),
         (NodeCase("Compress", 11, [ROWS, np.array([True] * 3)], {"axis": 0}), "compress"),
         (
