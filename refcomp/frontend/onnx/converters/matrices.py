@@ -48,7 +48,8 @@ def gemm(node: OnnxNode) -> Value:
         wide = "float32"
     elif dtype.is_int and not (alpha.is_integer() and beta.is_integer()):
         wide = "float64"
-    inputs = [None if value is None else node.cast(value, wide) for value in inputs]
+    if all(value is None or value.dtype == dtype for value in inputs):
+        inputs = [None if value is None else node.cast(value, wide) for value in inputs]
     product = node.make_fitting(
         "gemm",
         inputs,

@@ -33,12 +33,12 @@ Reduce = Callable[[OnnxNode, Value, _Axes], Value]
 
 
 def _axes_by_attribute(node: OnnxNode) -> _Axes:
-    return _Axes(node.attributes.get("axes"), bool(node.attributes["keepdims"]))
+    return _Axes(node.attributes.get("axes"), node.attributes["keepdims"] == 1)
 
 
 def _axes_by_input(node: OnnxNode) -> _Axes:
     axes = node.optional_integers(1, "axes")
-    keepdims = bool(node.attributes["keepdims"])
+    keepdims = node.attributes["keepdims"] == 1
     if axes:
         return _Axes(axes, keepdims)
     is_noop = bool(node.attributes["noop_with_empty_axes"])

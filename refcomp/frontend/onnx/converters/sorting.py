@@ -30,7 +30,7 @@ def _index_of_best(node: OnnxNode, operator: str) -> Value:
         operator,
         [node.required(0)],
         axis=node.attributes["axis"],
-        keepdims=bool(node.attributes["keepdims"]),
+        keepdims=node.attributes["keepdims"] == 1,
         select_last_index=bool(node.attributes.get("select_last_index", 0)),
     )
 
