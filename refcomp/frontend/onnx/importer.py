@@ -43,6 +43,9 @@ def from_onnx(
     A graph with shapes, axes or counts that only a run knows has macros, and control operators
     have subgraphs. `refcomp.graph.executor_for` runs any of them.
 
+    Random numbers are those of refcomp's own generator. A node without a seed gets one from the
+    name of its output. So each run gives the same numbers, and nodes give different ones.
+
     Args:
         source: the path of a model file, or its bytes.
         max_bytes: the largest file that is read, and the largest constant, in bytes. Default 1 GiB.

@@ -34,7 +34,8 @@ def add(a: Tensor, b: Tensor) -> Tensor:
         A tensor of the broadcast shape and the dtype of `a`.
 
     Raises:
-        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+        UserError: an operand is not a tensor of numbers, the dtypes differ, or the shapes do not
+            broadcast.
 
     Reference: numpy and ONNX broadcasting. Integers wrap. NaN propagates.
 
@@ -71,7 +72,8 @@ def subtract(a: Tensor, b: Tensor) -> Tensor:
         A tensor of the broadcast shape and the dtype of `a`.
 
     Raises:
-        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+        UserError: an operand is not a tensor of numbers, the dtypes differ, or the shapes do not
+            broadcast.
 
     Reference: numpy and ONNX broadcasting. Integers wrap. NaN propagates.
 
@@ -104,7 +106,8 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
         A tensor of the broadcast shape and the dtype of `a`.
 
     Raises:
-        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+        UserError: an operand is not a tensor of numbers, the dtypes differ, or the shapes do not
+            broadcast.
 
     Reference: numpy and ONNX broadcasting. Integers wrap. NaN propagates.
 
@@ -139,7 +142,8 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
         A tensor of the broadcast shape and the dtype of `a`.
 
     Raises:
-        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+        UserError: an operand is not a tensor of numbers, the dtypes differ, or the shapes do not
+            broadcast.
 
     Reference: numpy and ONNX broadcasting. Integers wrap. Floats follow IEEE 754: x / 0 is
     infinite, and 0 / 0 is NaN.
@@ -184,7 +188,8 @@ def squared_difference(a: Tensor, b: Tensor) -> Tensor:
         A tensor of the broadcast shape and the dtype of `a`.
 
     Raises:
-        UserError: an operand is not a tensor, the dtypes differ, or the shapes do not broadcast.
+        UserError: an operand is not a tensor of numbers, the dtypes differ, or the shapes do not
+            broadcast.
 
     Reference: TensorFlow squared_difference. Integers wrap. NaN propagates.
 
