@@ -8,7 +8,7 @@ constant inputs behind the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,6 +100,9 @@ class _RunSurroundings:
         self, proto: object, inputs: Sequence[tuple[NodeType, int]]
     ) -> Subgraph:
         raise Unsupported("its subgraph is converted before a run")
+
+    def part(self, inputs: Mapping[str, Value], output: str) -> Subgraph:
+        raise Unsupported("the model around it is converted before a run")
 
 
 def _expand(call: MacroCall) -> list[Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +48,9 @@ class Surroundings(Protocol):
         self, proto: object, inputs: Sequence[tuple[NodeType, int]]
     ) -> Subgraph:
         """Return a graph of an attribute, given the types of its inputs."""
+
+    def part(self, inputs: Mapping[str, Value], output: str) -> Subgraph:
+        """Return the part of the model that computes one value from others, all by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS
 from refcomp.frontend.onnx.functions import bound_node, schema_function
 from refcomp.frontend.onnx.node import OnnxNode, Subgraph
 from refcomp.frontend.onnx.output_types import check_input_types, output_types
+from refcomp.frontend.onnx.parts import needed_nodes
 from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import Converter, find_converter, standard
@@ -84,6 +85,8 @@ def _store(
 
 def convert_nodes(model: Model, scope: Scope, protos: Iterable[Proto]) -> None:
     """Convert nodes in order. What cannot be converted is noted in `model.refusals`."""
+    protos = tuple(protos)
+    scope.nodes = scope.nodes or protos
     for proto in protos:
         model.inner_nodes += model.depth > 0
         if model.inner_nodes > MAX_INNER_NODES:
@@ -380,6 +383,25 @@ class _NodeReader:
         codes = tuple(scope.element_type(value) for value in outputs)
         return Subgraph(builder.finish(outputs), tuple(scope.captured), codes)
 
+    def part(self, inputs: Mapping[str, Value], output: str) -> Subgraph:
+        """Return the part of the graph that computes `output` from other values."""
+        builder = FoldingBuilder("part")
+        scope = Scope(builder, self.scope.versions, self.scope)
+        # A node of the part may ask for another part.
+        scope.nodes = self.scope.nodes
+        for name, outer in inputs.items():
+            value = builder.input(name, outer.dtype, outer.shape, outer.kind)
+            scope.add(name, value)
+            scope.set_element_type(value, self.scope.element_type(outer))
+        with self._deeper():
+            nodes = needed_nodes(self.scope.nodes, inputs, output)
+            convert_nodes(self.model, scope, nodes)
+        if scope.is_lost(output):
+            raise _LostError
+        made = scope.output(output)
+        code = scope.element_type(made)
+        return Subgraph(builder.finish([made]), tuple(scope.captured), (code,))
+
     def _deeper(self) -> _NestingLevel:
         return _NestingLevel(self.model)
 
@@ -430,6 +452,9 @@ class _NodeSurroundings:
         self, proto: object, inputs: Sequence[tuple[NodeType, int]]
     ) -> Subgraph:
         return self.reader.subgraph(proto, inputs)
+
+    def part(self, inputs: Mapping[str, Value], output: str) -> Subgraph:
+        return self.reader.part(inputs, output)
 
 
 def _may_defer(value: Value) -> bool:

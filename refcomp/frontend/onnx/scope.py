@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.frontend.onnx.attributes import Proto
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS, code_of
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.folding import FoldingBuilder
@@ -42,6 +43,7 @@ class Scope:
         self.captured: dict[Value, Value] = {}  # of the parent -> of this builder
         # Outputs of nodes that could not be converted. Nodes that read them are only checked.
         self.lost: set[str] = set()
+        self.nodes: Sequence[Proto] = ()  # NodeProtos of the graph or the function
         self._values: dict[str, Value | None] = {}
         self._codes: dict[Value, int] = {}  # of values whose dtype does not say it
 

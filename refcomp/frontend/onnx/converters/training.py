@@ -1,4 +1,4 @@
-"""Steps of optimizers, which training adds to a model."""
+"""Gradients, and steps of optimizers, which training adds to a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
-from refcomp.graph.graph import Value
+from refcomp.graph.builder import GraphBuilder
+from refcomp.graph.gradients.gradient import gradient as differentiated
+from refcomp.graph.graph import Graph, Value
+from refcomp.graph.inline import inline_graph
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -170,3 +173,36 @@ def momentum(node: OnnxNode) -> list[Value]:
         result = math.subtract(data, math.multiply(rate, step))
         made.append((result, new_speed))
     return _columns(made)
+
+
+@converter("Gradient", domain=DOMAIN)
+def gradient_of_model(node: OnnxNode) -> list[Value]:
+    """Convert Gradient-1: derivatives of a value of the model, which other values determine.
+
+    If the value has several elements, the derivatives are those of their sum.
+    """
+    wanted = tuple(str(name) for name in node.attributes["xs"])
+    names = (*wanted, *(str(name) for name in node.attributes.get("zs") or ()))
+    values = node.all_inputs()
+    if len(values) != len(names) or len(set(names)) != len(names):
+        raise UserError(
+            f"its attributes xs and zs name {', '.join(map(repr, names))}",
+            why=f"it has {len(values)} inputs",
+            remedy="name each input once",
+        )
+    target = str(node.attributes["y"])
+    part = node.surroundings.part(dict(zip(names, values, strict=True)), target)
+    made = differentiated(_summed(part.graph), list(wanted))
+    results = inline_graph(node.builder, made, [*values, *part.captured])
+    return results[1:]
+
+
+def _summed(graph: Graph) -> Graph:
+    """Return a graph whose output is the sum of the elements of the output of another."""
+    builder = GraphBuilder(graph.name)
+    inputs = [
+        builder.input(value.name, value.dtype, value.shape, value.kind)
+        for value in graph.inputs
+    ]
+    (output,) = inline_graph(builder, graph, inputs)
+    return builder.finish([builder.node("sum", [output]) if output.shape else output])

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from refcomp.foundation.errors import UserError
+from refcomp import onnx_backend
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.frontend.onnx import from_onnx
 from tests.frontend.onnx.converters.cases import NodeCase, check
 
@@ -109,6 +110,7 @@ CASES += [
             *SQUARES[:1],
         ],
         expected=columns([adam(1, 0, 0)[0]]),
+        wrong={"ONNX's evaluator": "its results are of float64"},
         domain=DOMAIN,
         outputs=3,
         label="vectors-of-one",
@@ -139,4 +141,99 @@ def test_what_does_not_fit(count, attributes, message):
     sets = [helper.make_opsetid(DOMAIN, 1)]
     model = helper.make_model(graph, opset_imports=sets)
     with pytest.raises(UserError, match=message):
+        from_onnx(model.SerializeToString())
+
+
+def gradient_model(nodes, shapes, outputs, constants=()):
+    """Return a model of nodes: (operator, inputs, outputs, attributes)."""
+    infos = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in shapes.items()
+    ]
+    protos = [
+        helper.make_node(
+            operator, inputs, made, domain=DOMAIN if operator == "Gradient" else "", **attributes
+        )
+        for operator, inputs, made, attributes in nodes
+    ]
+    results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    stored = [numpy_helper.from_array(array, name) for name, array in constants]
+    graph = helper.make_graph(protos, "net", infos, results, stored)
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    return helper.make_model(graph, opset_imports=sets)
+
+
+CUBE = [("Mul", ["x", "x"], ["h"], {}), ("Mul", ["h", "x"], ["y"], {})]
+X = np.array([1, -2, 3], np.float32)
+
+
+def run(model, **feeds):
+    return onnx_backend.prepare(model, "INTERP").run(feeds)
+
+
+def test_gradient_of_a_tensor_is_that_of_its_sum():
+    nodes = [*CUBE, ("Gradient", ["x"], ["g"], {"xs": ["x"], "y": "y"})]
+    made = run(gradient_model(nodes, {"x": ("N",)}, ["y", "g"]), x=X)
+    np.testing.assert_allclose(made[0], X**3)
+    np.testing.assert_allclose(made[1], 3 * X**2)
+
+
+def test_gradient_at_other_values_by_an_intermediate_tensor():
+    """Of y = h * x by h, at values that the model does not compute."""
+    attributes = {"xs": ["h"], "zs": ["x"], "y": "y"}
+    nodes = [*CUBE, ("Gradient", ["a", "b"], ["g"], attributes)]
+    model = gradient_model(nodes, {"x": (3,), "a": (3,), "b": (3,)}, ["g"])
+    (made,) = run(model, x=X, a=X + 1, b=10 * X)
+    np.testing.assert_allclose(made, 10 * X)
+
+
+def test_second_derivative():
+    nodes = [
+        *CUBE,
+        ("Gradient", ["x"], ["slope"], {"xs": ["x"], "y": "y"}),
+        ("Gradient", ["x"], ["g"], {"xs": ["x"], "y": "slope"}),
+    ]
+    (made,) = run(gradient_model(nodes, {"x": (3,)}, ["g"]), x=X)
+    np.testing.assert_allclose(made, 6 * X)
+
+
+def test_other_values_are_constants():
+    """What is neither in xs nor in zs keeps its value."""
+    nodes = [
+        ("Mul", ["x", "w"], ["a"], {}),
+        ("Mul", ["a", "z"], ["y"], {}),
+        ("Gradient", ["x"], ["g"], {"xs": ["x"], "y": "y"}),
+    ]
+    weights = np.array([2, 3, 4], np.float32)
+    model = gradient_model(nodes, {"x": (3,), "z": (3,)}, ["g"], [("w", weights)])
+    (made,) = run(model, x=X, z=X + 5)
+    np.testing.assert_allclose(made, weights * (X + 5))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "message"),
+    [
+        (["x"], {"xs": ["x", "h"], "y": "y"}, "its attributes xs and zs name 'x', 'h'"),
+        (["x", "x"], {"xs": ["x"], "zs": ["x"], "y": "y"}, "its attributes xs and zs name"),
+        (["x"], {"xs": ["x"], "y": "x"}, "the value 'x' is to be computed from itself"),
+        (["x"], {"xs": ["x"], "y": "q"}, "nothing makes the output 'q'"),
+    ],
+)
+def test_ill_formed_gradients(inputs, attributes, message):
+    nodes = [*CUBE, ("Gradient", inputs, ["g"], attributes)]
+    with pytest.raises(UserError, match=message):
+        from_onnx(gradient_model(nodes, {"x": (3,)}, ["g"]).SerializeToString())
+
+
+def test_gradient_through_subgraphs():
+    value = helper.make_tensor_value_info("v", TensorProto.FLOAT, (3,))
+    branch = helper.make_graph([helper.make_node("Identity", ["x"], ["v"])], "b", [], [value])
+    condition = numpy_helper.from_array(np.array(True), "c")
+    nodes = [
+        ("If", ["c"], ["y"], {"then_branch": branch, "else_branch": branch}),
+        ("Gradient", ["x"], ["g"], {"xs": ["x"], "y": "y"}),
+    ]
+    model = gradient_model(nodes, {"x": (3,)}, ["g"])
+    model.graph.initializer.append(condition)
+    with pytest.raises(Unsupported, match="the node that makes 'y' has a subgraph"):
         from_onnx(model.SerializeToString())
