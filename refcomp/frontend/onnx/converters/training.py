@@ -99,10 +99,10 @@ def adagrad(node: OnnxNode) -> list[Value]:
     made = []
     for data, gradient, squares in _rows(node, 3):
         slope = _regularized(node, data, gradient)
-        new_squares = math.add(squares, math.multiply(slope, slope))
-        adapted = math.add(math.root(new_squares), epsilon)
+        next_squares = math.add(squares, math.multiply(slope, slope))
+        adapted = math.add(math.root(next_squares), epsilon)
         step = math.multiply(node.cast(rate, data.dtype), slope)
-        made.append((math.subtract(data, math.divide(step, adapted)), new_squares))
+        made.append((math.subtract(data, math.divide(step, adapted)), next_squares))
     return _columns(made)
 
 
@@ -118,17 +118,17 @@ def adam(node: OnnxNode) -> list[Value]:
     made = []
     for data, gradient, momentum, squares in _rows(node, 4):
         slope = _regularized(node, data, gradient)
-        new_momentum = math.add(
+        next_momentum = math.add(
             math.multiply(alpha, momentum), math.multiply(1 - alpha, slope)
         )
         square = math.multiply(slope, slope)
-        new_squares = math.add(
+        next_squares = math.add(
             math.multiply(beta, squares), math.multiply(1 - beta, square)
         )
-        root = math.add(math.root(new_squares), epsilon)
-        step = math.multiply(node.cast(rate, data.dtype), new_momentum)
+        root = math.add(math.root(next_squares), epsilon)
+        step = math.multiply(node.cast(rate, data.dtype), next_momentum)
         result = math.subtract(data, math.divide(step, root))
-        made.append((math.multiply(shrink, result), new_momentum, new_squares))
+        made.append((math.multiply(shrink, result), next_momentum, next_squares))
     return _columns(made)
 
 
@@ -166,12 +166,12 @@ def momentum(node: OnnxNode) -> list[Value]:
         rate = _scalar(node, 0, data.dtype)
         slope = _regularized(node, data, gradient)
         added = math.multiply(node.cast(beta, data.dtype), slope)
-        new_speed = math.add(math.multiply(alpha, speed), added)
-        step = new_speed
+        next_speed = math.add(math.multiply(alpha, speed), added)
+        step = next_speed
         if mode == "nesterov":
-            step = math.add(slope, math.multiply(alpha, new_speed))
+            step = math.add(slope, math.multiply(alpha, next_speed))
         result = math.subtract(data, math.multiply(rate, step))
-        made.append((result, new_speed))
+        made.append((result, next_speed))
     return _columns(made)
 
 
