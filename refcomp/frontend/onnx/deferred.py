@@ -141,6 +141,7 @@ def _expand(call: MacroCall) -> list[Value]:
         attributes,
         _RunSurroundings(codes),
         call.known,
+        is_in_run=True,
     )
     converted = found.convert(node)
     made = [converted] if isinstance(converted, Value) else list(converted)

@@ -67,6 +67,7 @@ class OnnxNode:
             value and a default is absent.
         surroundings: the model around it.
         elements: returns the elements of a value, or raises NotKnownError.
+        is_in_run: True if a run converts it. Then no node of control may be added.
     """
 
     builder: FoldingBuilder
@@ -77,6 +78,7 @@ class OnnxNode:
     attributes: Attributes
     surroundings: Surroundings
     elements: Callable[[Value], Array]
+    is_in_run: bool = False
 
     def input(self, place: int) -> Value | None:
         """Return input number `place`, or None if it is left out."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.frontend.onnx.converters.long_sequences import scan_layer
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
 from refcomp.graph.graph import Value
@@ -13,6 +14,8 @@ from refcomp.graph.macros import NotKnownError
 from refcomp.topi.operator import Attribute
 from refcomp.topi.recurrent.activations import ACTIVATIONS
 
+# Layers of more steps are not unrolled: compiling takes about 0.2 seconds for each step.
+MAX_UNROLLED = 64
 # Name in ONNX, in small letters -> (name in refcomp, has alpha, has beta).
 _ACTIVATIONS = {
     "affine": ("affine", True, True),
@@ -74,29 +77,44 @@ def _layer(
         direction = "forward"
     layout = int(attributes.get("layout", 0))
     data = node.required(0)
-    _check_extents(node, data, layout)
+    _check_hidden_size(node)
     directions = 2 if direction == "bidirectional" else 1
     names = tuple(attributes.get("activations") or (*defaults,) * directions)
     # The default of RNN-1 has names for two directions.
     names = names[: len(defaults) * directions]
-    return list(
-        node.make_all_fitting(
-            operator,
-            [data, node.required(1), node.required(2), *_optional_inputs(node)],
-            **own,
-            **_activations(name, names, attributes),
-            direction=direction,
-            layout=layout,
-            clip=float(attributes.get("clip", 0.0)),
-        )
-    )
+    given: dict[str, Attribute] = {
+        **own,
+        **_activations(name, names, attributes),
+        "direction": direction,
+        "layout": layout,
+        "clip": float(attributes.get("clip", 0.0)),
+    }
+    operands = [data, node.required(1), node.required(2), *_optional_inputs(node)]
+    if _is_scanned(node, data, layout):
+        return scan_layer(node, operator, operands, given)
+    return list(node.make_all_fitting(operator, operands, **given))
 
 
-def _check_extents(node: OnnxNode, data: Value, layout: int) -> None:
-    """Check hidden_size, and raise NotKnownError for a symbolic number of steps."""
+def _is_scanned(node: OnnxNode, data: Value, layout: int) -> bool:
+    """Return True for a sequence whose steps are not unrolled.
+
+    Raises NotKnownError if both the number of steps and the batch are symbolic.
+    """
+    if len(data.shape) != 3:
+        return False  # the operator refuses it
+    steps, batch = data.shape[layout == 1], data.shape[layout != 1]
+    if node.is_in_run:  # a run adds operators, but no control
+        return False
+    if not isinstance(batch, int):
+        if isinstance(steps, int):
+            return False
+        raise NotKnownError
+    return not isinstance(steps, int) or steps > MAX_UNROLLED
+
+
+def _check_hidden_size(node: OnnxNode) -> None:
+    """Check hidden_size. Raise NotKnownError for a symbolic number of units."""
     recurrence = node.required(2)
-    if len(data.shape) == 3 and not isinstance(data.shape[layout == 1], int):
-        raise NotKnownError  # the steps are unrolled
     hidden = recurrence.shape[-1] if recurrence.shape else 0
     if not isinstance(hidden, int):
         raise NotKnownError

@@ -313,11 +313,6 @@ def test_symbolic_batch_needs_no_macro():
     assert graph.outputs[0].shape == (4, 1, "N", 3)
 
 
-@pytest.mark.parametrize(("shape", "layout"), [(("T", 4, 2), 0), ((4, "T", 2), 1)])
-def test_symbolic_steps_are_left_to_the_run(shape, layout):
-    assert convert(shape, layout=layout).nodes[0].operator == "onnx.RNN"
-
-
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
