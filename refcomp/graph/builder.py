@@ -83,8 +83,8 @@ class GraphBuilder:
             dtype: a DType or its name.
             shape: ints, names of symbols, or trees of operators (`refcomp.graph.dims`); empty for
                 all kinds but tensors.
-            kind: what the input holds: tensor, unshaped tensor, sequence, optional, or optional
-                sequence.
+            kind: what the input holds: tensor, unshaped tensor, sequence, optional, optional
+                sequence, or one of the maps of `ValueKind`.
 
         Raises:
             UserError: another input has the name, or the kind is unknown.

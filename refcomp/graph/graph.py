@@ -10,6 +10,8 @@ The grammar of `str(graph)`, in which names that are not identifiers are quoted:
     }
     VALUE: NAME: TYPE
     TYPE: DTYPE[DIM, ...] | DTYPE[*] | seq(DTYPE) | optional(DTYPE) | optional(seq(DTYPE))
+          | map(KEY, DTYPE) | seq(map(KEY, DTYPE))
+    KEY: i64 | string
 
 `refcomp.graph.parser` reads this text. A graph is immutable: a pass builds another one
 (`refcomp.graph.builder`). Values are compared by identity. Names are unique within a graph. They
@@ -47,6 +49,11 @@ class ValueKind(StrEnum):
     SEQUENCE = "sequence"  # of tensors, which may have different shapes
     OPTIONAL = "optional"  # a tensor, or nothing
     OPTIONAL_SEQUENCE = "optional sequence"  # a sequence, or nothing
+    # A map holds one element for each of its keys. The dtype is that of the elements.
+    INTEGER_MAP = "map from integers"
+    STRING_MAP = "map from strings"
+    INTEGER_MAPS = "sequence of maps from integers"
+    STRING_MAPS = "sequence of maps from strings"
 
 
 _KIND_TEXTS = {
@@ -54,6 +61,10 @@ _KIND_TEXTS = {
     ValueKind.SEQUENCE: "seq({})",
     ValueKind.OPTIONAL: "optional({})",
     ValueKind.OPTIONAL_SEQUENCE: "optional(seq({}))",
+    ValueKind.INTEGER_MAP: "map(i64, {})",
+    ValueKind.STRING_MAP: "map(string, {})",
+    ValueKind.INTEGER_MAPS: "seq(map(i64, {}))",
+    ValueKind.STRING_MAPS: "seq(map(string, {}))",
 }
 
 

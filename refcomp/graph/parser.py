@@ -42,6 +42,17 @@ MAX_NESTING = 50  # of subgraphs, and of parentheses in an extent
 
 _T = TypeVar("_T")
 
+# Words around a dtype -> the kind of value.
+_KINDS = {
+    (): ValueKind.TENSOR,
+    ("seq",): ValueKind.SEQUENCE,
+    ("optional",): ValueKind.OPTIONAL,
+    ("optional", "seq"): ValueKind.OPTIONAL_SEQUENCE,
+    ("map(i64",): ValueKind.INTEGER_MAP,
+    ("map(string",): ValueKind.STRING_MAP,
+    ("seq", "map(i64"): ValueKind.INTEGER_MAPS,
+    ("seq", "map(string"): ValueKind.STRING_MAPS,
+}
 # Spelling of a binary operator in an extent -> its name, its precedence.
 _DIM_OPERATORS = {
     "or": ("or", 1),
@@ -154,18 +165,15 @@ class _GraphParser:
         return items
 
     def type(self) -> NodeType:
-        """Return a type: `f32[N, 4]`, `f32[*]`, `seq(f32)`, `optional(seq(f32))`."""
+        """Return a type: `f32[N, 4]`, `f32[*]`, `optional(seq(f32))`, `map(i64, f32)`."""
         wrappers = []
         while self.stream.is_next("seq", "optional"):
             wrappers.append(self.stream.take().text)
             self.stream.expect("(", f"after `{wrappers[-1]}`")
+        if self.stream.is_next("map"):
+            wrappers.append(self.map_key())
         dtype = self.dtype()
-        kind = {
-            (): ValueKind.TENSOR,
-            ("seq",): ValueKind.SEQUENCE,
-            ("optional",): ValueKind.OPTIONAL,
-            ("optional", "seq"): ValueKind.OPTIONAL_SEQUENCE,
-        }.get(tuple(wrappers))
+        kind = _KINDS.get(tuple(wrappers))
         if kind is None:
             self.stream.fail(
                 self.stream.peek(), "a sequence holds neither sequences nor optionals"
@@ -183,6 +191,16 @@ class _GraphParser:
                 self.stream.peek(), "a tensor of strings is written `string[*]`"
             )
         return NodeType(dtype, tuple(self.listed(self.dim, "]")))
+
+    def map_key(self) -> str:
+        """Return the beginning of a map's type up to its key, `map(i64`."""
+        word = self.stream.take().text
+        self.stream.expect("(", f"after `{word}`")
+        token = self.stream.expect_name("the dtype of the keys")
+        if token.text not in ("i64", "string"):
+            self.stream.fail(token, f"keys of a map are i64 or string, not {token}")
+        self.stream.expect(",", "after the dtype of the keys")
+        return f"{word}({token.text}"
 
     def dtype(self) -> DType:
         token = self.stream.expect_name("a dtype")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -103,8 +103,11 @@ class _Tracer:
         """Return what the caller gave as a value of the trace."""
         if isinstance(value, tuple):
             named = enumerate(value)
-            return tuple(self._input(f"{name}.{place}", one) for place, one in named)
-        return None if value is None else self._input(name, value)
+            made = tuple(self.given(f"{name}.{place}", one) for place, one in named)
+            return cast("RunValue", made)
+        if value is None or isinstance(value, dict):  # maps are the executor's
+            return value
+        return self._input(name, value)
 
     def _input(self, name: str, value: Any) -> ShapedTensor:
         array = value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)

@@ -18,7 +18,7 @@ from pathlib import Path
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx import converters as _converters  # registers them  # noqa: F401
 from refcomp.frontend.onnx.attributes import Proto
-from refcomp.frontend.onnx.element_types import STRINGS, element_type
+from refcomp.frontend.onnx.element_types import INT64, STRINGS, element_type
 from refcomp.frontend.onnx.nodes import Model, convert_nodes
 from refcomp.frontend.onnx.reading import MAX_BYTES, parse_model, read_model
 from refcomp.frontend.onnx.refusals import Refusals
@@ -123,10 +123,13 @@ def _add_input(scope: Scope, info: Proto) -> None:
         given = given.sequence_type.elem_type
         if kind is ValueKind.TENSOR:
             kind = ValueKind.SEQUENCE
+    if kind is ValueKind.TENSOR and given.HasField("map_type"):
+        _add_map(scope, info.name, given.map_type)
+        return
     if not given.HasField("tensor_type"):
         raise UserError(
             f"{what} is a {given.WhichOneof('value') or 'value without a type'}",
-            remedy="export it as a tensor, a sequence of tensors, or an optional one",
+            remedy="export it as a tensor, a sequence of tensors, an optional one, or a map",
         )
     tensor = given.tensor_type
     element = element_type(tensor.elem_type, what)
@@ -139,6 +142,24 @@ def _add_input(scope: Scope, info: Proto) -> None:
             shape = [_dim(dim, info.name, place) for place, dim in dims]
     value = scope.builder.input(info.name, element.storage, shape, kind)
     scope.add(info.name, value)
+    scope.set_element_type(value, element.code)
+
+
+def _add_map(scope: Scope, name: str, map_type: Proto) -> None:
+    """Add an input that is a map from texts or integers to single elements."""
+    what = f"input {name!r}"
+    key = element_type(map_type.key_type, f"the key of {what}")
+    kinds = {STRINGS: ValueKind.STRING_MAP, INT64: ValueKind.INTEGER_MAP}
+    if key.code not in kinds or not map_type.value_type.HasField("tensor_type"):
+        raise UserError(
+            f"{what} is a map that refcomp does not know",
+            why="it knows maps from int64 or strings to elements",
+            remedy="export the model with another input",
+        )
+    code = map_type.value_type.tensor_type.elem_type
+    element = element_type(code, f"an element of {what}")
+    value = scope.builder.input(name, element.storage, (), kinds[key.code])
+    scope.add(name, value)
     scope.set_element_type(value, element.code)
 
 

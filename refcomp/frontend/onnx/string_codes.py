@@ -18,6 +18,7 @@ from refcomp.graph.graph import Value
 
 _MOVING = frozenset(
     {
+        "ArrayFeatureExtractor",
         "CenterCropPad",
         "Compress",
         "Concat",

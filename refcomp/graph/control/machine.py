@@ -7,7 +7,7 @@ There are two machines: one computes by numpy, for `evaluate_graph`; the other r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from refcomp.graph.graph import Array, Graph
 
@@ -20,8 +20,10 @@ class ShapedTensor(Protocol):
         """Return the extents."""
 
 
-# A tensor, a sequence of tensors, or nothing.
-RunValue = ShapedTensor | tuple[ShapedTensor, ...] | None
+# Key -> element: a number of Python, or a text.
+RunMap = dict[Any, Any]
+# A tensor, a map, a sequence of either, or nothing.
+RunValue = ShapedTensor | RunMap | tuple[ShapedTensor, ...] | tuple[RunMap, ...] | None
 
 
 class Machine(Protocol):
@@ -39,13 +41,19 @@ class Machine(Protocol):
 
 def as_tensor(value: RunValue, what: str) -> ShapedTensor:
     """Return `value`, which the types of the graph say is a tensor."""
-    assert value is not None and not isinstance(value, tuple), what
+    assert value is not None and not isinstance(value, tuple | dict), what
     return value
 
 
 def as_sequence(value: RunValue, what: str) -> tuple[ShapedTensor, ...]:
     """Return `value`, which the types of the graph say is a sequence."""
     assert isinstance(value, tuple), what
+    return cast("tuple[ShapedTensor, ...]", value)
+
+
+def as_map(value: RunValue, what: str) -> RunMap:
+    """Return `value`, which the types of the graph say is a map."""
+    assert isinstance(value, dict), what
     return value
 
 

@@ -7,6 +7,7 @@ from refcomp.graph.control.branches import IF
 from refcomp.graph.control.images import IMAGE_OPERATORS
 from refcomp.graph.control.labels import LABEL_OPERATORS
 from refcomp.graph.control.loops import LOOP, SCAN
+from refcomp.graph.control.maps import MAP_OPERATORS
 from refcomp.graph.control.operator import ControlOperator
 from refcomp.graph.control.optionals import OPTIONAL_OPERATORS
 from refcomp.graph.control.sequences import SEQUENCE_OPERATORS
@@ -26,6 +27,7 @@ CONTROL_OPERATORS = {
         *STRING_CASTS,
         *IMAGE_OPERATORS,
         *LABEL_OPERATORS,
+        *MAP_OPERATORS,
     )
 }
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.graph.control.machine import RunValue
+from refcomp.graph.control.maps import check_map
 from refcomp.graph.feeds import check_conditions, check_feeds, check_name, form_of
 from refcomp.graph.graph import Array, Graph, Value, ValueKind
 from refcomp.topi.operator import Attribute
 
 _OPTIONALS = (ValueKind.OPTIONAL, ValueKind.OPTIONAL_SEQUENCE)
+_FORMS = {
+    ValueKind.SEQUENCE: "a list of arrays",
+    ValueKind.OPTIONAL_SEQUENCE: "a list of arrays",
+    ValueKind.INTEGER_MAPS: "a list of dictionaries",
+    ValueKind.STRING_MAPS: "a list of dictionaries",
+    ValueKind.INTEGER_MAP: "a dictionary",
+    ValueKind.STRING_MAP: "a dictionary",
+}
+_SEQUENCES = [kind for kind, form in _FORMS.items() if "list" in form]
+_MAPS = [kind for kind, form in _FORMS.items() if "dictionar" in form]
 
 
 def as_run_value(value: Any) -> RunValue:
@@ -23,7 +34,9 @@ def as_run_value(value: Any) -> RunValue:
     A list becomes a tuple, and an array of texts one of objects.
     """
     if isinstance(value, list | tuple):
-        return tuple(map(as_run_value, value))  # type: ignore[arg-type]
+        return cast("RunValue", tuple(map(as_run_value, value)))
+    if isinstance(value, Mapping):
+        return dict(value)
     is_texts = isinstance(value, np.ndarray) and value.dtype.kind in "UT"
     return value.astype(object) if is_texts else value  # type: ignore[no-any-return]
 
@@ -60,12 +73,17 @@ def _check_container(declared: Value, value: Any) -> None:
     if value is None and declared.kind in _OPTIONALS:
         return
     is_list = isinstance(value, list | tuple)
-    may_be_list = declared.kind in (ValueKind.SEQUENCE, ValueKind.OPTIONAL_SEQUENCE)
+    may_be_list = declared.kind in _SEQUENCES
     if is_list != may_be_list or value is None:
         raise UserError(
             f"input {declared} cannot be a {type(value).__name__}",
-            remedy=f"pass {'a list of arrays' if may_be_list else 'an array'}",
+            remedy=f"pass {_FORMS.get(declared.kind, 'an array')}",
         )
+    if declared.kind in _MAPS:
+        is_text = declared.kind in (ValueKind.STRING_MAP, ValueKind.STRING_MAPS)
+        for one in value if is_list else [value]:
+            check_map(one, declared.dtype, is_text, f"input {declared}")
+        return
     for element in value if is_list else [value]:
         dtype, _ = form_of(declared.name, element)
         if as_dtype(dtype) != declared.dtype:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -176,9 +176,11 @@ class _StageMachine:
 
     def on_device(self, value: RunValue) -> RunValue:
         """Return a value of the caller, with its tensors copied to the device."""
+        if value is None or isinstance(value, dict):  # maps are the executor's
+            return value
         if isinstance(value, tuple):
-            return tuple(map(self._tensor_on_device, value))
-        return None if value is None else self._tensor_on_device(value)
+            return cast("RunValue", tuple(map(self.on_device, value)))
+        return self._tensor_on_device(value)
 
     def _tensor_on_device(self, value: ShapedTensor) -> ShapedTensor:
         is_texts = isinstance(value, np.ndarray) and value.dtype == object

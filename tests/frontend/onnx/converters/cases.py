@@ -115,6 +115,10 @@ def versions(operator: str, since: int = 1, before: int = 1000, domain: str = ""
 def _type_of(value: Any, shape: Sequence[int | str] | None = None) -> onnx.TypeProto:
     if isinstance(value, list):
         return helper.make_sequence_type_proto(_type_of(value[0]))
+    if isinstance(value, dict):
+        key, element = next(iter(value.items()))
+        kind = onnx.TensorProto.STRING if isinstance(key, str) else onnx.TensorProto.INT64
+        return helper.make_map_type_proto(kind, _type_of(_element(element)))
     array = np.asarray(value)
     if array.dtype.kind in "OU":
         return helper.make_tensor_type_proto(onnx.TensorProto.STRING, array.shape)
@@ -131,6 +135,11 @@ def graph_of(case: NodeCase) -> Graph:
 def is_deferred(case: NodeCase) -> bool:
     """Return True if refcomp converts the node in the run."""
     return any(is_macro(node.operator) for node in graph_of(case).nodes)
+
+
+def _element(value: Any) -> Any:
+    """Return an element of a map, as an array of its dtype: a number of Python is f32."""
+    return np.float32(value) if type(value) is float else np.asarray(value)
 
 
 def check(case: NodeCase, device: str = "INTERP") -> None:
@@ -183,6 +192,11 @@ def _compare(made: Any, right: Any, case: NodeCase, what: str) -> None:
         assert isinstance(made, list) and len(made) == len(right), what
         for one, other in zip(made, right, strict=True):
             _compare(one, other, case, what)
+        return
+    if isinstance(right, dict):
+        assert made.keys() == right.keys(), what
+        pairs = [(made[key], right[key]) for key in right]
+        _compare(*map(np.array, zip(*pairs, strict=True)), case, what)
         return
     right = np.asarray(right)
     assert made.shape == right.shape, f"{what}: {made.shape} != {right.shape}"

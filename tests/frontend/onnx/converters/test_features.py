@@ -28,6 +28,12 @@ def case(operator, inputs, label="", *, expected=None, wrong=None, **attributes)
 CASES = [
     case("ArrayFeatureExtractor", [X, np.array([[2, 0]])]),
     case("ArrayFeatureExtractor", [X[0], np.array([1, 1])], "vector"),
+    case(
+        "ArrayFeatureExtractor",
+        [np.array([["a", "b", "c"]], object), np.array([2, 0])],
+        "texts",
+        expected=[np.array([["c", "a"]], object)],
+    ),
     case("Binarizer", [X], threshold=1.0),
     case("Binarizer", [INTEGERS], "integers", threshold=1.5),
     case("FeatureVectorizer", [X, X[:, :2]], inputdimensions=[2, 4]),
@@ -80,7 +86,7 @@ CASES = [
 ]
 for one in CASES:
     for place, right in enumerate(one.expected or ()):
-        one.expected[place] = right.astype(np.float32)
+        one.expected[place] = right if right.dtype == object else right.astype(np.float32)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -29,7 +29,23 @@ def case(operator, version, inputs, label="", *, expected=None, wrong=None, **at
     )
 
 
+TEXTS = np.array([["b", "x"], ["", "a"]], object)
 CASES = [
+    case("LabelEncoder", 1, [TEXTS], "from_texts", classes_strings=["a", "b"]),
+    case("CategoryMapper", 1, [TEXTS], "from_texts", cats_int64s=[3, 1], cats_strings=["a", "b"]),
+    case(
+        "LabelEncoder", 2, [TEXTS], "from_texts", keys_strings=["a", "b"], values_floats=[1.5, 2.0]
+    ),
+    case(
+        "LabelEncoder",
+        4,
+        [TEXTS],
+        "between_texts",
+        keys_strings=["a", ""],
+        values_strings=["one", "none"],
+        default_string="many",
+    ),
+    case("OneHotEncoder", 1, [TEXTS], "texts", cats_strings=["b", "a", "c"]),
     case("LabelEncoder", 1, [NUMBERS], classes_strings=["a", "b", "c", "d"]),
     case("CategoryMapper", 1, [NUMBERS], cats_int64s=[3, 1], cats_strings=["c", "a"]),
     case(
@@ -110,6 +126,9 @@ def test_no_keys_map_nothing():
 
 
 def test_unknown_categories_stop_a_strict_run():
+    given = case("OneHotEncoder", 1, [TEXTS], cats_strings=["a", "b"], zeros=0)
+    with pytest.raises(UserError, match="an element that is not in its list of categories"):
+        onnx_backend.prepare(given.model(), "INTERP").run(given.feeds())
     given = case("OneHotEncoder", 1, [NUMBERS], cats_int64s=[1, 2, 3], zeros=0)
     with pytest.raises(UserError, match="an element that is not in its list of categories"):
         onnx_backend.prepare(given.model(), "INTERP").run(given.feeds())
