@@ -9,9 +9,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.converters.labels import values_at
 from refcomp.frontend.onnx.converters.scores import (
     best_class,
-    class_labels,
     transformed,
     two_scores,
+    with_labels,
 )
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
@@ -79,7 +79,10 @@ def linear_regressor(node: OnnxNode) -> Value:
 @converter("LinearClassifier", domain=ML)
 def linear_classifier(node: OnnxNode) -> list[Value]:
     """Convert LinearClassifier: the class of each row, and the scores."""
-    labels = class_labels(node, "classlabels_ints")
+    return with_labels(node, "classlabels_ints", _linear_classes)
+
+
+def _linear_classes(node: OnnxNode, labels: Array) -> list[Value]:
     scores, targets = _linear(node)
     transform = node.attributes["post_transform"]
     if targets == 1 and len(labels) == 2:

@@ -72,6 +72,8 @@ def affine_grid(node: OnnxNode) -> Value:
             f"its size is {list(size)}, and its theta {theta}",
             remedy="give (N, C, H, W) and [N, 2, 3], or (N, C, D, H, W) and [N, 3, 4]",
         )
+    for axis in (1, 2):
+        node.extent(theta, axis)  # a run must know it
     batch = theta.shape[0]
     if isinstance(batch, int) and batch != size[0]:
         raise UserError(

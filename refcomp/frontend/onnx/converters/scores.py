@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.frontend.onnx.converters.labels import values_at
+from refcomp.frontend.onnx.deferred import defer
+from refcomp.frontend.onnx.element_types import FLOAT, INT64
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.graph.graph import Array, Value
+
+# Adds the nodes of a classifier, given the labels of its classes.
+Classify = Callable[[OnnxNode, Array], list[Value]]
 
 _ERF_INV = 0.147  # the constant of Winitzki's approximation
 _ALMOST_ZERO = 1e-7
@@ -31,6 +38,32 @@ def class_labels(node: OnnxNode, integers: str) -> Array:
             remedy="give one of the two lists, with a label for each class",
         )
     return np.array(texts, object) if texts else np.array(numbers, np.int64)
+
+
+def with_labels(node: OnnxNode, integers: str, convert: Classify) -> list[Value]:
+    """Return the class of each row and the scores, where labels may be texts.
+
+    With texts, the classifier returns places among them, which are looked up. So it can be
+    converted in a run, which knows no texts.
+
+    Args:
+        node: the classifier.
+        integers: the name of the attribute with integer labels.
+        convert: adds the nodes of a classifier with the given labels.
+    """
+    labels = class_labels(node, integers)
+    if labels.dtype.kind != "O":
+        return convert(node, labels)
+    data = node.required(0)
+    places = np.arange(len(labels))
+    if data.is_tensor and data.shape and isinstance(data.shape[-1], int):
+        winners, scores = convert(node, places)
+    else:
+        attributes = {**node.attributes, integers: tuple(places.tolist())}
+        del attributes["classlabels_strings"]
+        numbered = replace(node, attributes=attributes)
+        winners, scores = defer(numbered, "ai.onnx.ml", "", [INT64, FLOAT])
+    return [values_at(node, winners, labels), scores]
 
 
 def best_class(node: OnnxNode, scores: Value) -> Value:

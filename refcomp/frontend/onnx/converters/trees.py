@@ -17,9 +17,9 @@ from refcomp.foundation.near_misses import advise
 from refcomp.frontend.onnx.converters.labels import values_at
 from refcomp.frontend.onnx.converters.scores import (
     best_class,
-    class_labels,
     transformed,
     two_scores,
+    with_labels,
 )
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
@@ -117,7 +117,10 @@ class Trees:
 @converter("TreeEnsembleClassifier", domain=ML)
 def tree_ensemble_classifier(node: OnnxNode) -> list[Value]:
     """Convert TreeEnsembleClassifier of any version: the class of each row, and the scores."""
-    labels = class_labels(node, "classlabels_int64s")
+    return with_labels(node, "classlabels_int64s", _tree_classes)
+
+
+def _tree_classes(node: OnnxNode, labels: Array) -> list[Value]:
     count = len(labels)
     trees = _classic_trees(node, "class", count)
     base = _numbers(node, "base_values")

@@ -17,9 +17,9 @@ from refcomp.frontend.onnx.converters.linear_models import (
 )
 from refcomp.frontend.onnx.converters.scores import (
     best_class,
-    class_labels,
     transformed,
     two_scores,
+    with_labels,
 )
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
@@ -93,7 +93,10 @@ def svm_classifier(node: OnnxNode) -> list[Value]:
     Each pair of classes has a score, which votes for one of both. With `prob_a` and `prob_b`, the
     scores become probabilities of the classes.
     """
-    labels = class_labels(node, "classlabels_ints")
+    return with_labels(node, "classlabels_ints", _vector_classes)
+
+
+def _vector_classes(node: OnnxNode, labels: Array) -> list[Value]:
     data = rows_of(node)
     counts = node.attributes.get("vectors_per_class", ())
     if not sum(counts):

@@ -91,6 +91,15 @@ def test_symbolic_extents_are_those_of_the_run():
     assert made[0].tolist() == wanted[0].tolist()
 
 
+def test_symbolic_matrices_are_those_of_the_run():
+    case = NodeCase("AffineGrid", 20, [THETA, SIZE])
+    model = case.model()
+    for extent in model.graph.input[0].type.tensor_type.shape.dim:
+        extent.Clear()
+    (made,) = onnx_backend.prepare(model, "INTERP").run(case.feeds())
+    assert made.shape == (2, 4, 5, 2)
+
+
 @pytest.mark.parametrize(
     ("case", "message"),
     [

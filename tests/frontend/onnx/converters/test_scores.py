@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from refcomp import onnx_backend
 from tests.frontend.onnx.converters.cases import RUNTIME, NodeCase, check
 
 ML = "ai.onnx.ml"
@@ -20,6 +21,18 @@ def scores_of(rows, transform):
     }
     x = np.array(rows, np.float32)
     return NodeCase("LinearClassifier", 1, [x], attributes, domain=ML, outputs=2, atol=1e-5)
+
+
+def test_labels_that_are_texts_do_not_need_the_number_of_features():
+    case = scores_of([[1, 2], [4, 3]], "NONE")
+    attributes = {**case.attributes, "classlabels_strings": ["no", "yes"]}
+    del attributes["classlabels_ints"]
+    model = replace(case, attributes=attributes).model()
+    for extent in model.graph.input[0].type.tensor_type.shape.dim:
+        extent.Clear()
+    labels, scores = onnx_backend.prepare(model, "INTERP").run(case.feeds())
+    assert labels.tolist() == ["yes", "no"]
+    assert scores.tolist() == [[1, 2], [4, 3]]
 
 
 def test_probit_is_the_quantile_of_the_normal_distribution():
