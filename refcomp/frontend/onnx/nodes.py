@@ -11,12 +11,13 @@ from refcomp.frontend.onnx.deferred import defer
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS
 from refcomp.frontend.onnx.functions import bound_node, schema_function
 from refcomp.frontend.onnx.node import OnnxNode, Subgraph
-from refcomp.frontend.onnx.output_types import check_input_types, output_types
+from refcomp.frontend.onnx.output_types import output_types
 from refcomp.frontend.onnx.parts import needed_nodes
 from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import Converter, find_converter, standard
 from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.signatures import check_signature
 from refcomp.frontend.onnx.string_codes import (
     check_reads_strings,
     convert_on_codes,
@@ -25,7 +26,7 @@ from refcomp.frontend.onnx.string_codes import (
 from refcomp.frontend.onnx.tensors import TensorReader
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.folding import FoldingBuilder
-from refcomp.graph.graph import Array, Value
+from refcomp.graph.graph import Array, Value, spell
 from refcomp.graph.macros import NotKnownError
 
 _UNKNOWN = "refcomp does not support the operator"
@@ -141,12 +142,12 @@ class _NodeReader:
                 if attribute.HasField("g") and is_new:
                     _check_operators(self.model, self.scope, attribute.g)
         except UserError as error:
-            error.where = error.where or f"node {self._name()!r} ({self.title})"
+            error.where = error.where or f"node {self._name()!r} ({spell(self.title)})"
             raise
         except RecursionError:
             raise UserError(
                 "functions or subgraphs of the model are nested too deeply",
-                where=f"node {self._name()!r} ({self.title})",
+                where=f"node {self._name()!r} ({spell(self.title)})",
                 remedy="the file is damaged: export it again",
             ) from None
 
@@ -177,14 +178,20 @@ class _NodeReader:
         schema = self._schema()
         version = self.version if schema is None else schema.since_version
         found = find_converter(self.domain, self.proto.op_type, version)
-        if schema is not None:
-            self._check_outputs(schema)
+        if schema is None and not (found and found.is_custom):
+            self._check_version()
         attributes = self._attributes(schema)
         if only_checked:
             if found is None and (schema is None or not _has_function(schema)):
                 raise Unsupported(_UNKNOWN)
             self.scope.lost.update(filter(None, self.proto.output))
             return
+        inputs = [
+            None if not name else self.scope.value(name) for name in self.proto.input
+        ]
+        codes = [0 if v is None else self.scope.element_type(v) for v in inputs]
+        if schema is not None and not (found and found.is_custom):
+            check_signature(schema, len(self.proto.output), inputs, codes)
         refusal = Unsupported(_UNKNOWN)
         if found is not None:
             try:
@@ -192,10 +199,6 @@ class _NodeReader:
                 return
             except Unsupported as error:
                 refusal = error
-        inputs = [
-            None if not name else self.scope.value(name) for name in self.proto.input
-        ]
-        codes = [0 if v is None else self.scope.element_type(v) for v in inputs]
         body = schema_function(schema, self.proto, self.version, inputs, codes)
         if body is None:
             raise refusal
@@ -214,15 +217,16 @@ class _NodeReader:
         except Exception:  # onnx's own class, without a base but Exception
             return None
 
-    def _check_outputs(self, schema: Proto) -> None:
-        """Raise UserError unless the operator has as many outputs as the node."""
-        count = len(self.proto.output)
-        least, most = schema.min_output, schema.max_output
-        if not least <= count <= most:
-            meant = f"{least}" if least == most else f"{least} to {most}"
+    def _check_version(self) -> None:
+        """Raise UserError if another version of the operator set has the operator."""
+        onnx = onnx_package()
+        if onnx.defs.has(self.proto.op_type, self.domain):
+            newest = onnx.defs.get_schema(self.proto.op_type, self.domain)
             raise UserError(
-                f"it has {count} outputs, not {meant}",
-                remedy="the file is damaged: export it again",
+                f"version {self.version} of the operator set lacks {self.title}",
+                why=f"the newest form of {self.title} is that of version "
+                f"{newest.since_version}",
+                remedy="export the model again, with another opset_version",
             )
 
     def _attributes(self, schema: Proto | None) -> Attributes:
@@ -240,7 +244,6 @@ class _NodeReader:
         scope = self.scope
         inputs = tuple(scope.value(name) if name else None for name in self.proto.input)
         codes = [0 if v is None else scope.element_type(v) for v in inputs]
-        check_input_types(schema, codes)
         count = len(self.proto.output)
         types: list[int | None] = [None] * count
         if not found.is_control:  # its converter notes the types
@@ -320,7 +323,7 @@ class _NodeReader:
         scope = self.scope
         self._check_call(function)
         versions = {standard(one.domain): one.version for one in function.opset_import}
-        prefix = f"{scope.prefix}{self.proto.name or self.proto.output[0]}/"
+        prefix = f"{scope.prefix}{self.proto.name or self.proto.op_type}/"
         inner = Scope(scope.builder, {**scope.versions, **versions}, None, prefix)
         given = [scope.value(name) if name else None for name in self.proto.input]
         for place, name in enumerate(function.input):

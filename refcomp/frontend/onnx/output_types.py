@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from refcomp.foundation.dtype import as_dtype
-from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.attributes import Attributes, Proto
 from refcomp.frontend.onnx.element_types import (
     ELEMENT_TYPES,
@@ -19,7 +18,6 @@ from refcomp.frontend.onnx.element_types import (
     code_of,
     element_type,
 )
-from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.graph.graph import Array
 
 _TENSOR = re.compile(r"tensor\((\w+)\)\Z")
@@ -33,36 +31,6 @@ _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
 _DEFAULTS = {"Multinomial": INT32, "QuantizeLinear": UINT8}
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 _LIKE_FIRST_INPUT = ("EyeLike", "Bernoulli", "RandomNormalLike", "RandomUniformLike")
-
-
-def check_input_types(schema: Proto | None, inputs: Sequence[int]) -> None:
-    """Raise UserError if an operator would compute bits as if they were numbers.
-
-    A graph holds floats of 8 bits, and types of less than 8 bits, as bytes. Only operators whose
-    schema allows such a type know about that.
-
-    Args:
-        schema: the OpSchema of the operator; None for an operator that ONNX does not define.
-        inputs: numbers of the element types of the inputs; 0 for one that is left out.
-    """
-    if schema is None or not schema.inputs:
-        return
-    allowed = {
-        one.type_param_str: list(one.allowed_type_strs)
-        for one in schema.type_constraints
-    }
-    for place, code in enumerate(inputs):
-        if not code or not ELEMENT_TYPES[code].is_narrow:
-            continue
-        formal = schema.inputs[min(place, len(schema.inputs) - 1)]
-        texts = allowed.get(formal.type_str, [formal.type_str])
-        name = onnx_package().TensorProto.DataType.Name(code).lower()
-        if not any(f"({name})" in text for text in texts):
-            raise UserError(
-                f"its input {place} has the element type {name}",
-                why=f"{schema.name}-{schema.since_version} does not take this type",
-                remedy="convert it by Cast first, or use a later version of the operator",
-            )
 
 
 def output_types(

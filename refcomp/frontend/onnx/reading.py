@@ -78,7 +78,21 @@ def parse_model(data: bytes) -> Proto:
     lacks_opset = not model.opset_import and model.ir_version >= _IR_WITH_OPSETS
     if not model.HasField("graph") or lacks_opset or not model.ir_version:
         raise _not_a_model("it has no graph or names no operator set")
+    _check_texts(model)
     return model
+
+
+def _check_texts(message: Proto) -> None:
+    """Raise UserError for a name that is not UTF-8. Protobuf returns it as bytes."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        is_one = isinstance(value, str | bytes) or hasattr(value, "ListFields")
+        for one in [value] if is_one else value:
+            if isinstance(one, bytes):
+                raise _not_a_model(f"a name is not UTF-8: {one[:40]!r}")
+            if field.type == field.TYPE_MESSAGE:
+                _check_texts(one)
 
 
 def _not_a_model(why: str) -> UserError:

@@ -26,11 +26,13 @@ class Converter:
         since: the first version of the operator that it converts.
         is_control: True if its nodes are run by the executor. Then it gets values of all kinds;
             otherwise only tensors whose rank is known.
+        is_custom: True if a user registered it.
     """
 
     convert: Convert
     since: int
     is_control: bool
+    is_custom: bool = False
 
 
 _CONVERTERS: dict[tuple[str, str], list[Converter]] = {}
@@ -45,13 +47,16 @@ def converter(
     """
 
     def register(convert: Convert) -> Convert:
-        key = (standard(domain), operator)
-        rows = [one for one in _CONVERTERS.get(key, []) if one.since != since]
-        rows.append(Converter(convert, since, control))
-        _CONVERTERS[key] = sorted(rows, key=lambda one: one.since)
+        _register(domain, operator, Converter(convert, since, control))
         return convert
 
     return register
+
+
+def _register(domain: str, operator: str, row: Converter) -> None:
+    key = (standard(domain), operator)
+    rows = [one for one in _CONVERTERS.get(key, []) if one.since != row.since]
+    _CONVERTERS[key] = sorted([*rows, row], key=lambda one: one.since)
 
 
 def register_converter(
@@ -102,7 +107,8 @@ def register_converter(
             f"the converter of {operator} begins with version {since!r}",
             remedy="give a number from 1 on",
         )
-    converter(operator, since, domain=domain)(convert)
+    row = Converter(convert, since, is_control=False, is_custom=True)
+    _register(domain, operator, row)
 
 
 def find_converter(domain: str, operator: str, version: int) -> Converter | None:
