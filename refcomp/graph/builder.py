@@ -10,6 +10,7 @@ The builder infers types, keeps names unique, and drops what no output needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from itertools import zip_longest
 from types import MappingProxyType
 
@@ -42,6 +43,8 @@ class GraphBuilder:
 
     Args:
         name: the name of the graph.
+        outer: the builder of the graph around a subgraph. `narrow` makes no symbol that this graph
+            has, since the subgraph may read any of its values later.
 
     Example::
 
@@ -60,14 +63,17 @@ class GraphBuilder:
         }
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, outer: GraphBuilder | None = None) -> None:
         self.name = name  # of the graph
         self._inputs: list[Value] = []
         self._constants: dict[Value, Array] = {}
         self._nodes: list[GraphNode] = []
         self._requires: list[Dim] = []
         self._names = UniqueNames(separator=".")
-        self._symbols = UniqueNames(separator=".")  # of the inputs, and of `narrow`
+        # Of the inputs, of `narrow`, and of the graph around.
+        self._symbols = UniqueNames(separator=".")
+        if outer is not None:
+            self._symbols = deepcopy(outer._symbols)
 
     def input(
         self,

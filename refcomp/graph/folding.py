@@ -35,8 +35,8 @@ class FoldingBuilder(GraphBuilder):
     It also knows small tensors that are computed from extents (`refcomp.graph.extent_values`).
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, outer: GraphBuilder | None = None) -> None:
+        super().__init__(name, outer)
         # Elements of values that are not constants, but follow from extents.
         self._followed: dict[Value, Array] = {}
 

@@ -145,6 +145,22 @@ def test_rewriter_repeats_a_node_whose_name_is_taken() -> None:
     verify_graph(changed)
 
 
+def test_a_subgraph_has_no_symbol_that_only_the_graph_around_it_has() -> None:
+    outer = GraphBuilder("outer")
+    found, count = outer.nodes("nonzero", [outer.input("x", "float32", (4,))])
+    kept = outer.narrow(found, count, 1)
+    inner = GraphBuilder("inner", outer)
+    found, count = inner.nodes("nonzero", [inner.input("x", "float32", (4,))])
+    own = inner.narrow(found, count, 1)
+    captured = inner.input("kept", "int64", kept.shape)
+    assert own.shape != kept.shape
+    verify_graph(inner.finish([own, captured]))
+    assert outer.narrow(*outer.nodes("nonzero", [outer.input("y", "float32", (4,))]), 1).shape == (
+        1,
+        "kept.1",
+    )
+
+
 @pytest.mark.search
 def test_rewriter_copies_a_graph() -> None:
     graph = digits_graph()

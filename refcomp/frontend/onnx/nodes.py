@@ -323,7 +323,8 @@ class _NodeReader:
         scope = self.scope
         self._check_call(function)
         versions = {standard(one.domain): one.version for one in function.opset_import}
-        prefix = f"{scope.prefix}{self.proto.name or self.proto.op_type}/"
+        made = next(filter(None, self.proto.output), "")
+        prefix = f"{scope.prefix}{self.proto.name or made or self.proto.op_type}/"
         inner = Scope(scope.builder, {**scope.versions, **versions}, None, prefix)
         given = [scope.value(name) if name else None for name in self.proto.input]
         for place, name in enumerate(function.input):
@@ -366,7 +367,7 @@ class _NodeReader:
             raise UserError(
                 f"its graph {proto.name!r} takes {len(proto.input)} inputs, not {len(inputs)}"
             )
-        builder = FoldingBuilder(proto.name or "body")
+        builder = FoldingBuilder(proto.name or "body", self.scope.builder)
         scope = Scope(builder, self.scope.versions, self.scope)
         stored = self.model.read_constants(proto, {})
         for info, (kind, code) in zip(proto.input, inputs, strict=True):

@@ -82,12 +82,15 @@ def _check_type(
     text = _FORMS.get(value.kind, "tensor({})").format(spelled)
     if text in formal.types:
         return
-    taken = sorted(formal.types)
+    is_kind = value.kind in _FORMS
+    taken = sorted(one for one in formal.types if "complex" not in one)
     more = ", ..." if len(taken) > _MAX_SHOWN else ""
     raise UserError(
         f"its input {place} is {value}, a {text}",
         why=f"{_title(schema)} takes {', '.join(taken[:_MAX_SHOWN])}{more}",
-        remedy="add a Cast, or export the model with a newer operator set",
+        remedy="the file is damaged: export it again"
+        if is_kind
+        else "add a Cast, or export the model with a newer operator set",
     )
 
 

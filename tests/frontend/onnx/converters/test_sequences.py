@@ -77,9 +77,12 @@ def test_a_map_gives_its_body_elements_tensors_and_captured_values() -> None:
     ("node", "message"),
     [
         (single("SequenceConstruct", outputs=["y"]), "element types none, not one type"),
-        (single("SequenceConstruct", "x", "i"), "element types float32 and int64, not one type"),
-        (single("SequenceMap", "x", body=helper.make_graph([], "b", [], [])), "not a sequence"),
-        (single("SequenceAt", "x", "i"), "input sequence of sequence_at cannot be x"),
+        (single("SequenceConstruct", "x", "i"), "element types float32 and int64"),
+        (
+            single("SequenceMap", "x", body=helper.make_graph([], "b", [], [])),
+            "its input 0 is x: f32.2., a tensor",
+        ),
+        (single("SequenceAt", "x", "i"), "its input 0 is x: f32.2., a tensor"),
         (single("SequenceEmpty", dtype=15), "its sequence has the element type complex128"),
         (single("SequenceAt", "x"), "its input 1 is missing"),
     ],

@@ -111,7 +111,7 @@ def test_a_locale_with_cases_of_its_own_is_not_supported() -> None:
         (single("RegexFullMatch", "x"), "its attribute pattern is missing"),
         (single("RegexFullMatch", "x", pattern="["), "'.' is not a regular expression of RE2"),
         (single("StringConcat", "x"), "its input 1 is missing"),
-        (single("StringConcat", "x", "n"), "input second of string_concat cannot be n: f32"),
+        (single("StringConcat", "x", "n"), "its input 1 is n: f32.2., a tensor.float."),
     ],
 )
 def test_what_is_ill_formed(node, message) -> None:
