@@ -35,6 +35,7 @@ class NodeCase:
         domain: the domain of the operator.
         outputs: the number of outputs that are used.
         constants: places of inputs that are stored in the model.
+        optionals: places of inputs that are declared as optionals.
         shapes: place of an input -> the shape that the model declares, with names of symbols.
         wrong: name of a program that is wrong -> why, with reference to the operator's text.
         rtol, atol: how far floats may be from what is right.
@@ -49,6 +50,7 @@ class NodeCase:
     domain: str = ""
     outputs: int = 1
     constants: Sequence[int] = ()
+    optionals: Sequence[int] = ()
     shapes: Mapping[int, Sequence[int | str]] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
     rtol: float = 1e-4
@@ -76,7 +78,7 @@ class NodeCase:
             for place in self.constants
         ]
         inputs = [
-            onnx.helper.make_value_info(name, _type_of(value, self.shapes.get(k)))
+            onnx.helper.make_value_info(name, self._type(k))
             for k, (name, value) in enumerate(zip(names, self.inputs, strict=True))
             if value is not None and k not in self.constants
         ]
@@ -92,6 +94,10 @@ class NodeCase:
             return onnx.shape_inference.infer_shapes(made)
         except Exception:  # onnx's own classes; types of outputs stay unknown
             return made
+
+    def _type(self, place: int) -> onnx.TypeProto:
+        kind = _type_of(self.inputs[place], self.shapes.get(place))
+        return helper.make_optional_type_proto(kind) if place in self.optionals else kind
 
     def feeds(self) -> dict[str, Any]:
         """Return the inputs by name."""

@@ -11,6 +11,8 @@ from refcomp import onnx_backend
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx import from_onnx
 from tests.frontend.models import make_model, single
+from tests.frontend.onnx.converters import cases
+from tests.frontend.onnx.converters.cases import EVALUATOR, NodeCase
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 IFS = (1, 11, 13, 16, 19, 21, 23, 24, 25)
@@ -48,6 +50,75 @@ def check(model: onnx.ModelProto, feeds: dict[str, Any], expected: Sequence[Any]
     for one, right in zip(made, expected, strict=True):
         assert one.shape == np.shape(right)
         np.testing.assert_array_equal(one, right)
+
+
+def constant_of(name: str, *elements: float) -> Any:
+    tensor = onnx.numpy_helper.from_array(np.array(elements, np.float32))
+    return graph([single("Constant", outputs=[name], value=tensor)], {}, {name: FLOAT})
+
+
+BODY = graph(
+    [
+        single("Add", "s", "s", outputs=["t"]),
+        single("Relu", "t", outputs=["u"]),
+        single("Not", "c", outputs=["n"]),
+        single("Not", "n", outputs=["goes_on"]),
+    ],
+    {"i": (INT64, []), "c": (BOOL, []), "s": (FLOAT, [2])},
+    {"goes_on": BOOL, "t": FLOAT, "u": FLOAT},
+)
+SCANNED = graph(
+    [single("Sub", "s", "x", outputs=["t"]), single("Relu", "t", outputs=["u"])],
+    {"s": (FLOAT, [2]), "x": (FLOAT, [2])},
+    {"t": FLOAT, "u": FLOAT},
+)
+START = np.array([1, -1], np.float32)
+STEPS = np.array([[1, 2], [-3, 4]], np.float32)
+BRANCHES = {"then_branch": constant_of("a", 1, 2), "else_branch": constant_of("b", 3)}
+SUBTRACTED = [np.array([3, -7], np.float32), np.array([[0, 0], [3, 0]], np.float32)]
+CASES = [
+    *(
+        NodeCase("If", version, [np.array(flag)], BRANCHES, expected=[right], label=str(flag))
+        for version in IFS
+        for flag, right in ((True, np.float32([1, 2])), (False, np.float32([3])))
+    ),
+    *(
+        NodeCase(
+            "Loop",
+            version,
+            [np.array(2), np.array(True), START],
+            {"body": BODY},
+            expected=[START * 4, np.float32([[2, 0], [4, 0]])],
+            outputs=2,
+        )
+        for version in (7, *IFS[1:])  # Add broadcasts by itself since version 7
+    ),
+    *(
+        NodeCase(
+            "Scan",
+            version,
+            [START, STEPS],
+            {"body": SCANNED, "num_scan_inputs": 1},
+            expected=SUBTRACTED,
+            outputs=2,
+        )
+        for version in SCANS
+    ),
+    NodeCase(
+        "Scan",
+        8,
+        [None, START[None], STEPS[None]],
+        {"body": SCANNED, "num_scan_inputs": 1},
+        expected=[one[None] for one in SUBTRACTED],
+        outputs=2,
+        wrong={EVALUATOR: "it has no batch"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_node(case: NodeCase) -> None:
+    cases.check(case)
 
 
 def if_model(version: int, constants: dict[str, Any] | None = None) -> onnx.ModelProto:

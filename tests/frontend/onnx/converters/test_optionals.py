@@ -21,6 +21,21 @@ CASES = [
         NodeCase("OptionalHasElement", version, [X], expected=[np.array(True)])
         for version in (18, 28)
     ),
+    *(
+        NodeCase("OptionalGetElement", version, [X], expected=[X], optionals=[0], label="optional")
+        for version in (15, 18, 28)
+    ),
+    *(
+        NodeCase(
+            "OptionalHasElement",
+            version,
+            [[X]],
+            expected=[np.array(True)],
+            optionals=[0],
+            label="optional",
+        )
+        for version in (15, 18, 28)
+    ),
     NodeCase("OptionalHasElement", 18, [], expected=[np.array(False)], label="no-input"),
     NodeCase("OptionalGetElement", 18, [[X]], expected=[[X]], label="sequence"),
 ]
