@@ -12,11 +12,11 @@ Source: the ONNX operator specification, Loop and Scan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 
-from refcomp.foundation.artifacts import Dim
+from refcomp.foundation.artifacts import Dim, names_in_dim
 from refcomp.foundation.dtype import BOOL, I64, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.graph.control.machine import (
@@ -174,14 +174,19 @@ def _scan_types(node: NodeParts) -> list[NodeType]:
         )
     types = carried_types("scan", states, body, 0, 0)
     out_axes = _axes(node.attributes, "output_axes", len(body.outputs) - states)
+    known = {n for one in given for dim in one.shape for n in names_in_dim(dim)}
     for value, axis in zip(body.outputs[states:], out_axes, strict=True):
-        types.append(_scanned_output(value, axis, extents))
+        types.append(_scanned_output(value, axis, extents, known))
     return types
 
 
-def _scanned_output(value: Value, axis: int, extents: Sequence[Dim]) -> NodeType:
+def _scanned_output(
+    value: Value, axis: int, extents: Sequence[Dim], known: Set[str]
+) -> NodeType:
+    """Return the type of a scanned output; `known` are the symbols that inputs determine."""
     element = _element_type("scan", value)
-    if not extents or not all(isinstance(dim, int) for dim in element.shape):
+    symbols = {name for dim in element.shape for name in names_in_dim(dim)}
+    if not extents or not symbols <= known:
         return unshaped(element.dtype)
     if element.kind is ValueKind.UNSHAPED:
         return element

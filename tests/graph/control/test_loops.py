@@ -113,6 +113,24 @@ graph g(x: f32[2, N], y: f32[2, N]) -> (all) {
     assert result.shape == (0, 2)
 
 
+def test_a_scanned_output_keeps_symbols_of_the_inputs() -> None:
+    text = """
+graph g(x: f32[N, B]) -> (all, found) {
+  all: f32[N, B], found: TYPE = scan(x) {scanned=1}
+    graph body(x: f32[B]) -> (t, f) {
+      t: f32[B] = add(x, x)
+      places: i64[1, B], count: i64[1] = nonzero(x)
+      f: i64[1, kept] = narrow(places, count) {axis=1, symbol="kept"}
+    }
+}"""
+    x = np.array([[1, 0], [2, 0]], "float32")
+    doubled, found = run_text(text.replace("TYPE", "i64[*]"), x=x)
+    np.testing.assert_array_equal(doubled, x * 2)
+    assert found.tolist() == [[[0]], [[0]]]
+    with pytest.raises(UserError, match="found"):
+        parse_graph(text.replace("TYPE", "i64[N, 1, kept]"))
+
+
 def test_a_scan_of_inputs_of_different_lengths_is_refused() -> None:
     text = """
 graph g(x: f32[N], y: f32[M]) -> (all) {

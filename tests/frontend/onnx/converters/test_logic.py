@@ -90,6 +90,8 @@ def test_node(case):
 
 
 def test_a_direction_that_does_not_exist_is_refused():
-    model = NodeCase("BitShift", 11, [WHOLE.astype(np.uint8), OTHER.astype(np.uint8)], {"direction": "UP"}).model()
+    model = NodeCase(
+        "BitShift", 11, [WHOLE.astype(np.uint8), OTHER.astype(np.uint8)], {"direction": "UP"}
+    ).model()
     with pytest.raises(UserError, match="direction is 'UP'"):
         from_onnx(model.SerializeToString())

@@ -157,7 +157,10 @@ def test_two_symbols_of_a_product_are_compared_in_the_run():
         (NodeCase("Einsum", 12, [A]), "its attribute equation is missing"),
         (NodeCase("Einsum", 12, [A], {"equation": "ij,jk"}), "names 2 operands of 1"),
         (NodeCase("Einsum", 12, [A], {"equation": "ijk"}), "names 3 axes of an operand of 2"),
-        (NodeCase("MatMulInteger", 10, [A, A]), "MatMulInteger-10 takes tensor.int8., tensor.uint8."),
+        (
+            NodeCase("MatMulInteger", 10, [A, A]),
+            "MatMulInteger-10 takes tensor.int8., tensor.uint8.",
+        ),
     ],
     ids=str,
 )
