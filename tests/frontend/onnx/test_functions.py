@@ -230,6 +230,24 @@ def test_calls_and_functions_that_do_not_fit_are_refused(made, node, message) ->
         from_onnx(model_of([node], [made]).SerializeToString())
 
 
+def test_a_call_without_outputs_computes_nothing() -> None:
+    made = function("F", [single("Relu", "a", outputs=["b"])])
+    nodes = [call("F", "x", outputs=[]), single("Neg", "x")]
+    assert onnx_backend.run_model(model_of(nodes, [made]), [X], "INTERP")[0].tolist() == [
+        1,
+        -0.5,
+        -2,
+    ]
+
+
+def test_hostile_titles_are_quoted() -> None:
+    node = helper.make_node("A\nB", [], ["y"], domain="d\0")
+    with pytest.raises(UserError, match="names no version") as caught:
+        from_onnx(model_of([node], []).SerializeToString())
+    assert "\0" not in str(caught.value)
+    assert "A\nB" not in str(caught.value)
+
+
 def test_a_function_with_an_unknown_operator_is_not_supported() -> None:
     made = function("F", [helper.make_node("Gelu", ["a"], ["b"], domain="other")])
     made.opset_import.append(helper.make_opsetid("other", 1))

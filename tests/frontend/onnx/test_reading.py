@@ -57,6 +57,7 @@ def changed(change) -> bytes:
         (b"\x00" * 100, "this is not an ONNX model"),
         (b"PK\x03\x04zip", "this is not an ONNX model"),
         (b"\x08\x07", "has no graph or names no operator set"),
+        (CONTENT.replace(b"Relu", b"R\xfflu"), "a name is not UTF-8: b'R.xfflu'"),
         (changed(lambda m: m.ClearField("graph")), "has no graph"),
         (changed(lambda m: m.ClearField("opset_import")), "names no operator set"),
         (changed(lambda m: m.ClearField("ir_version")), "has no graph or names"),
