@@ -293,7 +293,9 @@ def test_attributes_that_the_version_lacks_are_not_supported(operator, shape, op
     ],
 )
 def test_what_is_ill_formed(operator, shape, options, message):
-    model = one_node_model(operator, {"x": floats(0, 2, *shape)}, **options)
+    feeds = {"x": floats(0, 2, *shape)}
+    model = one_node_model(operator, feeds, **options)
     with pytest.raises(UserError, match=message) as info:
-        from_onnx(model.SerializeToString())
-    assert operator in info.value.where or "node 'y'" in info.value.where
+        # With a symbolic batch, some nodes are converted in the run.
+        evaluate_graph(from_onnx(model.SerializeToString()), feeds)
+    assert operator in info.value.where or info.value.where in ("node 'y'", "node y")

@@ -172,7 +172,7 @@ def test_mean_of_integers_over_a_symbol_is_converted_in_the_run():
         (NodeCase("ReduceSum", 11, [X], {"axes": [3]}), "axis 3 is out of range"),
         (NodeCase("ReduceSum", 13, [X, ints(0, 0)], constants=[1]), "names an axis twice"),
         (NodeCase("CumSum", 14, [X, np.array(3)], constants=[1]), "axis 3 is out of range"),
-        (NodeCase("ReduceSum", 13, [X, X], constants=[1]), "axes is .*, not a list of"),
+        (NodeCase("ReduceSum", 13, [X, X], constants=[1]), "ReduceSum-13 takes tensor.int64."),
     ],
     ids=str,
 )
