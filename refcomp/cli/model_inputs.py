@@ -1,7 +1,8 @@
 """Inputs and outputs of a model, as arrays by name.
 
 A tensor has an array of its name. The elements of a sequence have arrays `NAME.0`, `NAME.1`, ...,
-and an optional that holds nothing has none. Only tensors whose shape is known are filled.
+those of a map `NAME.KEY`, and an optional that holds nothing has none. Only tensors whose shape is
+known are filled.
 """
 
 from __future__ import annotations
@@ -66,6 +67,12 @@ def _taken(value: Value, left: Arrays) -> Any:
         return left.pop(value.name)
     if value.kind in _OPTIONALS:
         return None
+    if value.kind is not ValueKind.UNSHAPED:
+        raise UserError(
+            f"the input {value} cannot be read from a file",
+            why="files hold arrays, and no maps",
+            remedy="run the model from Python: rc.graph.executor_for(graph)",
+        )
     raise UserError(
         f"no array is given for the input {value}",
         why="its shape is not known, so that it cannot be filled",
@@ -85,6 +92,8 @@ def arrays_of(name: str, value: Any) -> dict[str, HostArray]:
     """Return the arrays of an output of a run, by name. Nothing has none."""
     if value is None:
         return {}
+    if isinstance(value, Mapping):
+        return {f"{name}.{key}": np.asarray(one) for key, one in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         parts = (arrays_of(f"{name}.{k}", one) for k, one in enumerate(value))
         return {key: array for part in parts for key, array in part.items()}

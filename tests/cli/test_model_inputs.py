@@ -37,6 +37,11 @@ def test_a_tensor_without_a_shape_must_be_given() -> None:
         feeds_of(graph_of("u: f32[*]"), {}, FILLING)
 
 
+def test_a_map_cannot_be_read_from_a_file() -> None:
+    with pytest.raises(UserError, match="(?s)input m: map.i64, f32. cannot be read from a file"):
+        feeds_of(graph_of("m: map(i64, f32)"), {}, FILLING)
+
+
 def test_an_unknown_array_is_refused() -> None:
     with pytest.raises(UserError, match="unknown input 's.2'"):
         feeds_of(graph_of("s: seq(f32)"), {"s.2": np.ones(1, "float32")}, FILLING)
@@ -49,6 +54,8 @@ def test_an_unknown_array_is_refused() -> None:
         (array(np.ones(1, "float32")), ["y"]),
         ((array(np.ones(1, "float32")), array(np.ones(2, "float32"))), ["y.0", "y.1"]),
         (np.array(["a"], object), ["y"]),
+        ({"a": 1.5, "b": 2.0}, ["y.a", "y.b"]),
+        (({7: 1.5}, {8: 2.0}), ["y.0.7", "y.1.8"]),
     ],
 )
 def test_outputs_are_arrays_by_name(value: Any, names: list[str]) -> None:
