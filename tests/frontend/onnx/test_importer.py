@@ -279,7 +279,7 @@ def test_inputs_of_other_kinds_are_refused() -> None:
     sequence = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
     for kind, text in (
         (mapping, "map that refcomp does not know"),
-        (helper.make_sequence_type_proto(mapping), "map that refcomp does not know"),
+        (helper.make_sequence_type_proto(mapping), "map_type"),
         (helper.make_sequence_type_proto(sequence), "sequence_type"),
     ):
         model = helper.make_model(
