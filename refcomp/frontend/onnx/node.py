@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from refcomp.foundation.artifacts import Dim
+from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.attributes import Attributes
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS, code_of
@@ -17,6 +18,7 @@ from refcomp.graph.control.types import NodeType
 from refcomp.graph.folding import FoldingBuilder
 from refcomp.graph.graph import Array, Graph, Value
 from refcomp.graph.macros import NotKnownError
+from refcomp.te.tensor import DTypeLike
 from refcomp.topi.operator import Attribute
 
 
@@ -259,12 +261,12 @@ class OnnxNode:
         array = np.asarray(elements, dtype)
         return self.builder.constant("constant", array)
 
-    def cast(self, value: Value, dtype: object) -> Value:
+    def cast(self, value: Value, dtype: DTypeLike) -> Value:
         """Return a value converted to a dtype; the value itself if it has it."""
-        name = str(dtype)
-        if str(value.dtype) == name:
+        wanted = as_dtype(dtype)
+        if value.dtype == wanted:
             return value
-        return self.make("cast", [value], dtype=name)
+        return self.make("cast", [value], dtype=str(wanted))
 
     def subgraph(
         self, name: str, inputs: Sequence[tuple[NodeType, int]] = ()

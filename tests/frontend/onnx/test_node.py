@@ -115,6 +115,7 @@ def test_what_may_fit_in_a_run_is_not_known(node: OnnxNode) -> None:
 def test_nodes_and_constants(node: OnnxNode) -> None:
     x = node.required(0)
     assert node.cast(x, "f32") is x
+    assert node.cast(x, "float32") is x
     assert str(node.cast(x, "float64").dtype) == "f64"
     first, last = node.make_all("split", [x], axis=1, sizes=(1, 2))
     assert (first.shape, last.shape) == (("N", 1), ("N", 2))

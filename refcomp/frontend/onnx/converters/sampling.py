@@ -6,6 +6,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
 from refcomp.graph.graph import Value
+from refcomp.te.tensor import DTypeLike
 
 # The modes of GridSample-16 by their names since opset 20.
 _OLD_MODES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -44,7 +45,7 @@ def _sampled(node: OnnxNode, mode: str) -> Value:
     if not data.dtype.is_float or data.dtype.bits > grid.dtype.bits:
         dtype = data.dtype if data.dtype.is_float else grid.dtype
 
-    def sample(image: Value, wide: object) -> Value:
+    def sample(image: Value, wide: DTypeLike) -> Value:
         pair = [node.cast(image, wide), node.cast(grid, wide)]
         return node.make("grid_sample", pair, **options)
 

@@ -11,6 +11,7 @@ from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.gradients.gradient import gradient as differentiated
 from refcomp.graph.graph import Graph, Value
 from refcomp.graph.inline import inline_graph
+from refcomp.te.tensor import DTypeLike
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -49,7 +50,7 @@ class _Arithmetic:
         return self.node.make("sqrt", [a])
 
 
-def _scalar(node: OnnxNode, place: int, dtype: object) -> Value:
+def _scalar(node: OnnxNode, place: int, dtype: DTypeLike) -> Value:
     """Return an input of one element as a scalar of a dtype."""
     value = node.required(place)
     if value.shape:

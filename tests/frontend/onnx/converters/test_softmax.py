@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
+from refcomp import onnx_backend
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx import from_onnx
 from tests.frontend.onnx.converters.cases import NodeCase, check
@@ -87,3 +89,14 @@ def test_symbolic_rest_is_left_to_the_run():
 def test_axis_out_of_range():
     with pytest.raises(UserError, match="its axis 3 is out of range for 2 dimensions"):
         convert("Softmax", (2, 3), 13, axis=3)
+
+
+def test_steps_in_f16_are_those_of_the_definition():
+    data = (np.arange(120) * 37 % 101 / 50).reshape(3, 40).astype(np.float16)
+    case = NodeCase("Softmax", 13, [data])
+    (made,) = onnx_backend.prepare(case.model(), "INTERP").run(case.feeds())
+    (right,) = ReferenceEvaluator(case.model()).run(None, case.feeds())
+    np.testing.assert_array_equal(made, right)
+    # A single kernel, which rounds once, would differ.
+    powers = np.exp(data.astype(float))
+    assert (made != (powers / powers.sum(1, keepdims=True)).astype(np.float16)).any()
