@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
@@ -27,9 +28,14 @@ def array_feature_extractor(node: OnnxNode) -> Value:
 def binarizer(node: OnnxNode) -> Value:
     """Convert Binarizer: 1 above the threshold, else 0."""
     data = node.required(0)
-    limit = node.attributes["threshold"]
-    # An integer is greater than a number if it is greater than that number rounded down.
-    number = limit if data.dtype.is_float else math.floor(limit)
+    number = limit = node.attributes["threshold"]
+    if not data.dtype.is_float:
+        limits = np.iinfo(to_numpy(data.dtype))
+        if not limits.min <= limit < limits.max:
+            none_or_all = "zeros_like" if limit > 0 else "ones_like"
+            return node.make(none_or_all, [data])
+        # An integer is greater than a number if it is greater than that number rounded down.
+        number = math.floor(limit)
     is_greater = node.make("greater", [data, node.constant(number, data.dtype.dtype)])
     return node.cast(is_greater, data.dtype)
 
@@ -39,10 +45,10 @@ def feature_vectorizer(node: OnnxNode) -> Value:
     """Convert FeatureVectorizer: rows are joined, each cut or filled up to its dimension."""
     given = node.all_inputs()
     dimensions = node.attributes.get("inputdimensions", ())
-    if len(dimensions) != len(given):
+    if len(dimensions) != len(given) or min(dimensions, default=0) < 0:
         raise UserError(
-            f"it has {len(given)} inputs, but {len(dimensions)} inputdimensions",
-            remedy="give a dimension for each input",
+            f"it has {len(given)} inputs, but the inputdimensions {list(dimensions)}",
+            remedy="give a dimension >= 0 for each input",
         )
     parts = []
     for value, size in zip(given, dimensions, strict=True):
@@ -70,6 +76,11 @@ def imputer(node: OnnxNode) -> Value:
             f"it has {len(values)} values of imputed_value_{kind}s for {data}",
             remedy=f"give one, or one for each of the {features} features",
         )
+    if not data.dtype.is_float:
+        limits = np.iinfo(to_numpy(data.dtype))
+        for number in (wanted, *values):
+            if not limits.min <= number <= limits.max:
+                raise UserError(f"{data} cannot hold {number}, which is to be replaced")
     if isinstance(wanted, float) and math.isnan(wanted):
         is_wanted = node.make("isnan", [data])
     else:

@@ -47,7 +47,7 @@ def places_of(node: OnnxNode, data: Value, keys: Sequence[Any] | Array) -> Value
     if node.is_string(data):
         texts = json.dumps([str(key) for key in keys])
         return node.builder.node("label_index", [data], {"labels": texts})
-    array = np.asarray(keys, data.dtype.dtype)
+    array = _as_keys(data, np.asarray(keys))
     # The first of equal keys after they are reversed is the last one.
     ordered, first = np.unique(array[::-1], return_index=True)
     order = np.append(len(array) - 1 - first, len(array)).astype(np.int64)
@@ -65,6 +65,21 @@ def places_of(node: OnnxNode, data: Value, keys: Sequence[Any] | Array) -> Value
     place = add_node(node, "take", [node.constant(order), found], I64, axis=0)
     unknown = node.constant(len(array), np.int64)
     return add_node(node, "where", [is_equal, place, unknown], I64)
+
+
+def _as_keys(data: Value, keys: Array) -> Array:
+    """Return keys in the dtype of `data`; UserError if they are others than it can hold."""
+    if keys.dtype.kind in "fiu":
+        with np.errstate(all="ignore"):
+            made = keys.astype(data.dtype.dtype)
+        if np.array_equal(made, keys, equal_nan=keys.dtype.kind == "f"):
+            return made
+    elif not keys.size:
+        return np.zeros(0, data.dtype.dtype)
+    raise UserError(
+        f"its input is {data}, but its keys are {keys.reshape(-1)[:4].tolist()}, ...",
+        remedy="give keys that the elements of the input can be",
+    )
 
 
 def values_at(node: OnnxNode, places: Value, values: Array) -> Value:

@@ -9,6 +9,8 @@ from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
 from refcomp.graph.graph import Value
 
+_MAX_BINS = 1 << 14  # mel filters, whose edges are a table of constants
+
 
 @converter("DFT")
 def dft_by_attribute(node: OnnxNode) -> Value:
@@ -142,6 +144,11 @@ def mel_weight_matrix(node: OnnxNode) -> Value:
         name: node.number(node.required(k), name)
         for k, name in enumerate(edges, start=3)
     }
+    if counts["num_mel_bins"] > _MAX_BINS:
+        raise UserError(
+            f"it has {counts['num_mel_bins']} filters",
+            remedy=f"use at most {_MAX_BINS}",
+        )
     steps = counts["num_mel_bins"] + 2
     low, high = (1 + hertz[name] / 700 for name in edges)
     if low > 0 and high > 0 and steps > 0:

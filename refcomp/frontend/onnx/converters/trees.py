@@ -40,6 +40,7 @@ _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 # Elements of the table of weights: leaves times targets.
 _MAX_TABLE = 1 << 26
+_MAX_FEATURE = (1 << 31) - 1  # which an i32 holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class Trees:
     def check(self, count: int) -> None:
         """Raise UserError unless all votes are for one of `count` targets, in a small table."""
         _, targets, _ = self.votes
+        if count < 1:
+            raise UserError(f"it has {count} targets", remedy="give at least one")
         if self.leaves * count > _MAX_TABLE:
             raise UserError(
                 f"its trees have {self.leaves} leaves for {count} targets",
@@ -292,6 +295,8 @@ def _numbers(node: OnnxNode, name: str) -> Array:
     """Return an attribute of floats, which may be a tensor since version 3, as f64."""
     tensor = node.attributes.get(f"{name}_as_tensor")
     given = node.attributes.get(name, ()) if tensor is None else tensor
+    if np.asarray(given).dtype.kind not in "fiu":
+        raise UserError(f"its {name} is not a list of numbers")
     return np.asarray(given, np.float64).reshape(-1)
 
 
@@ -300,18 +305,10 @@ def _named_nodes(
 ) -> tuple[list[tuple[int, int]], tuple[str, ...], Array]:
     """Return tree and number, mode and threshold of each node; the lists are of one length."""
     modes = node.attributes.get("nodes_modes", ())
-    names = list(
-        zip(
-            _integers(node, "nodes_treeids"),
-            _integers(node, "nodes_nodeids"),
-            strict=True,
-        )
-    )
-    _same_length(
-        node,
-        len(names),
-        ("nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids"),
-    )
+    trees = _integers(node, "nodes_treeids")
+    lists = ("nodeids", "featureids", "truenodeids", "falsenodeids")
+    _same_length(node, len(trees), [f"nodes_{name}" for name in lists])
+    names = list(zip(trees, _integers(node, "nodes_nodeids"), strict=True))
     thresholds = _numbers(node, "nodes_values")
     if not len(names) == len(modes) == len(thresholds) or not names:
         raise UserError(
@@ -411,7 +408,7 @@ def _missing_flags(node: OnnxNode, count: int) -> tuple[int, ...]:
     flags = _integers(node, "nodes_missing_value_tracks_true")
     if flags:
         _same_length(node, count, ["nodes_missing_value_tracks_true"])
-    return flags or (0,) * count
+    return tuple(int(flag != 0) for flag in flags) or (0,) * count
 
 
 def _trees(
@@ -423,6 +420,12 @@ def _trees(
     count: int,
 ) -> Trees:
     """Return checked trees for `count` targets; they have at least one node and one leaf."""
+    features = [row[0] for row in rows]
+    if features and not 0 <= min(features) <= max(features) <= _MAX_FEATURE:
+        raise UserError(
+            f"its trees compare features {min(features)} to {max(features)}",
+            remedy="the file is damaged: export it again",
+        )
     made = Trees(
         np.array(thresholds if rows else [0.0], np.float64),
         np.array(rows or [[0, 0, 0, -1, -1]], np.int32),
@@ -437,7 +440,7 @@ def _trees(
 def _joined_trees(node: OnnxNode, count: int) -> Trees:
     """Return trees whose nodes and leaves are two lists, named by their places in these."""
     attributes = node.attributes
-    modes = attributes["nodes_modes"].reshape(-1).tolist()
+    modes = _numbers(node, "nodes_modes").astype(np.int64).tolist()
     ways = ("false", "true")
     names = ["nodes_featureids"]
     names += [f"nodes_{way}{what}" for way in ways for what in ("nodeids", "leafs")]

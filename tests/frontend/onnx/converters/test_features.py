@@ -36,6 +36,8 @@ CASES = [
     ),
     case("Binarizer", [X], threshold=1.0),
     case("Binarizer", [INTEGERS], "integers", threshold=1.5),
+    case("Binarizer", [INTEGERS], "above_all", threshold=1e30, expected=[0 * INTEGERS]),
+    case("Binarizer", [INTEGERS], "below_all", threshold=-1e30, expected=[0 * INTEGERS + 1]),
     case("FeatureVectorizer", [X, X[:, :2]], inputdimensions=[2, 4]),
     case(
         "FeatureVectorizer",
@@ -86,7 +88,8 @@ CASES = [
 ]
 for one in CASES:
     for place, right in enumerate(one.expected or ()):
-        one.expected[place] = right if right.dtype == object else right.astype(np.float32)
+        if right.dtype.kind == "f":
+            one.expected[place] = right.astype(np.float32)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -103,7 +106,15 @@ def test_batches_may_be_symbols():
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (case("FeatureVectorizer", [X], inputdimensions=[1, 2]), "1 inputs, but 2 inputdim"),
+        (
+            case("FeatureVectorizer", [X], inputdimensions=[1, 2]),
+            r"1 inputs, but the inputdimensions \[1, 2\]",
+        ),
+        (case("FeatureVectorizer", [X], inputdimensions=[-1]), r"the inputdimensions \[-1\]"),
+        (
+            case("Imputer", [X.astype(np.int32)], imputed_value_int64s=[2**40]),
+            "cannot hold 1099511627776",
+        ),
         (case("Imputer", [X], imputed_value_floats=[1.0, 2.0]), "it has 2 values of imputed"),
         (case("Imputer", [X]), "it has 0 values of imputed_value_floats"),
         (case("Normalizer", [X], norm="L3"), "its norm is 'L3'"),

@@ -142,6 +142,14 @@ def test_unknown_categories_stop_a_strict_run():
             case("LabelEncoder", 2, [NUMBERS], keys_int64s=[1], values_int64s=[1, 2]),
             "it has 1 keys, but 2 values",
         ),
+        (
+            case("LabelEncoder", 2, [NUMBERS], keys_strings=["a"], values_int64s=[1]),
+            r"its input is x0: i64\[2, 2\], but its keys are \['a'\]",
+        ),
+        (
+            case("LabelEncoder", 2, [NUMBERS], keys_floats=[1.5], values_int64s=[1]),
+            r"its keys are \[1.5\]",
+        ),
         (case("OneHotEncoder", 1, [NUMBERS], cats_strings=["a"]), "but it has no cats_int64s"),
     ],
 )

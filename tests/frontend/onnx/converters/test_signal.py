@@ -139,6 +139,10 @@ def test_a_window_of_integers_is_cut_off():
             NodeCase("DFT", 17, [REAL, np.array(0)], constants=[1]),
             "cannot transform 0 elements",
         ),
+        (
+            NodeCase("MelWeightMatrix", 17, [np.array(2**40), *MEL[1:]], constants=range(5)),
+            "it has 1099511627776 filters",
+        ),
         (NodeCase("STFT", 17, [REAL, np.array(1)], constants=[1]), "its signal is x0"),
         (NodeCase("HannWindow", 17, [np.array(-1)], constants=[0]), "cannot have -1 elements"),
         (
