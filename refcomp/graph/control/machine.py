@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
+from refcomp.foundation.errors import UserError
 from refcomp.graph.graph import Array, Graph
 
 
@@ -59,9 +60,19 @@ def as_map(value: RunValue, what: str) -> RunMap:
 
 def read_integer(machine: Machine, value: RunValue, what: str) -> int:
     """Return the integer in a tensor with one element."""
-    return int(machine.read(as_tensor(value, what)).reshape(()))
+    return int(_single(machine, value, what))
 
 
 def read_bool(machine: Machine, value: RunValue, what: str) -> bool:
     """Return the bool in a tensor with one element."""
-    return bool(machine.read(as_tensor(value, what)).reshape(()))
+    return bool(_single(machine, value, what))
+
+
+def _single(machine: Machine, value: RunValue, what: str) -> Array:
+    elements = machine.read(as_tensor(value, what))
+    if elements.size != 1:
+        raise UserError(
+            f"{what} is a tensor of shape {list(elements.shape)}, not one element",
+            remedy="give a tensor with one element",
+        )
+    return elements.reshape(())
