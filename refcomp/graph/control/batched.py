@@ -124,9 +124,10 @@ def _run(call: ControlCall) -> list[RunValue]:
 
 def _extents(batched: Sequence[Array], states: int) -> tuple[int, int]:
     """Return the size of the batch, and the extent of axis 1 of all scanned inputs."""
-    batches = {one.shape[0] for one in batched}
-    lengths = {one.shape[1] for one in batched[states:]}
-    if len(batches) != 1 or len(lengths) != 1:
+    # Only a run knows the rank of an unshaped input.
+    batches = {one.shape[0] if one.ndim else -1 for one in batched}
+    lengths = {one.shape[1] if one.ndim > 1 else -1 for one in batched[states:]}
+    if len(batches) != 1 or len(lengths) != 1 or -1 in batches | lengths:
         shapes = ", ".join(str(list(one.shape)) for one in batched)
         raise UserError(
             f"{NAME} cannot scan a batch of shapes {shapes}",

@@ -6,6 +6,7 @@ of 1 prints the traceback.
 """
 
 import argparse
+import math
 import multiprocessing
 import random
 import resource
@@ -149,10 +150,8 @@ def _is_small(graph: Graph) -> bool:
     if len(graph.nodes) > MAX_NODES:
         return False
     for value in graph.values():
-        size = 1
-        for dim in value.shape:
-            size *= dim if isinstance(dim, int) else 3
-        if size > MAX_ELEMENTS:
+        dims = [dim if isinstance(dim, int) else 3 for dim in value.shape]
+        if max(dims, default=0) > MAX_ELEMENTS or math.prod(dims) > MAX_ELEMENTS:
             return False
     return True
 

@@ -62,6 +62,18 @@ graph g(x: f32[N, 3], y: f32[M, 3]) -> (sums) {
         run_text(text, **feeds)
 
 
+def test_inputs_of_too_few_axes_are_refused_in_a_run() -> None:
+    text = """
+graph g(x: f32[*]) -> (sums) {
+  sums: f32[*] = batched_scan(_, x) {scanned=1}
+    graph body(x: f32[*]) -> (x) { }
+}"""
+    assert run_text(text, x=np.ones((1, 2), "float32"))[0].tolist() == [[1, 1]]
+    for shape in ((), (2,)):
+        with pytest.raises(UserError, match="cannot scan a batch of shapes"):
+            run_text(text, x=np.ones(shape, "float32"))
+
+
 @pytest.mark.parametrize(
     ("node", "body", "message"),
     [

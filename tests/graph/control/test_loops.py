@@ -131,6 +131,17 @@ graph g(x: f32[N, B]) -> (all, found) {
         parse_graph(text.replace("TYPE", "i64[N, 1, kept]"))
 
 
+def test_an_axis_that_only_a_run_finds_missing_is_refused() -> None:
+    text = """
+graph g(x: f32[*]) -> (all) {
+  all: f32[*] = scan(x) {scanned=1, input_axes=[1]}
+    graph body(x: f32[*]) -> (x) { }
+}"""
+    assert run_text(text, x=np.ones((2, 3), "float32"))[0].shape == (3, 2)
+    with pytest.raises(UserError, match=r"cannot scan axis 1 of a tensor of shape \[2\]"):
+        run_text(text, x=f32(1, 2))
+
+
 def test_a_scan_of_inputs_of_different_lengths_is_refused() -> None:
     text = """
 graph g(x: f32[N], y: f32[M]) -> (all) {
