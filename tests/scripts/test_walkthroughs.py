@@ -9,7 +9,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.walkthroughs import walkthrough
 
@@ -200,3 +202,32 @@ def test_wrong_arguments_are_told_of(call: str, told: str, tmp_path: Path) -> No
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode in (1, 2) and told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.llvm
+def test_photographs_are_classified_and_drawn(tmp_path: Path) -> None:
+    text = printed("classify_photographs")
+    likeliest = re.findall(r"(?m)^(coffee|camera|motorcycle|china) +(\w+) \d+%, ", text)
+    assert dict(likeliest) == {
+        "coffee": "espresso",
+        "camera": "tripod",
+        "motorcycle": "moped",
+        "china": "palace",
+    }
+    save = walkthrough("classify_photographs")["save_picture"]
+    picture = np.zeros((4, 4, 3), np.uint8)
+    save(str(tmp_path / "a.png"), [picture] * 2, [[("cup", 0.7), ("mug", 0.2)]] * 2)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.llvm
+def test_the_enlarged_picture_is_closer_to_the_truth_than_interpolation(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "walkthroughs" / "enlarge_picture.py"
+    command = [sys.executable, str(script), "sheet.png"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("37 convolutions in ")
+    scores = dict(re.findall(r"(?m)^(\w+): PSNR ([0-9.]+) dB$", done.stdout))
+    assert float(scores["network"]) > float(scores["bicubic"]) + 0.3
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.size == (1024, 256)
