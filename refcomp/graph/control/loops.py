@@ -248,10 +248,10 @@ def scan_steps(
     Returns:
         The last states; and for each scanned output, what the steps returned, in their order.
     """
-    for one, axis in zip(arrays, axes, strict=True):
-        if not -one.ndim <= axis < one.ndim:  # only a run knows the rank
+    for array, axis in zip(arrays, axes, strict=True):
+        if not -array.ndim <= axis < array.ndim:  # only a run knows the rank
             raise UserError(
-                f"scan cannot scan axis {axis} of a tensor of shape {list(one.shape)}",
+                f"scan cannot scan axis {axis} of a tensor of shape {list(array.shape)}",
                 remedy="choose an axis of the tensor",
             )
     lengths = {one.shape[axis] for one, axis in zip(arrays, axes, strict=True)}
