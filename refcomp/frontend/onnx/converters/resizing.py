@@ -13,6 +13,7 @@ from refcomp.graph.graph import Value
 from refcomp.topi.image.positions import as_fraction
 from refcomp.topi.operator import Attribute
 
+_MAX_ELEMENTS = 1 << 40
 _CROP = "tf_crop_and_resize"
 # Modes of Upsample-1 and of Resize, by their names in `resize`.
 _MODES = {"bilinear": "linear"}
@@ -74,6 +75,7 @@ def _by_old_scales(node: OnnxNode, scales: Sequence[float]) -> Value:
     """
     data = node.required(0)
     _check_count(node, scales, len(data.shape), "scales")
+    _check_finite(scales, "scales")
     mode = _mode(node)
     parts = [_AxisResize(k, s) for k, s in enumerate(scales) if s != 1]
     options: dict[str, Attribute] = {"mode": mode, "coordinates": "asymmetric"}
@@ -98,6 +100,7 @@ def resize(node: OnnxNode) -> Value:
     if coordinates == _CROP:
         bounds = _numbers(node, node.required(1), "roi")
         _check_count(node, bounds, 2 * len(axes), "roi")
+        _check_finite(bounds, "roi")
     scales = _optional(node, 2)
     sizes = _optional(node, 3)
     if (scales is None) == (sizes is None):
@@ -111,6 +114,7 @@ def resize(node: OnnxNode) -> Value:
         assert scales is not None
         factors = _numbers(node, scales, "scales")
         _check_count(node, factors, len(axes), "scales")
+        _check_finite(factors, "scales")
         parts = [_AxisResize(axis, s) for axis, s in zip(axes, factors, strict=True)]
         if coordinates == "align_corners":
             coordinates = _CROP
@@ -193,7 +197,8 @@ def _resized(
         math.floor(extent * as_fraction(one.scale)) if one.size is None else one.size
         for extent, one in zip(extents, parts, strict=True)
     ]
-    if any(size < 0 for size in sizes):
+    elements = math.prod(max(size, 1) for size in sizes)
+    if any(size < 0 for size in sizes) or elements > _MAX_ELEMENTS:
         raise UserError(f"it cannot resize {data} to extents of {sizes}")
     if 0 in sizes:
         shape = list(node.extents(data))
@@ -252,3 +257,8 @@ def _check_count(
             f"its {what} has {len(numbers)} numbers, not {count}",
             why=f"the input is {node.required(0)}",
         )
+
+
+def _check_finite(numbers: Sequence[float], what: str) -> None:
+    if not all(map(math.isfinite, numbers)):
+        raise UserError(f"its {what} is {list(numbers)}", remedy="give finite numbers")

@@ -9,6 +9,7 @@ from refcomp.frontend.onnx.node import OnnxNode
 from refcomp.frontend.onnx.registry import converter
 from refcomp.graph.graph import Value
 
+_MAX_LENGTH = 1 << 24  # of a transform that is longer than its signal
 _MAX_BINS = 1 << 14  # mel filters, whose edges are a table of constants
 
 
@@ -38,6 +39,10 @@ def _transformed(node: OnnxNode, axis: int) -> Value:
         )
     length = node.input(1)
     count = None if length is None else node.integer(length, "dft_length")
+    if count is not None and count > _MAX_LENGTH:
+        raise UserError(
+            f"its dft_length is {count}", remedy=f"use at most {_MAX_LENGTH} elements"
+        )
     inverse = bool(node.attributes["inverse"])
     onesided = bool(node.attributes["onesided"])
     node.extent(data, place)  # a run must know it

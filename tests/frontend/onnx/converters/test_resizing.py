@@ -195,6 +195,12 @@ def test_sizes_that_only_a_run_knows():
             NodeCase("Upsample", 1, [X[0]], {"height_scale": 2.0, "width_scale": 2.0}),
             "its input is x0: f32\\[2, 3, 4\\]",
         ),
+        (resize(19, scales(1, 1, np.inf, 2), ""), "its scales is .*inf"),
+        (
+            NodeCase("Resize", 10, [X, scales(1, 1, np.nan, 2)], constants=[1]),
+            "its scales is .*nan",
+        ),
+        (resize(19, sizes(1, 2**31 - 1, 0, 2**31 - 1), ""), "it cannot resize .* to extents of"),
         (resize(19, scales(1, 2), ""), "its scales has 2 numbers, not 4"),
         (resize(19, sizes(1, 2), ""), "its sizes has 2 numbers, not 4"),
         (NodeCase("Resize", 19, [X]), "it has both scales and sizes, or neither"),

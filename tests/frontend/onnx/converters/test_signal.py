@@ -126,6 +126,10 @@ def test_a_window_of_integers_is_cut_off():
     ("case", "message"),
     [
         (NodeCase("DFT", 20, [REAL, None, np.array(3)], constants=[2]), "cannot transform axis 3"),
+        (
+            NodeCase("DFT", 17, [REAL, np.array(2**31 - 1)], constants=[1]),
+            "its dft_length is 2147483647",
+        ),
         (NodeCase("DFT", 17, [STRIPES[..., 0]]), "cannot transform axis 1"),
         (
             NodeCase("DFT", 17, [COMPLEX], {"onesided": 1}),
