@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.frontend.onnx.converters.long_sequences import scan_layer
 from refcomp.frontend.onnx.node import OnnxNode
@@ -16,6 +16,7 @@ from refcomp.topi.recurrent.activations import ACTIVATIONS
 
 # Layers of more steps are not unrolled: compiling takes about 0.2 seconds for each step.
 MAX_UNROLLED = 64
+_MAX_STEPS = 4096  # of layers that can only be unrolled
 # Name in ONNX, in small letters -> (name in refcomp, has alpha, has beta).
 _ACTIVATIONS = {
     "affine": ("affine", True, True),
@@ -98,18 +99,24 @@ def _layer(
 def _is_scanned(node: OnnxNode, data: Value, layout: int) -> bool:
     """Return True for a sequence whose steps are not unrolled.
 
-    Raises NotKnownError if both the number of steps and the batch are symbolic.
+    Raises:
+        NotKnownError: both the number of steps and the batch are symbolic.
+        Unsupported: there are too many steps to unroll.
     """
     if len(data.shape) != 3:
         return False  # the operator refuses it
     steps, batch = data.shape[layout == 1], data.shape[layout != 1]
-    if node.is_in_run:  # a run adds operators, but no control
-        return False
-    if not isinstance(batch, int):
-        if isinstance(steps, int):
-            return False
+    is_long = not isinstance(steps, int) or steps > MAX_UNROLLED
+    if is_long and isinstance(batch, int) and not node.is_in_run:
+        return True  # a run adds operators, but no control
+    if not isinstance(steps, int):
         raise NotKnownError
-    return not isinstance(steps, int) or steps > MAX_UNROLLED
+    if steps > _MAX_STEPS:
+        raise Unsupported(
+            f"it has {steps} steps, more than {_MAX_STEPS}, and a symbolic batch",
+            remedy="export the model with a fixed batch",
+        )
+    return False
 
 
 def _check_hidden_size(node: OnnxNode) -> None:

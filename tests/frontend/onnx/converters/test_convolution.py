@@ -197,7 +197,8 @@ def model(operator, shapes, opset=22, **attributes):
         for k, shape in enumerate(shapes)
     ]
     output = helper.make_empty_tensor_value_info("y")
-    node = helper.make_node(operator, [info.name for info in infos], ["y"], **attributes)
+    made = ["y", "state"] if operator.startswith("Causal") else ["y"]
+    node = helper.make_node(operator, [info.name for info in infos], made, **attributes)
     graph = helper.make_graph([node], "net", infos, [output])
     sets = [helper.make_opsetid("", opset)]
     return helper.make_model(graph, opset_imports=sets).SerializeToString()

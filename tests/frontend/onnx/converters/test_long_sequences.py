@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from refcomp import onnx_backend
+from refcomp.foundation.errors import Unsupported
 from refcomp.frontend.onnx import from_onnx
 from refcomp.frontend.onnx.converters import recurrent
 from tests.frontend.onnx.converters.cases import NodeCase
@@ -128,3 +129,8 @@ def test_what_is_left_to_the_run(shape, direction, has_lengths, monkeypatch):
 def test_long_sequences_of_a_symbolic_batch_are_unrolled():
     assert operators(symbolic((70, "N", INPUTS), "forward")) == ["gru"]
     assert "scan" in operators(symbolic((70, BATCH, INPUTS), "forward"))
+
+
+def test_too_many_steps_of_a_symbolic_batch():
+    with pytest.raises(Unsupported, match="it has 5000 steps, more than 4096, and a symbolic"):
+        operators(symbolic((5000, "N", INPUTS), "forward"))

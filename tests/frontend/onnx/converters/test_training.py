@@ -132,7 +132,8 @@ def test_node(case):
     ],
 )
 def test_what_does_not_fit(count, attributes, message):
-    infos = [helper.make_tensor_value_info(f"x{k}", TensorProto.FLOAT, ()) for k in range(count)]
+    types = [TensorProto.FLOAT, TensorProto.INT64, *[TensorProto.FLOAT] * count][:count]
+    infos = [helper.make_tensor_value_info(f"x{k}", one, ()) for k, one in enumerate(types)]
     names = [info.name for info in infos]
     given = {**MOMENTUM, **attributes}
     node = helper.make_node("Momentum", names, ["y"], domain=DOMAIN, **given)
