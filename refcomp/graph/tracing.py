@@ -66,7 +66,7 @@ def trace_graph(graph: Graph, feeds: Mapping[str, Any]) -> Graph:
     check_run_values(graph, feeds)
     if not has_stages(graph):
         return graph
-    tracer = _Tracer(FoldingBuilder(graph.name))
+    tracer = _RunTracer(FoldingBuilder(graph.name))
     given = [
         tracer.given(value.name, as_run_value(feeds[value.name]))
         for value in graph.inputs
@@ -92,7 +92,7 @@ class _Traced:
         return shape
 
 
-class _Tracer:
+class _RunTracer:
     """The machine of control operators that writes down which nodes it runs."""
 
     def __init__(self, builder: FoldingBuilder) -> None:

@@ -150,6 +150,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take each Nth case")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
     parser.add_argument("--json", metavar="FILE", help="write the outcome of each case")
+    parser.add_argument("--list", metavar="FILE", help="only write the names of the cases")
     arguments = parser.parse_args()
     wanted = re.compile(arguments.pattern)
     chosen = [
@@ -157,6 +158,11 @@ def main() -> None:
         for case in cases()
         if wanted.search(case.name) or any(map(wanted.fullmatch, case.operators))
     ][:: arguments.every]
+    if arguments.list:
+        Path(arguments.list).write_text(
+            "".join(f"{name}\n" for name in sorted(c.name for c in chosen))
+        )
+        return
     run = partial(_run, chosen, arguments.device)
     outcomes: list[Outcome] = []
     begin = time.perf_counter()

@@ -31,7 +31,9 @@ def suite() -> dict[str, Case]:
 
 
 def test_the_names_are_those_of_the_suite() -> None:
-    assert sorted(suite()) == NAMES, "write the names anew: see scripts/README"
+    assert sorted(suite()) == NAMES, (
+        "python -m tests.conformance.suite . --list tests/conformance/names.txt"
+    )
 
 
 def test_each_expected_failure_is_a_case_and_has_a_reason() -> None:

@@ -23,7 +23,7 @@ from refcomp.frontend.onnx.nodes import Model, convert_nodes
 from refcomp.frontend.onnx.reading import MAX_BYTES, parse_model, read_model
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import standard
-from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.scope import ValueScope
 from refcomp.frontend.onnx.tensors import TensorReader
 from refcomp.frontend.onnx.weights import take_weights
 from refcomp.graph.folding import FoldingBuilder
@@ -80,7 +80,7 @@ def from_onnx(
         (standard(one.domain), one.name, one.overload): one for one in proto.functions
     }
     model = Model(TensorReader(folder, max_bytes), functions, Refusals())
-    scope = Scope(
+    scope = ValueScope(
         FoldingBuilder(proto.graph.name or "model"), versions or {"": 1}, None
     )
     outputs = _convert_graph(model, scope, proto.graph, weights.taken)
@@ -90,7 +90,7 @@ def from_onnx(
 
 
 def _convert_graph(
-    model: Model, scope: Scope, proto: Proto, weights: Mapping[int, memoryview]
+    model: Model, scope: ValueScope, proto: Proto, weights: Mapping[int, memoryview]
 ) -> list[Value]:
     """Convert the graph of a model, and return its outputs under their names."""
     stored = model.read_constants(proto, weights)
@@ -112,7 +112,7 @@ _OPTIONALS = {
 }
 
 
-def _add_input(scope: Scope, info: Proto) -> None:
+def _add_input(scope: ValueScope, info: Proto) -> None:
     what = f"input {info.name!r}"
     kind = ValueKind.TENSOR
     given = info.type
@@ -145,7 +145,7 @@ def _add_input(scope: Scope, info: Proto) -> None:
     scope.set_element_type(value, element.code)
 
 
-def _add_map(scope: Scope, name: str, map_type: Proto) -> None:
+def _add_map(scope: ValueScope, name: str, map_type: Proto) -> None:
     """Add an input that is a map from texts or integers to single elements."""
     what = f"input {name!r}"
     key = element_type(map_type.key_type, f"the key of {what}")

@@ -37,7 +37,7 @@ class Subgraph:
     element_types: tuple[int, ...]
 
 
-class Surroundings(Protocol):
+class SurroundingModel(Protocol):
     """The model around a node."""
 
     def element_type(self, value: Value) -> int:
@@ -78,7 +78,7 @@ class OnnxNode:
     inputs: tuple[Value | None, ...]
     outputs: tuple[str, ...]
     attributes: Attributes
-    surroundings: Surroundings
+    surroundings: SurroundingModel
     elements: Callable[[Value], Array]
     is_in_run: bool = False
 

@@ -16,7 +16,7 @@ from refcomp.frontend.onnx.parts import needed_nodes
 from refcomp.frontend.onnx.reading import onnx_package
 from refcomp.frontend.onnx.refusals import Refusals
 from refcomp.frontend.onnx.registry import Converter, find_converter, standard
-from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.scope import ValueScope
 from refcomp.frontend.onnx.signatures import check_signature
 from refcomp.frontend.onnx.string_codes import (
     check_reads_strings,
@@ -84,7 +84,7 @@ def _store(
     stored[name] = (array, code)
 
 
-def convert_nodes(model: Model, scope: Scope, protos: Iterable[Proto]) -> None:
+def convert_nodes(model: Model, scope: ValueScope, protos: Iterable[Proto]) -> None:
     """Convert nodes in order. What cannot be converted is noted in `model.refusals`."""
     protos = tuple(protos)
     scope.nodes = scope.nodes or protos
@@ -103,7 +103,7 @@ class _LostError(Exception):
     """A subgraph has nodes that could not be converted, as was noted."""
 
 
-def _check_operators(model: Model, scope: Scope, graph: Proto) -> None:
+def _check_operators(model: Model, scope: ValueScope, graph: Proto) -> None:
     """Note the nodes of a graph whose operators are unknown. Nothing is converted."""
     for proto in graph.node:
         reader = _NodeReader(model, scope, proto)
@@ -117,7 +117,7 @@ def _check_operators(model: Model, scope: Scope, graph: Proto) -> None:
 class _NodeReader:
     """A reader of one node."""
 
-    def __init__(self, model: Model, scope: Scope, proto: Proto) -> None:
+    def __init__(self, model: Model, scope: ValueScope, proto: Proto) -> None:
         self.model = model
         self.scope = scope
         self.proto = proto
@@ -325,7 +325,7 @@ class _NodeReader:
         versions = {standard(one.domain): one.version for one in function.opset_import}
         made = next(filter(None, self.proto.output), "")
         prefix = f"{scope.prefix}{self.proto.name or made or self.proto.op_type}/"
-        inner = Scope(scope.builder, {**scope.versions, **versions}, None, prefix)
+        inner = ValueScope(scope.builder, {**scope.versions, **versions}, None, prefix)
         given = [scope.value(name) if name else None for name in self.proto.input]
         for place, name in enumerate(function.input):
             value = given[place] if place < len(given) else None
@@ -368,7 +368,7 @@ class _NodeReader:
                 f"its graph {proto.name!r} takes {len(proto.input)} inputs, not {len(inputs)}"
             )
         builder = FoldingBuilder(proto.name or "body", self.scope.builder)
-        scope = Scope(builder, self.scope.versions, self.scope)
+        scope = ValueScope(builder, self.scope.versions, self.scope)
         stored = self.model.read_constants(proto, {})
         for info, (kind, code) in zip(proto.input, inputs, strict=True):
             value = builder.input(info.name, kind.dtype, kind.shape, kind.kind)
@@ -390,7 +390,7 @@ class _NodeReader:
     def part(self, inputs: Mapping[str, Value], output: str) -> Subgraph:
         """Return the part of the graph that computes `output` from other values."""
         builder = FoldingBuilder("part")
-        scope = Scope(builder, self.scope.versions, self.scope)
+        scope = ValueScope(builder, self.scope.versions, self.scope)
         # A node of the part may ask for another part.
         scope.nodes = self.scope.nodes
         for name, outer in inputs.items():

@@ -16,7 +16,7 @@ from refcomp.graph.graph import Array, Value
 from refcomp.graph.macros import NotKnownError
 
 
-class Scope:
+class ValueScope:
     """The names of a graph, of a function, or of a subgraph.
 
     A subgraph also sees the names of the graphs around it. What it reads of them becomes an input
@@ -33,7 +33,7 @@ class Scope:
         self,
         builder: FoldingBuilder,
         versions: Mapping[str, int],
-        parent: Scope | None,
+        parent: ValueScope | None,
         prefix: str = "",
     ) -> None:
         self.builder = builder

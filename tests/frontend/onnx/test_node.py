@@ -8,7 +8,7 @@ import pytest
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.element_types import INT4, STRINGS
 from refcomp.frontend.onnx.node import OnnxNode
-from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.scope import ValueScope
 from refcomp.graph.folding import FoldingBuilder
 from refcomp.graph.macros import NotKnownError
 
@@ -16,7 +16,7 @@ from refcomp.graph.macros import NotKnownError
 class Around:
     """The model around a node of these tests."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: ValueScope) -> None:
         self.element_type = scope.element_type
         self.set_element_type = scope.set_element_type
 
@@ -27,7 +27,7 @@ class Around:
 @pytest.fixture
 def node() -> OnnxNode:
     builder = FoldingBuilder("g")
-    scope = Scope(builder, {"": 21}, None)
+    scope = ValueScope(builder, {"": 21}, None)
     inputs = (
         builder.input("x", "float32", ("N", 3)),
         None,

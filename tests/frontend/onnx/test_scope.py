@@ -5,15 +5,15 @@ import pytest
 
 from refcomp.foundation.errors import UserError
 from refcomp.frontend.onnx.element_types import FLOAT, INT32, STRINGS, UINT8
-from refcomp.frontend.onnx.scope import Scope
+from refcomp.frontend.onnx.scope import ValueScope
 from refcomp.graph.folding import FoldingBuilder
 from refcomp.graph.macros import NotKnownError
 
 FLOAT8 = 17
 
 
-def scope_of(name: str, parent: Scope | None = None, prefix: str = "") -> Scope:
-    return Scope(FoldingBuilder(name), {"": 21}, parent, prefix)
+def scope_of(name: str, parent: ValueScope | None = None, prefix: str = "") -> ValueScope:
+    return ValueScope(FoldingBuilder(name), {"": 21}, parent, prefix)
 
 
 def test_a_subgraph_captures_what_it_reads_once() -> None:
