@@ -76,6 +76,9 @@ class FoldingBuilder(GraphBuilder):
             return False
         if not all(value in self._constants for value in node.reads):
             return False
+        # Floats that are made from nothing, such as a window, are for kernels to compute.
+        if not node.reads and any(value.dtype.is_float for value in node.outputs):
+            return False
         elements = sum(self._constants[value].size for value in node.reads)
         made = 0
         for value in node.outputs:

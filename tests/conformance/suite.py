@@ -181,6 +181,7 @@ def main() -> None:
             "cases": len(outcomes),
             "passed": passed,
             "seconds": round(seconds, 1),
+            "without_kernels": sorted(o.name for o in outcomes if not o.error and not o.launches),
             "failed": {o.name: o.error for o in sorted(outcomes) if o.error},
         }
         Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")

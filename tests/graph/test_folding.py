@@ -54,3 +54,12 @@ def test_a_value_is_renamed_before_anything_reads_it() -> None:
     assert builder.rename(z, "y") is z  # the name is taken
     assert builder.rename(x, "input") is x
     assert [node.name for node in builder.finish([z]).nodes] == ["y", "relu"]
+
+
+def test_floats_that_are_made_from_nothing_are_for_kernels() -> None:
+    builder = FoldingBuilder("g")
+    window = builder.node("hann_window", [], {"size": 4})
+    counted = builder.node("arange", [], {"stop": 3.0, "dtype": "int64"})
+    assert builder.elements(window) is None
+    assert builder.elements(counted) is not None
+    assert [node.operator for node in builder.finish([window, counted]).nodes] == ["hann_window"]

@@ -59,6 +59,9 @@ def fold_constants(graph: Graph) -> Graph:
 
 
 def _is_cheap(node: GraphNode) -> bool:
+    # Floats that are made from nothing, such as a window, are for kernels to compute.
+    if not node.reads and any(value.dtype.is_float for value in node.outputs):
+        return False
     if pattern_of(node) in ("reduction", "anchor", "opaque"):
         return False
     # Packed weights are as large as the weights, which the model's file contains.
