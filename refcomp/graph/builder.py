@@ -73,6 +73,11 @@ class GraphBuilder:
         # Of the inputs, of `narrow`, and of the graph around.
         self._symbols = UniqueNames(separator=".")
         if outer is not None:
+            if not isinstance(outer, GraphBuilder):
+                raise UserError(
+                    f"{outer!r} is not the builder of a graph",
+                    remedy="pass the GraphBuilder of the graph around this one",
+                )
             self._symbols = deepcopy(outer._symbols)
 
     def input(

@@ -117,8 +117,8 @@ def tiny_model(path, operator, **attributes):
     ]
     node = helper.make_node(operator, ["x"], ["y"], **attributes)
     graph = helper.make_graph([node], "tiny", [kinds[0]], [kinds[1]])
-    opset = helper.make_opsetid("", 13)
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
     return str(path)
 
 
@@ -138,7 +138,7 @@ def test_contenders_run_a_model_in_fresh_processes(tmp_path):
 def test_a_model_that_the_frontend_does_not_read_gives_the_reason(tmp_path):
     path = tiny_model(tmp_path / "twist.onnx", "Twist", domain="acme")
     (reason,) = run_refcomp(path).values()
-    assert "'acme.Twist' (1 node): refcomp does not support the operator" in reason
+    assert "'acme.Twist' (1 node: 'Twist'): refcomp does not support the operator" in reason
 
 
 def test_the_image_is_the_same_in_each_process():

@@ -72,6 +72,7 @@ WITHOUT_KERNELS = {
     "SplitToSequence",
     "ConcatFromSequence",
     "Range",
+    "EyeLike",
     "Dropout",
 }
 

@@ -11,6 +11,7 @@ from benchmarks.real_models.onnx_writer import OnnxWriter
 from benchmarks.real_models.packages import fetch
 from benchmarks.real_models.runners import RefcompRunner, compare
 from refcomp.foundation.errors import ToolchainError
+from refcomp.graph.debug.comparing import Cause
 
 
 class Doubling:
@@ -91,5 +92,6 @@ def test_a_network_of_other_people_answers_rightly_and_each_node_keeps_its_bound
     assert len(answers) >= 2
     for model in models:
         found = compare(*network.shrink(models[model], runner.examples[model]))
-        assert found.wrong == ()
-        assert found.against["ONNX Runtime"] > 0
+        # Where ONNX Runtime is less exact than its bound allows, refcomp is not to blame.
+        assert [one.name for one in found.wrong if one.cause is not Cause.PEER] == []
+        assert sum(found.against.values()) > 0
