@@ -24,7 +24,7 @@ def _tried(name, function, change, schedules=None):
 
 
 def test_a_sample_is_noticed(record_property):
-    made = list(score_operators(16, seed=3, names=["softmax", "concatenate", "gemm", "clip"]))
+    made = list(score_operators(16, seed=5, names=["softmax", "concatenate", "gemm", "clip"]))
     wrong = [mutant for mutant in made if mutant.is_wrong]
     assert len(made) >= 16 and wrong
     noticed = {p: sum(p in mutant.killed_by for mutant in wrong) for p in COMPARISONS}
