@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 import refcomp.graph.passes.fold_constants as folding
+from refcomp.graph.parser import parse_graph
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_constants import fold_constants
 from refcomp.graph.verify import verify_graph
@@ -92,3 +93,10 @@ def test_packed_weights_are_equal(graph):
 def test_the_docstring_holds() -> None:
     passing = import_module("refcomp.graph.passes.fold_constants")
     assert_docstring_holds(passing, fold_constants)
+
+
+def test_floats_that_are_made_from_nothing_stay_nodes() -> None:
+    square = parse_graph("graph g() -> (e) { e: f32[2, 2] = eye() {n=2} }")
+    assert fold_constants(square) is square
+    count = parse_graph('graph g() -> (n) { n: i64[3] = arange() {dtype="int64", stop=3.0} }')
+    assert fold_constants(count).nodes == ()
