@@ -37,7 +37,7 @@ from tests.frontend.onnx.mutations import mutated
 
 MAX_SEED_BYTES = 3000  # of a model that is damaged
 MAX_BYTES = 1 << 24  # that a model may store
-MAX_MEMORY = 3 << 30  # address space of the process, bytes
+MAX_MEMORY = 3 << 30  # address space for the models of a process, beside what it begins with, bytes
 MAX_READING = 20  # seconds
 MAX_RUNNING = 5  # seconds; a model may mean more work, such as a loop without an end
 MAX_ELEMENTS = 4096  # of a value in a model that is run
@@ -171,7 +171,10 @@ def _fed(value: Value, rng: np.random.Generator) -> Any:
 def _work(numbers: range, answers: Connection) -> None:
     """Send (number, outcome, traceback) for each number."""
     warnings.simplefilter("ignore")
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    # A process that was forked from one with much memory, such as pytest's, begins with it.
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MAX_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, _overrun)
     for number in numbers:

@@ -3,6 +3,7 @@
 `python -m tests.frontend.onnx.hostile 100000` tries more of them.
 """
 
+import mmap
 import os
 import random
 
@@ -77,8 +78,15 @@ def test_a_process_that_dies_is_found(monkeypatch) -> None:
 
 def test_memory_is_bounded(monkeypatch) -> None:
     def greedy(content: bytes, max_bytes: int) -> None:
-        bytearray(hostile.MAX_MEMORY)
+        bytearray(2 * hostile.MAX_MEMORY)
 
     monkeypatch.setattr(hostile, "from_onnx", greedy)
     outcomes, _ = hostile.run(0, 1)
     assert outcomes == {"fault: MemoryError": 1}
+
+
+def test_the_bound_does_not_count_what_the_process_began_with() -> None:
+    held = mmap.mmap(-1, hostile.MAX_MEMORY)
+    outcomes, faults = hostile.run(0, 5)
+    held.close()
+    assert not faults, outcomes
