@@ -10,6 +10,9 @@ from refcomp.graph.debug.pictures import save_memory, save_profile
 from refcomp.graph.debug.roofline import NetworkProfile
 from tests.graph.debug.profiles import PEAKS, node, profile
 
+# The first import of matplotlib on a machine runs fc-list.
+pytestmark = pytest.mark.tools
+
 MEMORY = MemoryMap(
     boxes=(MemoryBox("x$_$", 0, 64, -1, 0), MemoryBox("y", 64, 128, 0, 1)),
     peak=192,
