@@ -3,6 +3,7 @@
 
     benchmarks/light_models.py FOLDER               all of them: 1.4 GB
     benchmarks/light_models.py FOLDER resnet50      one
+    benchmarks/light_models.py FOLDER --batch 8     for eight images a run
 
 A light model is a well-known network whose weights are left out: most are a ConstantOfShape. Here
 all weights become initializers with seeded values, which are scaled so that the outputs depend on
@@ -50,8 +51,8 @@ def names() -> list[str]:
     return sorted(path.stem.removeprefix("light_") for path in FOLDER.glob("light_*.onnx"))
 
 
-def make(name: str) -> onnx.ModelProto:
-    """Return the network `name` with seeded weights, in operator set 13."""
+def make(name: str, batch: int = 1) -> onnx.ModelProto:
+    """Return the network `name` with seeded weights, in operator set 13, for `batch` images."""
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     graph = model.graph
     weights = _seeded_weights(graph)
@@ -64,20 +65,33 @@ def make(name: str) -> onnx.ModelProto:
     _replace(graph.initializer, tensors)
     unknown = read - {tensor.name for tensor in tensors}
     _replace(graph.input, [value for value in graph.input if value.name in unknown])
+    _set_batch(graph, batch)
     _replace(model.opset_import, [helper.make_opsetid("", OPSET)])
     model.ir_version = _IR_VERSION
     onnx.checker.check_model(model)
     return model
 
 
-def save(name: str, folder: str) -> dict[str, Any]:
+def save(name: str, folder: str, batch: int = 1) -> dict[str, Any]:
     """Write the network `name` to `folder`. Return the file's path and the bytes of its weights."""
-    model = make(name)
-    path = Path(folder, f"{name}.onnx")
+    model = make(name, batch)
+    path = Path(folder, f"{name}.onnx" if batch == 1 else f"{name}-batch{batch}.onnx")
     onnx.save(model, path)
     weights = [t for t in model.graph.initializer if t.data_type == TensorProto.FLOAT]
     size = sum(4 * math.prod(tensor.dims) for tensor in weights)
     return {"path": str(path), "weight_bytes": size}
+
+
+def _set_batch(graph: GraphProto, batch: int) -> None:
+    """Write `batch` for the 1 that begins the shape of each input, output and reshaped value."""
+    for value in (*graph.input, *graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = batch
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    reshapes = (node for node in graph.node if node.op_type == "Reshape")
+    for name in {node.input[1] for node in reshapes if node.input[0] not in weights}:
+        shape = numpy_helper.to_array(weights[name]).copy()
+        shape[0] = batch
+        weights[name].CopyFrom(numpy_helper.from_array(shape, name))
 
 
 def _seeded_weights(graph: GraphProto) -> list[TensorProto]:
@@ -160,12 +174,15 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Writes networks with seeded weights.")
     parser.add_argument("folder", help="the folder for the files NAME.onnx; it must exist")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names())}")
+    parser.add_argument("--batch", type=int, default=1, help="images a run; default: %(default)s")
     asked = parser.parse_args(argv)
+    if asked.batch < 1:
+        parser.error(f"a batch has one image at least, not {asked.batch}")
     for name in asked.names:
         if name not in names():
             parser.error(f"no light model {name}; there are {', '.join(names())}")
     for name in asked.names or names():
-        made = save(name, asked.folder)
+        made = save(name, asked.folder, asked.batch)
         print(f"{made['path']}: {made['weight_bytes'] / 1e6:.1f} MB of weights")
     return 0
 

@@ -47,19 +47,25 @@ def interleave(
     *,
     rounds: int,
     least_s: float = 0.0,
+    rest_s: float = 0.0,
     clock: Clock = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Return the seconds per call of each contender, one value a round.
 
     Each contender is called once before, which does not count. In each round, it is called for
-    about `least_s` seconds. For code of one thread that never waits, `clock` may be
-    `time.process_time`: then time that other processes take does not count.
+    about `least_s` seconds. With `rest_s`, a turn begins with so many seconds of rest, and a call
+    that does not count: threads of the contender before may still wait actively. For code of one
+    thread that never waits, `clock` may be `time.process_time`: then time that other processes take
+    does not count.
     """
     numbers = {name: _calls_lasting(call, least_s) for name, call in contenders.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     with _without_collection():
         for turn in range(rounds):
             for name in rotated(list(contenders), turn):
+                if rest_s:
+                    time.sleep(rest_s)
+                    contenders[name]()
                 taken = seconds_per_call(contenders[name], numbers[name], clock)
                 seconds[name].append(taken)
     return seconds

@@ -41,6 +41,7 @@ _NAMES = (
     "gpu_schedules",
     "digits",
     "networks",
+    "inference",
 )
 
 

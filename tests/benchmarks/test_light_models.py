@@ -57,6 +57,17 @@ def test_outputs_are_not_saturated_and_depend_on_the_image(name):
     assert np.abs(first - second).max() > 1e-3 * first.std()
 
 
+@pytest.mark.search
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_a_batch_computes_what_its_images_give_one_by_one(name):
+    one, three = make(name), make(name, 3)
+    assert one.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 1
+    images = np.random.default_rng(1).standard_normal((3, 3, 224, 224), np.float32)
+    feeds = {one.graph.input[0].name: images}
+    (together,) = onnxruntime.InferenceSession(three.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(together.reshape(3, -1), run(one, images=3), rtol=1e-4)
+
+
 def test_the_weights_are_seeded_initializers_and_the_image_is_the_only_input():
     model, again = make("squeezenet"), make("squeezenet")
     assert model.SerializeToString() == again.SerializeToString()
@@ -77,6 +88,11 @@ def test_a_saved_network_is_as_large_as_it_says(tmp_path):
 def test_the_script_writes_what_it_is_asked_for(tmp_path, capsys):
     assert main([str(tmp_path), "squeezenet"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'squeezenet.onnx'}: 4.9 MB of weights\n"
+    assert main([str(tmp_path), "squeezenet", "--batch", "2"]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'squeezenet-batch2.onnx'}: 4.9 MB")
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), "--batch", "0"])
+    assert "a batch has one image at least, not 0" in capsys.readouterr().err
     with pytest.raises(SystemExit) as refusal:
         main([str(tmp_path), "resnet"])
     assert refusal.value.code == 2

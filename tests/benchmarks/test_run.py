@@ -144,6 +144,12 @@ def test_contenders_take_turns_and_each_is_first_once() -> None:
     assert "".join(calls).endswith("abcbcacab")
 
 
+def test_a_turn_after_a_rest_begins_with_a_call_that_does_not_count() -> None:
+    calls: list[str] = []
+    interleave({"a": lambda: calls.append("a")}, rounds=2, rest_s=1e-6)
+    assert len(calls) == 2 + 2 * 2  # to find the number of calls, then two a round
+
+
 def test_time_is_read_off_the_clock_that_is_given():
     ticks = iter(range(100))
     assert interleave({"a": lambda: None}, rounds=2, clock=lambda: next(ticks))["a"] == [1, 1]
