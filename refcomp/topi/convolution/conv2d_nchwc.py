@@ -1,11 +1,12 @@
 """Two-dimensional convolution with channels in blocks, the layout that vectors read best.
 
     y[n, O, i, j, o] = bias[O, o] + sum over (C, ky, kx, c) of
-                       x[n, C, i * stride + ky, j * stride + kx, c] * w[O, C, ky, kx, c, o]
+                       x[n, C, row, column, c] * w[O, C, ky, kx, c, o]
+    row = i * stride + ky * dilation - padding, and column likewise with j and kx
 
-Channel C * (channels in a block) + c stands at block C, place c. The operator does not pad. Zeros
-around an image belong to its buffer (the halo), and the producer of the image provides them. NaN
-and empty sums are as in `conv2d`.
+Channel C * (channels in a block) + c stands at block C, place c. Blocks of input and of output
+channels may differ in length. With groups, a block of output channels reads only the blocks of its
+group. NaN and empty sums are as in `conv2d`.
 
 Reference: Y. Liu et al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019, section 3.1.
 """
@@ -15,25 +16,29 @@ from __future__ import annotations
 import numpy as np
 
 from refcomp.ir.expr import Expr
+from refcomp.ir.promotion import const
 from refcomp.te import reducer
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.convolution.conv2d import conv2d_numpy
+from refcomp.topi.convolution.windows import check_groups, make_windows
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
     Pair,
-    check_pair,
     extents,
     require_constant,
     require_extent,
     require_one_dtype,
     require_rank,
-    window_extent,
 )
+from refcomp.topi.spatial_padding import Padding
 from refcomp.topi.tags import CONV2D_NCHWC, INJECTIVE
+
+# The axes of blocked images by `windows`' letters; c is the place of a channel within its block.
+BLOCKED_LAYOUT = "NCHWc"
 
 
 def conv2d_nchwc(
@@ -42,14 +47,20 @@ def conv2d_nchwc(
     bias: Tensor | None = None,
     *,
     strides: Pair = (1, 1),
+    padding: Padding = (0, 0, 0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
 ) -> Tensor:
     """Return the convolution of images whose channels are in blocks.
 
     Args:
         data: [n, C, h, w, c], of any numeric dtype: C blocks of c channels.
-        weight: [O, C, kh, kw, c, o], of constant extents and of the dtype of `data`.
+        weight: [O, C / groups, kh, kw, c, o], of constant extents and of the dtype of `data`.
         bias: [O, o], of the dtype of `data`; optional.
         strides: elements down and across, from one window to the next.
+        padding: zeros added at the top, left, bottom and right.
+        dilation: elements down and across, from one element of a window to the next.
+        groups: number of groups into which the blocks are divided.
 
     Returns:
         A tensor [n, O, h', w', o] of the dtype of `data`. See `window_extent` for h' and w'.
@@ -75,24 +86,36 @@ def conv2d_nchwc(
     if bias is not None:
         require_rank(bias, 2, "conv2d_nchwc", "the bias")
     require_one_dtype("conv2d_nchwc", data, weight, bias)
-    batch, blocks, *size, block = extents(data)
+    batch, blocks, _, _, block = extents(data)
     outs, depth, *kernel, lanes, out = (
         require_constant(e, "conv2d_nchwc: the weight's shape") for e in extents(weight)
     )
+    check_groups(groups, outs, "conv2d_nchwc")
     require_extent(
-        blocks, depth, "conv2d_nchwc", "the number of the data's channel blocks"
+        blocks,
+        depth * groups,
+        "conv2d_nchwc",
+        "the number of the data's channel blocks",
     )
     require_extent(block, lanes, "conv2d_nchwc", "the data's channel block")
-    down, across = check_pair(strides, "conv2d_nchwc", "strides")
-    height = window_extent(size[0], kernel[0], down, 1, 0, 0)
-    width = window_extent(size[1], kernel[1], across, 1, 0, 0)
+    windows = make_windows(
+        "conv2d_nchwc", BLOCKED_LAYOUT, kernel, strides, padding, dilation
+    )
+    height, width = windows.counts(data)
+    padded = windows.pad(data, const(0, data.dtype))
+    down, across = windows.strides
+    gap_down, gap_across = windows.dilation
     rb = reduce_axis(depth, "rb")
     ry = reduce_axis(kernel[0], "ry")
     rx = reduce_axis(kernel[1], "rx")
     rc = reduce_axis(lanes, "rc")
 
     def element(n: Expr, o: Expr, y: Expr, x: Expr, lane: Expr) -> Expr:
-        read = data[n, rb, y * down + ry, x * across + rx, rc]
+        # With one group the quotient is 0.
+        read_block = rb.var if groups == 1 else o // (outs // groups) * depth + rb
+        row = y * down + ry * gap_down
+        column = x * across + rx * gap_across
+        read = padded[n, read_block, row, column, rc]
         return reducer.sum(
             read * weight[o, rb, ry, rx, rc, lane], axis=[rb, ry, rx, rc]
         )
@@ -101,8 +124,18 @@ def conv2d_nchwc(
     result = compute(shape, element, name="conv2d", tag=CONV2D_NCHWC)
     if bias is None:
         return result
+    return add_blocked_bias(result, bias, "conv2d_nchwc")
+
+
+def add_blocked_bias(result: Tensor, bias: Tensor, operator: str) -> Tensor:
+    """Return images [n, O, h, w, o] plus a bias [O, o] for each channel.
+
+    Raises:
+        UserError: an extent of the bias does not fit.
+    """
+    _, outs, _, _, out = extents(result)
     for actual, expected in zip(extents(bias), (outs, out), strict=True):
-        require_extent(actual, expected, "conv2d_nchwc", "the bias' extent")
+        require_extent(actual, expected, operator, "the bias' extent")
     return compute(
         result.shape,
         lambda *at: result[at] + bias[at[1], at[4]],
@@ -112,14 +145,23 @@ def conv2d_nchwc(
 
 
 def _sample_conv2d_nchwc(draws: Draws) -> Sample:
+    groups = draws.choice((1, 1, 2))
     blocks = draws.integer(1, 2)
-    outs = draws.integer(1, 2)
+    outs = draws.integer(1, 2) * groups
     dtype = draws.number_dtype()
-    data = draws.array((draws.extent(0), blocks, *draws.shape(2, 2, least=3), 4), dtype)
+    # A window spans at most 5 elements.
+    size = draws.pair(5, 6)
+    data = draws.array((draws.extent(0), blocks * groups, *size, 4), dtype)
     kernel = draws.pair(1, 3)
     weight = draws.array((outs, blocks, *kernel, 4, 4), dtype, special=False)
     bias = draws.array((outs, 4), dtype) if draws.flag() else None
-    return Sample((data, weight, bias), {"strides": draws.pair(1, 2)})
+    attributes = {
+        "strides": draws.pair(1, 2),
+        "padding": tuple(draws.integer(0, 1) for _ in range(4)),
+        "dilation": (1, 1) if draws.flag() else (2, 2),
+        "groups": groups,
+    }
+    return Sample((data, weight, bias), attributes)
 
 
 @meaning_of(conv2d_nchwc, sample=_sample_conv2d_nchwc)
@@ -129,13 +171,25 @@ def conv2d_nchwc_numpy(
     bias: Array | None = None,
     *,
     strides: Pair = (1, 1),
+    padding: Padding = (0, 0, 0, 0),
+    dilation: Pair = (1, 1),
+    groups: int = 1,
 ) -> Array:
     # By conv2d in its own layout: the sums are the same, only the places of channels differ.
     plain = unblock_channels(data)
     outs, depth, kh, kw, lanes, out = weight.shape
     oihw = weight.transpose(0, 5, 1, 4, 2, 3).reshape(outs * out, depth * lanes, kh, kw)
     flat = None if bias is None else bias.reshape(-1)
-    return block_channels(conv2d_numpy(plain, oihw, flat, strides=strides), out)
+    result = conv2d_numpy(
+        plain,
+        oihw,
+        flat,
+        strides=strides,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    return block_channels(result, out)
 
 
 def block_channels(data: Array, block: int) -> Array:

@@ -1,6 +1,5 @@
 """Convolution with channels in blocks: te against its meaning, and that against the plain one."""
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -28,27 +27,36 @@ blocks = st.integers(1, 2)
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6))
 
 
+borders = st.tuples(*[st.integers(0, 2)] * 4)
+groupings = st.integers(1, 3)
+
+
 @pytest.mark.search
-@given(batches, blocks, blocks, sizes, kernels, pairs, st.booleans(), seeds)
-def test_conv2d_nchwc_is_its_meaning(n, depth, outs, size, kernel, strides, biased, seed):
-    assume(kernel[0] <= size[0] and kernel[1] <= size[1])
-    data = integers(seed, n, depth, *size, 3)
-    weight = integers(seed + 1, outs, depth, *kernel, 3, 2)
-    bias = integers(seed + 2, outs, 2) if biased else None
+@given(
+    batches, blocks, blocks, sizes, kernels, pairs, borders, pairs, groupings, st.booleans(), seeds
+)
+def test_conv2d_nchwc_is_its_meaning(
+    n, depth, outs, size, kernel, strides, padding, dilation, groups, biased, seed
+):
+    padded = (size[k] + padding[k] + padding[k + 2] for k in range(2))
+    spans = ((kernel[k] - 1) * dilation[k] + 1 for k in range(2))
+    assume(all(map(int.__le__, spans, padded)))
+    data = integers(seed, n, depth * groups, *size, 3)
+    weight = integers(seed + 1, outs * groups, depth, *kernel, 3, 2)
+    bias = integers(seed + 2, outs * groups, 2) if biased else None
+    attributes = {"strides": strides, "padding": padding, "dilation": dilation}
     assert_same(
-        run_te(conv2d_nchwc, data, weight, bias, strides=strides),
-        conv2d_nchwc_numpy(data, weight, bias, strides=strides),
+        run_te(conv2d_nchwc, data, weight, bias, groups=groups, **attributes),
+        conv2d_nchwc_numpy(data, weight, bias, groups=groups, **attributes),
     )
 
 
-def test_the_meaning_is_that_of_the_plain_layout_with_zeros_around_it() -> None:
-    data, weight, bias = integers(1, 2, 6, 5, 5), integers(2, 4, 6, 3, 3), integers(3, 4)
-    halo = np.zeros((2, 2, 7, 7, 3), np.float32)
-    halo[:, :, 1:-1, 1:-1] = block_channels(data, 3)
-    blocked = weight.reshape(2, 2, 2, 3, 3, 3).transpose(0, 2, 4, 5, 3, 1)
-    result = conv2d_nchwc_numpy(halo, blocked, bias.reshape(2, 2))
-    expected = conv2d_numpy(data, weight, bias, padding=(1, 1, 1, 1))
-    assert_same(unblock_channels(result), expected)
+def test_the_meaning_is_that_of_the_plain_layout() -> None:
+    data, weight, bias = integers(1, 2, 6, 5, 5), integers(2, 4, 3, 3, 3), integers(3, 4)
+    attributes = {"padding": (1, 1, 0, 1), "strides": (2, 1), "groups": 2}
+    blocked = weight.reshape(2, 2, 1, 3, 3, 3).transpose(0, 2, 4, 5, 3, 1)
+    result = conv2d_nchwc_numpy(block_channels(data, 3), blocked, bias.reshape(2, 2), **attributes)
+    assert_same(unblock_channels(result), conv2d_numpy(data, weight, bias, **attributes))
 
 
 def test_blocks_and_back() -> None:
@@ -74,6 +82,19 @@ def test_blocks_and_back() -> None:
 def test_ill_formed_convolutions_are_refused(shapes, strides, message) -> None:
     with pytest.raises(UserError, match=message):
         conv2d_nchwc(*tensors(*shapes), strides=strides)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"groups": 2}, "cannot divide 1 output channels into 2 groups"),
+        ({"padding": (1, 1)}, r"cannot use the padding \(1, 1\)"),
+        ({"dilation": (1,)}, r"cannot have the dilation \(1,\)"),
+    ],
+)
+def test_ill_formed_attributes_are_refused(attributes, message) -> None:
+    with pytest.raises(UserError, match=message):
+        conv2d_nchwc(*tensors((1, 2, 5, 5, 4), (1, 2, 3, 3, 4, 4)), **attributes)
 
 
 def test_mixed_dtypes_are_refused() -> None:
