@@ -94,6 +94,7 @@ SOURCES = {
     "convolution.correlation": "correlation",
     "convolution.deformable_conv2d": "deformable_conv2d",
     "convolution.depthwise_conv2d": "depthwise_conv2d_nchw depthwise_conv2d_nhwc",
+    "convolution.depthwise_conv2d_nchwc": "depthwise_conv2d_nchwc",
     "convolution.depthwise_gradients": (
         "depthwise_conv2d_backward_input_nhwc depthwise_conv2d_backward_weight_nhwc"
     ),

@@ -8,5 +8,7 @@ PAD = "pad"
 SHARED = "shared"
 # A convolution over blocks of channels; the weights have blocks of input and of output channels.
 CONV2D_NCHWC = "conv2d_nchwc"
+# A convolution of each channel by itself, over blocks of channels.
+DEPTHWISE_NCHWC = "depthwise_nchwc"
 # Any other reduction.
 REDUCTION = "reduction"

@@ -78,10 +78,11 @@ def adaptive_avg_pool2d(
     propagates.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
             The spatial extents are constants of at least 1.
         output_size: the number of windows along each spatial axis, as two numbers >= 1.
-        layout: NCHW or NHWC.
+        layout: NCHW, NHWC or NCHWc.
 
     Returns:
         A tensor of the dtype of `data` and of its shape, with `output_size` as spatial extents.
@@ -216,10 +217,11 @@ def adaptive_max_pool2d(
     propagates.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
             The spatial extents are constants of at least 1.
         output_size: the number of windows along each spatial axis, as two numbers >= 1.
-        layout: NCHW or NHWC.
+        layout: NCHW, NHWC or NCHWc.
 
     Returns:
         A tensor of the dtype of `data` and of its shape, with `output_size` as spatial extents.

@@ -15,7 +15,12 @@ from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.pooling.windows import LAYOUTS, check_numbers, first_spatial_axis
+from refcomp.topi.pooling.windows import (
+    LAYOUTS,
+    check_numbers,
+    first_spatial_axis,
+    sampled_shape,
+)
 from refcomp.topi.shapes import (
     Array,
     extents,
@@ -63,8 +68,8 @@ def _make_windows(
     operator: str, data: Tensor, output_size: Sequence[int], layout: str, rank: int
 ) -> tuple[int, list[_EvenWindows]]:
     """Return the first spatial axis, and the windows along each."""
-    require_rank(data, rank + 2, operator, "the data")
     axis = first_spatial_axis(layout, rank, operator)
+    require_rank(data, len(layout), operator, "the data")
     counts = check_numbers(output_size, rank, operator, "output size")
     windows = []
     for extent, count in zip(extents(data)[axis : axis + rank], counts, strict=True):
@@ -141,8 +146,7 @@ def _windows_numpy(
     data: Array, output_size: Sequence[int], layout: str
 ) -> tuple[Array, int]:
     """Return an array of the data's windows, by index of a window, and the first spatial axis."""
-    rank = data.ndim - 2
-    axis = LAYOUTS[rank][layout]
+    axis = LAYOUTS[len(output_size)][layout]
     found = np.empty(tuple(output_size), object)
     for index in np.ndindex(*output_size):
         slices = [slice(None)] * data.ndim
@@ -187,11 +191,10 @@ def adaptive_average_numpy(
 def sample_adaptive(draws: Draws, rank: int, dtype: str) -> Sample:
     """Return data over `rank` spatial axes, with a number of windows for each."""
     layout = draws.choice(tuple(LAYOUTS[rank]))
-    axis = LAYOUTS[rank][layout]
     spatial = draws.shape(rank, rank, least=1)
     batch = draws.integer(0, 2)
     channels = draws.integer(1, 2)
-    shape = (batch, *spatial, channels) if axis == 1 else (batch, channels, *spatial)
+    shape = sampled_shape(draws, layout, batch, channels, spatial)
     output_size = tuple(draws.integer(1, 4) for _ in range(rank))
     attributes = {"output_size": output_size, "layout": layout}
     return Sample((draws.array(shape, dtype),), attributes)

@@ -65,8 +65,9 @@ def global_avg_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
     The result is NaN without elements. NaN propagates.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
-        layout: NCHW or NHWC.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
+        layout: NCHW, NHWC or NCHWc.
 
     Returns:
         A tensor of the dtype of `data` and of its shape, with the spatial extents 1.
@@ -182,8 +183,9 @@ def global_max_pool2d(data: Tensor, *, layout: str = "NCHW") -> Tensor:
     Without elements, the result is minus infinity, or the least integer. NaN propagates.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype.
-        layout: NCHW or NHWC.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
+        layout: NCHW, NHWC or NCHWc.
 
     Returns:
         A tensor of the dtype of `data` and of its shape, with the spatial extents 1.
@@ -303,8 +305,9 @@ def global_lp_pool2d(data: Tensor, *, layout: str = "NCHW", p: int = 2) -> Tenso
     bits are added up in f32, and 1 / p is rounded to the dtype of the sum. NaN propagates.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
-        layout: NCHW or NHWC.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
+        layout: NCHW, NHWC or NCHWc.
         p: the degree of the norm, at least 1.
 
     Returns:

@@ -41,12 +41,13 @@ def max_pool2d(
     NaN propagates. A window of nothing but padding gives minus infinity, or the least integer.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of any numeric dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
         kernel: extents of a window down and across.
         strides: elements down and across, from one window to the next.
         padding: elements added at the top, left, bottom and right, each less than a window.
         dilation: elements down and across, from one element of a window to the next.
-        layout: NCHW or NHWC.
+        layout: NCHW, NHWC or NCHWc.
         ceil_mode: True for a last window that reaches beyond the padding, if it starts before it.
 
     Returns:
@@ -125,12 +126,13 @@ def avg_pool2d(
     with `count_include_pad`. NaN propagates. A window without elements gives NaN.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
         kernel: extents of a window down and across.
         strides: elements down and across, from one window to the next.
         padding: elements added at the top, left, bottom and right, each less than a window.
         dilation: elements down and across, from one element of a window to the next.
-        layout: NCHW or NHWC.
+        layout: NCHW, NHWC or NCHWc.
         ceil_mode: True for a last window that reaches beyond the padding, if it starts before it.
         count_include_pad: True if padding counts as elements. What is beyond it never counts.
 
@@ -214,12 +216,13 @@ def lp_pool2d(
     which overflows where |x| ** p does. NaN propagates.
 
     Args:
-        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype.
+        data: [n, c, h, w], or [n, h, w, c] in the layout NHWC, of a float dtype. In the layout
+            NCHWc it is [n, channels / block, h, w, block].
         kernel: extents of a window down and across.
         strides: elements down and across, from one window to the next.
         padding: elements added at the top, left, bottom and right, each less than a window.
         dilation: elements down and across, from one element of a window to the next.
-        layout: NCHW or NHWC.
+        layout: NCHW, NHWC or NCHWc.
         ceil_mode: True for a last window that reaches beyond the padding, if it starts before it.
         p: the degree of the norm, at least 1.
 

@@ -21,6 +21,7 @@ from refcomp.topi.pooling.windows import (
     first_spatial_axis,
     require_degree,
     root_of,
+    spatial_rank,
 )
 from refcomp.topi.shapes import (
     Array,
@@ -42,8 +43,8 @@ def _reduce_channels(
     term: Callable[[Expr], Expr] = lambda value: value,
 ) -> Tensor:
     """Return the reduction of term(element) over the `rank` spatial axes, which become 1."""
-    require_rank(data, rank + 2, operator, "the data")
     axis = first_spatial_axis(layout, rank, operator)
+    require_rank(data, len(layout), operator, "the data")
     sizes = extents(data)
     spatial = sizes[axis : axis + rank]
     steps = [reduce_axis(extent, f"r{k}") for k, extent in enumerate(spatial)]
@@ -93,14 +94,14 @@ def global_norm(operator: str, data: Tensor, rank: int, layout: str, p: int) -> 
     return root_of(total, p, data.dtype)
 
 
-def _spatial_axes(data: Array, layout: str) -> tuple[int, ...]:
-    rank = data.ndim - 2
+def _spatial_axes(layout: str) -> tuple[int, ...]:
+    rank = spatial_rank(layout)
     first = LAYOUTS[rank][layout]
     return tuple(range(first, first + rank))
 
 
 def global_average_numpy(data: Array, layout: str) -> Array:
-    axes = _spatial_axes(data, layout)
+    axes = _spatial_axes(layout)
     total = widen(data).sum(axis=axes, keepdims=True)
     count = math.prod(data.shape[axis] for axis in axes)
     # Not `mean`, which warns when it divides 0 by 0.
@@ -109,14 +110,14 @@ def global_average_numpy(data: Array, layout: str) -> Array:
 
 
 def global_maximum_numpy(data: Array, layout: str) -> Array:
-    axes = _spatial_axes(data, layout)
+    axes = _spatial_axes(layout)
     is_float = data.dtype.kind not in "iu"  # bfloat16 is of kind V
     least = -np.inf if is_float else np.iinfo(data.dtype).min
     return np.asarray(data.max(axis=axes, keepdims=True, initial=least), data.dtype)
 
 
 def global_norm_numpy(data: Array, layout: str, p: int) -> Array:
-    axes = _spatial_axes(data, layout)
+    axes = _spatial_axes(layout)
     powers = np.abs(widen(data)) ** p
     total = powers.sum(axis=axes, keepdims=True)
     return np.asarray(total ** rounded(1 / p, data), data.dtype)
@@ -125,4 +126,4 @@ def global_norm_numpy(data: Array, layout: str, p: int) -> Array:
 def sample_whole(draws: Draws, rank: int, dtype: str) -> tuple[str, Array]:
     """Return a layout of `rank` spatial axes, and data in it."""
     layout = draws.choice(tuple(LAYOUTS[rank]))
-    return layout, draws.array(draws.shape(rank + 2, rank + 2), dtype)
+    return layout, draws.array(draws.shape(len(layout), len(layout)), dtype)

@@ -1,8 +1,9 @@
 """Windows over one to three spatial axes, which the poolings share.
 
-Data is [n, c, ...] in the layouts NCW, NCHW and NCDHW, or [n, ..., c] in NWC, NHWC and NDHWC. In
-a tuple, each number belongs to a spatial axis, in their order. Padding has two numbers for each
-axis: first all at the beginnings, then all at the ends, as in ONNX.
+Data is [n, c, ...] in the layouts NCW, NCHW and NCDHW, or [n, ..., c] in NWC, NHWC and NDHWC. The
+layout NCHWc has blocks of channels: [n, channels / block, h, w, block]. In a tuple, each number
+belongs to a spatial axis, in their order. Padding has two numbers for each axis: first all at the
+beginnings, then all at the ends, as in ONNX.
 
 Reference: ONNX MaxPool, AveragePool and LpPool.
 """
@@ -40,7 +41,7 @@ from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION
 # Number of spatial axes -> layout -> the first spatial axis.
 LAYOUTS = {
     1: {"NCW": 2, "NWC": 1},
-    2: {"NCHW": 2, "NHWC": 1},
+    2: {"NCHW": 2, "NHWC": 1, "NCHWc": 2},
     3: {"NCDHW": 2, "NDHWC": 1},
 }
 
@@ -54,6 +55,11 @@ def first_spatial_axis(layout: str, rank: int, operator: str) -> int:
             remedy=f"use {' or '.join(known)}",
         )
     return known[layout]
+
+
+def spatial_rank(layout: str) -> int:
+    """Return the number of spatial axes of a layout."""
+    return sum(letter in "DHW" for letter in layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +176,8 @@ def make_windows(
     Raises:
         UserError: an argument is ill-formed, or a window would hold only padding.
     """
-    require_rank(data, rank + 2, operator, "the data")
+    axis = first_spatial_axis(layout, rank, operator)
+    require_rank(data, len(layout), operator, "the data")
     if len(padding) != 2 * rank or any(added < 0 for added in padding):
         raise UserError(
             f"{operator} cannot use the padding {tuple(padding)}",
@@ -178,7 +185,7 @@ def make_windows(
         )
     windows = PoolWindows(
         operator,
-        axis=first_spatial_axis(layout, rank, operator),
+        axis=axis,
         kernel=check_numbers(kernel, rank, operator, "kernel"),
         strides=check_numbers(strides, rank, operator, "strides"),
         dilation=check_numbers(dilation, rank, operator, "dilation"),
@@ -384,7 +391,7 @@ def of_array(
     ceil_mode: bool,
 ) -> PoolWindows:
     """Return the windows of a pooling of an array."""
-    rank = data.ndim - 2
+    rank = spatial_rank(layout)
     windows = PoolWindows(
         "pooling",
         axis=LAYOUTS[rank][layout],
@@ -487,6 +494,15 @@ def sample_images(draws: Draws, attributes: dict[str, object], dtype: str) -> Ar
     ]
     batch = draws.extent(0) if len(size) == 1 else draws.integer(0, 2)
     channels = draws.integer(1, 3)
-    is_last = str(attributes["layout"]).endswith("C")
-    shape = (batch, *size, channels) if is_last else (batch, channels, *size)
+    shape = sampled_shape(draws, str(attributes["layout"]), batch, channels, size)
     return draws.array(shape, dtype)
+
+
+def sampled_shape(
+    draws: Draws, layout: str, batch: int, channels: int, size: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the shape of data in a layout. Blocks of channels have a drawn length."""
+    if layout.endswith("C"):
+        return (batch, *size, channels)
+    block = (draws.integer(1, 4),) if layout.endswith("c") else ()
+    return (batch, channels, *size, *block)

@@ -34,6 +34,13 @@ def test_channels_may_be_last(rank):
     assert_same(run_te(MAXIMA[rank - 1], data, layout=layout), wanted)
 
 
+def test_channels_may_be_in_blocks():
+    data = cells(2, 3, -4)
+    blocked = np.stack([data, data], axis=-1)
+    wanted = np.stack([cells(2, 3)] * 2, axis=-1)
+    assert_same(run_te(MAXIMA[1], blocked, layout="NCHWc"), wanted)
+
+
 @ranks
 @pytest.mark.filterwarnings("error")
 def test_nothing(rank):

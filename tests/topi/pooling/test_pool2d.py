@@ -6,6 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refcomp.foundation.errors import UserError
+from refcomp.topi.convolution.conv2d_nchwc import block_channels, unblock_channels
 from refcomp.topi.pooling import pool2d as pool
 from tests.strategies.operands import (
     assert_same,
@@ -19,7 +20,7 @@ from tests.strategies.operands import (
     tensors,
 )
 
-layouts = st.sampled_from(["NCHW", "NHWC"])
+layouts = st.sampled_from(["NCHW", "NHWC", "NCHWc"])
 sizes = st.tuples(st.integers(3, 7), st.integers(3, 7))
 
 
@@ -31,7 +32,12 @@ def windows(draw):
 
 
 def images(seed: int, n: int, channels: int, size: tuple, layout: str) -> np.ndarray:
-    shape = (n, channels, *size) if layout == "NCHW" else (n, *size, channels)
+    shapes = {
+        "NCHW": (n, channels, *size),
+        "NHWC": (n, *size, channels),
+        "NCHWc": (n, channels, *size, 2),
+    }
+    shape = shapes[layout]
     return integers(seed, *shape)
 
 
@@ -112,3 +118,18 @@ def test_norms_by_hand(p, expected):
     wanted = np.full((1, 1, 1, 1), expected, np.float32)
     assert_same(run_te(pool.lp_pool2d, data, **how), wanted)
     assert_same(pool.lp_pool2d_numpy(data, **how), wanted)
+
+
+def test_poolings_of_blocks_are_those_of_the_channels() -> None:
+    data = integers(1, 2, 6, 5, 5)
+    how = {"kernel": (3, 2), "strides": (2, 1), "padding": (1, 0, 1, 1)}
+    blocked = pool.max_pool2d_numpy(
+        block_channels(data, 3), dilation=(1, 1), layout="NCHWc", ceil_mode=True, **how
+    )
+    plain = pool.max_pool2d_numpy(data, ceil_mode=True, **how)
+    assert_same(unblock_channels(blocked), plain)
+
+
+def test_blocks_need_five_dimensions() -> None:
+    with pytest.raises(UserError, match="the data has 4 dimensions instead of 5"):
+        pool.max_pool2d(*tensors((1, 2, 5, 5)), kernel=(2, 2), layout="NCHWc")

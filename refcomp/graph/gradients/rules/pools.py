@@ -31,7 +31,7 @@ def _global_avg_pool(pull: Pullback) -> Adjoints | None:
     data = pull.input(0)
     layout = pull.attribute("layout")
     assert isinstance(layout, str)
-    axes = [place for place, letter in enumerate(layout) if letter not in "NC"]
+    axes = [place for place, letter in enumerate(layout) if letter in "DHW"]
     count = element_count(data, axes)
     if not count:
         return None
