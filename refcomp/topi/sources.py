@@ -85,6 +85,9 @@ SOURCES = {
     "convolution.conv2d_im2col": "conv2d_im2col",
     "convolution.conv2d_layouts": "conv2d_hwcn group_conv2d_nchw",
     "convolution.conv2d_nchwc": "conv2d_nchwc",
+    "convolution.conv2d_nchwc_winograd": (
+        "conv2d_nchwc_winograd conv2d_nchwc_winograd_weight"
+    ),
     "convolution.conv2d_winograd": (
         "conv2d_winograd conv2d_winograd_weight_transform"
         " conv2d_winograd_without_weight_transform"

@@ -10,5 +10,7 @@ SHARED = "shared"
 CONV2D_NCHWC = "conv2d_nchwc"
 # A convolution of each channel by itself, over blocks of channels.
 DEPTHWISE_NCHWC = "depthwise_nchwc"
+# The last stage of a convolution by Winograd's filtering on blocks of channels.
+CONV2D_WINOGRAD = "conv2d_winograd"
 # Any other reduction.
 REDUCTION = "reduction"

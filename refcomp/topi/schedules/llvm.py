@@ -39,7 +39,8 @@ from refcomp.topi.schedules.host_threads import share_among_threads
 from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.rows import find_rows, reads_of, reduces_neighbours
 from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
-from refcomp.topi.tags import CONV2D_NCHWC
+from refcomp.topi.schedules.winograd import schedule_winograd
+from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_WINOGRAD
 
 # Vector registers that hold sums. With the operands of one step, they fit in the 32 of AVX-512.
 _ACCUMULATORS = 16
@@ -85,6 +86,8 @@ def schedule_llvm(outputs: Sequence[Tensor], target: Target | str = "llvm") -> S
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
             tiled |= schedule_blocked_convolution(schedule, stage.op, registers)
+        elif isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_WINOGRAD:
+            tiled |= schedule_winograd(schedule, stage.op, registers)
     for stage in tuple(schedule.stages):
         if isinstance(stage.op, ComputeOp) and stage not in tiled:
             tiled |= _schedule_sums(schedule, stage.op, registers)
