@@ -59,7 +59,7 @@ memcpy memmove memset memcmp memchr memccpy mempcpy memrchr bcmp bcopy bzero
 strlen strcpy strcat strcmp strchr strncpy strncat strncmp strdup strstr atoi atol strtol
 printf puts putchar fprintf fputs fputc fwrite sprintf snprintf scanf fopen fclose
 read write open close exit abort atexit qsort getenv rename remove access stat
-GOMP_parallel omp_get_thread_num omp_get_num_threads _init _fini
+syscall pthread_create pthread_detach __register_atfork _init _fini
 """
 _RESERVED = frozenset(_C_NAMES.split())
 

@@ -1,4 +1,4 @@
-"""Edited templates, built and run. In processes of their own: others have used libgomp here."""
+"""Edited templates, built and run. A wrong pool of threads may hang its process."""
 
 import json
 import subprocess
@@ -47,7 +47,8 @@ def test_a_sample_of_the_host_is_noticed(request, record_property):
         _judged(_sample("llvm", 400), 100, record_property, "llvm")
     else:
         names = ("i32", "f32", "product", "temporaries", "no memory")
-        _judged(_sample("llvm", 30, *names), 8, record_property, "llvm")
+        # These computations do not use the pool of threads, which many edits concern.
+        _judged(_sample("llvm", 30, *names), 6, record_property, "llvm")
 
 
 @pytest.mark.pocl
@@ -83,7 +84,7 @@ _WRONG = (
 )
 _SAME = {
     "put_slot: store {{ type }}": "the same texts",
-    "declare_regions: declare i32 @omp_get_num_threads() #0  ->": "the same machine code",
+    "declare_regions: declare i32 @pthread_detach(i64) #0  ->": "the same bits",
     "region_call: %region.{{ id }}.alone = icmp eq i32 %num_threads, 1  ->": "the same bits",
 }
 _REFUSED = "opcode.Mul.float: 'fmul'  ->  'mul'"

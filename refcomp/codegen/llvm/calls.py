@@ -29,9 +29,10 @@ from refcomp.ir.expr import Expr
 OWN_CALLS = (
     "aligned_alloc",
     "free",
-    "GOMP_parallel",
-    "omp_get_thread_num",
-    "omp_get_num_threads",
+    "syscall",
+    "pthread_create",
+    "pthread_detach",
+    "__register_atfork",
 )
 _BYTE = DType("uint", 8)
 

@@ -44,6 +44,7 @@ class LlvmModule:
     def __init__(self, spelling: Spelling, triple: str, vector_bits: int) -> None:
         self.say = spelling.macros
         self.tables = spelling.tables
+        self.architecture = triple.partition("-")[0]
         self.declarations = Declarations()  # of functions
         # Declarations of variables and of constants of the device library.
         self.globals = Declarations()

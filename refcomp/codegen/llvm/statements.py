@@ -1,7 +1,8 @@
 """Print statements as LLVM IR: one function per node class.
 
 A parallel region becomes a function of its own. It is called directly if one thread is asked for,
-else through libgomp. If memory is lacking, it sets the status of its caller.
+else by the pool of threads (`templates/llvm/threads.j2`). If memory is lacking, it sets the status
+of its caller.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.llvm.function import LlvmFunction, StatementPrinters, TypedValue
 from refcomp.codegen.llvm.memory import print_prefetch, print_store
 from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.names import to_identifier
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
@@ -164,8 +166,7 @@ def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
     )
     inner.emit(entry)
     out.module.functions.extend(inner.chunks)
-    out.declare("regions", out.say.declare_regions)
-    out.module.require_library("regions")
+    _declare_pool(out)
     packed = out.fresh()
     out.stack.append(out.say.packed_captures(packed=packed, struct=struct))
     call = out.say.region_call(
@@ -177,6 +178,20 @@ def _parallel_region(out: LlvmFunction, region: st.ParallelRegion) -> None:
         task_type=task_type,
     )
     out.emit(call)
+
+
+def _declare_pool(out: LlvmFunction) -> None:
+    architecture = out.module.architecture
+    futex = out.tables["futex"].get(architecture)
+    if futex is None:
+        raise Unsupported(
+            f"a parallel loop cannot be compiled for the architecture {architecture}",
+            why="templates/llvm/threads.toml does not know how its threads wait",
+            remedy="remove parallel from the schedule, or add the architecture there",
+        )
+    pause = out.tables["pause"].get(architecture, "")
+    pool = out.tables["pool"]
+    out.declare("regions", out.say.declare_regions, pool=pool, futex=futex, pause=pause)
 
 
 def _capture(out: LlvmFunction, item: ir.Var | Buffer) -> TypedValue:

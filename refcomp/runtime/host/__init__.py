@@ -3,4 +3,5 @@
 machine_code.py   loading a shared object, and calling its functions
 callback.py       calls from machine code into Python
 threads.py        the number of threads of a parallel region
+thread_pool.py    one pool of threads for the parallel regions of all modules
 """

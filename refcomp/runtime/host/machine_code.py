@@ -25,7 +25,7 @@ from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
 from refcomp.runtime.arrays.entry_checks import MachineValues
 from refcomp.runtime.device import address_of
 from refcomp.runtime.function import Function
-from refcomp.runtime.host import callback
+from refcomp.runtime.host import callback, thread_pool
 from refcomp.runtime.host.threads import shared_thread_count
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ class HostFunction(Function):
     def __init__(self, signature: Signature, library: ctypes.CDLL, symbol: str) -> None:
         super().__init__(signature)
         callback.connect(library)
+        thread_pool.connect(library)
         self._types: list[type[CNumber]] = [
             *(_c_type(param) for param in signature.params),
             *([ctypes.c_void_p] if signature.checks else []),
@@ -213,7 +214,6 @@ def failure(name: str, status: int) -> BaseException:
 
 # Note [Never unloaded]
 # ~~~~~~~~~~~~~~~~~~~~~
-# dlclose is safe only under two conditions. No thread may be inside of the object, and another
-# object must still use libgomp. The pooled threads of libgomp outlive every call, and the process
-# crashes if the library is unloaded while they exist. A loaded object costs about ten kilobytes of
-# address space, so it stays.
+# dlclose is safe only if no thread is inside of the object. The threads of the process's pool run
+# code of the object that was loaded first, and they outlive every call. A loaded object costs about
+# ten kilobytes of address space, so it stays.

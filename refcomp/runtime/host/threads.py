@@ -4,7 +4,7 @@ It is $REFCOMP_NUM_THREADS, else $OMP_NUM_THREADS, else the number of processors
 may use. One shared C integer holds the number, and every call passes it on. So a change also
 reaches functions whose arguments were bound before.
 
-Ensures: a forked child runs serially, since libgomp hangs in the child of a process that used it.
+A forked child keeps the number: its pool of threads starts threads of its own.
 """
 
 import ctypes
@@ -23,15 +23,9 @@ class _Threads:
 
     def __init__(self) -> None:
         self.count = ctypes.c_int32(0)
-        self.is_forked = False
-
-    def run_serial(self) -> None:
-        self.count.value = 1
-        self.is_forked = True
 
 
 _THREADS = _Threads()
-os.register_at_fork(after_in_child=_THREADS.run_serial)
 
 
 def thread_count() -> int:
@@ -59,7 +53,7 @@ def set_thread_count(count: int | None) -> None:
         count: an int from 1 to 1024. None reads $REFCOMP_NUM_THREADS and $OMP_NUM_THREADS again.
 
     Raises:
-        UserError: the number is not such an int, or is above 1 in a forked process.
+        UserError: the number is not such an int.
 
     Example::
 
@@ -75,18 +69,10 @@ def set_thread_count(count: int | None) -> None:
             f"{count!r} is not a number of threads",
             remedy=f"use a number from 1 to {MAX_THREADS}",
         )
-    if count > 1 and _THREADS.is_forked:
-        raise UserError(
-            f"{count} threads in a forked process",
-            why="OpenMP's library hangs in the child of a process that has used it",
-            remedy="start the process by spawn: multiprocessing.get_context('spawn')",
-        )
     _THREADS.count.value = count
 
 
 def _count_from_environment() -> int:
-    if _THREADS.is_forked:
-        return 1
     if text := os.environ.get(_VARIABLE, "").strip():
         is_short = text.isascii() and text.isdigit() and len(text) < 10
         if is_short and 1 <= int(text) <= MAX_THREADS:

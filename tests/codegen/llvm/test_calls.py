@@ -42,7 +42,7 @@ def test_narrow_numbers_are_extended_as_c_has_it():
     assert "getelementptr i64, ptr %B, i64 2" in text
 
 
-@pytest.mark.parametrize("name", ["free", "aligned_alloc", "GOMP_parallel"])
+@pytest.mark.parametrize("name", ["free", "aligned_alloc", "pthread_create", "syscall"])
 def test_what_compiled_code_calls_itself_is_refused(name):
     message = f"the C function {name} cannot be called\n(.|\n)*own purposes"
     with pytest.raises(UserError, match=message):

@@ -1,19 +1,26 @@
 """Statements one by one: what each is printed as, and what it computes."""
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from refcomp.codegen.llvm.module import HostPrinter
 from refcomp.codegen.llvm.statements import STACK_ARRAY_BYTES, STACK_BYTES
+from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.dtype import I64
+from refcomp.foundation.errors import Unsupported
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import IntImm, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.parser import parse_func
+from refcomp.ir.parser import parse_func, parse_funcs
 from refcomp.ir.stmt import LetStmt, Store
 from refcomp.oracle.lockstep.interpret import interpret
-from tests.codegen.host_kernels import Kernels, print_generic
+from refcomp.runtime.host.threads import MAX_THREADS
+from refcomp.toolchain import host_triple_and_layout
+from refcomp.toolchain.parts import PartsBuild
+from tests.codegen.host_kernels import GENERIC, Kernels, print_generic
 
 
 def _text(body, params="A: i64[n] out"):
@@ -108,9 +115,9 @@ def test_empty_arrays_can_be_had(tmp_path: Path):
 def test_a_region_is_a_function_of_its_own():
     text = _text("region f.r0 (A, n) task t of p { for i in range(n) { A@[i] = t } }")
     assert "define internal void @f.r0(ptr noalias %A, i64 %n, i64 %t, i64 %p) #0" in text
-    assert "define internal void @f.r0.entry(ptr %captures) #0" in text
+    assert "define internal void @f.r0.entry(ptr %captures, i64 %task, i64 %tasks) #0" in text
     assert "call void @f.r0(ptr %A, i64 %n, i64 0, i64 1)" in text
-    assert "@GOMP_parallel(ptr @f.r0.entry, ptr %.1, i32 %num_threads, i32 0)" in text
+    assert "call void %region.2.run(ptr @f.r0.entry, ptr %.1, i32 %num_threads)" in text
 
 
 def test_regions_of_one_name_are_told_apart():
@@ -147,3 +154,48 @@ def test_all_kinds_of_captures_arrive(num_threads, tmp_path: Path):
     a = np.zeros(8)
     assert Kernels([func], tmp_path).call(func, [a, -5, True, 0.5, 0.25], num_threads) == 0
     assert a.tolist() == [-5, 1, 0.5, 0.25, 1.5, 2.5, 0.25, 9]
+
+
+def _region_for(triple: str) -> str:
+    func = parse_func("func f(A: i64[n] out) { region r (A) task t of p { A@[t] = 0 } }")
+    return HostPrinter(**{**GENERIC, "triple": triple}).print_part([func]).text
+
+
+@pytest.mark.parametrize(
+    ("triple", "futex", "pause"),
+    [("x86_64-pc-linux-gnu", 202, "pause"), ("aarch64-linux-gnu", 98, "yield")],
+)
+def test_threads_wait_by_the_means_of_the_processor(triple: str, futex: int, pause: str):
+    text = _region_for(triple)
+    assert text.count(f"@syscall(i64 {futex}, ptr %word, ") == 2
+    assert f'asm sideeffect "{pause}"' in text
+
+
+def test_a_region_for_an_unknown_processor_is_refused():
+    with pytest.raises(Unsupported, match="cannot be compiled for the architecture sparc"):
+        _region_for("sparc-linux-gnu")
+
+
+def test_max_threads_is_that_of_the_runtime():
+    assert load_spelling("llvm").tables["pool"]["max_threads"] == MAX_THREADS
+
+
+@pytest.mark.llvm
+def test_parts_with_regions_link_to_one_pool(tmp_path: Path):
+    funcs = parse_funcs(
+        "func f(A: i64[n] out) { region r (A, n) task t of p { if (t < n) { A@[t] = 1 } } }"
+        "func g(A: i64[n] out) { region r (A, n) task t of p { if (t < n) { A@[t] = 2 } } }"
+    )
+    triple, layout = host_triple_and_layout()
+    printer = HostPrinter(triple=triple, layout=layout, vector_bits=128)
+    with PartsBuild({}, "so", description="llvm", processes=1, notice=lambda: None) as parts:
+        for func in funcs:
+            parts.start(printer.print_part([func]))
+        binary = parts.join(frozenset())
+    path = tmp_path / "parts.so"
+    path.write_bytes(binary.data)
+    library = ctypes.CDLL(str(path))
+    a = np.zeros(2, np.int64)
+    for number, name in enumerate(("f", "g"), 1):
+        status = library[name](ctypes.c_void_p(a.ctypes.data), ctypes.c_int64(2), 2)
+        assert (status, a.tolist()) == (0, [number, number])

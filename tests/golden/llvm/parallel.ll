@@ -89,7 +89,7 @@ for.10.end:
   ret void
 }
 
-define internal void @parallel.parallel0.entry(ptr %captures) #0 {
+define internal void @parallel.parallel0.entry(ptr %captures, i64 %task, i64 %tasks) #0 {
   %at0 = getelementptr { i64, ptr, ptr, double, i1 }, ptr %captures, i32 0, i32 0
   %capture0 = load i64, ptr %at0
   %at1 = getelementptr { i64, ptr, ptr, double, i1 }, ptr %captures, i32 0, i32 1
@@ -100,10 +100,6 @@ define internal void @parallel.parallel0.entry(ptr %captures) #0 {
   %capture3 = load double, ptr %at3
   %at4 = getelementptr { i64, ptr, ptr, double, i1 }, ptr %captures, i32 0, i32 4
   %capture4 = load i1, ptr %at4
-  %thread = call i32 @omp_get_thread_num()
-  %threads = call i32 @omp_get_num_threads()
-  %task = zext i32 %thread to i64
-  %tasks = zext i32 %threads to i64
   call void @parallel.parallel0(i64 %capture0, ptr %capture1, ptr %capture2, double %capture3, i1 %capture4, i64 %task, i64 %tasks)
   ret void
 }
@@ -128,16 +124,253 @@ region.2.parallel:
   store double %x, ptr %region.2.at3
   %region.2.at4 = getelementptr { i64, ptr, ptr, double, i1 }, ptr %.1, i32 0, i32 4
   store i1 %negate, ptr %region.2.at4
-  call void @GOMP_parallel(ptr @parallel.parallel0.entry, ptr %.1, i32 %num_threads, i32 0)
+  %region.2.run = load ptr, ptr @refcomp.parallel, align 8
+  call void %region.2.run(ptr @parallel.parallel0.entry, ptr %.1, i32 %num_threads)
   br label %region.2.end
 region.2.end:
   ret i32 0
 }
 
 declare double @exp(double) #1
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num() #0
-declare i32 @omp_get_num_threads() #0
+@refcomp.parallel = weak_odr global ptr @refcomp.threads.run, align 8
+
+@refcomp.threads.busy = linkonce_odr hidden global i32 0, align 64       ; a region runs
+@refcomp.threads.workers = linkonce_odr hidden global i32 0, align 4     ; that have been started
+@refcomp.threads.watches = linkonce_odr hidden global i32 0, align 4     ; forks are watched
+@refcomp.threads.function = linkonce_odr hidden global ptr null, align 8 ; of the region
+@refcomp.threads.captures = linkonce_odr hidden global ptr null, align 8
+@refcomp.threads.open = linkonce_odr hidden global i32 0, align 64       ; threads of the region, or 0
+@refcomp.threads.active = linkonce_odr hidden global i32 0, align 64     ; workers in the region
+@refcomp.threads.awaited = linkonce_odr hidden global i32 0, align 4     ; the caller sleeps
+; For each thread, in a cache line of its own: how many of its tasks were taken, how often it was
+; called to a region, and whether it sleeps until it is called again.
+%refcomp.thread = type { i64, i32, i32, [6 x i64] }
+@refcomp.threads.all = linkonce_odr hidden global [1024 x %refcomp.thread] zeroinitializer, align 64
+
+declare i64 @syscall(i64, ...) #0
+declare i32 @pthread_create(ptr, ptr, ptr, ptr) #0
+declare i32 @pthread_detach(i64) #0
+declare i32 @__register_atfork(ptr, ptr, ptr, ptr) #0
+
+; FUTEX_WAIT_PRIVATE: sleep if the word still holds `seen`.
+define linkonce_odr hidden void @refcomp.threads.sleep(ptr %word, i32 %seen) #0 {
+  %ignored = call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 128, i32 %seen, ptr null)
+  ret void
+}
+
+; FUTEX_WAKE_PRIVATE: wake up to `count` threads.
+define linkonce_odr hidden void @refcomp.threads.wake(ptr %word, i32 %count) #0 {
+  %ignored = call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 129, i32 %count)
+  ret void
+}
+
+; Spin for a limited time while the word holds `seen`. Return what it holds.
+define linkonce_odr hidden i32 @refcomp.threads.spin(ptr %word, i32 %seen) #0 {
+entry:
+  br label %look
+look:
+  %turn = phi i32 [ 0, %entry ], [ %turn.next, %again ]
+  %value = load atomic i32, ptr %word seq_cst, align 4
+  %changed = icmp ne i32 %value, %seen
+  %late = icmp uge i32 %turn, 4000
+  %leave = or i1 %changed, %late
+  br i1 %leave, label %end, label %again
+again:
+  call void asm sideeffect "pause", "~{memory}"()
+  %turn.next = add i32 %turn, 1
+  br label %look
+end:
+  ret i32 %value
+}
+
+; Run tasks of the region until all are taken: those of thread `self` first.
+define linkonce_odr hidden void @refcomp.threads.take(ptr %function, ptr %captures, i32 %threads, i32 %self) #0 {
+entry:
+  %count = zext i32 %threads to i64
+  %tasks = mul i64 %count, 4
+  %first = zext i32 %self to i64
+  br label %look
+look:
+  %turn = phi i64 [ 0, %entry ], [ %turn.next, %none ]
+  %more = icmp ult i64 %turn, %count
+  br i1 %more, label %visit, label %end
+visit:
+  %sum = add i64 %first, %turn
+  %wraps = icmp uge i64 %sum, %count
+  %wrapped = sub i64 %sum, %count
+  %owner = select i1 %wraps, i64 %wrapped, i64 %sum
+  %taken = getelementptr %refcomp.thread, ptr @refcomp.threads.all, i64 %owner
+  %begin = mul i64 %owner, 4
+  br label %ask
+ask:
+  %seen = load atomic i64, ptr %taken monotonic, align 8
+  %left = icmp ult i64 %seen, 4
+  br i1 %left, label %claim, label %none
+claim:
+  %mine = atomicrmw add ptr %taken, i64 1 monotonic
+  %won = icmp ult i64 %mine, 4
+  br i1 %won, label %run, label %none
+run:
+  %task = add i64 %begin, %mine
+  call void %function(ptr %captures, i64 %task, i64 %tasks)
+  br label %ask
+none:
+  %turn.next = add i64 %turn, 1
+  br label %look
+end:
+  ret void
+}
+
+; What a worker does for ever. The argument is its number, at least 1.
+define linkonce_odr hidden ptr @refcomp.threads.work(ptr %argument) #0 {
+entry:
+  %number = ptrtoint ptr %argument to i64
+  %self = trunc i64 %number to i32
+  %calls = getelementptr %refcomp.thread, ptr @refcomp.threads.all, i64 %number, i32 1
+  %asleep = getelementptr %refcomp.thread, ptr @refcomp.threads.all, i64 %number, i32 2
+  br label %wait
+wait:
+  %seen = phi i32 [ 0, %entry ], [ %seen, %doze ], [ %called, %pass ]
+  %called = call i32 @refcomp.threads.spin(ptr %calls, i32 %seen)
+  %same = icmp eq i32 %called, %seen
+  br i1 %same, label %doze, label %join
+doze:
+  store atomic i32 1, ptr %asleep seq_cst, align 4
+  call void @refcomp.threads.sleep(ptr %calls, i32 %seen)
+  store atomic i32 0, ptr %asleep seq_cst, align 4
+  br label %wait
+join:
+  %active.before = atomicrmw add ptr @refcomp.threads.active, i32 1 seq_cst
+  %threads = load atomic i32, ptr @refcomp.threads.open seq_cst, align 4
+  %takes.part = icmp ult i32 %self, %threads
+  br i1 %takes.part, label %help, label %leave
+help:
+  %function = load ptr, ptr @refcomp.threads.function, align 8
+  %captures = load ptr, ptr @refcomp.threads.captures, align 8
+  call void @refcomp.threads.take(ptr %function, ptr %captures, i32 %threads, i32 %self)
+  br label %leave
+leave:
+  %active = atomicrmw sub ptr @refcomp.threads.active, i32 1 seq_cst
+  %last = icmp eq i32 %active, 1
+  %awaited = load atomic i32, ptr @refcomp.threads.awaited seq_cst, align 4
+  %sleeps = icmp ne i32 %awaited, 0
+  %must.wake = and i1 %last, %sleeps
+  br i1 %must.wake, label %rouse, label %pass
+rouse:
+  call void @refcomp.threads.wake(ptr @refcomp.threads.active, i32 1)
+  br label %pass
+pass:
+  br label %wait
+}
+
+; In a forked child: it has no workers, and no region of another thread runs.
+define linkonce_odr hidden void @refcomp.threads.reset() #0 {
+  store atomic i32 0, ptr @refcomp.threads.busy seq_cst, align 64
+  store i32 0, ptr @refcomp.threads.workers, align 4
+  store atomic i32 0, ptr @refcomp.threads.open seq_cst, align 64
+  store atomic i32 0, ptr @refcomp.threads.active seq_cst, align 64
+  store atomic i32 0, ptr @refcomp.threads.awaited seq_cst, align 4
+  ret void
+}
+
+; Start workers up to number `wanted`, or as many as the system gives.
+define linkonce_odr hidden void @refcomp.threads.start(i32 %wanted) #0 {
+entry:
+  %thread = alloca i64, align 8
+  %watches = load i32, ptr @refcomp.threads.watches, align 4
+  %watched = icmp ne i32 %watches, 0
+  br i1 %watched, label %look, label %watch
+watch:
+  store i32 1, ptr @refcomp.threads.watches, align 4
+  %ignored = call i32 @__register_atfork(ptr null, ptr null, ptr @refcomp.threads.reset, ptr null)
+  br label %look
+look:
+  %workers = load i32, ptr @refcomp.threads.workers, align 4
+  %more = icmp ult i32 %workers, %wanted
+  br i1 %more, label %create, label %end
+create:
+  %number = add i32 %workers, 1
+  %wide = zext i32 %number to i64
+  %argument = inttoptr i64 %wide to ptr
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @refcomp.threads.work, ptr %argument)
+  %created = icmp eq i32 %failed, 0
+  br i1 %created, label %count, label %end
+count:
+  %handle = load i64, ptr %thread, align 8
+  %ignored.too = call i32 @pthread_detach(i64 %handle)
+  store i32 %number, ptr @refcomp.threads.workers, align 4
+  br label %look
+end:
+  ret void
+}
+
+; Run all tasks of a region by up to `num_threads` threads, and return when all have ended.
+define linkonce_odr hidden void @refcomp.threads.run(ptr %function, ptr %captures, i32 %num_threads) #0 {
+entry:
+  %positive = call i32 @llvm.smax.i32(i32 %num_threads, i32 1)
+  %threads = call i32 @llvm.umin.i32(i32 %positive, i32 1024)
+  %got = cmpxchg ptr @refcomp.threads.busy, i32 0, i32 1 seq_cst seq_cst
+  %free = extractvalue { i32, i1 } %got, 1
+  br i1 %free, label %begin, label %alone
+alone:
+  call void %function(ptr %captures, i64 0, i64 1)
+  ret void
+begin:
+  %wanted = sub i32 %threads, 1
+  call void @refcomp.threads.start(i32 %wanted)
+  %count = zext i32 %threads to i64
+  br label %clear
+clear:
+  %number = phi i64 [ 0, %begin ], [ %number.next, %clear ]
+  %taken = getelementptr %refcomp.thread, ptr @refcomp.threads.all, i64 %number
+  store atomic i64 0, ptr %taken monotonic, align 8
+  %number.next = add i64 %number, 1
+  %cleared = icmp uge i64 %number.next, %count
+  br i1 %cleared, label %open, label %clear
+open:
+  store ptr %function, ptr @refcomp.threads.function, align 8
+  store ptr %captures, ptr @refcomp.threads.captures, align 8
+  store atomic i32 %threads, ptr @refcomp.threads.open seq_cst, align 64
+  br label %next
+next:
+  %worker = phi i64 [ 1, %open ], [ %worker.next, %call ], [ %worker.next, %rouse ]
+  %more = icmp ult i64 %worker, %count
+  br i1 %more, label %call, label %work
+call:
+  %worker.next = add i64 %worker, 1
+  %calls = getelementptr %refcomp.thread, ptr @refcomp.threads.all, i64 %worker, i32 1
+  %called = atomicrmw add ptr %calls, i32 1 seq_cst
+  %asleep = getelementptr %refcomp.thread, ptr @refcomp.threads.all, i64 %worker, i32 2
+  %sleeps = load atomic i32, ptr %asleep seq_cst, align 4
+  %is.asleep = icmp ne i32 %sleeps, 0
+  br i1 %is.asleep, label %rouse, label %next
+rouse:
+  call void @refcomp.threads.wake(ptr %calls, i32 1)
+  br label %next
+work:
+  call void @refcomp.threads.take(ptr %function, ptr %captures, i32 %threads, i32 0)
+  store atomic i32 0, ptr @refcomp.threads.open seq_cst, align 64
+  br label %wait
+wait:
+  %active = load atomic i32, ptr @refcomp.threads.active seq_cst, align 64
+  %done = icmp eq i32 %active, 0
+  br i1 %done, label %end, label %spin
+spin:
+  %later = call i32 @refcomp.threads.spin(ptr @refcomp.threads.active, i32 %active)
+  %changed = icmp ne i32 %later, %active
+  br i1 %changed, label %wait, label %doze
+doze:
+  store atomic i32 1, ptr @refcomp.threads.awaited seq_cst, align 4
+  call void @refcomp.threads.sleep(ptr @refcomp.threads.active, i32 %active)
+  store atomic i32 0, ptr @refcomp.threads.awaited seq_cst, align 4
+  br label %wait
+end:
+  store atomic i32 0, ptr @refcomp.threads.busy seq_cst, align 64
+  ret void
+}
+
+declare i32 @llvm.smax.i32(i32, i32)
+declare i32 @llvm.umin.i32(i32, i32)
 
 attributes #0 = { nounwind }
 attributes #1 = { nounwind readnone willreturn }

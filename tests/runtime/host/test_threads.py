@@ -1,16 +1,12 @@
-"""The number of threads: from the environment, by hand, and after a fork."""
+"""The number of threads: from the environment, and by hand."""
 
 import os
 import reprlib
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.host import threads
-from refcomp.runtime.module import Module
 
 
 @pytest.fixture(autouse=True)
@@ -77,66 +73,3 @@ def test_set_by_hand() -> None:
         with pytest.raises(UserError, match=r"is not a number of threads\n.*from 1 to 1024"):
             threads.set_thread_count(count)  # type: ignore[arg-type]
     assert threads.thread_count() == 7
-
-
-def test_a_forked_process_stays_serial(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads.set_thread_count(4)
-    shared = threads.shared_thread_count()
-    threads._THREADS.run_serial()
-    assert threads.thread_count() == 1 == shared.value
-    monkeypatch.setenv("REFCOMP_NUM_THREADS", "4")
-    threads.set_thread_count(None)
-    assert threads.thread_count() == 1
-    threads.set_thread_count(1)
-    with pytest.raises(UserError, match=r"4 threads in a forked process\n.*\n.*by spawn"):
-        threads.set_thread_count(4)
-
-
-_FORK = """
-import os, sys
-import numpy as np
-from refcomp.runtime import load_module, set_thread_count
-
-set_thread_count(2)
-region = load_module(sys.argv[1])["region"]
-count = np.zeros(1, np.int32)
-bound = region.bind(count)
-bound()
-print("parent", count[0], flush=True)
-if os.fork() == 0:
-    bound()
-    print("child, bound before", count[0], flush=True)
-    region(count)
-    print("child, called", count[0], flush=True)
-    print("child, loaded", load_module(sys.argv[1])["region"](count), count[0], flush=True)
-    os._exit(0)
-_, status = os.wait()
-print("status", status, flush=True)
-bound()
-print("parent again", count[0], flush=True)
-"""
-
-
-@pytest.mark.llvm
-def test_parallel_code_after_a_fork(module: Module, tmp_path: Path) -> None:
-    module.save(tmp_path / "module")
-    script = tmp_path / "script.py"
-    script.write_text(_FORK)
-    # The limit ends a hang, which is how this fails; it measures nothing.
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "module"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
-        "parent 2",
-        "child, bound before 1",
-        "child, called 1",
-        "child, loaded None 1",
-        "status 0",
-        "parent again 2",
-    ]
