@@ -24,9 +24,9 @@ from refcomp.oracle.exact.stand_ins import with_stand_ins
 
 _ORDERING = ("inject_virtual_threads", "inject_double_buffers", "insert_barriers")
 # These may round differently, within the bounds of what they replace.
-_ROUNDING = ("fuse_multiply_add", "lower_intrinsics")
+_ROUNDING = ("fuse_multiply_add", "lower_intrinsics", "expand_vector_maths")
 # After these a program looks at the bits of floats, which field elements do not have.
-_BITS = ("lower_intrinsics", "lower_bfloat16")
+_BITS = ("lower_intrinsics", "lower_bfloat16", "expand_vector_maths")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from refcomp.passes.align_arguments import align_arguments
 from refcomp.passes.apply_unroll_pragmas import apply_unroll_pragmas
 from refcomp.passes.check_accesses import check_accesses
 from refcomp.passes.check_device_limits import check_device_limits
+from refcomp.passes.expand_vector_maths import expand_vector_maths
 from refcomp.passes.fit_vector_lanes import fit_vector_lanes
 from refcomp.passes.flatten_storage import flatten_storage
 from refcomp.passes.fuse_multiply_add import fuse_multiply_add
@@ -175,6 +176,9 @@ HOST_STEPS = (
     ),
     _INTRINSICS,
     PipelineStep(lower_bfloat16, Level.HOST, "the last pass that sees a bf16 value"),
+    PipelineStep(
+        expand_vector_maths, Level.HOST, "when exp of sigmoid and of bf16 is exp of f32"
+    ),
     _LETS,
 )
 
