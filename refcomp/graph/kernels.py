@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.options import current_options
-from refcomp.foundation.target import Target
+from refcomp.foundation.target import Target, as_target
 from refcomp.graph.dims import Symbols, expr_to_dim, substitute
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED, node_to_te, value_to_placeholder
@@ -24,6 +24,7 @@ from refcomp.te.operation import reachable_operations
 from refcomp.te.tensor import Tensor
 from refcomp.topi.generic import schedule_for
 from refcomp.topi.schedules.llvm import stored_tensors
+from refcomp.topi.schedules.matrix_cores import on_matrix_cores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,8 +101,9 @@ def schedule_node(
         for value, shape in zip(node.reads, shapes, strict=True)
     }
     made = node_to_te(node, inputs)
-    outputs = [made[value] for value in node.outputs]
-    schedule = schedule_for(outputs, target)
+    chosen = as_target(target)
+    outputs = on_matrix_cores([made[value] for value in node.outputs], chosen)
+    schedule = schedule_for(outputs, chosen)
     # Not each one: the count of `narrow`, and a part without elements, are not read.
     needed = reachable_operations([tensor.op for tensor in outputs])
     places = [k for k, tensor in enumerate(inputs.values()) if tensor.op in needed]

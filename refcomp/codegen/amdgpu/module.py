@@ -30,9 +30,12 @@ from refcomp.codegen.llvm.module import reserve_symbol
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
+from refcomp.foundation.dtype import F32
 from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.expr import PureExtern
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.gpu_instructions.records import MatrixProduct
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS
 from refcomp.ir.kernels import varying_variables
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import BLOCK_TAGS
@@ -186,7 +189,7 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
         name=out.symbol,
         params=params,
         threads=threads,
-        waves=_waves(module, block),
+        waves=_waves(module, kernel, block),
         block=exact,
         allocas=BODY,
         body=BODY,
@@ -195,15 +198,24 @@ def _print_kernel(module: LlvmModule, kernel: PrimFunc) -> None:
     module.functions.extend(out.chunks)
 
 
-def _waves(module: LlvmModule, block: list[int] | None) -> str:
+def _waves(module: LlvmModule, kernel: PrimFunc, block: list[int] | None) -> str:
     """Return the minimum number of waves for which each SIMD must have registers; '' if unknown.
 
-    A whole group must fit on the SIMDs. The module may demand more waves.
+    A whole group must fit on the SIMDs. The module may demand more waves. With two waves, LLVM
+    keeps the sums of f32 products of matrices in vector registers. With one, it moves them between
+    accumulators and vector registers in each iteration of a loop.
     """
     if block is None:
         return str(module.min_waves or "")
     waves = -(-prod(block) // module.wavefront_size)
-    return str(max(module.min_waves, -(-waves // SIMDS)))
+    least = 2 if _multiplies_f32_matrices(kernel) else 1
+    return str(max(module.min_waves, least, -(-waves // SIMDS)))
+
+
+def _multiplies_f32_matrices(kernel: PrimFunc) -> bool:
+    calls = {node.name for node in walk(kernel.body) if isinstance(node, PureExtern)}
+    found = [GPU_INTRINSICS.get(name) for name in calls]
+    return any(isinstance(one, MatrixProduct) and one.element == F32 for one in found)
 
 
 # Note [Dot products of wrong bytes]

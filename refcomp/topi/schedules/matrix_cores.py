@@ -1,0 +1,413 @@
+"""Products and convolutions of f32 on AMD's matrix cores (MFMA), for the kernels of graphs.
+
+`on_matrix_cores` replaces a sum of products, and the elementwise computes behind it, by an extern
+operation whose statement is a whole kernel. The sum is a product of matrices without being stored
+as one (*implicit GEMM*)::
+
+    C[row, column] = sum over depth of A[row, depth] * B[depth, column]
+
+For a convolution with channels last, a row is a pixel, a column is an output channel, and the depth
+runs over the window and the input channels. A group of four waves computes a tile of C:
+
+- Its threads load a step of A and B into registers while the step before is multiplied, and then
+  store it in shared memory. A border of the image is computed on this way.
+- A wave multiplies blocks of 16 x 16. A thread reads four neighbours of A along the depth at once.
+  Both factors permute the depth alike, which changes no term of the sum. B is the instruction's
+  first operand, so that a thread's results are neighbours in a row of C.
+- Bias, residual and activation are applied to the sums in registers.
+
+Rows in shared memory are four elements longer than their contents, so that lanes use different
+banks. Rows behind the last one repeat it, and are not stored.
+
+Requires constant extents, a depth whose innermost extent is a multiple of 16, and a multiple of 16
+columns. All other computes stay as they are.
+
+Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3; AMD,
+"CDNA3 ISA", section on matrix arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from refcomp.arith import simplify
+from refcomp.foundation.dtype import F32
+from refcomp.foundation.target import Target
+from refcomp.ir import builder
+from refcomp.ir.builder import BufferPointer, IRBuilder
+from refcomp.ir.expr import Expr, FloatImm, IfThenElseExpr, Min, Select, Var
+from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS
+from refcomp.ir.node import Node
+from refcomp.ir.promotion import const
+from refcomp.ir.rewrite import (
+    Rewrite,
+    map_children,
+    rewriter,
+    substitute,
+)
+from refcomp.ir.stmt import Stmt
+from refcomp.ir.view import BufferView
+from refcomp.te.calls import call_llvm_intrin
+from refcomp.te.externs import extern
+from refcomp.te.operation import ComputeOp, PlaceholderOp
+from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
+from refcomp.topi.schedules.matrix_sums import (
+    SIDE,
+    WAVES,
+    MatrixSum,
+    extent_of,
+    find_matrix_sum,
+)
+from refcomp.topi.tags import PAD
+
+_INSTRUCTION = "llvm.amdgcn.mfma.f32.16x16x4f32"
+_PARTS = 4  # of a wave, which hold four elements of the depth
+_LANES = 4  # f32 of an access of 128 bits
+_THREADS = WAVES * SIDE * _PARTS
+_PADDING = 4  # elements behind a row in shared memory
+
+
+def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
+    """Return tensors equal to `outputs`, by matrix cores where `target` has them.
+
+    Args:
+        outputs: the outputs of a kernel.
+        target: what it is compiled for. Only `rocm` with a GPU that multiplies matrices of f32
+            changes anything.
+
+    Returns:
+        One tensor that an extern operation computes, or `outputs` themselves.
+
+    Example::
+
+        >>> A, B = rc.placeholder((64, 32), name="A"), rc.placeholder((32, 64), name="B")
+        >>> C = rc.topi.relu(rc.topi.matmul(A, B))
+        >>> from refcomp.foundation.target import as_target
+        >>> from refcomp.topi.schedules.matrix_cores import on_matrix_cores
+        >>> (D,) = on_matrix_cores([C], as_target("rocm -mcpu=gfx942"))
+        >>> D.shape == C.shape, type(D.op).__name__
+        (True, 'ExternOp')
+        >>> on_matrix_cores([C], as_target("rocm -mcpu=gfx1100")) == [C]
+        True
+    """
+    listed = list(outputs)
+    if not _has_matrix_cores(target) or len(listed) != 1:
+        return listed
+    found = find_matrix_sum(listed[0])
+    if found is None:
+        return listed
+    inputs = found.inputs
+    output = found.output
+
+    def statement(ins: list[BufferView], outs: list[BufferView]) -> Stmt:
+        ib = builder.create()
+        pointers = {
+            tensor: ib.buffer_ptr(view)
+            for tensor, view in zip((*inputs, output), (*ins, *outs), strict=True)
+        }
+        _MatrixGroup(ib, found, pointers).write()
+        return ib.get()
+
+    made: Tensor = extern(
+        output.shape, inputs, statement, name=output.name, dtype=output.dtype
+    )
+    return [made]
+
+
+def _has_matrix_cores(target: Target) -> bool:
+    if target.kind != "rocm":
+        return False
+    return target.option("mcpu", "").startswith(GPU_INTRINSICS[_INSTRUCTION].gpus)
+
+
+class _MatrixGroup:
+    """The statements of a group of threads."""
+
+    def __init__(
+        self,
+        ib: IRBuilder,
+        found: MatrixSum,
+        pointers: Mapping[Tensor, BufferPointer],
+    ) -> None:
+        self.ib = ib
+        self.found = found
+        self.pointers = pointers
+        self.tile = tile = found.tile()
+        self.count = math.prod(map(extent_of, found.rows))
+        row_tiles = -(-self.count // tile.rows)
+        self.first_row = self._axis(row_tiles, "blockIdx.y") * tile.rows
+        column_tiles = extent_of(found.column) // tile.columns
+        self.first_column = self._axis(column_tiles, "blockIdx.x") * tile.columns
+        # One axis: from several, LLVM 19 makes vectors of 16-bit indices, and then widens them
+        # wrongly to 64 bits.
+        self.thread = self._axis(_THREADS, "threadIdx.x")
+        self.wave = self.thread // (_PARTS * SIDE)
+        self.part = self.thread // SIDE % _PARTS
+        self.side = self.thread % SIDE
+        # Vectors of A and of B that a thread moves in a step. A's tile has rows for all threads.
+        self.a_moves = -(-tile.rows * tile.depth // (_LANES * _THREADS))
+        self.b_moves = -(-tile.columns * tile.depth // (_LANES * _THREADS))
+        rows = self.a_moves * _LANES * _THREADS // tile.depth
+        self.a = self._array((rows, tile.depth + _PADDING), "A.tile", "shared")
+        shape = (tile.depth, tile.columns + _PADDING)
+        self.b = self._array(shape, "B.tile", "shared")
+        self.a_coming = self._array((self.a_moves, _LANES), "A.coming")
+        self.b_coming = self._array((self.b_moves, _LANES), "B.coming")
+        down, across = tile.blocks
+        self.a_held = self._array((down, _LANES), "A.held")
+        self.b_held = self._array((across, _LANES), "B.held")
+        self.sums = self._array((down, across, _LANES), "sums")
+        self.more = self._array((_LANES,), "more")
+
+    def _axis(self, extent: int, tag: str) -> Expr:
+        axis = thread_axis((0, extent), tag)
+        self.ib.scope_attr(axis, "thread_extent", extent)
+        return axis.var
+
+    def _array(
+        self, shape: tuple[int, ...], name: str, scope: str = "local"
+    ) -> BufferPointer:
+        return self.ib.allocate(F32, shape, name, scope=scope)
+
+    def write(self) -> None:
+        """Compute the tile of the group, and store it."""
+        found = self.found
+        windows = math.prod(map(extent_of, found.window))
+        steps = windows * extent_of(found.deep) // self.tile.depth
+        for i, j in self._blocks():
+            for n in range(_LANES):
+                self.sums[i, j, n] = 0.0
+        self.fetch(const(0, "int64"))
+        self.keep()
+        if steps > 1:
+            with self.ib.for_range(1, steps, "step") as step:
+                self.fetch(step)
+                self.multiply()
+                self.keep()
+        self.multiply()
+        self.store()
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        down, across = self.tile.blocks
+        return ((i, j) for i in range(down) for j in range(across))
+
+    def _a_place(self, move: int) -> tuple[Expr, Expr]:
+        """Return the row in the tile, and the depth in the step, of a vector that is moved."""
+        width = self.tile.depth // _LANES
+        row = self.thread // width + move * (_THREADS // width)
+        return row, self.thread % width * _LANES
+
+    def _b_place(self, move: int) -> tuple[Expr, Expr]:
+        """Return the depth in the step, and the column in the tile, of a vector of B."""
+        width = self.tile.columns // _LANES
+        depth = self.thread // width + move * (_THREADS // width)
+        return depth, self.thread % width * _LANES
+
+    def fetch(self, step: Expr) -> None:
+        """Load the thread's share of a step of A and of B into registers."""
+        for move in range(self.a_moves):
+            row, depth = self._a_place(move)
+            at = self._at(self._clamped(self.first_row + row), step, depth)
+            self._fetch_left(move, at)
+        for move in range(self.b_moves):
+            depth, column = self._b_place(move)
+            at = self._at(None, step, depth)
+            at[self.found.column.var] = self.first_column + column
+            right = self.found.right
+            *before, last = (substitute(index, at) for index in right.indices)
+            with self._if_needed(depth < self.tile.depth, self._has_idle_threads):
+                self._load(self.b_coming, move, right.tensor, (*before, simplify(last)))
+
+    @property
+    def _has_idle_threads(self) -> bool:
+        """True if B has fewer vectors than there are threads."""
+        return self.tile.depth * self.tile.columns < _LANES * _THREADS
+
+    def _if_needed(
+        self, condition: Expr, is_needed: bool
+    ) -> AbstractContextManager[None]:
+        return self.ib.if_scope(condition) if is_needed else self.ib.scope()
+
+    def _clamped(self, row: Expr) -> Expr:
+        """Return the row, or the last one for rows behind it."""
+        rows = self.a_moves * _LANES * _THREADS // self.tile.depth
+        is_inside = self.count % self.tile.rows == 0 and rows == self.tile.rows
+        return row if is_inside else Min(row, const(self.count - 1, "int64"))
+
+    def _at(self, row: Expr | None, step: Expr, depth: Expr) -> dict[Var, Expr]:
+        """Return the values of the axes at a row of C, and at a depth of a step."""
+        found = self.found
+        steps = extent_of(found.deep) // self.tile.depth
+        place = step // steps
+        at = _digits(place, found.window)
+        at[found.deep.var] = (step - place * steps) * self.tile.depth + depth
+        if row is not None:
+            at |= _digits(row, found.rows)
+        return self._with_single_axes(at)
+
+    def _with_single_axes(self, at: dict[Var, Expr]) -> dict[Var, Expr]:
+        """Add the axes of one element."""
+        op = self.found.sums.op
+        assert isinstance(op, ComputeOp)
+        zero = const(0, "int64")
+        return {axis.var: zero for axis in op.axis if extent_of(axis) == 1} | at
+
+    def _fetch_left(self, move: int, at: Mapping[Var, Expr]) -> None:
+        """Load a vector of A; zeros where it lies on a border of the image."""
+        left = self.found.left
+        tensor = left.tensor
+        indices = tuple(substitute(index, at) for index in left.indices)
+        op = tensor.op
+        if isinstance(op, ComputeOp) and op.tag == PAD:
+            body = op.body[0]
+            if isinstance(body, IfThenElseExpr | Select) and isinstance(
+                body.false_value, FloatImm
+            ):
+                axes = dict(zip((axis.var for axis in op.axis), indices, strict=True))
+                condition = simplify(substitute(body.condition, axes))
+                value = body.true_value
+                if isinstance(value, TensorRead):
+                    inside = tuple(substitute(index, axes) for index in value.indices)
+                    with self.ib.if_scope(condition):
+                        self._load(self.a_coming, move, value.tensor, inside)
+                    with self.ib.else_scope():
+                        for n in range(_LANES):
+                            self.a_coming[move, n] = body.false_value
+                    return
+        self._load(self.a_coming, move, tensor, indices)
+
+    def _load(
+        self, into: BufferPointer, move: int, tensor: Tensor, indices: Sequence[Expr]
+    ) -> None:
+        """Load four neighbours along the last axis."""
+        *before, last = indices
+        with self.ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
+            into[move, v] = self.element(tensor, (*before, last + v))
+
+    def element(self, tensor: Tensor, indices: Sequence[Expr]) -> Expr:
+        """Return an element as an expression of elements of the placeholders."""
+        op = tensor.op
+        if isinstance(op, PlaceholderOp):
+            return self.pointers[tensor][tuple(map(simplify, indices))]
+        assert isinstance(op, ComputeOp)
+        at = dict(zip((axis.var for axis in op.axis), indices, strict=True))
+        return self.evaluated(substitute(op.body[0], at))
+
+    def evaluated(self, value: Expr, sums: Expr | None = None) -> Expr:
+        """Return `value` with loads for reads of tensors, and `sums` for those of the sum."""
+
+        def visit(recurse: Rewrite, node: Node) -> Node:
+            if not isinstance(node, TensorRead):
+                return map_children(node, recurse)
+            if node.tensor is self.found.sums:
+                assert sums is not None
+                return sums
+            op = node.tensor.op
+            if isinstance(op, PlaceholderOp):
+                return self.pointers[node.tensor][tuple(map(simplify, node.indices))]
+            assert isinstance(op, ComputeOp)
+            axes = (axis.var for axis in op.axis)
+            at = dict(zip(axes, node.indices, strict=True))
+            return recurse(substitute(op.body[0], at))
+
+        made = rewriter(visit)(value)
+        assert isinstance(made, Expr)
+        return made
+
+    def keep(self) -> None:
+        """Store that share in shared memory."""
+        for move in range(self.a_moves):
+            self._move(self.a, self._a_place(move), self.a_coming, (move, 0))
+        for move in range(self.b_moves):
+            place = self._b_place(move)
+            with self._if_needed(place[0] < self.tile.depth, self._has_idle_threads):
+                self._move(self.b, place, self.b_coming, (move, 0))
+
+    def _move(
+        self,
+        target: BufferPointer,
+        to: tuple[Expr | int, Expr | int],
+        source: BufferPointer,
+        at: tuple[Expr | int, Expr | int],
+    ) -> None:
+        """Copy 16 bytes."""
+        with self.ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
+            target[to[0], to[1] + v] = source[at[0], at[1] + v]
+
+    def _origin(self) -> tuple[Expr, Expr]:
+        """Return the first row and column of the wave's blocks in the tile."""
+        down, across = self.tile.blocks
+        wave_row = self.wave // self.tile.wave_columns
+        wave_column = self.wave % self.tile.wave_columns
+        return wave_row * (down * SIDE), wave_column * (across * SIDE)
+
+    def multiply(self) -> None:
+        """Add the products of the step in shared memory."""
+        down, across = self.tile.blocks
+        first_row, first_column = self._origin()
+        for start in range(0, self.tile.depth, _PARTS * _LANES):
+            depth = self.part * _LANES + start
+            for i in range(down):
+                row = first_row + i * SIDE + self.side
+                self._move(self.a_held, (i, 0), self.a, (row, depth))
+            for j in range(across):
+                column = first_column + j * SIDE + self.side
+                for n in range(_LANES):
+                    self.b_held[j, n] = self.b[depth + n, column]
+            for n in range(_LANES):
+                with (
+                    self.ib.for_range(0, down, "i") as row_block,
+                    self.ib.for_range(0, across, "j") as column_block,
+                ):
+                    self._add(row_block, column_block, n)
+
+    def _add(self, i: Expr, j: Expr, n: int) -> None:
+        """Issue one instruction, which adds to the sums of a block."""
+        operands = [self.b_held[j, n], self.a_held[i, n]]
+        operands += [self.sums[i, j, k] for k in range(_LANES)]
+        for k in range(_LANES):
+            which = const(k, "int32")
+            value = call_llvm_intrin("float32", _INSTRUCTION, *operands, which)
+            self.more[k] = value
+        for k in range(_LANES):
+            self.sums[i, j, k] = self.more[k]
+
+    def store(self) -> None:
+        """Store what is computed from the sums, four columns at a time."""
+        down, across = self.tile.blocks
+        first_row, first_column = self._origin()
+        for i in range(down):
+            row = self.first_row + first_row + i * SIDE + self.side
+            is_partial = self.count % self.tile.rows != 0
+            with self._if_needed(row < self.count, is_partial):
+                at = self._with_single_axes(_digits(row, self.found.rows))
+                for j in range(across):
+                    column = first_column + j * SIDE + self.part * _LANES
+                    with self.ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
+                        at[self.found.column.var] = self.first_column + column + v
+                        self._store_element(at, self.sums[i, j, v])
+
+    def _store_element(self, at: Mapping[Var, Expr], sums: Expr) -> None:
+        """Store an element of the output, whose axes are those of the sum."""
+        sum_op = self.found.sums.op
+        op = self.found.output.op
+        assert isinstance(op, ComputeOp) and isinstance(sum_op, ComputeOp)
+        indices = tuple(at[axis.var] for axis in sum_op.axis)
+        value = sums
+        if op is not sum_op:
+            axes = dict(zip((axis.var for axis in op.axis), indices, strict=True))
+            value = self.evaluated(substitute(op.body[0], axes), sums)
+        self.pointers[self.found.output][indices] = value
+
+
+def _digits(number: Expr, axes: Sequence[IterVar]) -> dict[Var, Expr]:
+    """Return the values of axes at a number of the loop that they are fused to."""
+    found: dict[Var, Expr] = {}
+    for place, axis in enumerate(reversed(axes)):
+        extent = extent_of(axis)
+        is_outermost = place == len(axes) - 1
+        found[axis.var] = number if is_outermost else number % extent
+        number = number // extent
+    return found

@@ -1,0 +1,185 @@
+"""Sums of products that matrix cores compute, and the tiles in which they do it.
+
+A *matrix sum* is a product of matrices without being stored as one (*implicit GEMM*)::
+
+    C[row, column] = sum over depth of A[row, depth] * B[depth, column]
+
+For a convolution with channels last, a row is a pixel, a column is an output channel, and the depth
+runs over the window and the input channels. Elementwise computes may stand before and behind it.
+
+Requires constant extents, a depth whose innermost extent is a multiple of 16, and a multiple of 16
+columns. `find_matrix_sum` returns None for all other computes.
+
+Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from refcomp.foundation.dtype import F32
+from refcomp.ir.constants import as_int
+from refcomp.ir.rewrite import variables_in
+from refcomp.schedule.schedule import create_schedule
+from refcomp.te.operation import ComputeOp, PlaceholderOp, reachable_operations
+from refcomp.te.tensor import IterVar, Tensor, TensorRead
+from refcomp.topi.schedules.blocked_convolution import elementwise_follower
+from refcomp.topi.schedules.register_tiles import find_tiles
+from refcomp.topi.tags import INJECTIVE, PAD
+
+SIDE = 16  # rows and columns of a block, which one instruction computes
+WAVES = 4  # of a group
+_MAX_ROWS = 112  # of a tile
+# Addresses, and the filling of B, take the time of so many rows in each step of a tile.
+_ROWS_OF_OVERHEAD = 24
+_COLUMNS = (128, 64, 32, 16)
+_DEPTHS = (32, 16)
+_MIN_ROWS = 16  # fewer would leave most of a block unused
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixTile:
+    """The part of C that a group computes, in steps along the depth.
+
+    Attributes:
+        rows: of C, a multiple of 16 `wave_rows`.
+        columns: of C, a multiple of 16 `wave_columns`.
+        depth: elements of a step, 16 or 32.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def wave_columns(self) -> int:
+        """Return the number of waves along the columns."""
+        return min(WAVES, self.columns // SIDE)
+
+    @property
+    def wave_rows(self) -> int:
+        """Return the number of waves along the rows."""
+        return WAVES // self.wave_columns
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """Return the blocks of a wave along its rows and along its columns."""
+        rows = self.rows // (SIDE * self.wave_rows)
+        return rows, self.columns // (SIDE * self.wave_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSum:
+    """A sum of products that matrix cores can compute.
+
+    Attributes:
+        output: the tensor that is stored: the sum, or the end of what follows it elementwise.
+        sums: the tensor that is the sum itself.
+        left: the factor that depends on the rows. Its last index is `deep`.
+        right: the factor that depends on the column, which is its last index.
+        rows: the axes of the rows, in order.
+        column: the last axis.
+        window: the reduction axes but `deep`, in order.
+        deep: the innermost axis of the depth.
+    """
+
+    output: Tensor
+    sums: Tensor
+    left: TensorRead
+    right: TensorRead
+    rows: tuple[IterVar, ...]
+    column: IterVar
+    window: tuple[IterVar, ...]
+    deep: IterVar
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """Return the placeholders that the output depends on."""
+        found = reachable_operations([self.output.op])
+        return [t for op in found if isinstance(op, PlaceholderOp) for t in op.outputs]
+
+    def tile(self) -> MatrixTile:
+        """Return the tile of the least work: that of its rows, and of what each tile does once."""
+        columns = next(n for n in _COLUMNS if extent_of(self.column) % n == 0)
+        depth = next(n for n in _DEPTHS if extent_of(self.deep) % n == 0)
+        least = SIDE * MatrixTile(SIDE, columns, depth).wave_rows
+        rows = math.prod(map(extent_of, self.rows))
+
+        def cost(size: int) -> int:
+            return -(-rows // size) * (size + _ROWS_OF_OVERHEAD)
+
+        sizes = range(least, _MAX_ROWS + 1, least)
+        return MatrixTile(min(sizes, key=cost), columns, depth)
+
+
+def find_matrix_sum(output: Tensor) -> MatrixSum | None:
+    """Return the sum of products of which `output` is computed; None if there is not exactly one.
+
+    Between the sum and `output`, and between placeholders and the sum, are only computes that a
+    thread repeats for each element.
+    """
+    found = reachable_operations([output.op])
+    ops = [op for op in found if isinstance(op, ComputeOp)]
+    others = [op for op in found if not isinstance(op, ComputeOp | PlaceholderOp)]
+    if others or any(len(op.outputs) != 1 for op in ops):
+        return None
+    reductions = [op for op in ops if op.reduce_axis]
+    if len(reductions) != 1:
+        return None
+    (op,) = reductions
+    if any(other.tag not in (INJECTIVE, PAD) for other in ops if other is not op):
+        return None
+    (sums,) = op.outputs
+    if (
+        sums is not output
+        and elementwise_follower(create_schedule([output]), op) is not output
+    ):
+        return None
+    made = _matrix_sum(output, op)
+    return made if made is not None and _is_fitting(made) else None
+
+
+def _matrix_sum(output: Tensor, op: ComputeOp) -> MatrixSum | None:
+    tiles = find_tiles(op)
+    if tiles is None or [tile.axis for tile in tiles.columns] != [op.axis[-1]]:
+        return None
+    rows = tuple(tile.axis for tile in tiles.rows)
+    column = op.axis[-1]
+    wide = [axis for axis in op.axis if extent_of(axis) != 1]
+    if wide != [*rows, column]:
+        return None
+    return MatrixSum(
+        output=output,
+        sums=op.outputs[0],
+        left=tiles.by_row,
+        right=tiles.by_column,
+        rows=rows,
+        column=column,
+        window=tuple(axis for axis in op.reduce_axis if axis is not tiles.deep),
+        deep=tiles.deep,
+    )
+
+
+def _is_fitting(found: MatrixSum) -> bool:
+    """Return True if dtypes and extents suit the instruction, and vectors are contiguous."""
+    tensors = (found.output, found.sums, found.left.tensor, found.right.tensor)
+    if any(tensor.dtype != F32 for tensor in tensors):
+        return False
+    if extent_of(found.column) % SIDE or extent_of(found.deep) % SIDE:
+        return False
+    if math.prod(map(extent_of, found.rows)) < _MIN_ROWS:
+        return False
+    return _ends_in(found.left, found.deep) and _ends_in(found.right, found.column)
+
+
+def _ends_in(read: TensorRead, axis: IterVar) -> bool:
+    *before, last = read.indices
+    if last is not axis.var:
+        return False
+    return all(axis.var is not var for index in before for var in variables_in(index))
+
+
+def extent_of(axis: IterVar) -> int:
+    """Return the extent of the axis, or 0 if it is symbolic."""
+    return as_int(axis.extent) or 0

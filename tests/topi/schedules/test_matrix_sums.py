@@ -1,0 +1,89 @@
+"""Matrix sums: what does not fit stays, and tiles waste few rows."""
+
+import pytest
+
+import refcomp
+from refcomp.topi.convolution.conv2d import conv2d_nhwc
+from refcomp.topi.schedules.matrix_sums import MatrixTile, find_matrix_sum
+
+
+def _tensor(*shape, name="x", dtype="float32"):
+    return refcomp.placeholder(shape, dtype, name)
+
+
+def _product(rows=64, depth=64, columns=64, dtype="float32"):
+    a, b = _tensor(rows, depth, name="a", dtype=dtype), _tensor(depth, columns, dtype=dtype)
+    return refcomp.topi.matmul(a, b)
+
+
+def _softmax_behind():
+    return refcomp.topi.softmax(_product())
+
+
+def _two_products():
+    return refcomp.topi.add(_product(), _product())
+
+
+def _reversed_behind():
+    return refcomp.topi.transpose(_product(), axes=(1, 0))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        _product(rows=8),
+        _product(depth=40),
+        _product(columns=24),
+        _product(dtype="float64"),
+        _product(rows=refcomp.var("n")),
+        _softmax_behind(),
+        _two_products(),
+        _reversed_behind(),
+        refcomp.topi.relu(_tensor(64, 64)),
+        conv2d_nhwc(_tensor(1, 8, 8, 3), _tensor(3, 3, 3, 64, name="w")),
+        conv2d_nhwc(_tensor(1, 8, 8, 64), _tensor(3, 3, 32, 64, name="w"), groups=2),
+    ],
+    ids=lambda output: output.name,
+)
+def test_what_does_not_fit_is_no_matrix_sum(output) -> None:
+    assert find_matrix_sum(output) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "tile"),
+    [
+        (3136, 64, 64, MatrixTile(112, 64, 32)),
+        (196, 1024, 256, MatrixTile(112, 128, 32)),
+        (49, 512, 2048, MatrixTile(64, 128, 32)),
+        (2916, 48, 16, MatrixTile(64, 16, 16)),
+    ],
+)
+def test_tile_wastes_few_rows(rows, depth, columns, tile) -> None:
+    found = find_matrix_sum(_product(rows, depth, columns))
+    assert found is not None
+    assert found.tile() == tile
+
+
+@pytest.mark.parametrize(
+    ("tile", "waves", "blocks"),
+    [
+        (MatrixTile(112, 128, 32), (1, 4), (7, 2)),
+        (MatrixTile(64, 32, 32), (2, 2), (2, 1)),
+        (MatrixTile(64, 16, 16), (4, 1), (1, 1)),
+    ],
+)
+def test_waves_share_the_blocks_of_a_tile(tile, waves, blocks) -> None:
+    assert (tile.wave_rows, tile.wave_columns) == waves
+    assert tile.blocks == blocks
+
+
+def test_parts_of_a_convolution_are_found() -> None:
+    x, w = _tensor(1, 8, 8, 32), _tensor(3, 3, 32, 64, name="w")
+    y = conv2d_nhwc(x, w, padding=(1, 1, 1, 1))
+    found = find_matrix_sum(refcomp.topi.relu(y))
+    assert found is not None
+    assert found.sums is y and found.output is not y
+    assert [axis.name for axis in found.rows] == ["y", "x"]
+    assert [axis.name for axis in found.window] == ["ry", "rx"]
+    assert (found.column.name, found.deep.name) == ("o", "rc")
+    assert found.inputs == [x, w]
