@@ -212,6 +212,14 @@ _DIMENSIONS = frozenset(map(str, range(64)))
 # i64 words for each checked access: the smallest and the largest wrong index, and the extent.
 STATUS_WORDS = 3
 
+# The machine code that makes joined calls, in modules of several functions.
+CALL_ALL = "refcomp.call_all"
+
+
+def caller_symbol(arrays: int, symbols: int) -> str:
+    """Return the name of the machine code that calls functions of one type for `CALL_ALL`."""
+    return f"refcomp.call.{arrays}.{symbols}"
+
 
 def checked_access_from_text(text: str) -> CheckedAccess:
     """Return the access that `CheckedAccess.to_text` wrote. ValueError if malformed."""

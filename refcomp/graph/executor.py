@@ -1,10 +1,11 @@
 """Run a compiled graph: launch its kernels in order.
 
 For each set of values of the graph's symbols there is one plan (`refcomp.graph.plan`). A run copies
-the inputs in, launches the kernels, and copies the outputs out. It computes nothing itself. Where
-an extent depends on data, it reads a count, and goes on with a plan for this count. An
-executor may be used by several threads: its runs take turns. On the host, executors share the
-memory of the graph's constants, which nothing writes.
+the inputs in, launches the kernels, and copies the outputs out. On the host, one call of C launches
+all kernels of a plan. An executor computes nothing itself. Where an extent depends on data, it
+reads a count, and goes on with a plan for this count. An executor may be used by several threads:
+its runs take turns. On the host, executors share the memory of the graph's constants, which nothing
+writes.
 """
 
 from __future__ import annotations
@@ -268,9 +269,8 @@ class GraphExecutor:
         return [result.copyto(self.device) for result in plan.outputs]
 
     def _launch_all(self, plan: Plan) -> None:
-        for launch in plan.launches:
-            launch()
-            self.launches += 1
+        plan.run()
+        self.launches += len(plan.launches)
 
     def plan_for(self, symbols: Mapping[str, int]) -> Plan:
         """Return the plan of a run: its memory and its launches. The last 8 plans are kept.

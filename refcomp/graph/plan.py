@@ -33,6 +33,7 @@ from refcomp.graph.narrow import (
 )
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory, PartingDriver
+from refcomp.runtime.host.joined_calls import join_calls
 
 # Plans that are kept. Each holds the memory of a whole run.
 _MAX_PLANS = 8
@@ -53,6 +54,7 @@ class Plan:
         NDArray, ...
     ]  # the arrays that hold the results; none before a pause
     bytes: int  # the size of the block of memory
+    run: Callable[[], None]  # makes all launches
     pause: Pause | None = None  # what follows the launches; None: the run is done
 
 
@@ -166,9 +168,10 @@ def _plan_from(
         values = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
         function = module.module[kernel.name]
         launches.append(function.bind(*(arrays[value] for value in values)))
+    run = join_calls(launches)
     if last == len(graph.nodes):
         outputs = tuple(arrays[value] for value in graph.outputs)
-        return Plan(inputs, tuple(launches), outputs, placed.total)
+        return Plan(inputs, tuple(launches), outputs, placed.total, run)
     node = graph.nodes[last]
     data = node.inputs[0]
     assert data is not None
@@ -185,7 +188,7 @@ def _plan_from(
         most=arrays[data].shape[narrowed_axis(node)],
         plan_rest=plan_rest,
     )
-    return Plan(inputs, tuple(launches), (), placed.total, pause)
+    return Plan(inputs, tuple(launches), (), placed.total, run, pause)
 
 
 def _waits(node: GraphNode, symbols: Mapping[str, int]) -> bool:

@@ -24,6 +24,7 @@ from refcomp.codegen.llvm.function import (
     StatementPrinters,
 )
 from refcomp.codegen.llvm.imports import check_names, import_chunks, refuse_name
+from refcomp.codegen.llvm.joined_calls import declare_callers
 from refcomp.codegen.llvm.maths import CALLS
 from refcomp.codegen.llvm.memory import READS
 from refcomp.codegen.llvm.statements import HOST_STATEMENTS
@@ -81,8 +82,16 @@ class HostPrinter:
 
     @deep_recursion()
     @paused_collector()
-    def print_part(self, funcs: Sequence[PrimFunc]) -> Source:
-        """Return a file with `funcs` alone."""
+    def print_part(
+        self, funcs: Sequence[PrimFunc], *, has_others: bool = False
+    ) -> Source:
+        """Return a file with `funcs` alone.
+
+        Args:
+            funcs: the functions.
+            has_others: other parts follow or came before. Calls of functions can be joined
+                if their module has several.
+        """
         module = self._module
         module.functions = []
         module.declarations = Declarations()
@@ -92,6 +101,8 @@ class HostPrinter:
         _take_imported(module, imports)
         for func in funcs:
             _print_function(module, func)
+        if has_others or len(funcs) > 1:
+            declare_callers(module, funcs)
         self._funcs += funcs
         self._functions += module.functions
         self._declarations.update(module.declarations)

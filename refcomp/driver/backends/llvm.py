@@ -81,11 +81,12 @@ class HostParts:
             if self._build is None:
                 build = begin_build(self._options, "so", "llvm", self._notice)
                 self._build = self._at_exit.enter_context(build)
-            self._build.start(self._print(part))
+            self._build.start(self._print(part, has_others=True))
 
     def finish(self) -> Code:
         """Return the shared object of all functions."""
-        source = last = self._print(self._division.rest)
+        is_part = self._build is not None
+        source = last = self._print(self._division.rest, has_others=is_part)
         if self._build is not None:
             source = self._printer().whole()
         dump_stage(source.language, source.text)  # before a tool can fail on it
@@ -98,8 +99,8 @@ class HostParts:
         sources = {source.language: source.text}
         return Code(binary, sources, lambda: toolchain.disassemble(binary))
 
-    def _print(self, made: Sequence[FuncOrProgram]) -> Source:
-        return self._printer().print_part(_functions(made))
+    def _print(self, made: Sequence[FuncOrProgram], *, has_others: bool) -> Source:
+        return self._printer().print_part(_functions(made), has_others=has_others)
 
 
 def load_shared_object(compiled: CompiledFunctions, loading: Loading) -> Module:

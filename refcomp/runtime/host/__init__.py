@@ -1,6 +1,7 @@
 """Machine code for this processor: loading, calls, and calls back into Python.
 
 machine_code.py   loading a shared object, and calling its functions
+joined_calls.py   several calls as one call of C
 callback.py       calls from machine code into Python
 threads.py        the number of threads of a parallel region
 thread_pool.py    one pool of threads for the parallel regions of all modules

@@ -18,7 +18,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, TensorParam
+from refcomp.foundation.artifacts import (
+    CALL_ALL,
+    Binary,
+    ScalarParam,
+    Signature,
+    TensorParam,
+    caller_symbol,
+)
 from refcomp.foundation.c_functions import c_type
 from refcomp.foundation.errors import CompilerBug, ToolchainError, UserError
 from refcomp.runtime.arrays.access_status import fresh_status, require_in_bounds
@@ -107,7 +114,7 @@ def require_library(library: str) -> None:
 class HostFunction(Function):
     """The function `symbol` of a loaded shared object."""
 
-    __slots__ = ("_entry", "_types", "_untyped_entry")
+    __slots__ = ("_entry", "_types", "_untyped_entry", "call_all", "caller")
 
     def __init__(self, signature: Signature, library: ctypes.CDLL, symbol: str) -> None:
         super().__init__(signature)
@@ -123,6 +130,13 @@ class HostFunction(Function):
         self._entry = _entry_of(library, symbol)
         self._entry.argtypes = [*self._types, ctypes.c_int32]
         self._untyped_entry = _entry_of(library, symbol)
+        # For `joined_calls`.
+        self.call_all = _find(library, CALL_ALL)
+        caller = None
+        if all(isinstance(param, TensorParam) for param in signature.params):
+            arrays = len(signature.params)
+            caller = _find(library, caller_symbol(arrays, len(signature.symbols)))
+        self.caller = 0 if caller is None else _address_of(caller)
         shared_thread_count()
 
     def _run(self, args: Sequence[object], values: MachineValues) -> None:
@@ -144,22 +158,40 @@ class HostFunction(Function):
             c_type(value) for c_type, value in zip(self._types, values, strict=True)
         ]
         c_values.append(shared_thread_count())
-        return _BoundCall(self.name, self._untyped_entry, tuple(c_values), tuple(args))
+        return BoundCall(self, self._untyped_entry, tuple(c_values), tuple(args))
 
 
-class _BoundCall:
-    """A function with its C arguments. It keeps the arrays alive that they point to."""
+class BoundCall:
+    """A function with its C arguments. It keeps the arrays alive that they point to.
 
-    __slots__ = ("_args", "_c_values", "_entry", "_name")
+    Attributes:
+        name: of the function.
+        function: its address.
+        caller: the address of the code that calls it with arguments from memory; 0 if none.
+        call_all: the code that makes joined calls; None if the module has none.
+    """
+
+    __slots__ = (
+        "_args",
+        "_c_values",
+        "_entry",
+        "call_all",
+        "caller",
+        "function",
+        "name",
+    )
 
     def __init__(
         self,
-        name: str,
+        function: HostFunction,
         entry: CFuncPtr,
         c_values: tuple[CNumber, ...],
         args: tuple[object, ...],
     ) -> None:
-        self._name = name
+        self.name = function.name
+        self.caller = function.caller
+        self.call_all = function.call_all
+        self.function = _address_of(entry)
         self._entry = entry
         self._c_values = c_values
         self._args = args
@@ -167,7 +199,29 @@ class _BoundCall:
     def __call__(self) -> None:
         status = self._entry(*self._c_values)
         if status:
-            raise failure(self._name, status)
+            raise failure(self.name, status)
+
+    @property
+    def can_join(self) -> bool:
+        """Return True if `joined_calls` can make this call."""
+        return self.caller != 0 and self.call_all is not None
+
+    def argument_words(self) -> ctypes.Array[ctypes.c_uint64]:
+        """Return the arguments but the number of threads, as the caller loads them."""
+        values = [int(value.value or 0) for value in self._c_values[:-1]]
+        return (ctypes.c_uint64 * max(1, len(values)))(*values)
+
+
+def _address_of(entry: CFuncPtr) -> int:
+    return ctypes.cast(entry, ctypes.c_void_p).value or 0
+
+
+def _find(library: ctypes.CDLL, symbol: str) -> CFuncPtr | None:
+    """Return a function that only some modules have."""
+    try:
+        return library[symbol]
+    except AttributeError:
+        return None
 
 
 def _entry_of(library: ctypes.CDLL, symbol: str) -> CFuncPtr:
