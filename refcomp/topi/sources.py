@@ -75,6 +75,7 @@ SOURCES = {
     "contraction.determinant": "det",
     "contraction.einsum": "einsum outer tensordot",
     "contraction.fully_connected": "batch_matmul dense",
+    "contraction.packed_dense": "dense_pack",
     "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",
     #
     # Convolution

@@ -14,7 +14,8 @@ caches near the core, whole rows of it are read one after the other, a few at on
 kept in the nearest cache.
 
 A tile whose rows of the vector factor are narrow reads a new line, and often a new page, at each
-step. If several tiles read the same columns, these are first copied side by side.
+step. If several tiles read the same columns, these are first copied side by side. Constant weights
+lie in such panels from the beginning (`refcomp.topi.contraction.packed_dense`).
 
 Reference: K. Goto, R. A. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM
 TOMS 34, 2008, section 4; measured figures are in `benchmarks/host_operators`.
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from itertools import product as combinations
 
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import Add, Expr, Mul, Var
+from refcomp.ir.expr import Add, Expr, FloorDiv, FloorMod, Mod, Mul, Var
 from refcomp.ir.rewrite import variables_in
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -72,6 +73,7 @@ class HostProduct:
         row: the last axis on which only the scalar factor depends; None if there is none.
         vector: the read of the vector factor; None in a sum that is not of products.
         scalar: the read of the scalar factor.
+        panel: the columns of a panel, if the vector factor lies in panels; else 0.
     """
 
     op: ComputeOp
@@ -80,6 +82,7 @@ class HostProduct:
     row: int | None = None
     vector: TensorRead | None = None
     scalar: TensorRead | None = None
+    panel: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,9 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
     for vector, scalar in (factors, factors[::-1]):
         column = op.axis[lanes].var
         # Vectors of stride 2 are cheap, too (see `refcomp.codegen.llvm.memory`).
-        if _stride_along(vector, column) not in (1, 2) or _depends(scalar, column):
+        panel = _panel_width(vector, column)
+        is_vector = panel > 0 or _stride_along(vector, column) in (1, 2)
+        if not is_vector or _depends(scalar, column):
             continue
         rows: list[int] = []
         columns: list[int] = []
@@ -126,6 +131,7 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
             rows[-1] if rows else None,
             vector,
             scalar,
+            panel,
         )
     return None
 
@@ -204,6 +210,19 @@ def _stride_along(read: TensorRead, variable: Var) -> int | None:
     return _coefficient(last, variable)
 
 
+def _panel_width(read: TensorRead, variable: Var) -> int:
+    """Return n if the indices of a read are variable // n, others, and variable % n; else 0."""
+    if len(read.indices) < 2:
+        return 0
+    first, *others, last = read.indices
+    if not (isinstance(first, FloorDiv) and isinstance(last, FloorMod | Mod)):
+        return 0
+    width = as_int(last.b) or 0
+    is_panel = as_int(first.b) == width and first.a is variable and last.a is variable
+    is_apart = all(_coefficient(index, variable) == 0 for index in others)
+    return width if is_panel and is_apart else 0
+
+
 def _coefficient(index: Expr, variable: Var) -> int | None:
     """Return the factor of `variable` in a linear index; None if the index is not linear in it."""
     if index is variable:
@@ -278,10 +297,11 @@ def choose_register_tile(
         # Of equally fast tiles, the largest: it has the fewest loads.
         return cost, -tile.rows * tile.columns * tile.vectors
 
+    divided = product.panel or length
     tiles = [
         RegisterTile(*counts, lanes)
         for lanes in range(1, most + 1)
-        if lanes == most or length % lanes == 0
+        if (lanes == most and not product.panel) or divided % lanes == 0
         for counts in combinations(range(1, 15), (1, 2, 3, 4), range(1, 9))
         if _fits(counts[0], counts[1] * counts[2], registers)
     ]
@@ -290,9 +310,14 @@ def choose_register_tile(
         for tile in tiles
         if tile.rows <= rows
         and tile.columns <= columns
-        and tile.vectors * tile.lanes <= length
+        and _suits_panel(product, tile.vectors * tile.lanes, length)
     ]
     return min(fitting, key=time)
+
+
+def _suits_panel(product: HostProduct, across: int, length: int) -> bool:
+    """Return True if no tile crosses a panel, or, without panels, the end of the result."""
+    return product.panel % across == 0 if product.panel else across <= length
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
 from refcomp.toolchain import compile_source
 from refcomp.topi.contraction.dense import gemm, gemm_numpy, matmul, matmul_numpy
+from refcomp.topi.contraction.packed_dense import dense_pack, dense_pack_numpy
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_numpy
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.host_products import (
@@ -116,6 +117,47 @@ def test_tiles_of_16_registers_hide_latency_and_mask_nothing() -> None:
         image, weight = tensors((1, 8, size, size), (512, 8, 3, 3))
         output = conv2d(image, weight, padding=(1, 1, 1, 1))
         assert _tile(output, AVX2) == RegisterTile(*tile)
+
+
+@pytest.mark.parametrize(
+    ("width", "across"), [(24, 24), (8, 8), (6, 6), (64, 16), (7, 7), (11, 1)], ids=str
+)
+def test_tiles_do_not_cross_panels(width, across) -> None:
+    a, panels = tensors((64, 40), (3, 40, width))
+    product = find_host_product(dense_pack(a, panels).op)
+    assert product.panel == width
+    tile = choose_register_tile(product, AVX2)
+    assert tile.vectors * tile.lanes == across
+
+
+def test_other_quotients_and_remainders_are_not_panels() -> None:
+    a, panels = tensors((64, 40), (3, 40, 8))
+    k = refcomp.reduce_axis((0, 40), name="k")
+
+    def summed(first, last):
+        def element(i, j):
+            return refcomp.sum(a[i, k] * panels[first(j), k, last(j)], axis=k)
+
+        return find_host_product(refcomp.compute((64, 24), element).op)
+
+    assert summed(lambda j: j // 8, lambda j: j % 8).panel == 8
+    assert summed(lambda j: j // 8, lambda j: j % 4) is None
+    assert summed(lambda j: (j + 1) // 8 % 3, lambda j: (j + 1) % 8) is None
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(("rows", "units"), [(13, 70), (1, 72), (29, 49)])
+def test_products_with_panels_are_right_on_this_machine(level, rows, units) -> None:
+    shapes = ((rows, 33), (3, 33, 24), (units,))
+    inputs = tensors(*shapes)
+    output = relu(dense_pack(*inputs, units=units))
+    schedule = schedule_llvm([output], f"llvm -mcpu={level}")
+    arrays = [integers(k, *shape) for k, shape in enumerate(shapes)]
+    result = np.full((rows, units), np.nan, np.float32)
+    refcomp.build(schedule, [*inputs, output], "llvm")(*arrays, result)
+    expected = np.maximum(dense_pack_numpy(*arrays, units=units), 0)
+    np.testing.assert_array_equal(result, expected)
 
 
 def _copied(inputs, output, level):
