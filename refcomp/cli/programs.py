@@ -82,7 +82,7 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
     graph = from_onnx(given)
     if has_stages(graph):  # its kernels depend on what a run meets
         return LoweredProgram((), (("graph", f"{graph}\n"),))
-    steps = optimized_steps(graph)
+    steps = optimized_steps(graph, target=target)
     optimized = steps[-1][1] if steps else graph
     functions, kernels = schedule_graph(optimized, target)
     chosen = as_target(target)

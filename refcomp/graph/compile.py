@@ -9,6 +9,7 @@ from functools import partial
 
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.options import build_options, current_options
 from refcomp.foundation.target import Target, as_target
 from refcomp.graph.graph import Graph, Value, spell
 from refcomp.graph.kernels import NodeKernel, ScheduledKernel, schedule_graph
@@ -100,13 +101,14 @@ def compile_graph(
             why="it has control operators, or shapes that only a run determines",
             remedy="run it by refcomp.graph.executor_for(graph, target)",
         )
-    return compile_nodes(optimize(graph, passes), target)
+    return compile_nodes(optimize(graph, passes, target), target)
 
 
 def compile_nodes(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """Return the compiled graph, in which each node is a function of its own. No pass runs.
 
-    So a graph that is not fused keeps each value in memory.
+    So a graph that is not fused keeps each value in memory. Products and sums contract: a * b + c
+    rounds once, unless the build option `contract` is False.
 
     Args:
         graph: a graph without control operators, such as `optimize` returns.
@@ -117,7 +119,12 @@ def compile_nodes(graph: Graph, target: Target | str = "llvm") -> GraphModule:
         Unsupported: the target cannot express an operator.
         ToolchainError: a tool is missing or fails.
     """
-    chosen = as_target(target)
+    is_licensed = current_options().contract is not False
+    with build_options(contract=is_licensed):
+        return _compile_nodes(graph, as_target(target))
+
+
+def _compile_nodes(graph: Graph, chosen: Target) -> GraphModule:
     functions, kernels = schedule_graph(graph, chosen)
     if _LOG.isEnabledFor(logging.DEBUG):
         _log_kernels(functions, chosen)

@@ -12,7 +12,9 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.options import current_options
+from refcomp.foundation.target import Target, as_target
 from refcomp.graph.graph import Graph, spell
+from refcomp.graph.passes.block_channels import block_channels
 from refcomp.graph.passes.cancel_layout_changes import cancel_layout_changes
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.convert_quantized import convert_quantized
@@ -29,8 +31,6 @@ from refcomp.graph.passes.simplify_inference import simplify_inference
 from refcomp.graph.stages.stages import has_stages
 from refcomp.graph.verify import verify_graph
 
-GraphPass = Callable[[Graph], Graph]
-
 
 class Rounding(StrEnum):
     """A way in which a pass may change results."""
@@ -45,18 +45,26 @@ class GraphStep:
     """A pass, and the reason for its place.
 
     Attributes:
-        function: the pass.
+        function: the pass: from a graph, and a target if it needs one, to a graph.
         reason: why it has its place.
         rounding: how it may change results. Sums in another order round differently, too.
+        needs_target: True if the pass depends on what the graph is compiled for.
     """
 
-    function: GraphPass
+    function: Callable[..., Graph]
     reason: str
     rounding: Rounding = Rounding.NONE
+    needs_target: bool = False
 
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    def apply(self, graph: Graph, target: Target | str = "llvm") -> Graph:
+        """Return what the pass makes of `graph`, which is compiled for `target`."""
+        if self.needs_target:
+            return self.function(graph, target)
+        return self.function(graph)
 
 
 STEPS = (
@@ -66,14 +74,20 @@ STEPS = (
     GraphStep(merge_equal_nodes, "a value with one reader can be folded and fused"),
     GraphStep(
         fold_batch_norm,
-        "before choose_layout: it handles one layout of weights",
+        "before block_channels: it handles one layout of weights",
         Rounding.ROUNDS,
     ),
     GraphStep(
-        fold_scale_axis, "before choose_layout, for the same reason", Rounding.ROUNDS
+        fold_scale_axis, "before block_channels, for the same reason", Rounding.ROUNDS
     ),
     GraphStep(
         simplify_inference, "takes the batch norms that no layer took", Rounding.ROUNDS
+    ),
+    GraphStep(
+        block_channels,
+        "before choose_layout, which takes the convolutions that have no blocks",
+        Rounding.ROUNDS,
+        needs_target=True,
     ),
     GraphStep(
         choose_layout,
@@ -107,7 +121,11 @@ _LAST = ("fuse_operators",)
 _LOG = logging.getLogger("refcomp.graph")
 
 
-def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
+def optimize(
+    graph: Graph,
+    passes: Sequence[str] | None = None,
+    target: Target | str = "llvm",
+) -> Graph:
     """Return a graph with the same outputs after all passes: operators are fused, constants folded.
 
     The graph is verified before the first pass, and after each pass that changed it. Nodes that a
@@ -121,9 +139,10 @@ def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
         passes: the names of the passes to run, in order; None for STEPS. Those of OPTIONAL_STEPS
             run only if they are named. Each pass works in any order, but for `fuse_operators`,
             which is the last one.
+        target: what the graph will be compiled for; see `build`. Layouts depend on it.
 
     Raises:
-        UserError: a pass is unknown, or stands behind `fuse_operators`.
+        UserError: a pass is unknown, or stands behind `fuse_operators`; or the target is unknown.
 
     Example::
 
@@ -141,7 +160,7 @@ def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
         >>> rc.graph.optimize(net, ["remove_identities"]) is net
         True
     """
-    for _, changed in optimized_steps(graph, passes):
+    for _, changed in optimized_steps(graph, passes, target):
         graph = changed
     return graph
 
@@ -149,13 +168,16 @@ def optimize(graph: Graph, passes: Sequence[str] | None = None) -> Graph:
 # Folding constants may overflow or divide by zero. It must not warn, as a run does not.
 @np.errstate(all="ignore")
 def optimized_steps(
-    graph: Graph, passes: Sequence[str] | None = None
+    graph: Graph,
+    passes: Sequence[str] | None = None,
+    target: Target | str = "llvm",
 ) -> list[tuple[str, Graph]]:
     """Return the name of each pass that changes the graph, in order, and what it makes of it.
 
     Args:
         graph: any graph.
         passes: the names of the passes to run, as for `optimize`.
+        target: what the graph will be compiled for.
 
     Raises:
         UserError: as for `optimize`.
@@ -171,33 +193,34 @@ def optimized_steps(
     """
     options = current_options()
     verify_graph(graph)
-    functions = _chosen(passes)
+    chosen = _chosen(passes)
+    as_target(target)  # refused even if no pass needs it
     steps: list[tuple[str, Graph]] = []
     if has_stages(graph):
         return steps
-    for function in functions:
-        changed = function(graph)
+    for step in chosen:
+        changed = step.apply(graph, target)
         if changed is graph:
             continue
         verify_graph(changed, () if options.verify_steps else graph.nodes)
         before, after = len(graph.nodes), len(changed.nodes)
-        name = function.__name__
-        _LOG.debug("%s: %d nodes -> %d in %s", name, before, after, spell(graph.name))
-        steps.append((name, changed))
+        name = spell(graph.name)
+        _LOG.debug("%s: %d nodes -> %d in %s", step.name, before, after, name)
+        steps.append((step.name, changed))
         graph = changed
     return steps
 
 
-def _chosen(passes: Sequence[str] | None) -> list[GraphPass]:
+def _chosen(passes: Sequence[str] | None) -> list[GraphStep]:
     """Return the passes of these names."""
     if passes is None:
-        return [step.function for step in STEPS]
+        return list(STEPS)
     if isinstance(passes, str) or not isinstance(passes, Sequence):
         raise UserError(
             f"passes are given as {passes!r}", remedy='give a list: ["fold_constants"]'
         )
     steps = (*STEPS, *OPTIONAL_STEPS)
-    known = {step.name: step.function for step in steps}
+    known = {step.name: step for step in steps}
     for place, name in enumerate(passes):
         if name not in known:
             raise UserError(

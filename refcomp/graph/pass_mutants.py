@@ -101,7 +101,7 @@ class PassTrial:
     def changed(self) -> Graph:
         """Return what the pass makes of the graph."""
         with np.errstate(all="ignore"):
-            return self.step.function(self.graph)
+            return self.step.apply(self.graph)
 
     def symptom(self, changed: Graph) -> str:
         """Return why a graph is not one that the pass may make; '' if it is."""

@@ -219,6 +219,27 @@ def _convolution(grower: _Grower, data: Value | None = None, groups: int = 1) ->
     return grower.node("conv2d", [data, weight, bias], attributes)
 
 
+def _plant_blocks(grower: _Grower) -> None:
+    """Add a convolution whose channels fill blocks, and what may follow in blocks."""
+    draws = grower.draws
+    groups = draws.choice((1, 1, 8))
+    data = grower.data(1, draws.choice((1, 3, 8)) if groups == 1 else 8, 3, 3)
+    channels = grower.arrays[data].shape[1]
+    weight = grower.floats(8, channels // groups, 1, 1)
+    bias = grower.floats(8) if draws.flag() else None
+    value = grower.node("conv2d", [data, weight, bias], {"groups": groups})
+    kind = draws.choice(("add", "multiply", "concatenate", "max_pool2d", "pad"))
+    if kind == "concatenate":
+        grower.node(kind, [value, grower.node("tanh", [value])], {"axis": 1})
+    elif kind == "max_pool2d":
+        grower.node(kind, [value], {"kernel": (2, 2)})
+    elif kind == "pad":
+        grower.node(kind, [value], {"pad_before": (0, draws.integer(0, 1), 1, 0)})
+    else:
+        shape = draws.choice(((8, 1, 1), (1, 8, 3, 1), (3,), ()))
+        grower.node("relu", [grower.node(kind, [value, grower.floats(*shape)])])
+
+
 def _normalized(grower: _Grower, data: Value) -> Value:
     channels = grower.arrays[data].shape[1]
     parameters = [grower.floats(channels) for _ in range(3)]
@@ -453,6 +474,7 @@ def _quantum(
 
 # Name of a pattern -> what plants it.
 PATTERNS: Mapping[str, Callable[[_Grower], None]] = {
+    "blocks": _plant_blocks,
     "chain": _plant_chain,
     "constants": _plant_constants,
     "duplicates": _plant_duplicates,

@@ -45,7 +45,7 @@ def test_the_report_is_json(cli: Cli) -> None:
     assert report["repeat"] == 2
     assert report["peaks"] == {"gflops": 100.0, "gbytes": 10.0, "threads": 2}
     operators = [node["operator"] for node in report["nodes"]]
-    assert "conv2d_nhwc" in operators and not any("+" in one for one in operators)
+    assert "conv2d_nchwc" in operators and not any("+" in one for one in operators)
     assert sum(node["multiply_adds"] for node in report["nodes"]) == 2 * 451_904
     assert sum(node["share"] for node in report["nodes"]) == pytest.approx(1)
     assert {node["bound_by"] for node in report["nodes"]} <= {"memory", "compute"}

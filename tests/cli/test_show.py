@@ -210,7 +210,7 @@ def test_a_model_is_shown_after_each_graph_pass(cli: Cli) -> None:
     text = cli("show", model, "--stage", "graph-pass:fold_batch_norm").stdout
     assert "batch_norm(" not in text
     assert "conv2d(image, Conv_0.folded_weight, Conv_0.folded_bias)" in text
-    assert "conv2d_nhwc" in cli("show", model, "--stage", "graph-pass:fold_constants").stdout
+    assert "conv2d_nchwc" in cli("show", model, "--stage", "graph-pass:fold_constants").stdout
     result = cli("show", model, "--stage", "graph-pass:fold_batchnorm", "--target", "interp")
     assert result.exit_code != 0
     assert "did you mean graph-pass:fold_batch_norm" in result.stderr

@@ -67,7 +67,7 @@ def test_another_thread_has_scopes_of_its_own():
         thread = Thread(target=lambda: seen.append(current_options().contract))
         thread.start()
         thread.join()
-    assert seen == [False]
+    assert seen == [None]
 
 
 def test_what_is_no_option_is_refused():

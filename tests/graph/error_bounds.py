@@ -12,7 +12,6 @@ import numpy as np
 
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.infer import FUSED
-from refcomp.topi.convolution.conv2d import conv2d_nhwc_numpy
 from refcomp.topi.operator import find_operator
 
 _UNIT = 2.0**-24
@@ -75,9 +74,10 @@ def _kept(exact: Exact, given: list[Bounded], attributes: dict, numpy: Callable)
 def _convolution(exact: Exact, given: list[Bounded], attributes: dict, numpy: Callable) -> Exact:
     (x, error), (weight, _), (bias, _) = given
     weight = np.abs(weight)
-    size = conv2d_nhwc_numpy(np.abs(x) + error, weight, np.abs(bias), **attributes)
-    carried = conv2d_nhwc_numpy(error, weight, **attributes)
-    return carried * (1 + _gamma(1)) + _gamma(int(np.prod(weight.shape[:3])) + 4) * size
+    size = numpy(np.abs(x) + error, weight, np.abs(bias), **attributes)
+    carried = numpy(error, weight, **attributes)
+    products = weight.size // bias.size  # of one sum
+    return carried * (1 + _gamma(1)) + _gamma(products + 4) * size
 
 
 def _mean(exact: Exact, given: list[Bounded], attributes: dict, numpy: Callable) -> Exact:
@@ -105,10 +105,12 @@ def _softmax(exact: Exact, given: list[Bounded], attributes: dict, numpy: Callab
 
 
 _BOUNDS: dict[str, Callable[..., Exact]] = {
+    "layout_transform": _moved,
     "transpose": _moved,
     "flatten": _moved,
     "max_pool2d": _moved,
     "relu": _kept,
+    "conv2d_nchwc": _convolution,
     "conv2d_nhwc": _convolution,
     "global_avg_pool2d": _mean,
     "gemm": _product,

@@ -66,6 +66,11 @@ def _window_of_nhwc(shapes: _Shapes, _: _Attributes) -> int:
     return math.prod(shapes[1][:-1])
 
 
+def _window_of_nchwc(shapes: _Shapes, _: _Attributes) -> int:
+    """Return the elements that a weight [O, C, kh, kw, c, o] has for one output channel."""
+    return math.prod(shapes[1][1:-1])
+
+
 # Operators that add up products of their first two inputs, and then add their third: the number of
 # products in one sum.
 _TERMS: Mapping[str, _Terms] = {
@@ -78,6 +83,7 @@ _TERMS: Mapping[str, _Terms] = {
     "conv3d": _window,
     "group_conv2d_nchw": _window,
     "conv2d_nhwc": _window_of_nhwc,
+    "conv2d_nchwc": _window_of_nchwc,
 }
 
 

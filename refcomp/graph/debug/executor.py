@@ -290,7 +290,7 @@ def create(
         {'relu': [0.0, 0.0], 'exp': [1.0, 1.0]}
     """
     if unfused:
-        module = compile_nodes(unfuse(optimize(graph)), target)
+        module = compile_nodes(unfuse(optimize(graph, target=target)), target)
     else:
         module = compile_graph(graph, target)
     return DebugExecutor(module, device, repeat=repeat)

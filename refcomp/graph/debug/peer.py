@@ -3,37 +3,65 @@
 A peer such as ONNX Runtime has an array for each value of the graph that was read from a model. The
 compiled graph has other nodes: passes fold, fuse and change layouts. A value that keeps its name
 keeps its meaning, so a compiled value belongs to the value of its name. Where `choose_layout` put
-channels last, it added `.nhwc` to the name, and the peer's array is transposed.
+channels last, it added `.nhwc` to the name, and the peer's array is transposed. Where
+`block_channels` put them in blocks of 16, it added `.nchw16c`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from refcomp.foundation.artifacts import Dim
 from refcomp.foundation.dtype import to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.graph.graph import Array, Graph, GraphNode, Value, spell
 from refcomp.oracle.floats.error_bounds import Bounded
 from refcomp.runtime.arrays.ndarray import NDArray
+from refcomp.topi.convolution.conv2d_nchwc import block_channels
 
-_LAST_SUFFIX = ".nhwc"  # of the names that choose_layout gives
+# The ends of the names that choose_layout and block_channels give.
+_SUFFIX = re.compile(r"\.(nhwc|nchw(?P<block>\d+)c)$")
 _TO_LAST = (0, 2, 3, 1)  # [n, c, h, w] -> [n, h, w, c]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The value of the model that a compiled value belongs to."""
+    """The value of the model that a compiled value belongs to.
+
+    Attributes:
+        of: the value of the model, whose second axis are the channels if the layouts differ.
+        is_last: True if the compiled value has the channels last.
+        block: the channels in a block of the compiled value; 0 if it has no blocks.
+    """
 
     of: Value
-    is_last: bool  # the compiled value has the channels last, `of` has them second
+    is_last: bool = False
+    block: int = 0
 
     def turned(self, array: Array) -> Array:
         """Return an array of `of` in the layout of the compiled value."""
+        if self.block:
+            return block_channels(array, self.block)
         return array.transpose(_TO_LAST) if self.is_last else array
+
+    def shape(self) -> tuple[Dim, ...] | None:
+        """Return the shape of the compiled value; None if `of` cannot have its layout."""
+        shape = self.of.shape
+        if not self.is_last and not self.block:
+            return shape
+        if len(shape) != len(_TO_LAST):
+            return None
+        if self.is_last:
+            return tuple(shape[axis] for axis in _TO_LAST)
+        batch, channels, *size = shape
+        if not isinstance(channels, int) or channels % self.block:
+            return None
+        return (batch, channels // self.block, *size, self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,25 +230,22 @@ def views_of(compiled: Graph, model: Graph) -> dict[Value, View]:
     Values that a pass made for itself, such as packed weights, belong to none.
     """
     if compiled is model:
-        return {value: View(value, is_last=False) for value in model.values()}
+        return {value: View(value) for value in model.values()}
     named = {value.name: value for value in model.values()}
     views = {}
     for value in compiled.values():
         name = value.name
-        is_last = name not in named and name.endswith(_LAST_SUFFIX)
-        of = named.get(name.removesuffix(_LAST_SUFFIX) if is_last else name)
-        if of is not None and _fits(value, View(of, is_last)):
-            views[value] = View(of, is_last)
+        suffix = None if name in named else _SUFFIX.search(name)
+        of = named.get(name[: suffix.start()] if suffix else name)
+        if of is None:
+            continue
+        view = View(of)
+        if suffix is not None:
+            block = int(suffix["block"] or 0)
+            view = View(of, is_last=not block, block=block)
+        if value.dtype == of.dtype and value.shape == view.shape():
+            views[value] = view
     return views
-
-
-def _fits(value: Value, view: View) -> bool:
-    shape = view.of.shape
-    if view.is_last:
-        if len(shape) != len(_TO_LAST):
-            return False
-        shape = tuple(shape[axis] for axis in _TO_LAST)
-    return value.dtype == view.of.dtype and value.shape == shape
 
 
 def _some(names: Iterable[str]) -> str:

@@ -34,6 +34,11 @@ class VectorRegisters:
         """Return how many elements of so many bytes a register holds, at least 1."""
         return max(1, self.bytes // element_bytes)
 
+    @property
+    def channel_block(self) -> int:
+        """Return the channels of f32 in a block of a feature map: two registers, at most 16."""
+        return min(16, 2 * self.lanes(4))
+
 
 SSE = VectorRegisters(bytes=16, count=16, load_time=2)
 AVX2 = VectorRegisters(bytes=32, count=16, load_time=2)
