@@ -18,6 +18,7 @@ from tests.strategies.graphs import make_graph, operators_of
 from tests.strategies.operands import floats
 
 _V3 = "llvm -mcpu=x86-64-v3"
+_V4 = "llvm -mcpu=x86-64-v4"
 _DIRECT = ["conv2d_nchwc"]
 _WINOGRAD = ["conv2d_nchwc_winograd_weight", "conv2d_nchwc_winograd"]
 
@@ -95,7 +96,7 @@ def test_weights_are_transformed_once() -> None:
         convolution(kernel=(1, 1)),
         convolution(("N", 2, "h", 56, 16)),
         # It would not be faster.
-        convolution((1, 32, 7, 7, 16), outs=32, padding=(1, 1, 1, 1)),
+        convolution((1, 32, 3, 3, 16), outs=32, padding=(1, 1, 1, 1)),
         convolution(("N", 1, 56, 56, 4), outs=1),
         convolution((0, 2, 56, 56, 16)),
     ],
@@ -115,8 +116,11 @@ def test_weights_of_a_run_stay() -> None:
 
 
 def test_a_batch_shares_the_weights() -> None:
-    graph = convolution((8, 32, 7, 7, 16), outs=32, padding=(1, 1, 1, 1))
-    assert operators_of(use_winograd(graph, _V3)) == _WINOGRAD
+    one, many = (
+        convolution((batch, 32, 7, 7, 16), outs=32, padding=(1, 1, 1, 1)) for batch in (1, 8)
+    )
+    assert use_winograd(one, _V4) is one
+    assert operators_of(use_winograd(many, _V4)) == _WINOGRAD
 
 
 def test_other_targets_keep_the_graph_and_unknown_ones_are_refused() -> None:

@@ -60,7 +60,7 @@ def test_large_images_are_computed_in_bands() -> None:
         "tiles": ("global", [1, 4, 4, 4, 56, 16]),
         "pad": ("global", [1, 1, 6, 58, 16]),
         "tile_rows": ("local", [1, 1, 1, 1, 4, 16]),
-        "products": ("global", [1, 4, 4, 2, 56, 16]),
+        "products": ("global", [1, 4, 4, 4, 56, 16]),
         "products.local": ("local", [1, 1, 1, 2, 8, 16]),
         "conv2d": ("local", [1, 1, 2, 2, 16]),
         "result_rows": ("local", [1, 1, 1, 4, 1, 16]),
@@ -72,9 +72,9 @@ def test_large_images_are_computed_in_bands() -> None:
 def test_many_channels_are_computed_at_once_so_that_weights_are_read_once() -> None:
     func, stored = _lowered(*_convolution(1, 256, 14))
     assert [tensor.name for tensor in stored] == ["tiles"]
-    # The blocks of input channels to be transformed, and pairs of blocks of output channels.
-    assert _loops(func, PARALLEL) == [16, 8]
-    assert _allocations(func)["products"] == ("global", [1, 4, 4, 2, 49, 16])
+    # The blocks of input channels to be transformed, and groups of blocks of output channels.
+    assert _loops(func, PARALLEL) == [16, 4]
+    assert _allocations(func)["products"] == ("global", [1, 4, 4, 4, 49, 16])
     assert 7 in _loops(func, UNROLLED)
 
 
@@ -97,16 +97,19 @@ def test_without_anything_behind_it_the_results_are_copied_out() -> None:
 @pytest.mark.parametrize(
     ("channels", "size", "registers", "expected"),
     [
-        (64, 56, AVX512, WinogradTiling(2, False, 2, 8)),
-        (64, 56, AVX2, WinogradTiling(2, False, 1, 4)),
-        (64, 224, AVX2, WinogradTiling(1, False, 1, 4)),
-        (128, 28, AVX512, WinogradTiling(14, True, 2, 7)),
-        (128, 28, AVX2, WinogradTiling(14, True, 1, 4)),
-        (256, 14, AVX2, WinogradTiling(7, True, 1, 5)),
-        (512, 7, AVX2, WinogradTiling(4, True, 1, 4)),
-        (48, 6, AVX512, WinogradTiling(3, True, 1, 9)),
-        (64, 56, NEON, WinogradTiling(2, False, 1, 4)),
-        (16, 2, SSE, WinogradTiling(1, True, 1, 1)),
+        (64, 56, AVX512, WinogradTiling(2, False, 4, 2, 8, 7)),
+        (64, 56, AVX2, WinogradTiling(2, False, 4, 1, 4, 14)),
+        (64, 224, AVX2, WinogradTiling(1, False, 2, 1, 4, 28)),
+        (128, 28, AVX512, WinogradTiling(14, True, 2, 2, 7, 28)),
+        (128, 28, AVX2, WinogradTiling(14, True, 2, 1, 6, 33)),
+        (256, 14, AVX2, WinogradTiling(7, True, 4, 1, 5, 10)),
+        # Tiles that stay near the core for a group of output channels; 131 parts of 6 have none.
+        (512, 28, AVX2, WinogradTiling(14, True, 8, 1, 6, 3)),
+        (256, 56, AVX2, WinogradTiling(28, True, 4, 1, 4, 28)),
+        (512, 7, AVX2, WinogradTiling(4, True, 8, 1, 6, 3)),
+        (48, 6, AVX512, WinogradTiling(3, True, 1, 1, 9, 1)),
+        (64, 56, NEON, WinogradTiling(2, False, 4, 1, 4, 14)),
+        (16, 2, SSE, WinogradTiling(1, True, 1, 1, 1, 1)),
     ],
 )
 def test_tilings(channels, size, registers, expected) -> None:
