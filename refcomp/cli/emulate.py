@@ -56,6 +56,7 @@ from refcomp.cli.streams import (
     write_bytes,
     write_json,
 )
+from refcomp.driver.host_tools import host_tools
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code_object
 from refcomp.emulator.execution.launch import Extents
@@ -317,6 +318,7 @@ def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents)
             is_watched=asked.checks,
             hazards=asked.hazards or asked.chosen,
             observers=() if asked.page is None else (profile,),
+            tools=host_tools(),
         )
         try:
             loaded = gpu.load(data)

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import count
 
 from refcomp.driver.backends import backend_of, backends
+from refcomp.driver.host_tools import host_tools
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.observation import Observer
@@ -32,6 +33,7 @@ from refcomp.toolchain import disassemble
 # Options of an emulator, beside the names of hazards.
 _ALL_HAZARDS = "hazards"
 _UNCHECKED = "unchecked"
+_INTERPRETED = "interpreted"
 _MAX_STEPS = "max-steps"
 _MAX_SECONDS = "max-seconds"
 # Observed devices have numbers, since each is a device of its own.
@@ -169,6 +171,7 @@ def rocm(index: int = 0) -> Device:
     - `emulator:gfx942:hazards`
     - `emulator:gfx942:waits:races`
     - `emulator:gfx942:unchecked`
+    - `emulator:gfx942:interpreted`
     - `emulator:gfx942:max-steps=100000:max-seconds=10`
 
     Args:
@@ -192,6 +195,7 @@ def rocm_emulator(
     *,
     hazards: bool | str | Sequence[str] = False,
     is_watched: bool = True,
+    is_translated: bool = True,
     max_steps: int | None = None,
     max_seconds: float | None = None,
     profile: Profile | None = None,
@@ -207,6 +211,8 @@ def rocm_emulator(
             (`refcomp.emulator.observers.hazards.HAZARDS`).
         is_watched: False to skip the checks for undefined bits. They take up to a third of the
             time.
+        is_translated: False to interpret all instructions. By default hot ones are translated to
+            code of this host, unless they are observed: results are the same, several times sooner.
         max_steps: instructions, summed over the waves, after which a launch is stopped if no wave
             has ended. Default 2 * 10**9.
         max_seconds: seconds after which such a launch is stopped. Default 600.
@@ -245,6 +251,8 @@ def rocm_emulator(
         words = list(hazards)
     if not is_watched:
         words.append(_UNCHECKED)
+    if not is_translated:
+        words.append(_INTERPRETED)
     choice = ":".join([str(arch), *words, *limits])
     driver = _emulator_driver(choice)
     if observers:
@@ -283,12 +291,13 @@ def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
             limits[name] = value
         if name not in (_MAX_STEPS, _MAX_SECONDS):
             words.append(word)
-    known = (_ALL_HAZARDS, *HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
+    switches = (_UNCHECKED, _INTERPRETED)
+    known = (_ALL_HAZARDS, *HAZARDS, *switches, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
     if unknown := [word for word in words if word not in known]:
         what = f"an emulated GPU has no option {', '.join(unknown)}"
         remedy = advise(unknown[0], known, f"use some of: {', '.join(known)}")
         raise UserError(what, where=choice, remedy=remedy)
-    hazards = [word for word in words if word != _UNCHECKED]
+    hazards = [word for word in words if word not in (_UNCHECKED, _INTERPRETED)]
     return EmulatedHip(
         arch,
         _disassemble,
@@ -296,6 +305,7 @@ def _emulated(choice: str, observers: Sequence[Observer] = ()) -> EmulatedHip:
         observers=observers,
         hazards=True if _ALL_HAZARDS in hazards else hazards,
         limits=_limits(limits, choice),
+        tools=None if _INTERPRETED in words else host_tools(),
     )
 
 

@@ -8,6 +8,7 @@ what it judges: whoever makes an `EmulatedGpu` passes a disassembler to it.
 - machine/: the state, which is registers, memory and waves, and which of its bits were written
 - instructions/: what each instruction does to that state
 - generations/: the differences between the emulated GPUs
+- translation/: hot instructions as code of the host, which the interpreter defines
 - execution/: launches of kernels, and the execution of waves
 - observers/: hazards, counts and coverage
 - run.py, hip.py: the interfaces, one kernel on numpy arrays, and the functions of HIP

@@ -40,6 +40,7 @@ from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import hazard_observers
 from refcomp.emulator.run import explicit_arguments
+from refcomp.emulator.translation.engine import HostTools
 from refcomp.foundation.errors import UserError
 from refcomp.hip import api as hip_api
 from refcomp.hip.numbers import NUMBERS
@@ -122,6 +123,7 @@ class EmulatedHip:
         observers: observe all launches.
         hazards: names of `HAZARDS` to check for, or True for all.
         limits: when a launch is given up.
+        tools: translate hot code to code of the host; None to interpret all of it.
 
     Raises:
         UserError: the GPU is not emulated.
@@ -137,6 +139,7 @@ class EmulatedHip:
         observers: Sequence[Observer] = (),
         hazards: bool | Iterable[str] = False,
         limits: Limits = USUAL_LIMITS,
+        tools: HostTools | None = None,
     ) -> None:
         if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
@@ -146,6 +149,7 @@ class EmulatedHip:
         self._arch = arch
         self._disassemble = disassemble
         self._limits = limits
+        self._tools = tools
         attributes = _ATTRIBUTES | {"WarpSize": GENERATIONS[arch].usual_lanes}
         # Number of an attribute -> its value.
         self._values = {
@@ -326,7 +330,9 @@ class EmulatedHip:
             return _number("InvalidImage")
         with self._lock:
             try:
-                loaded = load_code(self._arena, data, self._disassemble, (self._arch,))
+                loaded = load_code(
+                    self._arena, data, self._disassemble, (self._arch,), self._tools
+                )
             except ForeignCode:
                 return _number("NoBinaryForGpu")
             except DamagedCode:

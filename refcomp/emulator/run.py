@@ -31,6 +31,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.hazards import hazard_observers
+from refcomp.emulator.translation.engine import HostTools
 from refcomp.foundation.amd_metadata import KernelArgument
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, LocalMemory, place_local
@@ -73,6 +74,7 @@ class EmulatedGpu:
         observers: observe all launches.
         hazards: names of `HAZARDS` to check for, or True for all. An array that is not writeable
             must not be written by the kernel.
+        tools: translate hot code to code of the host; None to interpret all of it.
     """
 
     def __init__(
@@ -83,14 +85,16 @@ class EmulatedGpu:
         is_watched: bool = True,
         observers: Sequence[Observer] = (),
         hazards: bool | Iterable[str] = False,
+        tools: HostTools | None = None,
     ) -> None:
         self.arena = Arena(size, is_watched=is_watched)
+        self._tools = tools
         self._disassemble = disassemble
         self.observers = (*hazard_observers(hazards), *observers)
 
     def load(self, code: bytes) -> LoadedCode:
         """Load a code object. See `load_code` for errors."""
-        return load_code(self.arena, code, self._disassemble)
+        return load_code(self.arena, code, self._disassemble, tools=self._tools)
 
     def run(
         self,

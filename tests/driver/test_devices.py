@@ -132,6 +132,23 @@ def test_options_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     devices._emulator_driver.cache_clear()
 
 
+def test_an_emulated_gpu_translates_unless_asked_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def make(arch: str, disassemble: Any, **options: Any) -> RecordingHip:
+        made.append(options["tools"] is not None)
+        return RecordingHip()
+
+    devices._emulator_driver.cache_clear()
+    monkeypatch.setattr(devices, "EmulatedHip", make)
+    refcomp.rocm_emulator("gfx942")
+    refcomp.rocm_emulator("gfx942", is_translated=False)
+    monkeypatch.setenv("REFCOMP_ROCM", "emulator:gfx942:interpreted")
+    hip_library.load_hip()
+    assert made == [True, False, False]
+    devices._emulator_driver.cache_clear()
+
+
 def test_limits_of_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
 

@@ -31,6 +31,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.machine.waves import Surroundings
+from refcomp.emulator.translation.engine import HostTools
 from refcomp.foundation.errors import ToolchainError, UserError
 
 SHARED_LIMIT = 65536  # bytes of a group
@@ -103,6 +104,7 @@ def load_code(
     data: bytes,
     disassemble: Callable[[bytes], str],
     known: Sequence[str] = ARCHITECTURES,
+    tools: HostTools | None = None,
 ) -> LoadedCode:
     """Load a code object.
 
@@ -111,6 +113,7 @@ def load_code(
         data: the code object, an ELF file.
         disassemble: returns the assembly text of a code object.
         known: names of the GPUs to accept.
+        tools: translate hot code; None to interpret all of it.
 
     Raises:
         DamagedCode: `data` is not a code object that can be loaded.
@@ -129,7 +132,7 @@ def load_code(
     wanted = {generation.lanes(kernel.descriptor) for kernel in code.kernels.values()}
     programs = {
         lanes: DecodedProgram(
-            read_assembly(text, generation.dialect, lanes), generation
+            read_assembly(text, generation.dialect, lanes), generation, tools
         )
         for lanes in sorted(wanted)
     }

@@ -6,7 +6,7 @@ Refuses, by Unsupported, unknown instructions, with their encoding and their pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -57,6 +57,8 @@ from refcomp.emulator.instructions.vector.pairs import (
 from refcomp.emulator.machine.observation import show_instruction
 from refcomp.emulator.machine.registers import RegisterCounts
 from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.translation.engine import HostTools, Translator
+from refcomp.emulator.translation.units import BoundRun
 from refcomp.foundation.errors import Unsupported
 
 Run = Callable[[Waves], None]
@@ -222,9 +224,17 @@ class BasicBlock:
 class DecodedProgram:
     """The blocks of a code object, for waves of `assembly.lanes` lanes."""
 
-    def __init__(self, assembly: Assembly, generation: Generation = GFX942) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        generation: Generation = GFX942,
+        tools: HostTools | None = None,  # None: hot blocks are not translated
+    ) -> None:
         self.assembly = assembly
         self.generation = generation
+        self._translator = (
+            None if tools is None else Translator(tools, generation, assembly.lanes)
+        )
         self._blocks: dict[_BlockKey, BasicBlock] = {}
         self._starts = set(self._targets())
         self.executed: set[ExecutedForm] = set()
@@ -278,6 +288,7 @@ class DecodedProgram:
     def _make(self, key: _BlockKey) -> BasicBlock:
         start = key.start
         runs: list[Run] = []
+        bound: list[BoundRun] = []
         number = start
         indexed = frozenset[int]()  # operands that M0 indexes, see `indexing`
         registers = NO_REGISTERS
@@ -299,22 +310,41 @@ class DecodedProgram:
                 target = self._target(instruction) if is_branch else -1
                 count = number + 1 - start
                 return BasicBlock(
-                    tuple(runs), count, instruction, number + 1, target, registers
+                    self._translated(key, runs, bound),
+                    count,
+                    instruction,
+                    number + 1,
+                    target,
+                    registers,
                 )
             if (
                 run := bind_within(instruction, indexed, _binder(self.generation))
             ) is not None:
                 runs.append(run)
+                bound.append(BoundRun(instruction, run, is_indexed=bool(indexed)))
             number += 1
             if number in self._starts or writes_mode(instruction):
                 return BasicBlock(
-                    tuple(runs), number - start, None, number, -1, registers
+                    self._translated(key, runs, bound),
+                    number - start,
+                    None,
+                    number,
+                    -1,
+                    registers,
                 )
         raise Unsupported(
             "the code ends without s_endpgm",
             where=f"instruction {start}",
             remedy="the code object is damaged: compile it again",
         )
+
+    def _translated(
+        self, key: _BlockKey, runs: Sequence[Run], bound: Sequence[BoundRun]
+    ) -> tuple[Run, ...]:
+        """Return what runs a block. Observers see each instruction, so it is not translated."""
+        if self._translator is None or key.is_observed or not bound:
+            return tuple(runs)
+        return (self._translator.block(bound),)
 
 
 def _registers_of(instruction: Instruction, least: RegisterCounts) -> RegisterCounts:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from refcomp.emulator.machine.arrays import Array, Mask
+from refcomp.emulator.machine.arrays import Array, Mask, Offsets
 from refcomp.foundation.errors import Unsupported
 
 BASE = 0x1000_0000_0000  # address of the first byte
@@ -162,6 +162,13 @@ def _reserve(size: int, is_watched: bool) -> Bytes:
         ) from error
 
 
+class LivePlaces(NamedTuple):
+    """The live allocations, sorted, as offsets in the arena: int64 [allocation]."""
+
+    starts: Offsets
+    ends: Offsets
+
+
 class Arena:
     """The memory of a device, of `size` bytes."""
 
@@ -224,6 +231,14 @@ class Arena:
             if start < BASE + self.size:
                 end = start + _with_red_zone(self._allocations[start].size)
         return None
+
+    def live_places(self) -> LivePlaces:
+        """Return where the live allocations lie."""
+        live = [self._allocations[start] for start in self._starts]
+        live = [one for one in live if not one.is_free]
+        starts = np.array([one.address - BASE for one in live], np.int64)
+        ends = np.array([one.end - BASE for one in live], np.int64)
+        return LivePlaces(starts, ends)
 
     def extent(self) -> int:
         """Return the offset from which on nothing was ever allocated."""

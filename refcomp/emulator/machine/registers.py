@@ -40,6 +40,7 @@ FIRST_VECTOR = 129
 # Accumulators follow the vector registers, from this vector register on.
 FIRST_ACCUMULATOR = 256
 _ALL = slice(None)
+_PAGE_BYTES = 4096
 _NONE = slice(0, 0)
 _WIDE = {kind: dtype for kind, dtype in NUMPY.items() if bits_of(kind) == 32}
 _NARROW = {kind: dtype for kind, dtype in NUMPY.items() if bits_of(kind) == 16}
@@ -66,7 +67,11 @@ class File:
         fill: int,
         unused: slice = _NONE,  # vector registers that the kernel lacks, never touched
     ) -> None:
-        self.v = np.empty((vectors, waves, lanes), np.uint32)
+        # Registers are not multiples of a page apart: all those of a wave would then lie in the
+        # same lines of the host's caches.
+        is_aligned = 4 * waves * lanes % _PAGE_BYTES == 0
+        whole = np.empty((vectors, waves + is_aligned, lanes), np.uint32)
+        self.v = whole[:, :waves]
         self.v[: unused.start] = fill
         self.v[unused.stop :] = fill
         self.s = np.full((SCALARS, waves), fill, np.uint32)

@@ -74,6 +74,8 @@ class Waves(Registers):
         self.modes: Words | None = None
         # Registers of an address -> what was computed from it: `SharedWords` or `GlobalWords`.
         self.places: dict[object, object] = {}
+        # Addresses of the state of these waves, for translated code; None: not computed yet.
+        self.host_state: object = None
         number = np.arange(self.waves)
         self.shared_base = (number // self.per_group * self._stride)[:, None]
         thread = np.arange(self.waves * self.lanes).reshape(self.waves, self.lanes)

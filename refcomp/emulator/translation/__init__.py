@@ -1,0 +1,17 @@
+"""Translation of hot machine code to code of the host, as LLVM IR that a tool compiles.
+
+The interpreter stays the definition. A *unit* is a run of instructions of a block that are all in
+the tables of `templates/emulated_lanes`. Its function runs them for one wave after the other, with
+the lanes in vectors of the host. Before it writes anything of a wave, it has checked that all
+accesses are in bounds, and in a checked run that all bits were written. Where a check fails, the
+interpreter runs the unit from its beginning for the remaining waves, and reports.
+
+texts.py      the texts, for vectors of some width
+steps.py      what a unit does for an instruction, as data
+units.py      units: the registers that they read and write
+names.py      names of values, and lines of text
+values.py     reading and writing registers
+accesses.py   loads and stores
+printer.py    the function of a unit
+engine.py     compiling units, and calling them
+"""

@@ -1,0 +1,98 @@
+"""Kernels on an emulated GPU that translates hot code, against one that interprets all of it."""
+
+import numpy as np
+import pytest
+
+import refcomp
+from benchmarks.emulator.kernels import build_product, code_of
+from refcomp.emulator import EmulatedGpu
+from refcomp.emulator.generations.generation import ARCHITECTURES, GFX942
+from refcomp.emulator.translation.engine import HostTools, Translator, UnitRun
+from refcomp.foundation.errors import ToolchainError
+from tests.emulator.kernels import SMALL, disassembled
+from tests.emulator.snippets import make_waves
+from tests.emulator.translation.translated import bound, tools
+
+
+def _run(code, arrays, grid, block, *, watched=True, hot=None):
+    gpu = EmulatedGpu(
+        disassembled, size=SMALL, is_watched=watched, tools=None if hot is None else tools(hot)
+    )
+    loaded = gpu.load(code)
+    (name,) = loaded.code.kernels
+    given = [np.array(one) for one in arrays]
+    report = gpu.run(loaded, name, grid, block, given)
+    return given, report
+
+
+def _assert_agreement(code, arrays, grid, block):
+    for watched in (True, False):
+        expected, report = _run(code, arrays, grid, block, watched=watched)
+        found, other = _run(code, arrays, grid, block, watched=watched, hot=0)
+        assert list(map(str, report.findings)) == list(map(str, other.findings))
+        assert report.steps == other.steps
+        for one, two in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(one.view(np.uint32), two.view(np.uint32))
+    return report
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_tiled_products_agree_to_the_bit(arch):
+    rng = np.random.default_rng(2)
+    code = code_of(build_product(64, 2, arch, is_fused=True))
+    arrays = [*rng.uniform(-1, 1, (2, 64, 64)).astype(np.float32), np.zeros((64, 64), np.float32)]
+    arrays = [arrays[n] for n in (1, 0, 2)]
+    report = _assert_agreement(code, arrays, (2, 2, 1), (16, 16, 1))
+    assert not report.findings
+
+
+def _sum_code(n, arch):
+    a = refcomp.placeholder((n, 9), name="a")
+    k = refcomp.reduce_axis((0, 9), name="k")
+    c = refcomp.compute(
+        (n,), lambda i: refcomp.sum(refcomp.select(a[i, k] > 0, a[i, k], 0.5), axis=k), name="c"
+    )
+    s = refcomp.create_schedule(c)
+    block, thread = s[c].split(c.op.axis[0], factor=48)
+    s[c].bind(block, refcomp.thread_axis("blockIdx.x"))
+    s[c].bind(thread, refcomp.thread_axis("threadIdx.x"))
+    return code_of(refcomp.build(s, [a, c], f"rocm -mcpu={arch}", name="sums"))
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_lanes_without_work_agree(arch):
+    a = np.random.default_rng(5).normal(size=(1000, 9)).astype(np.float32)
+    arrays = [a, np.zeros(1000, np.float32)]
+    _assert_agreement(_sum_code(1000, arch), arrays[::-1], (21, 1, 1), (48, 1, 1))
+
+
+@pytest.mark.llvm
+def test_findings_are_the_interpreters():
+    a = np.random.default_rng(5).normal(size=(900, 9)).astype(np.float32)  # too short
+    arrays = [np.zeros(1000, np.float32), a]
+    report = _assert_agreement(_sum_code(1000, "gfx942"), arrays, (21, 1, 1), (48, 1, 1))
+    assert report.findings
+
+
+def _missing_tool(text):
+    raise ToolchainError("no compiler", remedy="install one")
+
+
+def test_without_a_tool_all_is_interpreted():
+    translator = Translator(HostTools(_missing_tool, lambda: 8, 0), GFX942, 64)
+    run = translator.block(bound("v_mov_b32 v1, v0", "v_add_u32 v2, v1, v1"))
+    for _ in range(3):
+        waves = make_waves(v0=np.uint32(4))
+        run(waves)
+        assert (waves.values.v[2] == 8).all()
+
+
+def test_a_unit_needs_its_registers():
+    translator = Translator(HostTools(_missing_tool, lambda: 8, 0), GFX942, 64)
+    (unit,) = translator.parts(bound("v_mov_b32 v1, v90", "v_mov_b32 v2, v1"))
+    assert isinstance(unit, UnitRun)
+    unit.functions = dict.fromkeys(unit.functions, None)
+    with pytest.raises(IndexError):  # of the interpreter
+        unit(make_waves())
