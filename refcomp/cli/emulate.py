@@ -134,6 +134,7 @@ class _Options:
         "  --arg out:b.npy --arg a.npy --arg n:i64=100",
         "refcomp emulate scale.py:scale --symbol n=1000 --hazards",
         "refcomp emulate scale.py:scale --symbol n=1000 --profile page.html",
+        "refcomp emulate digits.onnx --profile page.html --card MI300X",
     ),
 )
 @click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
@@ -247,7 +248,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     SCRIPT.py is run, and its function NAME (default: computation) returns what `refcomp lower`
     takes. Such a program, or the model MODEL.onnx, is compiled and called once, on arrays that are
-    filled. It is profiled or, with --hazards, checked for hazards.
+    filled. It is profiled or, with --hazards, checked for hazards. The profile of a model also has
+    the least time of each layer on a card, by an estimate, what limits it, and what to change.
 
     Prints a summary of each output, and what is wrong: accesses out of bounds, results that depend
     on bits which nothing wrote, and hazards. A last line lists the instructions that ran, but that

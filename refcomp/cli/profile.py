@@ -2,13 +2,13 @@
 
 A program is compiled for the emulated GPU and called once, on arrays that are filled. The page of a
 profile shows its schedule, loop IR and LLVM IR beside the machine code. A model runs whole, and its
-page has all its kernels side by side.
+page has all its kernels side by side, and the estimate of each layer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import get_terminal_size
@@ -33,9 +33,10 @@ from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.tracing import trace_graph
 from refcomp.profile.cards import card_for
+from refcomp.profile.layers import LayerCall, LayerReport, layers_of
 from refcomp.profile.page import write_page
 from refcomp.profile.report import ProfileReport, report_of
-from refcomp.profile.text import reports_to_text
+from refcomp.profile.text import layers_to_text, reports_to_text
 from refcomp.runtime.arrays.ndarray import array
 from refcomp.runtime.device import Device
 from refcomp.runtime.module import Module
@@ -97,6 +98,7 @@ class ProgramRun:
     reports: tuple[ProfileReport, ...]  # of each kernel, if its function ran to the end
     failures: tuple[KernelFailure, ...]  # one for each function that a finding stopped
     launches: int  # of kernels, in functions that ran to the end
+    layers: tuple[LayerReport, ...] = ()  # of a model
 
 
 def emulate_program(
@@ -153,7 +155,10 @@ def _run_model(
         executor = GraphExecutor(module, device.observed_by(profile))
         failure = _failure(lambda: executor.run(feeds))
     report = partial(report_of, code=module.module, card=card)
-    return _ran(profile, failure, report)
+    run = _ran(profile, failure, report)
+    nodes = zip(module.graph.nodes, module.kernels, strict=True)
+    calls = [LayerCall(node.name, kernel.name) for node, kernel in nodes]
+    return replace(run, layers=layers_of(calls, run.reports))
 
 
 def _call(
@@ -202,10 +207,12 @@ def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -
         report: dict[str, object] = {"launches": run.launches, "findings": findings}
         if is_profiled:
             report = {"profile": reports_to_json(reports), **report}
+        if reports and run.layers:
+            report["layers"] = [layer.to_json() for layer in run.layers]
         write_json(report)
     else:
         if reports:
-            click.echo(profile_to_text(reports), nl=False)
+            click.echo(profile_to_text(reports, run.layers), nl=False)
         if findings:
             click.echo(printable("\n".join(findings)))
         elif not is_profiled:
@@ -214,22 +221,28 @@ def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -
                 count = "1 launch of a kernel"
             note(f"nothing was found in {count}")
     if reports:
-        write_profile(reports, page)
+        write_profile(reports, page, run.layers)
 
 
-def write_profile(reports: Sequence[ProfileReport], page: str) -> None:
+def write_profile(
+    reports: Sequence[ProfileReport], page: str, layers: Sequence[LayerReport] = ()
+) -> None:
     """Write the page, unless it is IN_THE_TERMINAL. Raise UserError without reports."""
     if not reports:
         raise UserError("no kernel was launched", why="there is nothing to profile")
     if page != IN_THE_TERMINAL:
-        write_page(page, reports)
+        write_page(page, reports, layers)
         note(f"wrote {page}")
 
 
-def profile_to_text(reports: Sequence[ProfileReport]) -> str:
-    """Return tables as wide as the terminal, within limits."""
+def profile_to_text(
+    reports: Sequence[ProfileReport], layers: Sequence[LayerReport] = ()
+) -> str:
+    """Return tables as wide as the terminal, within limits. Those of layers come last."""
     columns = get_terminal_size((_MIN_WIDTH, 40)).columns
-    return reports_to_text(reports, min(max(columns, _MIN_WIDTH), _MAX_WIDTH))
+    width = min(max(columns, _MIN_WIDTH), _MAX_WIDTH)
+    text = reports_to_text(reports, width)
+    return f"{text}\n{layers_to_text(layers, reports, width)}" if layers else text
 
 
 def reports_to_json(reports: Sequence[ProfileReport]) -> list[dict[str, object]]:

@@ -14,6 +14,7 @@ Reading order:
 - advice.py: what to change in the schedule
 - report.py: all of it
 - tables.py: its rows
+- layers.py: the layers of a network
 - text.py: tables for a terminal
 - page.py: a page for a browser
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.resources import templates_dir
+from refcomp.profile.layers import LayerReport, advice_on, layers_table
 from refcomp.profile.listing import LOOP_IR, Line
 from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import (
@@ -26,8 +27,12 @@ from refcomp.profile.tables import (
 )
 
 
-def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
-    """Return the page of some kernels, as HTML text."""
+def page_of(
+    reports: Sequence[ProfileReport],
+    title: str = "profile",
+    layers: Sequence[LayerReport] = (),
+) -> str:
+    """Return the page of some kernels, and of the layers of a network, as HTML text."""
     import jinja2  # noqa: PLC0415  (20 ms that a program which makes no page does not pay)
 
     environment = jinja2.Environment(
@@ -40,16 +45,28 @@ def page_of(reports: Sequence[ProfileReport], title: str = "profile") -> str:
     kernels = [_kernel(report) for report in reports]
     names = ", ".join(dict.fromkeys(report.counts.name for report in reports))
     table = _table(kernels_table(reports)) if len(reports) > 1 else None
-    given = {"title": title, "names": names, "kernels": kernels, "table": table}
+    given = {
+        "title": title,
+        "names": names,
+        "kernels": kernels,
+        "table": table,
+        "layers": _table(layers_table(layers, reports)) if layers else None,
+        "advice": advice_on(layers),
+    }
     return environment.from_string(text).render(given)
 
 
-def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -> None:
+def write_page(
+    path: str | os.PathLike[str],
+    reports: Sequence[ProfileReport],
+    layers: Sequence[LayerReport] = (),
+) -> None:
     """Write reports to a file, as a page for a browser.
 
     Args:
         path: the file, which is replaced if it exists.
         reports: the reports, one for each kernel.
+        layers: of a network, what `refcomp.profile.layers.layers_of` returned.
 
     Raises:
         UserError: the file cannot be written.
@@ -73,7 +90,7 @@ def write_page(path: str | os.PathLike[str], reports: Sequence[ProfileReport]) -
         ...     "increment_kernel0" in page.read_text(encoding="utf-8")
         True
     """
-    text = page_of(reports)
+    text = page_of(reports, layers=layers)
     try:
         Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:

@@ -14,10 +14,11 @@ from refcomp.profile.listing import LOOP_IR, loop_line
 from refcomp.profile.report import ProfileReport
 
 KERNEL = "kernel"
+LAYER = "layer"
 _NOT_KNOWN = "(not known)"
 # The columns of words; all others hold numbers.
 WORDS = frozenset(
-    {"class", "text", "global access", "shared access", "by", KERNEL, " "}
+    {"class", "text", "global access", "shared access", "by", KERNEL, LAYER, " "}
 )
 
 

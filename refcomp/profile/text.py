@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from refcomp.profile.layers import LayerReport, advice_on, layers_table
 from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import (
     KERNEL,
@@ -56,6 +57,26 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
         together = _table(kernels_table(reports), width, len(reports) + 1)
         texts.append(_printed(together, width))
     return "\n".join(texts)
+
+
+def layers_to_text(
+    layers: Sequence[LayerReport],
+    reports: Sequence[ProfileReport],
+    width: int = _USUAL_WIDTH,
+) -> str:
+    """Return the table of the layers of a network, and advice on those with the longest times.
+
+    Args:
+        layers: what `layers_of` returned.
+        reports: the reports on all kernels of the network.
+        width: the length of a line, in columns.
+    """
+    table = layers_table(layers, reports)
+    parts = [*_table(table, width, len(table.rows))]
+    if lines := advice_on(layers):
+        parts.append("what to change first:")
+        parts.append("\n".join(map(printable, lines)))
+    return _printed(parts, width)
 
 
 def report_to_text(report: ProfileReport, width: int = _USUAL_WIDTH) -> str:

@@ -199,7 +199,14 @@ def test_a_model_is_profiled_kernel_by_kernel(cli, tmp_path):
     assert "kernels, all launches; microseconds at least by an estimate" in result.stdout
     assert result.stdout.count(" on gfx942: 2 launches") == 1
     assert result.stdout.count(" on gfx942: 1 launch,") == 1
+    assert "layers on MI300X; microseconds at least by an estimate" in result.stdout
     assert page.read_text().count('<section class="kernel"') == 2
-    told = json.loads(cli("emulate", model, "--symbol", "n=3", "--json").stdout)["profile"]
-    names = [one["kernel"] for one in told]
+    assert page.read_text().count("<caption>layers on MI300X") == 1
+    given = ("--symbol", "n=3", "--json", "--card", "MI300A", "--contract")
+    told = json.loads(cli("emulate", model, *given).stdout)
+    names = [one["kernel"] for one in told["profile"]]
+    assert [one["layer"] for one in told["layers"]] == ["g", "h", "y"]
+    first, second, last = told["layers"]
+    assert {**first, "layer": "h"} == second
+    assert first["seconds"] > 0 and first["limit"] and last["multiply_adds"] == 3 * 8 * 4
     assert len(names) == 2 and all("matmul" in name.lower() for name in names)

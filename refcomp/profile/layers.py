@@ -1,0 +1,177 @@
+"""The layers of a network: the least time of each on a card, what limits it, and what to change.
+
+A layer is a call of a function, whose kernels have reports. The estimate of a layer is the sum of
+theirs: kernels run one after the other. Nothing is known of the time between two launches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
+from refcomp.profile.advice import Advice
+from refcomp.profile.bound import Limit
+from refcomp.profile.report import ProfileReport
+from refcomp.profile.tables import LAYER, Row, Table
+
+# Advice is printed for so many layers, those with the longest times.
+_ADVISED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCall:
+    """A node of a network, and the function that computes it."""
+
+    layer: str
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """The report on one layer.
+
+    Attributes:
+        layer: the name of the node.
+        function: the function that computes it. Equal layers share one.
+        seconds: the least time by the estimate; None if no card is known.
+        limit: the resource that limits the kernel with the longest time; None without an estimate.
+        multiply_adds: the number of multiply-adds, as `KernelCounts.fmas`.
+        useful: instructions that multiply and add, as a part of the vector instructions.
+        advice: what to change in the kernel with the longest time; None if nothing is known.
+    """
+
+    layer: str
+    function: str
+    seconds: float | None
+    limit: Limit | None
+    multiply_adds: int
+    useful: float
+    advice: Advice | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the numbers and texts as a JSON value."""
+        return asdict(self)
+
+
+def layers_of(
+    calls: Sequence[LayerCall], reports: Sequence[ProfileReport]
+) -> tuple[LayerReport, ...]:
+    """Return the layers that launch kernels, in the order of `calls`.
+
+    Args:
+        calls: the calls of one run, of which each launched its kernels.
+        reports: the reports on the kernels of that run.
+    """
+    by_function: dict[str, list[ProfileReport]] = defaultdict(list)
+    for report in reports:
+        by_function[report.counts.name.rpartition("_kernel")[0]].append(report)
+    called = Counter(call.function for call in calls)
+    return tuple(
+        _layer(call, by_function[call.function], called[call.function])
+        for call in calls
+        if by_function[call.function]
+    )
+
+
+def _layer(
+    call: LayerCall, reports: Sequence[ProfileReport], called: int
+) -> LayerReport:
+    counts = [report.counts for report in reports]
+    main = max(reports, key=_seconds)
+    is_timed = all(report.bound for report in reports)
+    return LayerReport(
+        layer=call.layer,
+        function=call.function,
+        seconds=sum(map(_seconds, reports)) / called if is_timed else None,
+        limit=main.bound.limit if is_timed and main.bound else None,
+        multiply_adds=sum(one.fmas for one in counts) // called,
+        useful=useful_part(reports),
+        advice=main.advice[0] if main.advice else None,
+    )
+
+
+def useful_part(reports: Sequence[ProfileReport]) -> float:
+    """Return the instructions of waves that multiply and add, as a part of all vector instructions.
+
+    Instructions that access memory do not count. It is 0 without vector instructions.
+    """
+    total: Counter[str] = Counter()
+    for report in reports:
+        total.update(report.counts.by_class())
+    useful = total[FMA] + total[MFMA]
+    whole = useful + total[VALU]
+    return useful / whole if whole else 0.0
+
+
+def _seconds(report: ProfileReport) -> float:
+    """Return the estimate for all launches, 0 if there is none."""
+    bound = report.bound
+    return bound.seconds[bound.limit] * report.counts.launches if bound else 0.0
+
+
+def layers_table(
+    layers: Sequence[LayerReport], reports: Sequence[ProfileReport]
+) -> Table:
+    """Return the layers in order, and their sum.
+
+    Args:
+        layers: what `layers_of` returned.
+        reports: the reports on all kernels, which the rows refer to.
+    """
+    functions = [report.counts.name.rpartition("_kernel")[0] for report in reports]
+    whole = sum(layer.seconds or 0.0 for layer in layers)
+    longest = max((layer.seconds or 0.0 for layer in layers), default=0.0) or 1.0
+    rows = [
+        Row(
+            _cells(layer, whole),
+            kernel=functions.index(layer.function) + 1,
+            bar=(layer.seconds or 0.0) / longest,
+        )
+        for layer in layers
+    ]
+    total = sum(layer.multiply_adds for layer in layers)
+    useful = f"{useful_part(reports):.0%}"
+    time = f"{1e6 * whole:.2f}" if whole else ""
+    rows.append(Row(("all", total, useful, time, "100.0%" if whole else "", "")))
+    title = "layers"
+    if whole:
+        title = (
+            f"layers on {_card(reports)}; microseconds at least by an estimate, "
+            "none was measured"
+        )
+    columns = ("multiply-adds", "useful", "microseconds", "part", "limit")
+    return Table(title, (LAYER, *columns), tuple(rows))
+
+
+def _cells(layer: LayerReport, whole: float) -> tuple[object, ...]:
+    seconds = layer.seconds
+    return (
+        layer.layer,
+        layer.multiply_adds,
+        f"{layer.useful:.0%}",
+        "" if seconds is None else f"{1e6 * seconds:.2f}",
+        "" if seconds is None or not whole else f"{seconds / whole:.1%}",
+        layer.limit or "",
+    )
+
+
+def _card(reports: Sequence[ProfileReport]) -> str:
+    return next(report.bound.card.name for report in reports if report.bound)
+
+
+def advice_on(layers: Sequence[LayerReport]) -> list[str]:
+    """Return lines on what to change in the layers with the longest times, the longest first."""
+    timed = [layer for layer in layers if layer.seconds is not None and layer.advice]
+    timed.sort(key=lambda layer: -(layer.seconds or 0.0))
+    lines = []
+    seen: set[str] = set()
+    for layer in timed:
+        if layer.function in seen or len(seen) == _ADVISED:
+            continue
+        seen.add(layer.function)
+        assert layer.advice is not None
+        lines.append(f"{layer.layer}: {layer.advice.what}")
+        lines.append(f"  what to do: {layer.advice.remedy}")
+    return lines
