@@ -12,6 +12,8 @@ from typing import Any
 import onnxruntime
 
 from benchmarks.real_models.network import Array, Feeds
+from refcomp.driver.devices import rocm_emulator
+from refcomp.foundation.target import as_target
 from refcomp.frontend.onnx import from_onnx
 from refcomp.frontend.onnx.peer import run_onnx_runtime
 from refcomp.graph import DebugExecutor, executor_for, trace_graph
@@ -19,6 +21,7 @@ from refcomp.graph.compile import compile_graph
 from refcomp.graph.debug import NodeComparison, Peer, compare_nodes
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.stages.executor import StagedExecutor
+from refcomp.runtime.device import Device
 
 _RUNS = 5  # that are timed; the fastest one counts
 
@@ -84,14 +87,21 @@ class OnnxRuntimeRunner(Runner):
         return outputs
 
 
+@dataclass(slots=True)
 class RefcompRunner(Runner):
-    """Compiles models for `llvm`, and runs them."""
+    """Compiles models for a target, and runs them; those for AMD GPUs on an emulated one.
+
+    Attributes:
+        target: the text of the target, such as `rocm -mcpu=gfx942`.
+    """
+
+    target: str = "llvm"
 
     def make(self, model: bytes) -> GraphExecutor | StagedExecutor:
-        return executor_for(from_onnx(model))
+        return executor_for(from_onnx(model), self.target, device_for(self.target))
 
     def run(self, session: GraphExecutor | StagedExecutor, feeds: Feeds) -> list[Array]:
-        return [output.numpy() for output in session.run(dict(feeds))]
+        return [output.asnumpy() for output in session.run(dict(feeds))]
 
     def launches(self, model: str) -> int:
         """Return how many kernels a run of the example launches."""
@@ -105,6 +115,18 @@ class RefcompRunner(Runner):
 
 def _size_of(feeds: Feeds) -> int:
     return math.prod(array.size for array in feeds.values())
+
+
+def device_for(target: str) -> Device | None:
+    """Return the emulated GPU of a target for AMD GPUs; None, its own device, for other targets.
+
+    Raises:
+        UserError: the target is unknown, or does not name a GPU that can be emulated.
+    """
+    wanted = as_target(target)
+    if wanted.kind != "rocm":
+        return None
+    return rocm_emulator(wanted.option("mcpu", "gfx942"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +145,15 @@ class Comparison:
         return f"{len(self.wrong)} nodes leave their bounds, first {first.name}: {first.cause}"
 
 
-def compare(model: bytes, feeds: Feeds) -> Comparison:
+def compare(model: bytes, feeds: Feeds, target: str = "llvm") -> Comparison:
     """Compare each node of a compiled model with ONNX Runtime, on what ONNX Runtime read.
 
-    Nodes whose values ONNX Runtime does not show, such as those inside of an If, are compared
-    with their numpy meaning.
+    The model is compiled for `target`, and runs where a `RefcompRunner` runs it. Nodes whose values
+    ONNX Runtime does not show, such as those inside of an If, are compared with their numpy
+    meaning.
     """
     graph = trace_graph(from_onnx(model), feeds)
-    executor = DebugExecutor(compile_graph(graph))
+    executor = DebugExecutor(compile_graph(graph, target), device_for(target))
     given = {name: array for name, array in feeds.items() if name in executor.input_names}
     executor.run(given)
     peer = Peer("ONNX Runtime", run_onnx_runtime(model, dict(feeds)), graph)

@@ -54,6 +54,26 @@ def test_a_network_is_judged_timed_and_compared(
     assert nodes.split(maxsplit=1)[1] == "no node leaves its bound (1 against ONNX Runtime)"
 
 
+@pytest.mark.rocm
+def test_a_network_runs_on_an_emulated_gpu_and_is_not_timed(
+    doubling: type[Doubling], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main(["magika", "--target", "rocm -mcpu=gfx1100"]) == 0
+    _, answer, _, figures, nodes = capsys.readouterr().out.splitlines()
+    assert answer == "twice 1: 2.0"
+    assert figures.split()[:3] == ["net", "1", "launches;"]
+    assert "run" not in figures and "ONNX Runtime" not in figures
+    assert nodes.split(maxsplit=1)[1] == "no node leaves its bound (1 against ONNX Runtime)"
+
+
+@pytest.mark.parametrize("target", ["rocn", "rocm -mcpu=gfx1"])
+def test_a_target_that_cannot_run_is_refused_at_once(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main(["magika", "--target", target]) == 2
+    assert target.split("=")[-1] in capsys.readouterr().err
+
+
 def test_a_wrong_answer_fails(
     doubling: type[Doubling], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

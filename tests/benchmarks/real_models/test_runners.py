@@ -7,7 +7,12 @@ import pytest
 
 from benchmarks.real_models import runners
 from benchmarks.real_models.onnx_writer import OnnxWriter
-from benchmarks.real_models.runners import OnnxRuntimeRunner, RefcompRunner, compare
+from benchmarks.real_models.runners import (
+    OnnxRuntimeRunner,
+    RefcompRunner,
+    compare,
+    device_for,
+)
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
 
@@ -36,6 +41,12 @@ def test_refcomp_runs_a_model_and_counts_its_launches(model: bytes) -> None:
     runner = RefcompRunner({"net": model})
     assert runner("net", {"x": X})[0].tolist() == [0, 6]
     assert runner.launches("net") == 1
+
+
+def test_only_targets_for_amd_gpus_run_emulated() -> None:
+    assert device_for("llvm") is None
+    device = device_for("rocm -mcpu=gfx1100")
+    assert device is not None and str(device) == "rocm_emulator_gfx1100:0"
 
 
 @pytest.mark.llvm

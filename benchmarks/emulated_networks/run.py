@@ -1,0 +1,192 @@
+"""Run whole networks through an AMD GPU's machine code, without the GPU.
+
+    python -m benchmarks.emulated_networks.run squeezenet resnet50
+    python -m benchmarks.emulated_networks.run squeezenet --arch gfx1100 --hazards
+    python -m benchmarks.emulated_networks.run squeezenet --json FILE
+
+The networks are the light models of the package `onnx` with seeded weights, batch 1. Each is
+compiled once, with multiply-adds fused, and runs unchecked, with the usual checks, and on request
+with all hazards; a finding stops the benchmark. One more run counts instructions. Then each node is
+compared within derived bounds with ONNX Runtime, on what ONNX Runtime read.
+
+CPU seconds are those of this process, so that other load on the machine hardly matters. The exit
+code is 1 if a node leaves its bound or a kernel has a finding, 2 for wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from benchmarks import light_models
+from refcomp.driver.devices import rocm_emulator
+from refcomp.emulator.hip import KernelFailure
+from refcomp.emulator.observers.counting import Profile
+from refcomp.foundation.options import build_options
+from refcomp.frontend.onnx import from_onnx
+from refcomp.frontend.onnx.peer import run_onnx_runtime
+from refcomp.graph import DebugExecutor, trace_graph
+from refcomp.graph.compile import GraphModule, compile_graph
+from refcomp.graph.debug import Peer, compare_nodes
+from refcomp.graph.debug.comparing import Cause
+from refcomp.graph.executor import GraphExecutor
+from refcomp.profile.layers import useful_part
+from refcomp.profile.report import ProfileReport, report_of
+from refcomp.runtime.device import Device, HostArray
+
+ARCHITECTURES = ("gfx942", "gfx90a", "gfx1100")
+_LAYERS = ("conv", "gemm", "matmul", "dense")
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkRow:
+    """What was found about one network on one GPU."""
+
+    network: str
+    arch: str
+    compile_cpu_s: float  # 0 or so if the code was in the cache
+    unchecked_cpu_s: float
+    checked_cpu_s: float
+    hazards_cpu_s: float | None  # None if hazards were not looked for
+    useful: float  # multiply-adds among the vector instructions, from 0 to 1
+    useful_of_layers: float  # the same of convolutions and products only
+    estimate_s: float | None  # the least time by an estimate for `card`; None without a card
+    card: str
+    error: float  # the largest error of a node by its derived bound; right if at most 1
+    nodes: int  # that were compared
+    wrong: tuple[str, ...]  # nodes that leave their bounds
+
+    def __str__(self) -> str:
+        hazards = "" if self.hazards_cpu_s is None else f", {self.hazards_cpu_s:.1f} with hazards"
+        estimate = ""
+        if self.estimate_s is not None:
+            estimate = f"; estimate for {self.card}: {1e6 * self.estimate_s:.0f} us at least"
+        return (
+            f"{self.network:14} {self.arch:8} CPU s: {self.unchecked_cpu_s:.1f} unchecked, "
+            f"{self.checked_cpu_s:.1f} checked{hazards}; multiply-adds: {self.useful:.0%} of the "
+            f"vector instructions, {self.useful_of_layers:.0%} in layers; error / bound: "
+            f"{self.error:.2g} of {self.nodes} nodes, {len(self.wrong)} wrong{estimate}"
+        )
+
+
+def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> NetworkRow:
+    """Run a network on an emulated GPU, and compare its nodes.
+
+    Args:
+        name: the network's name in the result.
+        model: the bytes of an ONNX model whose inputs have constant shapes.
+        arch: one of ARCHITECTURES.
+        hazards: also run it looking for all hazards.
+
+    Raises:
+        KernelFailure: a kernel has a finding.
+    """
+    feeds = feeds_of(model)
+    start = process_time()
+    with build_options(contract=True):
+        graph = trace_graph(from_onnx(model), feeds)
+        module = compile_graph(graph, f"rocm -mcpu={arch}")
+    compiled = process_time() - start
+    unchecked = _seconds(module, rocm_emulator(arch, is_watched=False), feeds)
+    checked = _seconds(module, rocm_emulator(arch), feeds)
+    with_hazards = None
+    if hazards:
+        with_hazards = _seconds(module, rocm_emulator(arch, hazards=True), feeds)
+    profile = Profile()
+    executor = DebugExecutor(module, rocm_emulator(arch, is_watched=False, profile=profile))
+    executor.run(feeds)
+    reports = [report_of(counts) for counts in profile.kernels]
+    layers = [one for one in reports if any(word in one.counts.name for word in _LAYERS)]
+    peer = Peer("ONNX Runtime", run_onnx_runtime(model, dict(feeds)), graph)
+    found = list(compare_nodes(executor, peer))
+    return NetworkRow(
+        network=name,
+        arch=arch,
+        compile_cpu_s=compiled,
+        unchecked_cpu_s=unchecked,
+        checked_cpu_s=checked,
+        hazards_cpu_s=with_hazards,
+        useful=useful_part(reports),
+        useful_of_layers=useful_part(layers),
+        estimate_s=_estimate(reports),
+        card=next((one.bound.card.name for one in reports if one.bound), ""),
+        error=max((one.ratio for one in found if not one.wrong), default=0.0),
+        nodes=len(found),
+        wrong=tuple(one.name for one in found if one.wrong and one.cause is not Cause.PEER),
+    )
+
+
+def feeds_of(model: bytes) -> dict[str, HostArray]:
+    """Return random inputs for a model, the same ones in each run."""
+    random = np.random.default_rng(0)
+    graph = from_onnx(model)
+    shapes = {value.name: [int(str(dim)) for dim in value.shape] for value in graph.inputs}
+    return {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+
+
+def _seconds(module: GraphModule, device: Device, feeds: dict[str, HostArray]) -> float:
+    """Return the CPU seconds of a run."""
+    executor = GraphExecutor(module, device)
+    start = process_time()
+    executor.run(feeds)
+    return process_time() - start
+
+
+def _estimate(reports: Sequence[ProfileReport]) -> float | None:
+    total = 0.0
+    for report in reports:
+        if report.bound is None:
+            return None
+        total += report.bound.seconds[report.bound.limit] * report.counts.launches
+    return total
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the networks that the command line names; return the exit code."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    known = light_models.names()
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=f"of {', '.join(known)}")
+    parser.add_argument("--arch", choices=ARCHITECTURES, default="gfx942", help="the GPU")
+    parser.add_argument("--hazards", action="store_true", help="also look for all hazards")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="add the rows to this file")
+    given = parser.parse_args(arguments)
+    for name in given.models:
+        if name not in known:
+            parser.error(f"no light model {name}; there are {', '.join(known)}")
+    is_right = True
+    for name in given.models:
+        model = light_models.make(name).SerializeToString()
+        try:
+            row = measure(name, model, given.arch, hazards=given.hazards)
+        except KernelFailure as error:
+            print(f"{name:14} {given.arch:8} {error}", flush=True)
+            is_right = False
+            continue
+        print(row, flush=True)
+        is_right &= not row.wrong
+        if given.json is not None:
+            save(given.json, row)
+    return int(not is_right)
+
+
+def save(path: Path, row: NetworkRow) -> None:
+    """Write a row to a JSON file, in place of an earlier one of the same network and GPU."""
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    kept = [one for one in rows if (one["network"], one["arch"]) != (row.network, row.arch)]
+    kept.append(asdict(row))
+    kept.sort(key=lambda one: (one["network"], one["arch"]))
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Whole networks on emulated GPUs: a small one is right without hazards, and rows are kept."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from benchmarks import light_models
+from benchmarks.emulated_networks import run
+from benchmarks.emulated_networks.run import ARCHITECTURES, NetworkRow, main, measure, save
+
+_ROW = NetworkRow("net", "gfx942", 1.0, 2.0, 3.0, None, 0.5, 0.75, 1e-6, "MI300X", 0.1, 3, ())
+
+
+def _network() -> bytes:
+    """Return a convolution, a residual block with 3x3 windows, a pooling and a dense layer."""
+    random = np.random.default_rng(0)
+    shapes = {"w0": (16, 3, 3, 3), "w1": (16, 16, 3, 3), "w2": (16, 16, 1, 1), "w3": (10, 16)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["c"], pads=[1] * 4),
+        helper.make_node("Relu", ["c"], ["d"]),
+        helper.make_node("Conv", ["d", "w2"], ["e"]),
+        helper.make_node("Add", ["b", "e"], ["f"]),
+        helper.make_node("Relu", ["f"], ["g"]),
+        helper.make_node("GlobalAveragePool", ["g"], ["h"]),
+        helper.make_node("Flatten", ["h"], ["i"]),
+        helper.make_node("Gemm", ["i", "w3"], ["y"], transB=1),
+    ]
+    weights = [
+        numpy_helper.from_array((random.random(shape, np.float32) - 0.5), name)
+        for name, shape in shapes.items()
+    ]
+    infos = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", (1, 3, 18, 18)), ("y", (1, 10)))
+    ]
+    graph = helper.make_graph(nodes, "net", infos[:1], infos[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    model.ir_version = 8
+    return model.SerializeToString()
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_small_network_is_right_and_has_no_hazard(arch: str) -> None:
+    row = measure("net", _network(), arch, hazards=True)
+    assert row.wrong == () and row.nodes >= 5
+    assert 0 < row.error <= 1
+    assert 0 < row.useful <= row.useful_of_layers < 1
+    assert row.estimate_s is not None and row.estimate_s > 0
+    assert row.hazards_cpu_s is not None and row.hazards_cpu_s > 0
+
+
+@pytest.mark.parametrize("given", [["alexnot"], ["squeezenet", "--arch", "gfx1"], []])
+def test_wrong_arguments_have_their_exit_code(given: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(given)
+    assert stopped.value.code == 2
+
+
+def test_rows_replace_earlier_ones_of_the_same_network_and_gpu(tmp_path) -> None:
+    path = tmp_path / "rows.json"
+    for row in (_ROW, replace(_ROW, arch="gfx90a"), replace(_ROW, checked_cpu_s=9.0)):
+        save(path, row)
+    rows = json.loads(path.read_text())
+    assert [(row["arch"], row["checked_cpu_s"]) for row in rows] == [
+        ("gfx90a", 3.0),
+        ("gfx942", 9.0),
+    ]
+
+
+def test_a_wrong_node_fails(monkeypatch, tmp_path, capsys) -> None:
+    wrong = replace(_ROW, wrong=("conv1",))
+    monkeypatch.setattr(run, "measure", lambda *_, **__: wrong)
+    monkeypatch.setattr(light_models, "make", lambda _: onnx.ModelProto())
+    path = tmp_path / "rows.json"
+    assert main(["squeezenet", "--json", str(path)]) == 1
+    assert "3 nodes, 1 wrong; estimate for MI300X: 1 us at least" in capsys.readouterr().out
+    assert json.loads(path.read_text())[0]["wrong"] == ["conv1"]
