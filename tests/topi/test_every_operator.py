@@ -1,4 +1,8 @@
-"""Every operator of the registry, on every kind of target: samples, judged by derived bounds."""
+"""Every operator of the registry, on every kind of target: samples, judged by derived bounds.
+
+With --nightly, the interpreter runs 500 samples of each operator, the host 160, and OpenCL and each
+emulated GPU 80. By day they run 12, 8 and 2.
+"""
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -6,6 +10,7 @@ from hypothesis import strategies as st
 
 from refcomp.topi.operator import find_operator
 from refcomp.topi.sources import OPERATOR_HOMES
+from tests.samples import sample_count
 from tests.topi.agreement import WAYS, check_on, make_case
 
 pytestmark = pytest.mark.search
@@ -14,7 +19,8 @@ seeds = st.integers(0, 2**20)
 # A smaller seed is no simpler sample, so nothing is gained by shrinking.
 unshrunk = settings(phases=[Phase.generate])
 # They are built as one module, which takes little longer than one of them.
-several = st.lists(seeds, min_size=4, max_size=4, unique=True)
+_SEVERAL = sample_count(by_day=2, nightly=4)
+several = st.lists(seeds, min_size=_SEVERAL, max_size=_SEVERAL, unique=True)
 many = st.lists(seeds, min_size=8, max_size=8, unique=True)
 
 
@@ -23,7 +29,7 @@ def test_every_operator_has_samples() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(unshrunk, max_examples=settings().max_examples // 2)
+@settings(unshrunk, max_examples=sample_count(by_day=12, nightly=500))
 @given(seeds)
 def test_meaning_and_interpreter_agree_with_the_compute(name, seed):
     check_on(WAYS["interp"], [make_case(find_operator(name), seed)])
@@ -31,7 +37,7 @@ def test_meaning_and_interpreter_agree_with_the_compute(name, seed):
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("name", NAMES)
-@settings(unshrunk, max_examples=settings().max_examples // 50)
+@settings(unshrunk, max_examples=sample_count(by_day=1, nightly=20))
 @given(many)
 def test_host_agrees(name, drawn):
     check_on(WAYS["llvm"], [make_case(find_operator(name), seed) for seed in drawn])
@@ -39,7 +45,7 @@ def test_host_agrees(name, drawn):
 
 @pytest.mark.pocl
 @pytest.mark.parametrize("name", NAMES)
-@settings(unshrunk, max_examples=settings().max_examples // 50)
+@settings(unshrunk, max_examples=sample_count(by_day=1, nightly=20))
 @given(several)
 def test_opencl_agrees(name, drawn):
     check_on(WAYS["opencl"], [make_case(find_operator(name), seed) for seed in drawn])
@@ -48,7 +54,7 @@ def test_opencl_agrees(name, drawn):
 @pytest.mark.rocm
 @pytest.mark.parametrize("gpu", ["gfx942", "gfx1100"])
 @pytest.mark.parametrize("name", NAMES)
-@settings(unshrunk, max_examples=settings().max_examples // 50)
+@settings(unshrunk, max_examples=sample_count(by_day=1, nightly=20))
 @given(several)
 def test_emulated_gpus_agree(name, gpu, drawn):
     check_on(WAYS[gpu], [make_case(find_operator(name), seed) for seed in drawn])
