@@ -1,12 +1,14 @@
 """The number of samples follows the profile of the run."""
 
-from hypothesis import settings
+from types import SimpleNamespace
 
-from tests.samples import sample_count
+import pytest
+
+from tests import samples
 
 
-def test_a_nightly_run_draws_more(monkeypatch) -> None:
-    monkeypatch.setattr(settings, "get_current_profile_name", lambda: "nightly")
-    assert sample_count(by_day=2, nightly=40) == 40
-    monkeypatch.setattr(settings, "get_current_profile_name", lambda: "ci")
-    assert sample_count(by_day=2, nightly=40) == 2
+@pytest.mark.parametrize(("profile", "count"), [("nightly", 40), ("ci", 2)])
+def test_a_nightly_run_draws_more(profile, count, monkeypatch) -> None:
+    settings = SimpleNamespace(get_current_profile_name=lambda: profile)
+    monkeypatch.setattr(samples, "settings", settings)
+    assert samples.sample_count(by_day=2, nightly=40) == count

@@ -1,6 +1,7 @@
 """Mutants of graph passes: which are noticed, and why others are not wrong."""
 
 import sys
+from functools import partial
 from importlib import import_module
 
 import pytest
@@ -28,14 +29,26 @@ def reached():
         return reached_lines(all_trials())
 
 
-def outcome(reached, module: str, change: str):
+@pytest.fixture(scope="module")
+def further():
+    """Trials that decide on the mutants that ours does not kill; made once for all tests."""
+    return further_trials(range(900, 930))
+
+
+@pytest.fixture
+def outcome(reached, further):
+    """Return a function from a module and a change to the `outcome_of` the mutant."""
+    return partial(outcome_of, reached, further)
+
+
+def outcome_of(reached, further, module: str, change: str):
     """The verdict on the first mutant of a module whose text has `change`."""
     (edit, *_) = [
         edit
         for edit in edits_of(sys.modules[f"{PASSES}.{module}"])
         if change in edit.change and (edit.file, edit.line) in reached
     ]
-    return tried(edit, reached[edit.file, edit.line], further_trials(range(900, 930)))
+    return tried(edit, reached[edit.file, edit.line], further)
 
 
 def test_each_pass_has_an_example() -> None:
@@ -52,34 +65,40 @@ def test_all_passes_are_reached(reached) -> None:
     assert all(trials[0].after or not any(t.after for t in trials) for trials in reached.values())
 
 
-def test_wrong_weights_are_noticed_by_all(reached) -> None:
-    mutant = outcome(reached, "scaled_weights", "elements.astype(np.float64) + factors")
+def test_wrong_weights_are_noticed_by_all(outcome) -> None:
+    mutant = outcome("scaled_weights", "elements.astype(np.float64) + factors")
     assert mutant.is_wrong and mutant.killed_by == set(COMPARISONS)
     assert (mutant.subject, mutant.stage) == ("fold_scale_axis", "scaled_weights")
 
 
-def test_an_illegal_graph_is_noticed(reached) -> None:
-    mutant = outcome(reached, "remove_dead_nodes", "needed |= set(node.reads)  ->  nothing")
+def test_an_illegal_graph_is_noticed(outcome) -> None:
+    mutant = outcome("remove_dead_nodes", "needed |= set(node.reads)  ->  nothing")
     assert mutant.is_wrong and OURS in mutant.killed_by
     assert mutant.symptom.startswith("an illegal graph: ")
 
 
-def test_what_fails_and_what_changes_nothing(reached) -> None:
-    failing = outcome(reached, "fold_scale_axis", "self.graph = graph  ->  nothing")
+def test_what_fails_and_what_changes_nothing(outcome) -> None:
+    failing = outcome("fold_scale_axis", "self.graph = graph  ->  nothing")
     assert failing.stillborn == "the pass fails (AttributeError)"
-    same = outcome(reached, "merge_equal_nodes", "(reads, node_key(node))")
+    same = outcome("merge_equal_nodes", "(reads, node_key(node))")
     assert same.equivalent == "the same graphs"
 
 
-def test_a_superfluous_node_means_the_same(reached) -> None:
-    more = outcome(reached, "cancel_layout_changes", "output in self.graph.outputs  ->  True")
+def test_a_superfluous_node_means_the_same(outcome) -> None:
+    more = outcome("cancel_layout_changes", "output in self.graph.outputs  ->  True")
     assert more.equivalent == "other graphs of the same meaning"
 
 
 @pytest.mark.search
-def test_a_sample_is_noticed(request, record_property) -> None:
-    """One of twenty may survive, and one of a smaller sample: the kept scores name one."""
-    count = 10**6 if request.config.getoption("--nightly") else 32
+def test_a_sample_is_noticed(request, record_property, monkeypatch) -> None:
+    """One of twenty may survive, and one of a smaller sample: the kept scores name one.
+
+    With --nightly, all mutants are tried, on 400 random graphs; by day 32, on 150.
+    """
+    count = 10**6
+    if not request.config.getoption("--nightly"):
+        count = 32
+        monkeypatch.setattr(pass_mutants, "_GRAPHS", 150)
     mutants = list(score_graph_passes(count, seed=1))
     wrong = [mutant for mutant in mutants if mutant.is_wrong]
     noticed = sum(OURS in mutant.killed_by for mutant in wrong)

@@ -15,8 +15,9 @@ from refcomp.graph.optimize import OPTIONAL_STEPS, STEPS, GraphStep, Rounding, o
 from refcomp.graph.passes.fold_scale_axis import fold_scale_axis
 from refcomp.graph.random_graphs import RandomGraph, random_graph
 from refcomp.graph.verify import verify_graph
+from tests.samples import sample_count
 
-_SHARDS = 10
+_SHARDS = sample_count(by_day=5, nightly=10)
 _SEEDS = 500  # of a shard; --nightly draws 20 times as many
 PASSES = sorted({step.name: step for step in (*STEPS, *OPTIONAL_STEPS)}.items())
 
@@ -63,6 +64,7 @@ def _apply(step: GraphStep, graph: Graph, drawn: RandomGraph) -> tuple[Graph | N
 @pytest.mark.search
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_meaning_is_kept(shard: int, request, record_property) -> None:
+    """Passes keep the meaning of random graphs: of 2,500 by day, of 100,000 with --nightly."""
     count = _SEEDS * (20 if request.config.getoption("--nightly") else 1)
     fired: Counter = Counter()
     for seed in range(shard * count, (shard + 1) * count):
