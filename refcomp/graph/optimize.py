@@ -28,6 +28,7 @@ from refcomp.graph.passes.pack_matrices import pack_matrices
 from refcomp.graph.passes.remove_dead_nodes import remove_dead_nodes
 from refcomp.graph.passes.remove_identities import remove_identities
 from refcomp.graph.passes.simplify_inference import simplify_inference
+from refcomp.graph.passes.use_winograd import use_winograd
 from refcomp.graph.stages.stages import has_stages
 from refcomp.graph.verify import verify_graph
 
@@ -86,6 +87,12 @@ STEPS = (
     GraphStep(
         block_channels,
         "before choose_layout, which takes the convolutions that have no blocks",
+        Rounding.ROUNDS,
+        needs_target=True,
+    ),
+    GraphStep(
+        use_winograd,
+        "after block_channels, whose convolutions it takes; fold_constants follows",
         Rounding.ROUNDS,
         needs_target=True,
     ),
