@@ -1,0 +1,66 @@
+"""The machine code of blocked convolutions for hosts of each vector width, this one or not.
+
+The texts are only compiled. In the innermost loop, sums stay in registers.
+"""
+
+import re
+import subprocess
+
+import pytest
+
+from refcomp.codegen.llvm.module import print_llvm
+from refcomp.driver.pipeline import run_pipeline
+from refcomp.foundation.options import build_options
+from refcomp.lowering.lower import lower
+from refcomp.toolchain import find_tools, load_description
+from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc
+from refcomp.topi.schedules import llvm
+from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE
+from tests.strategies.operands import tensors
+
+_X86 = (
+    "x86_64-pc-linux-gnu",
+    "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128",
+)
+_ARM = ("aarch64-linux-gnu", "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32")
+# For each processor: its registers, triple and layout, one instruction that multiplies and adds
+# (that multiplies, before x86-64-v3) a vector of this width, and how it names the stack.
+_HOSTS = {
+    "x86-64": (SSE, _X86, r"\tmulps\t.*%xmm", "%rsp"),
+    "x86-64-v3": (AVX2, _X86, r"\tvfmadd\d+ps\t.*%ymm", "%rsp"),
+    "x86-64-v4": (AVX512, _X86, r"\tvfmadd\d+ps\t.*%zmm", "%rsp"),
+    "neoverse-n1": (NEON, _ARM, r"\tfmla\tv\d+\.4s", "[sp"),
+}
+
+
+def _printed(registers, triple, layout, monkeypatch):
+    monkeypatch.setattr(llvm, "vector_registers", lambda target: registers)
+    block = registers.channel_block
+    blocks = 64 // block
+    data, weight = tensors((1, blocks, 28, 28, block), (blocks, blocks, 3, 3, block, block))
+    output = conv2d_nchwc(data, weight, padding=(1, 1, 1, 1))
+    with build_options(contract=registers is not SSE):
+        func = lower(llvm.schedule_llvm([output]), [data, weight, output], "convolution")
+        funcs = [run_pipeline(func, "llvm")]
+    return print_llvm(funcs, triple=triple, layout=layout, vector_bits=8 * registers.bytes).text
+
+
+def _assembly(text, processor):
+    tools = find_tools(load_description("llvm")).paths
+    opt = [tools["opt"], "-passes=sroa", "-disable-loop-unrolling", "-o", "-"]
+    llc = [tools["llc"], "-O2", f"-mcpu={processor}", "-o", "-"]
+    code = subprocess.run(opt, input=text.encode(), capture_output=True, check=True).stdout
+    return subprocess.run(llc, input=code, capture_output=True, check=True).stdout.decode()
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("processor", _HOSTS)
+def test_sums_of_a_blocked_convolution_stay_in_registers(processor, monkeypatch):
+    registers, machine, multiply, stack = _HOSTS[processor]
+    text = _printed(registers, *machine, monkeypatch)
+    bodies = re.split(r"\n\S+:", _assembly(text, processor))
+    inner = max(bodies, key=lambda body: len(re.findall(multiply, body)))
+    products = len(re.findall(multiply, inner))
+    # A tile of fewer sums does not hide the latency of a multiply-add.
+    assert products >= 8
+    assert stack not in inner
