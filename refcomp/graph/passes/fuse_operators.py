@@ -29,7 +29,8 @@ takes in the groups that make its inputs, if nobody else reads their results.
 - An elementwise, broadcast or injective node takes in groups of such nodes, and at most one group
   that ends with a reduction or an anchor, whose epilogue it becomes.
 - A reduction takes in groups without loops: it reads each of their elements once.
-- An anchor takes in injective groups only, since it reads elements repeatedly.
+- An anchor takes in injective groups only, since it reads elements repeatedly. A change of layout
+  stays outside if vectors of the anchor would read distant elements through it.
 - Opaque nodes, `narrow`, control operators, and nodes with several results stay alone.
 
 Requires: nothing. Ensures: a kernel has one output. Nothing costly is computed repeatedly: a node
@@ -160,6 +161,8 @@ class _Grouping:
             return False
         if not all(group.patterns <= _TAKEN_IN[_pattern(reader)] for reader in readers):
             return False
+        if any(map(_is_vectorized_anchor, readers)) and _changes_layout(group):
+            return False
         if group.has_loops and any(other.has_loops for other in taken):
             return False
         is_expanded = any(
@@ -184,6 +187,19 @@ class _Grouping:
                 )
             cost.update(dict.fromkeys(member.outputs, total))
         return cost[node.outputs[0]]
+
+
+def _is_vectorized_anchor(node: GraphNode) -> bool:
+    """Return True if vectors of an anchor run along an axis of what it reads.
+
+    The blocked convolution reads single elements, which it repeats in a vector.
+    """
+    return _pattern(node) == "anchor" and node.operator != "conv2d_nchwc"
+
+
+def _changes_layout(group: _KernelNodes) -> bool:
+    """Return True if neighbours in memory are read from distant places."""
+    return any(node.operator == "layout_transform" for node in group.nodes)
 
 
 def _pattern(node: GraphNode) -> str:

@@ -13,6 +13,8 @@ Reference: Y. Liu et al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from refcomp.ir.expr import Expr
@@ -27,6 +29,7 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
+    Extent,
     Pair,
     extents,
     require_constant,
@@ -35,7 +38,7 @@ from refcomp.topi.shapes import (
     require_rank,
 )
 from refcomp.topi.spatial_padding import Padding
-from refcomp.topi.tags import CONV2D_NCHWC, INJECTIVE
+from refcomp.topi.tags import CONV2D_NCHWC, INJECTIVE, PAD
 
 # The axes of blocked images by `windows`' letters; c is the place of a channel within its block.
 BLOCKED_LAYOUT = "NCHWc"
@@ -104,6 +107,9 @@ def conv2d_nchwc(
     height, width = windows.counts(data)
     padded = windows.pad(data, const(0, data.dtype))
     down, across = windows.strides
+    if kernel == [1, 1] and padded is data:
+        padded = _every_window(data, (height, width), (down, across))
+        down, across = 1, 1
     gap_down, gap_across = windows.dilation
     rb = reduce_axis(depth, "rb")
     ry = reduce_axis(kernel[0], "ry")
@@ -125,6 +131,23 @@ def conv2d_nchwc(
     if bias is None:
         return result
     return add_blocked_bias(result, bias, "conv2d_nchwc")
+
+
+def _every_window(data: Tensor, counts: Sequence[Extent], strides: Pair) -> Tensor:
+    """Return the pixels that windows of one pixel read, without those between them.
+
+    All blocks of output channels read these pixels, which then are neighbours in memory.
+    """
+    if tuple(strides) == (1, 1):
+        return data
+    batch, blocks, _, _, block = extents(data)
+    down, across = strides
+    return compute(
+        (batch, blocks, *counts, block),
+        lambda n, o, y, x, lane: data[n, o, y * down, x * across, lane],
+        name="every",
+        tag=PAD,
+    )
 
 
 def add_blocked_bias(result: Tensor, bias: Tensor, operator: str) -> Tensor:

@@ -8,11 +8,18 @@ element of data they must fit in the processor's registers, of which a block of 
 several. One schedule serves all sizes: the number of pixels is chosen so that the last tile of a
 row has the fewest empty places.
 
+If the weights of a tile do not stay in the first cache, the reduction is divided: all tiles of some
+rows add up one part of it before the next part. Their sums then wait in memory, in a stage that is
+attached outside of the loops over rows. LLVM keeps them in registers within a part.
+
 Reference: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
 Architectures", SC 2018, section II.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
 
 from refcomp.ir.constants import as_int
 from refcomp.ir.rewrite import walk
@@ -26,6 +33,30 @@ from refcomp.topi.tags import INJECTIVE
 _BLOCKS = 2  # blocks of output channels in a tile, if their number is even and they fit; else 1
 _MAX_SUMS = 16  # registers of sums in a tile
 _MIN_PIXELS = 4  # fewer do not hide the latency of a multiply-add
+# Weights that all tiles of a part of the image read before the next ones, and the sums of that
+# part: each takes about half of a first cache of 32 KiB.
+_NEAR_BYTES = 16 << 10
+# Rows of the image that all output channels read before the next rows: half of a second cache.
+_FAR_BYTES = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiling:
+    """The division of a convolution into tiles, and of its loops into parts.
+
+    Attributes:
+        blocks: blocks of output channels in a tile.
+        pixels: pixels of a row in a tile.
+        depth: blocks of input channels in a part of the reduction; 0 if it is not divided.
+        rows: rows of a part of the image, over which a divided reduction keeps sums in memory.
+        rows_first: True to compute all output channels of these rows before the next rows.
+    """
+
+    blocks: int
+    pixels: int
+    depth: int = 0
+    rows: int = 0
+    rows_first: bool = False
 
 
 def schedule_blocked_convolution(
@@ -37,18 +68,63 @@ def schedule_blocked_convolution(
         The stages that are scheduled now.
     """
     last, sums = local_result(schedule, op)
-    outer = schedule[last]
-    n, o, y, x, lane = _axes(last)
+    assert isinstance(sums.op, ComputeOp)
+    tiling = _divide(_choose_tile(sums.op, registers), sums.op)
+    if tiling.depth:
+        _schedule_parts(schedule, last, sums, tiling)
+    else:
+        _schedule_tiles(schedule, last, sums, tiling)
+    return {schedule.stage_of(last), schedule.stage_of(sums)}
+
+
+def _choose_tile(op: ComputeOp, registers: VectorRegisters) -> _Tiling:
+    """Return the tile of a convolution whose reduction is not divided."""
+    _, o, _, x, lane = op.axis
     # Registers for a block of channels.
-    parts = -(-(as_int(lane.extent) or 1) // registers.lanes(sums.dtype.bytes))
+    lanes = registers.lanes(op.outputs[0].dtype.bytes)
+    parts = -(-(as_int(lane.extent) or 1) // lanes)
     blocks = _BLOCKS
     is_even = (as_int(o.extent) or 0) % blocks == 0
     if not is_even or _most_pixels(blocks * parts, registers) < _MIN_PIXELS:
         blocks = 1
-    o_outer, o_inner = outer.split(o, factor=blocks)
     most = _most_pixels(blocks * parts, registers)
-    pixels = _pixels(as_int(x.extent) or 0, most)
-    x_outer, x_inner = outer.split(x, factor=pixels)
+    return _Tiling(blocks, _pixels(as_int(x.extent) or 0, most))
+
+
+def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
+    """Divide the reduction of a convolution whose weights do not stay in the first cache.
+
+    Otherwise each tile would read all weights of its channels from a farther cache.
+    """
+    _, _, y, x, lane = op.axis
+    depth, *window, channels = (as_int(axis.extent) or 0 for axis in op.reduce_axis)
+    height, width = as_int(y.extent) or 0, as_int(x.extent) or 0
+    element = int(op.outputs[0].dtype.bytes)
+    vector = tile.blocks * (as_int(lane.extent) or 0) * element
+    of_block = math.prod(window) * channels * vector
+    if not (height and width) or depth * of_block <= _NEAR_BYTES:
+        return tile
+    part = _divisor(depth, max(1, _NEAR_BYTES // max(1, of_block)))
+    if part == depth:
+        return tile
+    rows = _divisor(height, max(1, _NEAR_BYTES // (width * vector)))
+    image = height * width * depth * channels * element
+    return replace(tile, depth=part, rows=rows, rows_first=image > _FAR_BYTES)
+
+
+def _divisor(number: int, limit: int) -> int:
+    """Return the greatest divisor of `number` up to `limit`, which is at least 1."""
+    return max(d for d in range(1, max(1, min(number, limit)) + 1) if number % d == 0)
+
+
+def _schedule_tiles(
+    schedule: Schedule, last: Tensor, sums: Tensor, tiling: _Tiling
+) -> None:
+    """Compute each tile whole: its sums are in registers over the whole reduction."""
+    outer = schedule[last]
+    n, o, y, x, lane = _axes(last)
+    o_outer, o_inner = outer.split(o, factor=tiling.blocks)
+    x_outer, x_inner = outer.split(x, factor=tiling.pixels)
     outer.reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
     outer.unroll(o_inner)
     outer.unroll(x_inner)
@@ -63,7 +139,35 @@ def schedule_blocked_convolution(
     inner.unroll(o)
     inner.unroll(x)
     inner.vectorize(lanes)
-    return {schedule.stage_of(last), schedule.stage_of(sums)}
+
+
+def _schedule_parts(
+    schedule: Schedule, last: Tensor, sums: Tensor, tiling: _Tiling
+) -> None:
+    """Add up one part of the reduction for all tiles of some rows, before the next part.
+
+    Between two parts, the sums of these rows are in memory. Within a part, they are registers.
+    """
+    outer = schedule[last]
+    n, o, y, x, lane = _axes(last)
+    o_outer, o_inner = outer.split(o, factor=tiling.blocks)
+    y_outer, y_inner = outer.split(y, factor=tiling.rows)
+    places = [y_outer, o_outer] if tiling.rows_first else [o_outer, y_outer]
+    outer.reorder(n, *places, o_inner, y_inner, x, lane)
+    outer.vectorize(lane)
+    # One loop, of which threads share the iterations.
+    place = outer.fuse(*places)
+    inner = schedule[sums]
+    inner.compute_at(outer, place)
+    assert isinstance(sums.op, ComputeOp)
+    n, o, y, x, lane = _axes(sums)
+    blocks, *steps = sums.op.reduce_axis
+    part, block = inner.split(blocks, factor=tiling.depth)
+    x_outer, x_inner = inner.split(x, factor=tiling.pixels)
+    inner.reorder(n, part, y, x_outer, block, *steps, o, x_inner, lane)
+    inner.unroll(o)
+    inner.unroll(x_inner)
+    inner.vectorize(lane)
 
 
 def local_result(schedule: Schedule, op: ComputeOp) -> tuple[Tensor, Tensor]:

@@ -103,6 +103,27 @@ def test_groups(build, expected) -> None:
     assert_same_meaning(graph, changed)
 
 
+def test_vectors_do_not_read_through_a_change_of_layout() -> None:
+    def changed(builder, x):
+        layouts = {"src_layout": "NCHW", "dst_layout": "NCHW3c"}
+        return builder.node("layout_transform", [x], layouts)
+
+    def pooled(builder, x):
+        how = {"kernel": (2, 2), "layout": "NCHWc"}
+        return builder.node("max_pool2d", [changed(builder, x)], how)
+
+    def convolved(builder, x):
+        weight = builder.constant("w", floats(0, 1, 1, 3, 3, 3, 8))
+        return builder.node("conv2d_nchwc", [changed(builder, x), weight])
+
+    graph = fuse_operators(make_graph(pooled))
+    assert operators_of(graph) == ["layout_transform", "max_pool2d"]
+    # Here each vector is one element, repeated.
+    assert fused_operators(fuse_operators(make_graph(convolved))) == [
+        ["layout_transform", "conv2d_nchwc"]
+    ]
+
+
 def test_the_docstring_holds() -> None:
     assert_docstring_holds(fusing, fuse_operators)
 

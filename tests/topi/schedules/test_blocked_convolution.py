@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import refcomp
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import UNROLLED, VECTORIZED, Allocate, For, IfThenElse
+from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, Allocate, For, IfThenElse
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
@@ -38,8 +38,8 @@ def _extents(func, kind):
     return {n.extent.value for n in walk(func.body) if isinstance(n, For) and n.kind == kind}
 
 
-def _operands(n=1, outs=4, size=16, kernel=3):
-    shapes = ((n, 2, size, size, 16), (outs, 2, kernel, kernel, 16, 16), (outs, 16))
+def _operands(n=1, outs=4, size=14, kernel=1, depth=2):
+    shapes = ((n, depth, size, size, 16), (outs, depth, kernel, kernel, 16, 16), (outs, 16))
     return tensors(*shapes)
 
 
@@ -58,6 +58,34 @@ def test_without_anything_behind_it_the_sums_are_copied_out() -> None:
     func, stored = _lowered([data, weight], conv2d_nchwc(data, weight))
     assert stored == ()
     assert _allocations(func) == {"conv2d.local": ("local", [1, 2, 1, 7, 16])}
+
+
+def test_large_reductions_are_divided() -> None:
+    """The sums of 7 rows are in memory; the weights of each part stay near."""
+    data, weight, bias = _operands(size=16, kernel=3, depth=4)
+    func, stored = _lowered([data, weight, bias], relu(conv2d_nchwc(data, weight, bias)))
+    assert stored == ()
+    assert _allocations(func) == {"conv2d": ("local", [1, 2, 7, 14, 16])}
+    assert {2, 7} <= _extents(func, UNROLLED)
+    # Of each part of the reduction: all places of a tile, then the next tile.
+    serial = [n.var.name for n in walk(func.body) if isinstance(n, For)]
+    sums = serial[serial.index("rb.outer") :]
+    assert sums[:4] == ["rb.outer", "y", "x.outer", "rb.inner"]
+
+
+@pytest.mark.parametrize(("size", "rows_first"), [(14, False), (56, True)])
+def test_threads_share_one_loop_over_rows_and_channels(size, rows_first) -> None:
+    data, weight, bias = _operands(size=size, depth=32, outs=2)
+    func, _ = _lowered([data, weight, bias], relu(conv2d_nchwc(data, weight, bias)))
+    (shared,) = [n for n in walk(func.body) if isinstance(n, For) and n.kind == PARALLEL]
+    assert shared.extent.value == (28 if rows_first else 2)
+
+
+def test_windows_of_one_pixel_are_copied_before_they_are_far_apart() -> None:
+    data, weight, _ = _operands(size=14)
+    _, stored = _lowered([data, weight], conv2d_nchwc(data, weight, strides=(2, 2)))
+    assert [tensor.name for tensor in stored] == ["every"]
+    assert [dim.value for dim in stored[0].shape] == [1, 2, 7, 7, 16]
 
 
 def test_what_does_not_follow_element_by_element_reads_memory() -> None:
@@ -103,9 +131,10 @@ def _check(to_callable, n, outs, depth, size, kernel, stride, seed):
     ]
     inputs = tensors(*(array.shape for array in arrays))
     output = relu(conv2d_nchwc(*inputs, strides=(stride, stride)))
-    func, _ = _lowered(inputs, output)
+    func, stored = _lowered(inputs, output)
     result = np.full((n, outs, *size, 4), np.nan, np.float32)
-    to_callable(func)(*arrays, result)
+    spaces = [np.empty([dim.value for dim in one.shape], np.float32) for one in stored]
+    to_callable(func)(*arrays, result, *spaces)
     expected = np.maximum(conv2d_nchwc_numpy(*arrays, strides=(stride, stride)), 0)
     np.testing.assert_array_equal(result, expected)
 
@@ -128,6 +157,24 @@ def test_interpreter_agrees_with_the_meaning(n, outs, depth, size, kernel, strid
 def test_machine_code_agrees_with_the_meaning(n, outs, depth, size, kernel, stride, seed):
     with refcomp.build_options(contract=True):  # small integers: nothing rounds
         _check(refcomp.build, n, outs, depth, size, kernel, stride, seed)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(("size", "kernel"), [((14, 13), 3), ((56, 57), 1), ((7, 7), 1)])
+def test_divided_reductions_agree_with_the_meaning(size, kernel) -> None:
+    arrays = [
+        integers(0, 2, 32, size[0] + kernel - 1, size[1] + kernel - 1, 16),
+        integers(1, 2, 32, kernel, kernel, 16, 16),
+        integers(2, 2, 16),
+    ]
+    inputs = tensors(*(array.shape for array in arrays))
+    output = relu(conv2d_nchwc(*inputs))
+    func, _ = _lowered(inputs, output, level="v3")
+    assert any(name == "conv2d" and size[2] > 1 for name, (_, size) in _allocations(func).items())
+    result = np.full((2, 2, *size, 16), np.nan, np.float32)
+    with refcomp.build_options(contract=True):
+        refcomp.build(func)(*arrays, result)
+    np.testing.assert_array_equal(result, np.maximum(conv2d_nchwc_numpy(*arrays), 0))
 
 
 def followed(make):
