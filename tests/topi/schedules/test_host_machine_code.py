@@ -32,6 +32,8 @@ _HOSTS = {
     "neoverse-n1": (NEON, _ARM, r"\tfmla\tv\d+\.4s", "[sp"),
 }
 
+_BRANCH = re.compile(r"\n\t(?:j[a-z]+|b\.[a-z]+|cbn?z|tbn?z)\t")
+
 
 def _printed(registers, triple, layout, monkeypatch):
     monkeypatch.setattr(llvm, "vector_registers", lambda target: registers)
@@ -47,7 +49,10 @@ def _printed(registers, triple, layout, monkeypatch):
 
 def _assembly(text, processor):
     tools = find_tools(load_description("llvm")).paths
-    opt = [tools["opt"], "-passes=sroa", "-disable-loop-unrolling", "-o", "-"]
+    # As toolchains/llvm.toml has it: sums that wait in memory between two parts of a reduction
+    # become registers by loop-invariant code motion.
+    passes = load_description("llvm").options["passes"].default
+    opt = [tools["opt"], f"-passes={passes}", "-disable-loop-unrolling", "-o", "-"]
     llc = [tools["llc"], "-O2", f"-mcpu={processor}", "-o", "-"]
     code = subprocess.run(opt, input=text.encode(), capture_output=True, check=True).stdout
     return subprocess.run(llc, input=code, capture_output=True, check=True).stdout.decode()
@@ -60,6 +65,8 @@ def test_sums_of_a_blocked_convolution_stay_in_registers(processor, monkeypatch)
     text = _printed(registers, *machine, monkeypatch)
     bodies = re.split(r"\n\S+:", _assembly(text, processor))
     inner = max(bodies, key=lambda body: len(re.findall(multiply, body)))
+    # Behind its branch, the loop has ended: sums are stored.
+    inner = _BRANCH.split(inner)[0]
     products = len(re.findall(multiply, inner))
     # A tile of fewer sums does not hide the latency of a multiply-add.
     assert products >= 8
