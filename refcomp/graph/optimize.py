@@ -104,10 +104,11 @@ STEPS = (
     GraphStep(cancel_layout_changes, "choose_layout adds transposes that may meet"),
     GraphStep(
         pack_matrices,
-        "leaves a transpose of constants, as choose_layout does",
+        "leaves nodes of constants, as choose_layout does",
         Rounding.ROUNDS,
+        needs_target=True,
     ),
-    GraphStep(fold_constants, "packs weights: the transposes above are of constants"),
+    GraphStep(fold_constants, "packs weights: the nodes above are of constants"),
     GraphStep(fuse_operators, "last: it hides nodes in subgraphs"),
 )
 # Passes that run only if they are chosen by name, since they round differently.

@@ -26,7 +26,10 @@ from tests.strategies.operands import floats
 
 @pytest.mark.search
 def test_text_of_the_digit_network(golden) -> None:
-    golden("graph/digits_optimized.txt", str(optimize(digits_graph())) + "\n")
+    golden(
+        "graph/digits_optimized.txt",
+        str(optimize(digits_graph(), target="llvm -mcpu=x86-64-v3")) + "\n",
+    )
 
 
 @pytest.mark.search

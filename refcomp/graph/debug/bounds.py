@@ -78,6 +78,7 @@ _TERMS: Mapping[str, _Terms] = {
     "matmul": _columns,
     "batch_matmul": _columns,
     "dense": _columns,
+    "dense_pack": _columns,
     "conv1d": _window,
     "conv2d": _window,
     "conv3d": _window,

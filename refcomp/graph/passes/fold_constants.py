@@ -30,10 +30,12 @@ from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.constants import aligned
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
-from refcomp.graph.passes.pointwise import pattern_of
+from refcomp.graph.passes.pointwise import is_plain, pattern_of
 
 # Of a result that is larger than the constants that are read: 256 MiB of f32.
 _MAX_ELEMENTS = 1 << 26
+# Operators that have kernels of their own, but only copy elements.
+_COPIES = ("concatenate", "pad")
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -62,7 +64,8 @@ def _is_cheap(node: GraphNode) -> bool:
     # Floats that are made from nothing, such as a window, are for kernels to compute.
     if not node.reads and any(value.dtype.is_float for value in node.outputs):
         return False
-    if pattern_of(node) in ("reduction", "anchor", "opaque"):
+    has_loops = pattern_of(node) in ("reduction", "anchor", "opaque")
+    if has_loops and not (is_plain(node) and node.operator in _COPIES):
         return False
     # Packed weights are as large as the weights, which the model's file contains.
     read = sum(map(_elements, node.reads))

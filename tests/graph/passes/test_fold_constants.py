@@ -100,3 +100,13 @@ def test_floats_that_are_made_from_nothing_stay_nodes() -> None:
     assert fold_constants(square) is square
     count = parse_graph('graph g() -> (n) { n: i64[3] = arange() {dtype="int64", stop=3.0} }')
     assert fold_constants(count).nodes == ()
+
+
+def test_constants_that_are_padded_and_joined_are_folded() -> None:
+    def build(builder, x):
+        weight = builder.constant("w", floats(0, 2, 3))
+        padded = builder.node("pad", [weight], {"pad_before": (0, 0), "pad_after": (1, 0)})
+        return builder.node("add", [x, builder.node("concatenate", [padded, weight], {"axis": 0})])
+
+    folded = fold_constants(make_graph(build, (5, 3)))
+    assert operators_of(folded) == ["add"]
