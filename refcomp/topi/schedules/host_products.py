@@ -14,8 +14,9 @@ caches near the core, whole rows of it are read one after the other, a few at on
 kept in the nearest cache.
 
 A tile whose rows of the vector factor are narrow reads a new line, and often a new page, at each
-step. If several tiles read the same columns, these are first copied side by side. Constant weights
-lie in such panels from the beginning (`refcomp.topi.contraction.packed_dense`).
+step. So does any tile, if the rows lie at a multiple of a page from each other. If several tiles
+read the same columns, these are first copied side by side. Constant weights lie in such panels from
+the beginning (`refcomp.topi.contraction.packed_dense`).
 
 Reference: K. Goto, R. A. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM
 TOMS 34, 2008, section 4; measured figures are in `benchmarks/host_operators`.
@@ -45,6 +46,9 @@ _LATENCY = 8
 _MASKED = 4
 # Narrower rows of a tile are packed: they have fewer than two lines of the cache.
 _MIN_ROW_BYTES = 128
+# Rows of a matrix at a multiple of this distance begin in the same sets of the caches, and each of
+# them on a page of its own. So tiles that read them lose most of what the caches hold.
+_PAGE_BYTES = 1 << 12
 # Packing reads and writes each element once. That costs little if so many tiles read the copy.
 _MIN_READERS = 4
 # Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
@@ -427,7 +431,9 @@ def schedule_streamed(
 
 
 def _is_packed(product: HostProduct, tile: RegisterTile) -> bool:
-    """Return True if the columns of a tile are narrow, and tiles of several rows read them.
+    """Return True if a tile reads its columns badly, and tiles of several rows read the same.
+
+    They are narrow, or their rows lie at a multiple of a page from each other.
 
     The vector factor is a matrix, or several: its last axis is that of the lanes, and its other
     axes are those of the result or of the reduction.
@@ -438,12 +444,15 @@ def _is_packed(product: HostProduct, tile: RegisterTile) -> bool:
     known = [axis.var for axis in (*op.axis, *op.reduce_axis)]
     if not all(any(index is axis for axis in known) for index in vector.indices):
         return False
-    row_bytes = tile.vectors * tile.lanes * vector.tensor.dtype.bytes
+    element_bytes = vector.tensor.dtype.bytes
+    row_bytes = tile.vectors * tile.lanes * element_bytes
+    distance = _extent(op, product.lanes) * element_bytes
+    is_scattered = row_bytes < _MIN_ROW_BYTES or distance % _PAGE_BYTES == 0
     tiles = _extent(op, product.row) // tile.rows
     return (
         vector.indices[-1] is op.axis[product.lanes].var
         and product.column is None
-        and row_bytes < _MIN_ROW_BYTES
+        and is_scattered
         and tiles >= _MIN_READERS
     )
 

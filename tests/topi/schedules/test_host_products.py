@@ -176,6 +176,10 @@ def test_narrow_columns_are_packed_for_tiles_that_share_them() -> None:
     a, b = tensors((64, 40), (40, 64))
     assert _copied([a, b], matmul(a, b), "v3") == {f"{b.op.name}.global": [40, 24]}
     assert _copied([a, b], matmul(a, b), "v4") == {}  # a row of a tile has four lines
+    a, b = tensors((64, 40), (40, 1024))  # each row begins on a page of its own
+    assert _copied([a, b], matmul(a, b), "v4") == {f"{b.op.name}.global": [40, 64]}
+    a, b = tensors((64, 40), (40, 1040))
+    assert _copied([a, b], matmul(a, b), "v4") == {}
     a, b = tensors((8, 40), (40, 64))
     assert _copied([a, b], matmul(a, b), "v3") == {}  # too few tiles read a copy
     (a,) = tensors((64, 64))
