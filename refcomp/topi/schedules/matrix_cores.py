@@ -29,8 +29,9 @@ Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import F32
@@ -46,6 +47,7 @@ from refcomp.ir.rewrite import (
     map_children,
     rewriter,
     substitute,
+    variables_in,
 )
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
@@ -67,6 +69,7 @@ _PARTS = 4  # of a wave, which hold four elements of the depth
 _LANES = 4  # f32 of an access of 128 bits
 _THREADS = WAVES * SIDE * _PARTS
 _PADDING = 4  # elements behind a row in shared memory
+_BITS = 32  # of an i32
 
 
 def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
@@ -122,6 +125,32 @@ def _has_matrix_cores(target: Target) -> bool:
     return target.option("mcpu", "").startswith(GPU_INTRINSICS[_INSTRUCTION].gpus)
 
 
+@dataclass(frozen=True, slots=True)
+class _Border:
+    """The border around an image, in terms of the axes of the sum."""
+
+    condition: Expr  # holds inside of the image
+    inside: TensorRead
+    value: FloatImm  # outside
+
+
+def _border_of(left: TensorRead) -> _Border | None:
+    """Return the border that `left` reads; None for an image without one."""
+    op = left.tensor.op
+    if not isinstance(op, ComputeOp) or op.tag != PAD:
+        return None
+    body = op.body[0]
+    if not isinstance(body, IfThenElseExpr):
+        return None
+    axes = dict(zip((axis.var for axis in op.axis), left.indices, strict=True))
+    inside = substitute(body.true_value, axes)
+    if not isinstance(inside, TensorRead):
+        return None
+    if not isinstance(body.false_value, FloatImm):
+        return None
+    return _Border(substitute(body.condition, axes), inside, body.false_value)
+
+
 class _MatrixGroup:
     """The statements of a group of threads."""
 
@@ -160,6 +189,7 @@ class _MatrixGroup:
         self.b_held = self._array((across, _LANES), "B.held")
         self.sums = self._array((down, across, _LANES), "sums")
         self.more = self._array((_LANES,), "more")
+        self.inside: BufferPointer | None = None  # see `_mark_inside`
 
     def _axis(self, extent: int, tag: str) -> Expr:
         axis = thread_axis((0, extent), tag)
@@ -176,22 +206,22 @@ class _MatrixGroup:
         found = self.found
         windows = math.prod(map(extent_of, found.window))
         steps = windows * extent_of(found.deep) // self.tile.depth
-        for i, j in self._blocks():
-            for n in range(_LANES):
-                self.sums[i, j, n] = 0.0
+        self._mark_inside()
         self.fetch(const(0, "int64"))
         self.keep()
         if steps > 1:
-            with self.ib.for_range(1, steps, "step") as step:
-                self.fetch(step)
-                self.multiply()
-                self.keep()
-        self.multiply()
+            self._advance(const(1, "int64"), is_first=True)
+        if steps > 2:
+            with self.ib.for_range(2, steps, "step") as step:
+                self._advance(step)
+        self.multiply(is_first=steps == 1)
         self.store()
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        down, across = self.tile.blocks
-        return ((i, j) for i in range(down) for j in range(across))
+    def _advance(self, step: Expr, *, is_first: bool = False) -> None:
+        """Multiply the step in shared memory, while `step` comes."""
+        self.fetch(step)
+        self.multiply(is_first=is_first)
+        self.keep()
 
     def _a_place(self, move: int) -> tuple[Expr, Expr]:
         """Return the row in the tile, and the depth in the step, of a vector that is moved."""
@@ -208,9 +238,7 @@ class _MatrixGroup:
     def fetch(self, step: Expr) -> None:
         """Load the thread's share of a step of A and of B into registers."""
         for move in range(self.a_moves):
-            row, depth = self._a_place(move)
-            at = self._at(self._clamped(self.first_row + row), step, depth)
-            self._fetch_left(move, at)
+            self._fetch_left(move, step)
         for move in range(self.b_moves):
             depth, column = self._b_place(move)
             at = self._at(None, step, depth)
@@ -239,13 +267,21 @@ class _MatrixGroup:
     def _at(self, row: Expr | None, step: Expr, depth: Expr) -> dict[Var, Expr]:
         """Return the values of the axes at a row of C, and at a depth of a step."""
         found = self.found
-        steps = extent_of(found.deep) // self.tile.depth
-        place = step // steps
+        place = self._place(step)
         at = _digits(place, found.window)
-        at[found.deep.var] = (step - place * steps) * self.tile.depth + depth
+        first = (step - place * self._steps_of_place) * self.tile.depth
+        at[found.deep.var] = first + depth
         if row is not None:
             at |= _digits(row, found.rows)
         return self._with_single_axes(at)
+
+    @property
+    def _steps_of_place(self) -> int:
+        return extent_of(self.found.deep) // self.tile.depth
+
+    def _place(self, step: Expr) -> Expr:
+        """Return the number of the place in the window that a step is about."""
+        return step // self._steps_of_place
 
     def _with_single_axes(self, at: dict[Var, Expr]) -> dict[Var, Expr]:
         """Add the axes of one element."""
@@ -254,29 +290,51 @@ class _MatrixGroup:
         zero = const(0, "int64")
         return {axis.var: zero for axis in op.axis if extent_of(axis) == 1} | at
 
-    def _fetch_left(self, move: int, at: Mapping[Var, Expr]) -> None:
+    def _fetch_left(self, move: int, step: Expr) -> None:
         """Load a vector of A; zeros where it lies on a border of the image."""
+        row, depth = self._a_place(move)
+        at = self._at(self._clamped(self.first_row + row), step, depth)
         left = self.found.left
-        tensor = left.tensor
-        indices = tuple(substitute(index, at) for index in left.indices)
-        op = tensor.op
-        if isinstance(op, ComputeOp) and op.tag == PAD:
-            body = op.body[0]
-            if isinstance(body, IfThenElseExpr | Select) and isinstance(
-                body.false_value, FloatImm
-            ):
-                axes = dict(zip((axis.var for axis in op.axis), indices, strict=True))
-                condition = simplify(substitute(body.condition, axes))
-                value = body.true_value
-                if isinstance(value, TensorRead):
-                    inside = tuple(substitute(index, axes) for index in value.indices)
-                    with self.ib.if_scope(condition):
-                        self._load(self.a_coming, move, value.tensor, inside)
-                    with self.ib.else_scope():
-                        for n in range(_LANES):
-                            self.a_coming[move, n] = body.false_value
-                    return
-        self._load(self.a_coming, move, tensor, indices)
+        border = _border_of(left)
+        if border is None:
+            indices = tuple(substitute(index, at) for index in left.indices)
+            self._load(self.a_coming, move, left.tensor, indices)
+            return
+        condition = simplify(substitute(border.condition, at))
+        if self.inside is not None:
+            place = self._place(step).astype("int32")
+            condition = (self.inside[move] & (const(1, "int32") << place)) != 0
+        read = border.inside
+        indices = tuple(substitute(index, at) for index in read.indices)
+        with self.ib.if_scope(condition):
+            self._load(self.a_coming, move, read.tensor, indices)
+        with self.ib.else_scope():
+            for n in range(_LANES):
+                self.a_coming[move, n] = border.value
+
+    def _mark_inside(self) -> None:
+        """Note in bits which places of the window lie inside of the image, for each row.
+
+        So a step tests one bit instead of four bounds.
+        """
+        border = _border_of(self.found.left)
+        places = math.prod(map(extent_of, self.found.window))
+        if border is None or not 1 < places < _BITS:
+            return
+        if self.found.deep.var in set(variables_in(border.condition)):
+            return
+        self.inside = self.ib.allocate("int32", (self.a_moves,), "inside", "local")
+        for move in range(self.a_moves):
+            row, _ = self._a_place(move)
+            rows = _digits(self._clamped(self.first_row + row), self.found.rows)
+            bits: Expr = const(0, "int32")
+            for number in range(places):
+                at = rows | _digits(const(number, "int64"), self.found.window)
+                at = self._with_single_axes(at)
+                condition = simplify(substitute(border.condition, at))
+                bit = const(1 << number, "int32")
+                bits = bits + Select(condition, bit, const(0, "int32"))
+            self.inside[move] = bits
 
     def _load(
         self, into: BufferPointer, move: int, tensor: Tensor, indices: Sequence[Expr]
@@ -343,8 +401,8 @@ class _MatrixGroup:
         wave_column = self.wave % self.tile.wave_columns
         return wave_row * (down * SIDE), wave_column * (across * SIDE)
 
-    def multiply(self) -> None:
-        """Add the products of the step in shared memory."""
+    def multiply(self, *, is_first: bool) -> None:
+        """Add the products of the step in shared memory to the sums, at first to zeros."""
         down, across = self.tile.blocks
         first_row, first_column = self._origin()
         for start in range(0, self.tile.depth, _PARTS * _LANES):
@@ -361,12 +419,16 @@ class _MatrixGroup:
                     self.ib.for_range(0, down, "i") as row_block,
                     self.ib.for_range(0, across, "j") as column_block,
                 ):
-                    self._add(row_block, column_block, n)
+                    is_new = is_first and start == 0 and n == 0
+                    self._add(row_block, column_block, n, is_new=is_new)
 
-    def _add(self, i: Expr, j: Expr, n: int) -> None:
+    def _add(self, i: Expr, j: Expr, n: int, *, is_new: bool) -> None:
         """Issue one instruction, which adds to the sums of a block."""
         operands = [self.b_held[j, n], self.a_held[i, n]]
-        operands += [self.sums[i, j, k] for k in range(_LANES)]
+        if is_new:
+            operands += [const(0.0, "float32")] * _LANES
+        else:
+            operands += [self.sums[i, j, k] for k in range(_LANES)]
         for k in range(_LANES):
             which = const(k, "int32")
             value = call_llvm_intrin("float32", _INSTRUCTION, *operands, which)
