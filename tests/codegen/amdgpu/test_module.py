@@ -73,6 +73,18 @@ def _threads(extent, tag="threadIdx.x"):
     return print_kernels([kernel]).text
 
 
+def test_products_of_f32_matrices_get_registers_for_two_waves():
+    kernel = parse_func("""
+    func f(A: f32[64], C: f32[256] out) {
+      for t in range(64) threadIdx.x {
+        C@[ramp(t * 4, 1, 4)] = extern f32x4 llvm.amdgcn.mfma.f32.16x16x4f32(
+          A@[t], A@[t], 0.0f32, 0.0f32, 0.0f32, 0.0f32)
+      }
+    }
+    """)
+    assert '"amdgpu-waves-per-eu"="2"' in print_kernels([kernel]).text
+
+
 def test_what_is_known_of_the_threads_is_told():
     known = _threads(9)
     assert (
