@@ -240,6 +240,18 @@ def _plant_blocks(grower: _Grower) -> None:
         grower.node("relu", [grower.node(kind, [value, grower.floats(*shape)])])
 
 
+def _plant_winograd(grower: _Grower) -> None:
+    """Add a convolution in blocks that may be large enough for Winograd's filtering."""
+    draws = grower.draws
+    # Its bounds take most of the time in which a graph is tested, so it is rarely large.
+    size = draws.choice((3, 4, 12))
+    data = grower.input(draws.array((1, 2, size, size, 16), "float32", special=False))
+    weight = grower.floats(2, 2, 3, 3, 16, 16)
+    bias = grower.floats(2, 16) if draws.flag() else None
+    attributes = {"padding": draws.choice(((1, 1, 1, 1), (1, 0, 1, 1)))}
+    grower.node("conv2d_nchwc", [data, weight, bias], attributes)
+
+
 def _normalized(grower: _Grower, data: Value) -> Value:
     channels = grower.arrays[data].shape[1]
     parameters = [grower.floats(channels) for _ in range(3)]
@@ -486,4 +498,5 @@ PATTERNS: Mapping[str, Callable[[_Grower], None]] = {
     "residual": _plant_residual,
     "scale": _plant_scale,
     "transposes": _plant_transposes,
+    "winograd": _plant_winograd,
 }

@@ -123,13 +123,10 @@ def _pair(node: GraphNode, name: str) -> tuple[int | float, ...]:
 
 def _is_faster(node: GraphNode, registers: VectorRegisters) -> bool:
     weight = [extent for extent in node.reads[1].shape if isinstance(extent, int)]
-    result = [
-        # A batch of unknown size counts as one image.
-        extent if isinstance(extent, int) else 1
-        for extent in node.outputs[0].shape
-    ]
+    # The batch may be symbolic.
+    result = [extent for extent in node.outputs[0].shape if isinstance(extent, int)]
     outs, blocks, _, _, lanes, out = weight
-    images, _, height, width, _ = result
+    _, height, width, _ = result[-4:]
     if 0 in (*weight, *result):
         return False
     size = ConvolutionSize(
@@ -137,7 +134,6 @@ def _is_faster(node: GraphNode, registers: VectorRegisters) -> bool:
         outs=outs * out,
         height=height,
         width=width,
-        images=images,
         element_bytes=node.outputs[0].dtype.bytes,
     )
     return winograd_gain(size, registers) >= _MIN_GAIN

@@ -1,10 +1,10 @@
-"""Estimates of the time that convolutions of 3 x 3 kernels take on one core of a host.
+"""Estimates of the time that a core takes for convolutions of 3 x 3 kernels, for an image.
 
 The times are in cycles of the core, with data in its caches and weights in memory, as in a network:
 each layer has weights of its own, which other layers have displaced. A time has three parts:
 
 - multiply-adds, of which two vectors begin in a cycle;
-- weights, which are read from memory once;
+- weights, which are read from memory for each image;
 - transforms of tiles, for Winograd's filtering only.
 
 The figures were measured on one core of a Zen 3 with AVX2. They agree with it within 10 percent
@@ -35,7 +35,6 @@ class ConvolutionSize:
         outs: channels of the result.
         height: rows of the result.
         width: columns of the result.
-        images: images in a batch.
         element_bytes: bytes of an element.
     """
 
@@ -43,7 +42,6 @@ class ConvolutionSize:
     outs: int
     height: int
     width: int
-    images: int = 1
     element_bytes: int = 4
 
     @property
@@ -53,14 +51,13 @@ class ConvolutionSize:
 
     @property
     def tiles(self) -> int:
-        """Return the number of tiles of 2 x 2 results in all images."""
-        return self.images * -(-self.height // _TILE) * -(-self.width // _TILE)
+        """Return the number of tiles of 2 x 2 results."""
+        return -(-self.height // _TILE) * -(-self.width // _TILE)
 
 
 def direct_cycles(size: ConvolutionSize, registers: VectorRegisters) -> float:
     """Return the cycles of direct sums (`conv2d_nchwc`)."""
-    results = size.images * size.height * size.width
-    return _product_cycles(size, registers, results, _WINDOW)
+    return _product_cycles(size, registers, size.height * size.width, _WINDOW)
 
 
 def winograd_cycles(size: ConvolutionSize, registers: VectorRegisters) -> float:

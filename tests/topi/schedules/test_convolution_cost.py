@@ -28,13 +28,6 @@ def test_estimates_are_near_the_times_of_a_core(channels, extent, direct, winogr
     assert winograd_cycles(size, AVX2) == pytest.approx(winograd * 3.2e6, rel=0.2)
 
 
-def test_weights_are_read_once_for_all_images() -> None:
-    one = ConvolutionSize(512, 512, 7, 7)
-    many = ConvolutionSize(512, 512, 7, 7, images=8)
-    assert direct_cycles(many, AVX512) < 8 * direct_cycles(one, AVX512)
-    assert winograd_gain(one, AVX512) < 1.15 < winograd_gain(many, AVX512)
-
-
 def test_wider_vectors_leave_the_weights_to_be_read() -> None:
     size = ConvolutionSize(512, 512, 7, 7)
     assert winograd_gain(size, AVX512) < winograd_gain(size, AVX2)

@@ -10,6 +10,7 @@ from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import PARALLEL, UNROLLED, VECTORIZED, Allocate, For, IfThenElse
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
+from refcomp.runtime.host.threads import set_thread_count
 from refcomp.te.tensor import var
 from refcomp.topi.broadcast.arithmetic import add
 from refcomp.topi.convolution.conv2d_nchwc_winograd import (
@@ -20,7 +21,7 @@ from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.llvm import schedule_llvm, stored_tensors
 from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE
 from refcomp.topi.schedules.winograd import WinogradTiling, choose_tiling
-from tests.strategies.operands import integers, seeds, tensors
+from tests.strategies.operands import floats, integers, seeds, tensors
 
 
 def _lowered(inputs, *outputs, level="v4"):
@@ -176,3 +177,28 @@ def test_bands_agree_with_the_meaning() -> None:
     _, stored = _lowered(inputs, conv2d_nchwc_winograd(*inputs), level="v3")
     assert stored == ()
     _check(refcomp.build, 1, 2, 1, (24, 33), (1, 0, 1, 1), "v3", 1)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(("channels", "size"), [(16, 56), (128, 8)])
+def test_results_have_the_same_bits_for_any_number_of_threads(channels, size) -> None:
+    inputs, output = _convolution(1, channels, size)
+    schedule = schedule_llvm([output])
+    stored = stored_tensors(schedule)
+    assert len(stored) == (0 if size == 56 else 1)  # in bands, or at once
+    function = refcomp.build(schedule, [*inputs, output, *stored], name="f")
+    arrays = [floats(k, *(e.value for e in t.shape)) for k, t in enumerate(inputs)]
+    results = []
+    for count in (1, 2, 3):
+        result, *work = (
+            np.full([e.value for e in t.shape], np.nan, np.float32) for t in (output, *stored)
+        )
+        set_thread_count(count)
+        try:
+            function(*arrays, result, *work)
+        finally:
+            set_thread_count(None)
+        results.append(result)
+    assert np.isfinite(results[0]).all()
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
