@@ -1,4 +1,4 @@
-"""The host's schedule of a convolution with channels in blocks (`topi.conv2d_nchwc`).
+"""The host's schedule of convolutions with channels in blocks: `conv2d_nchwc`, and depthwise ones.
 
 A tile has some pixels of a row, and two blocks of output channels. Registers accumulate its sums
 over the whole reduction. The operators that follow (bias, ReLU) are applied on the way to memory.
@@ -28,11 +28,13 @@ from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.vector_registers import VectorRegisters
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.tags import CONV2D_NCHWC, DEPTHWISE_NCHWC, INJECTIVE
 
 _BLOCKS = 2  # blocks of output channels in a tile, if their number is even and they fit; else 1
 _MAX_SUMS = 16  # registers of sums in a tile
 _MIN_PIXELS = 4  # fewer do not hide the latency of a multiply-add
+# Reductions of at most so many steps are unrolled, such as a 3 x 3 window of one channel.
+_MAX_UNROLLED_STEPS = 9
 # Weights that all tiles of a part of the image read before the next ones, and the sums of that
 # part: each takes about half of a first cache of 32 KiB.
 _NEAR_BYTES = 16 << 10
@@ -69,7 +71,9 @@ def schedule_blocked_convolution(
     """
     last, sums = local_result(schedule, op)
     assert isinstance(sums.op, ComputeOp)
-    tiling = _divide(_choose_tile(sums.op, registers), sums.op)
+    tiling = _choose_tile(sums.op, registers)
+    if op.tag == CONV2D_NCHWC:
+        tiling = _divide(tiling, sums.op)
     if tiling.depth:
         _schedule_parts(schedule, last, sums, tiling)
     else:
@@ -83,7 +87,8 @@ def _choose_tile(op: ComputeOp, registers: VectorRegisters) -> _Tiling:
     # Registers for a block of channels.
     lanes = registers.lanes(op.outputs[0].dtype.bytes)
     parts = -(-(as_int(lane.extent) or 1) // lanes)
-    blocks = _BLOCKS
+    # Channels that are convolved alone share no data with others.
+    blocks = 1 if op.tag == DEPTHWISE_NCHWC else _BLOCKS
     is_even = (as_int(o.extent) or 0) % blocks == 0
     if not is_even or _most_pixels(blocks * parts, registers) < _MIN_PIXELS:
         blocks = 1
@@ -139,6 +144,10 @@ def _schedule_tiles(
     inner.unroll(o)
     inner.unroll(x)
     inner.vectorize(lanes)
+    steps = math.prod(as_int(axis.extent) or 0 for axis in sums.op.reduce_axis)
+    if 0 < steps <= _MAX_UNROLLED_STEPS:
+        for axis in sums.op.reduce_axis:
+            inner.unroll(axis)
 
 
 def _schedule_parts(

@@ -40,7 +40,10 @@ from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.rows import find_rows, reads_of, reduces_neighbours
 from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
 from refcomp.topi.schedules.winograd import schedule_winograd
-from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_WINOGRAD
+from refcomp.topi.tags import CONV2D_NCHWC, CONV2D_WINOGRAD, DEPTHWISE_NCHWC
+
+# Convolutions of channels in blocks.
+_BLOCKED = (CONV2D_NCHWC, DEPTHWISE_NCHWC)
 
 # Vector registers that hold sums. With the operands of one step, they fit in the 32 of AVX-512.
 _ACCUMULATORS = 16
@@ -84,7 +87,7 @@ def schedule_llvm(outputs: Sequence[Tensor], target: Target | str = "llvm") -> S
     # These first: a convolution also schedules the stage that follows it. Over a copy, since
     # cache_write adds a stage.
     for stage in tuple(schedule.stages):
-        if isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_NCHWC:
+        if isinstance(stage.op, ComputeOp) and stage.op.tag in _BLOCKED:
             tiled |= schedule_blocked_convolution(schedule, stage.op, registers)
         elif isinstance(stage.op, ComputeOp) and stage.op.tag == CONV2D_WINOGRAD:
             tiled |= schedule_winograd(schedule, stage.op, registers)

@@ -13,6 +13,10 @@ from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
 from refcomp.topi.broadcast.arithmetic import add
 from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc, conv2d_nchwc_numpy
+from refcomp.topi.convolution.depthwise_conv2d_nchwc import (
+    depthwise_conv2d_nchwc,
+    depthwise_conv2d_nchwc_numpy,
+)
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.movement.transform import transpose
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
@@ -175,6 +179,34 @@ def test_divided_reductions_agree_with_the_meaning(size, kernel) -> None:
     with refcomp.build_options(contract=True):
         refcomp.build(func)(*arrays, result)
     np.testing.assert_array_equal(result, np.maximum(conv2d_nchwc_numpy(*arrays), 0))
+
+
+def _depthwise(size):
+    shapes = ((1, 2, *size, 16), (2, 3, 3, 16), (2, 16))
+    inputs = tensors(*shapes)
+    output = relu(depthwise_conv2d_nchwc(*inputs, padding=(1, 1, 1, 1)))
+    return inputs, output
+
+
+def test_windows_of_one_channel_are_unrolled() -> None:
+    inputs, output = _depthwise((12, 12))
+    func, stored = _lowered(inputs, output, level="v3")
+    assert [tensor.name for tensor in stored] == ["pad"]
+    assert _allocations(func) == {"depthwise": ("local", [1, 1, 1, 6, 16])}
+    assert _extents(func, UNROLLED) == {1, 3, 6}
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("size", [(5, 13), (7, 7), (1, 2)])
+def test_convolutions_of_one_channel_agree_with_the_meaning(size) -> None:
+    inputs, output = _depthwise(size)
+    func, (pad,) = _lowered(inputs, output, level="v3")
+    arrays = [integers(k, *(dim.value for dim in tensor.shape)) for k, tensor in enumerate(inputs)]
+    result = np.full((1, 2, *size, 16), np.nan, np.float32)
+    space = np.empty([dim.value for dim in pad.shape], np.float32)
+    refcomp.build(func)(*arrays, result, space)
+    expected = depthwise_conv2d_nchwc_numpy(*arrays, padding=(1, 1, 1, 1))
+    np.testing.assert_array_equal(result, np.maximum(expected, 0))
 
 
 def followed(make):
