@@ -13,7 +13,7 @@ Reading order::
     constants.py, weights.py          memory of constants; weights as inputs or mapped files
     gradients/                        gradients of graphs, as graphs
     training/                         training steps, as graphs; optimizers
-    memory_plan.py                    memory of all other values
+    memory_plan.py, placement.py      memory of all other values; which are parts of others
     plan.py, executor.py, stages/     runs; stages/ for graphs that a run has to decide on
     debug/                            runs node by node, comparisons, profiles
 

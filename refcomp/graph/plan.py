@@ -1,7 +1,8 @@
 """The plan of a run for one set of values of a graph's symbols: its memory and its bound kernels.
 
 All values but constants, and the workspaces of the kernels, share one piece of memory. Values that
-are not in use at the same time may share bytes (`refcomp.graph.memory_plan`).
+are not in use at the same time may share bytes (`refcomp.graph.memory_plan`). So may values that
+are parts of others (`refcomp.graph.placement`): the nodes that make them are not launched.
 
 Runs take turns, so the plans for several sizes share one block, too (`MemoryPool`). A plan takes
 the block of the largest plan before it, if it fits.
@@ -23,7 +24,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.graph.compile import GraphModule
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.kernels import NodeKernel
-from refcomp.graph.memory_plan import MemoryPlan, Request, plan_memory
+from refcomp.graph.memory_plan import MemoryPlan
 from refcomp.graph.narrow import (
     checked_count,
     count_of,
@@ -31,6 +32,7 @@ from refcomp.graph.narrow import (
     narrowed_axis,
     narrowed_symbol,
 )
+from refcomp.graph.placement import Life, separate_places, shared_places
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory, PartingDriver
 from refcomp.runtime.host.joined_calls import join_calls
@@ -39,9 +41,6 @@ from refcomp.runtime.host.joined_calls import join_calls
 _MAX_PLANS = 8
 
 _Key = TypeVar("_Key")
-
-# The first and the last step at which a value is used, both included.
-Life = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +155,20 @@ def _plan_from(
     lives = _lives_in_part(module, first, last)
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
-    placed = plan_memory([Request(sizes[v], *lives[v]) for v in lives])
+    nodes = graph.nodes[first:last]
+    places = separate_places(lives)
+    if isinstance(device.driver, PartingDriver):
+        places = shared_places(nodes, shapes, sizes)
+    placed = places.plan(lives, sizes)
     parts = _allocate_parts(device, placed, list(sizes.values()), symbols, pool)
     arrays = dict(known)
     for value, part in zip(lives, parts, strict=True):
         arrays[value] = NDArray(part, shapes[value], to_numpy(value.dtype), device)
     inputs = {value.name: arrays[value] for value in graph.inputs}
     launches = []
-    for kernel in module.kernels[first:last]:
+    for number, kernel in enumerate(module.kernels[first:last]):
+        if number in places.moved:
+            continue
         assert module.module is not None
         values = (*kernel.inputs, *kernel.outputs, *kernel.workspaces)
         function = module.module[kernel.name]

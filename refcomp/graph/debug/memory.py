@@ -16,9 +16,10 @@ from refcomp.graph.debug.comparing import operators_of
 from refcomp.graph.graph import Graph, GraphNode, Value, spell
 from refcomp.graph.infer import FUSED
 from refcomp.graph.kernels import NodeKernel
-from refcomp.graph.memory_plan import ALIGNMENT, Request, least_memory, plan_memory
+from refcomp.graph.memory_plan import ALIGNMENT, least_memory
 from refcomp.graph.narrow import is_narrow
-from refcomp.graph.plan import Life, value_lives
+from refcomp.graph.placement import Life, shared_places
+from refcomp.graph.plan import value_lives
 from refcomp.topi.operator import find_operator
 
 _LETTERS = ascii_uppercase + ascii_lowercase
@@ -118,8 +119,12 @@ def map_memory(
             )
     lives = value_lives(graph, kernels)
     sizes = {value: _size(value, symbols) for value in lives}
-    requests = [Request(sizes[value], *lives[value]) for value in lives]
-    placed = plan_memory(requests)
+    shapes = {
+        value: tuple(evaluate_dim(dim, symbols) for dim in value.shape)
+        for value in lives
+    }
+    places = shared_places(graph.nodes, shapes, sizes)
+    placed = places.plan(lives, sizes)
     boxes = tuple(
         MemoryBox(value.name, offset, sizes[value], *lives[value])
         for value, offset in zip(lives, placed.offsets, strict=True)
@@ -127,7 +132,7 @@ def map_memory(
     return MemoryMap(
         boxes=boxes,
         peak=placed.total,
-        least=least_memory(requests),
+        least=least_memory(list(places.requests(lives, sizes).values())),
         in_place=_least_in_place(graph, lives, sizes),
         apart=sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes.values()),
         constants=sum(array.nbytes for array in graph.constants.values()),
