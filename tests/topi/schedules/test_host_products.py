@@ -188,9 +188,10 @@ def test_narrow_columns_are_packed_for_tiles_that_share_them() -> None:
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])  # others call fmaf
-def test_sums_of_a_product_stay_in_registers_on_each_processor(level) -> None:
-    a, b = tensors((64, 40), (40, 96))
-    output = matmul(a, b)
+@pytest.mark.parametrize("has_panels", [False, True])
+def test_sums_of_a_product_stay_in_registers_on_each_processor(level, has_panels) -> None:
+    a, b = tensors((64, 40), (2, 40, 48) if has_panels else (40, 96))
+    output = dense_pack(a, b) if has_panels else matmul(a, b)
     target = f"llvm -mcpu={level}"
     func = lower(schedule_llvm([output], target), [a, b, output], "f")
     with refcomp.build_options(contract=True):
