@@ -68,7 +68,8 @@ def test_kind_of_the_target_chooses_the_schedule() -> None:
 @pytest.mark.parametrize(("gpu", "kind"), [("gfx942", "ExternOp"), ("gfx1100", "ComputeOp")])
 def test_products_become_kernels_of_matrix_cores_where_a_gpu_has_them(gpu, kind) -> None:
     def build(builder, x):
-        return builder.node("matmul", [x, builder.constant("w", floats(0, 64 * 32).reshape(64, 32))])
+        weights = builder.constant("w", floats(0, 64 * 32).reshape(64, 32))
+        return builder.node("matmul", [x, weights])
 
     graph = make_graph(build, (48, 64))
     (output,) = schedule_node(graph.nodes[0], 0, f"rocm -mcpu={gpu}").outputs
