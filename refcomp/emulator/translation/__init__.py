@@ -13,5 +13,6 @@ names.py      names of values, and lines of text
 values.py     reading and writing registers
 accesses.py   loads and stores
 printer.py    the function of a unit
+matrices.py   products of matrices that are spread over a wave
 engine.py     compiling units, and calling them
 """

@@ -17,7 +17,13 @@ import numpy as np
 from refcomp.emulator.generations.generation import Generation
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import FIRST_VECTOR
-from refcomp.emulator.machine.waves import Waves
+from refcomp.emulator.machine.waves import Run, Waves
+from refcomp.emulator.translation.matrices import (
+    MatrixShape,
+    MatrixStep,
+    decode_matrix,
+    print_matrix,
+)
 from refcomp.emulator.translation.printer import (
     FIELDS,
     Variant,
@@ -39,6 +45,8 @@ _WARM = 500_000
 HOT = 8_000_000
 # Times that a unit may be held up before that is compared with its calls.
 _MAX_STOPS = 16
+# The variant of what does not depend on EXEC.
+_ALL_LANES = Variant(is_masked=False, is_checked=False, has_shadow=False)
 _FIELD = {name: number for number, name in enumerate(FIELDS)}
 
 
@@ -71,7 +79,8 @@ class Translator:
         self.lanes = lanes
         self.hot = tools.hot
         self._tools = tools
-        self._units: list[UnitRun] = []
+        self._units: list[UnitRun | ShapeFunction] = []
+        self._shapes: dict[MatrixShape, ShapeFunction] = {}
         self._is_broken = False  # a tool is missing or failed
 
     def block(self, bound: Sequence[BoundRun]) -> Callable[[Waves], None]:
@@ -83,12 +92,25 @@ class Translator:
         found: list[Callable[[Waves], None]] = []
         for part in units_of(bound, self.generation, self.lanes):
             if isinstance(part, BoundRun):
-                found.append(part.run)
+                found.append(self._single(part))
                 continue
             unit = UnitRun(part, self)
             self._units.append(unit)
             found.append(unit)
         return found
+
+    def _single(self, bound: BoundRun) -> Callable[[Waves], None]:
+        """Return what runs an instruction that is in no unit."""
+        step = None
+        if not bound.is_indexed:
+            step = decode_matrix(bound.instruction, self.generation)
+        if step is None:
+            return bound.run
+        shape = step.shape
+        if shape not in self._shapes:
+            self._shapes[shape] = ShapeFunction(shape, self)
+            self._units.append(self._shapes[shape])
+        return MatrixRun(step, bound.run, self._shapes[shape])
 
     def compile(self) -> None:
         """Compile all units in the variants that were asked for so far."""
@@ -101,7 +123,7 @@ class Translator:
         try:
             width = self._tools.width()
             texts = [
-                print_unit(unit.unit, variant, name, width)
+                unit.text(variant, name, width)
                 for (unit, variant), name in zip(wanted, names, strict=True)
             ]
             library = self._tools.compile(print_module(texts, width))
@@ -111,7 +133,8 @@ class Translator:
         for (unit, variant), name in zip(wanted, names, strict=True):
             function = library[name]
             function.restype = ctypes.c_int64  # type: ignore[attr-defined]
-            function.argtypes = [ctypes.c_void_p]  # type: ignore[attr-defined]
+            numbers = [ctypes.c_int64] * unit.numbers
+            function.argtypes = [ctypes.c_void_p, *numbers]  # type: ignore[attr-defined]
             unit.functions[variant] = function
 
 
@@ -138,9 +161,11 @@ class BlockRun:
 class UnitRun:
     """Runs a unit: by its function, or by the interpreter."""
 
+    numbers = 0  # that a function takes beside the state
+
     def __init__(self, unit: CodeUnit, translator: Translator) -> None:
         self.unit = unit
-        self.functions: dict[Variant, Callable[[int], int]] = {}
+        self.functions: dict[Variant, Callable[..., int]] = {}
         self._translator = translator
         self._heat: dict[Variant, int] = {}
         self.calls = 0  # of functions
@@ -174,6 +199,10 @@ class UnitRun:
     def take_wanted(self) -> list[Variant]:
         """Return the variants that were asked for and are not compiled yet."""
         return [variant for variant in self._heat if variant not in self.functions]
+
+    def text(self, variant: Variant, name: str, width: int) -> str:
+        """Return the text of a function."""
+        return print_unit(self.unit, variant, name, width)
 
     def _warm(self, variant: Variant, waves: Waves) -> None:
         steps = len(self.unit.steps) * waves.count() * waves.lanes
@@ -234,6 +263,72 @@ class UnitRun:
             waves.select(numbers[done:])
         self._interpret(waves)
         waves.select(rows)
+
+
+class ShapeFunction:
+    """The function of all products of matrices of a shape."""
+
+    numbers = 4  # the offsets of A, B, C and D
+
+    def __init__(self, shape: MatrixShape, translator: Translator) -> None:
+        self._shape = shape
+        self._translator = translator
+        self._heat = 0
+        self.functions: dict[Variant, Callable[..., int]] = {}
+
+    def take_wanted(self) -> list[Variant]:
+        """Return the only variant, if it was asked for and is not compiled yet."""
+        is_wanted = self._heat and not self.functions
+        return [_ALL_LANES] if is_wanted else []
+
+    def text(self, variant: Variant, name: str, width: int) -> str:
+        """Return the text of the function."""
+        return print_matrix(self._shape, name, width)
+
+    def function(self, waves: Waves) -> Callable[..., int] | None:
+        """Return the function, or None as long as it is not compiled."""
+        if not self.functions:
+            product = self._shape.product
+            sums = product.blocks * product.rows * product.rows * product.depth
+            self._heat += sums * waves.count()
+            if self._heat > self._translator.hot:
+                self._translator.compile()
+                self._heat = 1
+        return self.functions.get(_ALL_LANES)
+
+
+class MatrixRun:
+    """Runs a product of matrices: by the function of its shape, or by the interpreter."""
+
+    def __init__(self, step: MatrixStep, run: Run, shape: ShapeFunction) -> None:
+        self._step = step
+        self._run = run
+        self._shape = shape
+        self._inputs = step.inputs
+        self._outputs = step.outputs
+        self._registers = max(self._inputs | self._outputs) - FIRST_VECTOR + 1
+        self.calls = 0
+
+    def __call__(self, waves: Waves) -> None:
+        function = None
+        if waves.dirty.isdisjoint(self._inputs):
+            function = self._shape.function(waves)
+        if function is None or self._registers > len(waves.values.v):
+            self._run(waves)
+            return
+        step = self._step
+        stride = waves.values.v.strides[0]
+        places = (stride * first for first in (step.a, step.b, step.c, step.d))
+        function(_state_of(waves).address_for(waves), *places)
+        self.calls += 1
+        shadow = waves.shadow
+        if shadow is None or waves.dirty.isdisjoint(self._outputs):
+            return
+        # All lanes were written, whatever EXEC holds.
+        for number in self._outputs:
+            shadow.v[number - FIRST_VECTOR, waves.rows] = 0
+        if isinstance(waves.rows, slice):
+            waves.dirty.difference_update(self._outputs)
 
 
 class _HostState:

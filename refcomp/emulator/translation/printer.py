@@ -71,6 +71,15 @@ def print_unit(unit: CodeUnit, variant: Variant, name: str, width: int) -> str:
     return _UnitPrinter(unit, variant, name, width).print()
 
 
+def field_lines(width: int) -> str:
+    """Return the lines that load what a function is given."""
+    text = load_texts(width).frame["module"]["field"]
+    return "".join(
+        text.format(name=name, type=kind, number=number)
+        for number, (name, kind) in enumerate(FIELDS.items())
+    )
+
+
 class _UnitPrinter:
     """Prints one function."""
 
@@ -266,15 +275,12 @@ class _UnitPrinter:
 
     def _whole(self) -> str:
         frame = self._texts.frame["module"]
-        fields = "".join(
-            frame["field"].format(name=name, type=kind, number=number)
-            for number, (name, kind) in enumerate(FIELDS.items())
-        )
         windows = max(2, self._accesses.windows)
         parts = [
             frame["begin"].format(
                 name=self._name,
-                fields=fields,
+                more="",
+                fields=field_lines(self._texts.width),
                 scratch=self._scratch.size,
                 windows=windows,
                 window_bytes=8 * windows,

@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from refcomp.foundation.resources import templates_dir
 
@@ -109,8 +111,12 @@ def _expand(text: str, width: int) -> str:
 def load_texts(width: int) -> Texts:
     """Return the texts of vector instructions for `width` lanes; for 1 of scalar ones."""
     folder = templates_dir() / _FOLDER
-    rows = tomllib.loads((folder / "instructions.toml").read_text(encoding="utf-8"))
-    frame = tomllib.loads((folder / "frame.toml").read_text(encoding="utf-8"))
+    rows = _tables(folder / "instructions.toml")
+    frame = {
+        table: texts
+        for name in ("frame", "matrices")
+        for table, texts in _tables(folder / f"{name}.toml").items()
+    }
     kind = "scalar" if width == 1 else "vector"
     return Texts(
         width,
@@ -121,3 +127,7 @@ def load_texts(width: int) -> Texts:
             for table, texts in frame.items()
         },
     )
+
+
+def _tables(path: Path) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
