@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import refcomp
+from refcomp.driver.host_tools import host_tools
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.execution.launch import Extents, LoadedCode
 from refcomp.emulator.run import explicit_arguments
@@ -57,7 +58,8 @@ def read_code(code: bytes) -> str:
 def _ready(
     module: Module, grid: Extents, block: Extents, named: dict[str, Any], is_watched: bool
 ) -> Ready:
-    gpu = EmulatedGpu(read_code, size=_ARENA_BYTES, is_watched=is_watched)
+    tools = host_tools()
+    gpu = EmulatedGpu(read_code, size=_ARENA_BYTES, is_watched=is_watched, tools=tools)
     loaded = gpu.load(code_of(module))
     (kernel,) = loaded.code.kernels.values()
     arguments = tuple(named[argument.name] for argument in explicit_arguments(kernel))
