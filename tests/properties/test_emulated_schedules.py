@@ -1,7 +1,8 @@
 """Kernels of random GPU schedules compute what numpy does on emulated GPUs, as machine code.
 
 All that a user meets is under test but the silicon: printer, LLVM, the runtime, its driver. Bits
-that nothing wrote, accesses out of bounds and hazards are failures, too.
+that nothing wrote, accesses out of bounds and hazards are failures, too. With --nightly, gfx942
+runs 3,200 schedules and each other GPU 800; by day 272 and 68.
 """
 
 from math import prod
@@ -14,10 +15,12 @@ from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.schedule.primitives.table import PRIMITIVES
 from tests.properties.emulated_schedules import check_emulated, draw_cases, draw_more_cases
 from tests.properties.histogram import whole_of
+from tests.samples import sample_count
 from tests.strategies.computes import MORE
 
 _FIRST = "gfx942"
-_SHARDS, _EACH = 8, 52
+_SHARDS = 8  # of the first GPU; of each other one, 2
+_EACH = sample_count(by_day=34, nightly=400)  # schedules of a shard
 SHARDS = [(gpu, k) for gpu in ARCHITECTURES for k in range(_SHARDS if gpu == _FIRST else 2)]
 WAVES = [("gfx942", 64), ("gfx90a", 64), ("gfx1100", 32), ("gfx1100", 64)]
 _NOT_HERE = {"parallel"}  # for hosts
@@ -33,18 +36,15 @@ _LEAST_PRIMITIVES |= {"double_buffer": 0.08, "cache_read": 0.5}
 @pytest.mark.rocm
 @pytest.mark.filterwarnings("ignore::refcomp.driver.kernel_resources.SlowKernelWarning")
 @pytest.mark.parametrize(("gpu", "shard"), SHARDS)
-def test_random_schedules_compute_on_emulated_gpus(
-    gpu, shard, request, record_property, run_folder
-):
-    count = 400 if request.config.getoption("--nightly") else _EACH
-    drawn = draw_cases(count, 1000 * ARCHITECTURES.index(gpu) + shard)
+def test_random_schedules_compute_on_emulated_gpus(gpu, shard, record_property, run_folder):
+    drawn = draw_cases(_EACH, 1000 * ARCHITECTURES.index(gpu) + shard)
     histogram = check_emulated(drawn, gpu)
     shards = sum(name == gpu for name, _ in SHARDS)
     whole = whole_of(histogram, shard, shards, run_folder / f"emulated {gpu}")
     if whole is not None:  # the last one that comes
         record_property("summary", f"on the emulated {gpu}: {whole}")
         # Of a few schedules more may happen to lack something.
-        _hold(whole, *((400, 1.0) if gpu == _FIRST else (100, 0.5)))
+        _hold(whole, 0.96 * shards * _EACH, 1.0 if gpu == _FIRST else 0.5)
 
 
 @pytest.mark.rocm
