@@ -1,7 +1,7 @@
 """Random GPU schedules: OpenCL runs them as numpy does, every LLVM compiles them for AMD GPUs.
 
 Some of them are also printed as CUDA C++: nvcc compiles them, and g++ with sanitizers judges them.
-LLVM and ptxas compile some for NVIDIA GPUs.
+LLVM and ptxas compile some for NVIDIA GPUs. With --nightly, there are 4,000 schedules, by day 300.
 """
 
 from contextlib import suppress
@@ -32,11 +32,12 @@ from refcomp.toolchain import compile_source
 from tests.codegen.amdgpu.kernels import LLVMS_AND_GPUS, compile_kernels, use_llvm
 from tests.codegen.nvptx.kernels import assemble, compile_ptx
 from tests.properties.device_differential import check_module, check_opencl_together
+from tests.samples import sample_count
 from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 SHARDS = 4
 ROUNDS = 10  # of drawing, at most; most shards take three
-LEAST = 500  # schedules in all shards together
+LEAST = sample_count(by_day=300, nightly=500)  # schedules in all shards together
 AS_CUDA = 2  # of how many schedules of the first shard one is judged as CUDA, too
 BATCH = 200  # schedules that g++ and nvcc compile as one file
 
