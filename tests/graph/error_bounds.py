@@ -90,7 +90,8 @@ def _product(exact: Exact, given: list[Bounded], attributes: dict, numpy: Callab
     (x, error), (weight, _), (bias, _) = given
     weight = np.abs(weight)
     size = numpy(np.abs(x) + error, weight, np.abs(bias), **attributes)
-    return numpy(error, weight, None, **attributes) + _gamma(len(weight) + 4) * size
+    terms = weight.shape[-2]  # of a matrix and of its panels
+    return numpy(error, weight, None, **attributes) + _gamma(terms + 4) * size
 
 
 def _softmax(exact: Exact, given: list[Bounded], attributes: dict, numpy: Callable) -> Exact:
@@ -113,6 +114,7 @@ _BOUNDS: dict[str, Callable[..., Exact]] = {
     "conv2d_nchwc": _convolution,
     "conv2d_nhwc": _convolution,
     "global_avg_pool2d": _mean,
+    "dense_pack": _product,
     "gemm": _product,
     "softmax": _softmax,
 }

@@ -23,7 +23,7 @@ def choose_panel_width(
     dtype: DTypeLike,
     registers: VectorRegisters,
 ) -> int:
-    """Return the columns of a panel of a matrix, those of the tile that takes the least time.
+    """Return the columns of a panel of a matrix: those of the fastest tile, or fewer, evenly.
 
     Args:
         rows: of the product; None if only a run determines them.
@@ -47,4 +47,7 @@ def choose_panel_width(
     if product is None:
         return columns  # a single column or row has no tile
     tile = choose_register_tile(product, registers)
-    return tile.vectors * tile.lanes
+    count = -(-columns // (tile.vectors * tile.lanes))
+    # As many panels, but of equal width: the last one is not padded by more than a vector each.
+    vectors = -(-columns // (count * tile.lanes))
+    return vectors * tile.lanes

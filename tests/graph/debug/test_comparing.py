@@ -111,7 +111,7 @@ def test_the_first_wrong_element_is_reported() -> None:
 
 @pytest.mark.parametrize(
     ("operator", "node", "cause"),
-    [("relu", "r", Cause.COMPUTE), ("add", "a", Cause.COMPUTE), ("matmul", "m", Cause.KERNEL)],
+    [("relu", "r", Cause.COMPUTE), ("add", "a", Cause.COMPUTE), ("dense_pack", "m", Cause.KERNEL)],
 )
 def test_a_wrong_te_compute_is_named_inside_of_its_kernel(operator, node, cause) -> None:
     """Sums of products are bounded by their meaning, so the kernel contradicts it."""
