@@ -71,6 +71,11 @@ def _window_of_nchwc(shapes: _Shapes, _: _Attributes) -> int:
     return math.prod(shapes[1][1:-1])
 
 
+def _window_of_depthwise_nchwc(shapes: _Shapes, _: _Attributes) -> int:
+    """Return the elements that a weight [C, kh, kw, c] has for one channel."""
+    return math.prod(shapes[1][1:3])
+
+
 # Operators that add up products of their first two inputs, and then add their third: the number of
 # products in one sum.
 _TERMS: Mapping[str, _Terms] = {
@@ -85,6 +90,7 @@ _TERMS: Mapping[str, _Terms] = {
     "group_conv2d_nchw": _window,
     "conv2d_nhwc": _window_of_nhwc,
     "conv2d_nchwc": _window_of_nchwc,
+    "depthwise_conv2d_nchwc": _window_of_depthwise_nchwc,
 }
 
 
