@@ -181,11 +181,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def save(path: Path, row: NetworkRow) -> None:
     """Write a row to a JSON file, in place of an earlier one of the same network and GPU."""
-    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     kept = [one for one in rows if (one["network"], one["arch"]) != (row.network, row.arch)]
     kept.append(asdict(row))
     kept.sort(key=lambda one: (one["network"], one["arch"]))
-    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps({"rows": kept}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

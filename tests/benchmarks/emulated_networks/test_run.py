@@ -67,7 +67,7 @@ def test_rows_replace_earlier_ones_of_the_same_network_and_gpu(tmp_path) -> None
     path = tmp_path / "rows.json"
     for row in (_ROW, replace(_ROW, arch="gfx90a"), replace(_ROW, checked_cpu_s=9.0)):
         save(path, row)
-    rows = json.loads(path.read_text())
+    rows = json.loads(path.read_text())["rows"]
     assert [(row["arch"], row["checked_cpu_s"]) for row in rows] == [
         ("gfx90a", 3.0),
         ("gfx942", 9.0),
@@ -81,4 +81,4 @@ def test_a_wrong_node_fails(monkeypatch, tmp_path, capsys) -> None:
     path = tmp_path / "rows.json"
     assert main(["squeezenet", "--json", str(path)]) == 1
     assert "3 nodes, 1 wrong; estimate for MI300X: 1 us at least" in capsys.readouterr().out
-    assert json.loads(path.read_text())[0]["wrong"] == ["conv1"]
+    assert json.loads(path.read_text())["rows"][0]["wrong"] == ["conv1"]
