@@ -184,7 +184,8 @@ def _wrong_sign(compute: Compute) -> Compute:
     return wrong
 
 
-_PRODUCTS = ("conv2d", "conv2d_nhwc", "gemm", "matmul")
+_BLOCKED = ("conv2d_nchwc", "depthwise_conv2d_nchwc", "conv2d_nchwc_winograd")
+_PRODUCTS = ("conv2d", "conv2d_nhwc", "gemm", "matmul", "dense_pack", *_BLOCKED)
 
 
 def _is_product(node: GraphNode) -> bool:
@@ -202,7 +203,8 @@ def _has_late_padding(node: GraphNode) -> bool:
 
 def _has_square_images(node: GraphNode) -> bool:
     shape = node.outputs[0].shape
-    return node.operator == "conv2d_nhwc" and shape[-2] == shape[-3] and shape[-2] != 1
+    is_last = node.operator in ("conv2d_nhwc", *_BLOCKED)
+    return is_last and shape[-2] == shape[-3] and shape[-2] != 1
 
 
 def _has_rows(node: GraphNode) -> bool:
@@ -220,6 +222,8 @@ def _has_one_float(node: GraphNode) -> bool:
 
 def _is_inexact(node: GraphNode) -> bool:
     """Return True for operators that round their results."""
+    if node.operator == "conv2d_nchwc_winograd":  # of f32 and f64 only
+        return False
     return _is_product(node) or node.operator in ("sigmoid", "tanh", "add", "multiply")
 
 
