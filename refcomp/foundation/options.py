@@ -28,7 +28,7 @@ class BuildOptions:
     Attributes:
         contract: Round a * b + c on f32 and f64 once, as a fused multiply-add. Without this option
             each operation rounds, and all targets give the same bits. With None, the functions of
-            a graph contract, and other builds do not.
+            a graph contract if the target has the instruction, and other builds do not.
         narrow_indices: Compute indices as i32 if they are proved to fit. Results do not change.
             LLVM does most of this without the option.
         certify: Certify each build first, on small sizes (see `refcomp.certify`). If a step
@@ -115,9 +115,9 @@ def build_options(**changes: bool) -> Iterator[BuildOptions]:
 
     Args:
         **changes: the options to change, each True or False. `contract` rounds a * b + c once on
-            f32 and f64; if it is not given, only graphs do so. `narrow_indices` computes indices
-            as i32 if they are proved to fit. `certify` certifies each build first
-            (`REFCOMP_CERTIFY=1`). `check_bounds` checks accesses in each call
+            f32 and f64; if it is not given, only graphs do so, for targets with the instruction.
+            `narrow_indices` computes indices as i32 if they are proved to fit. `certify` certifies
+            each build first (`REFCOMP_CERTIFY=1`). `check_bounds` checks accesses in each call
             (`REFCOMP_CHECK_BOUNDS=1`). `verify_steps` verifies the result of each step, not only
             of the last (`REFCOMP_VERIFY_STEPS=1`). All others are False by default.
 

@@ -17,6 +17,7 @@ from refcomp.graph.optimize import optimize
 from refcomp.graph.stages.stages import has_stages
 from refcomp.graph.verify import verify_graph
 from refcomp.runtime.module import Module
+from refcomp.topi.schedules.vector_registers import has_fma
 
 _LOG = logging.getLogger("refcomp.graph")
 
@@ -108,7 +109,7 @@ def compile_nodes(graph: Graph, target: Target | str = "llvm") -> GraphModule:
     """Return the compiled graph, in which each node is a function of its own. No pass runs.
 
     So a graph that is not fused keeps each value in memory. Products and sums contract: a * b + c
-    rounds once, unless the build option `contract` is False.
+    rounds once if the target has such an instruction. The build option `contract` overrides this.
 
     Args:
         graph: a graph without control operators, such as `optimize` returns.
@@ -119,9 +120,12 @@ def compile_nodes(graph: Graph, target: Target | str = "llvm") -> GraphModule:
         Unsupported: the target cannot express an operator.
         ToolchainError: a tool is missing or fails.
     """
-    is_licensed = current_options().contract is not False
+    chosen = as_target(target)
+    is_licensed = current_options().contract
+    if is_licensed is None:
+        is_licensed = has_fma(chosen)
     with build_options(contract=is_licensed):
-        return _compile_nodes(graph, as_target(target))
+        return _compile_nodes(graph, chosen)
 
 
 def _compile_nodes(graph: Graph, chosen: Target) -> GraphModule:

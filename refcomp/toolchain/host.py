@@ -1,8 +1,9 @@
-"""Facts that the compiler knows about a processor: triple, data layout, widest vector, names.
+"""Facts that the compiler knows about a processor: triple, data layout, instructions, names.
 
-One run of llc gives all: a sum of sixteen integers, stopped after instruction selection. It shows
-the data layout, the processor that `native` means, and the width of its additions. The cache
-remembers the facts for each tool and processor.
+One run of llc gives all: a sum of sixteen integers and a fused multiply-add, stopped after
+instruction selection. It shows the data layout, the processor that `native` means, the width of its
+additions, and a call of `fmaf` if it has no such instruction. The cache remembers the facts for
+each tool and processor.
 """
 
 import json
@@ -27,6 +28,11 @@ define <16 x i32> @f(<16 x i32> %a, <16 x i32> %b) {
   %c = add <16 x i32> %a, %b
   ret <16 x i32> %c
 }
+declare float @llvm.fma.f32(float, float, float)
+define float @g(float %a, float %b, float %c) {
+  %d = call float @llvm.fma.f32(float %a, float %b, float %c)
+  ret float %d
+}
 """
 _LAYOUT = re.compile(r'target datalayout = "([^"]*)"')
 _CPU = re.compile(r'"target-cpu"="([^"]*)"')
@@ -35,6 +41,9 @@ _TRIPLE = re.compile(r"Default target: (\S+)")
 # alone has 256-bit registers, but adds integers in halves, and so has none of AVX2's functions.
 _WIDE_ADDITION = re.compile(r"\bVPADDD(Y|Z|Z256)rr\b")
 _WIDTHS = {"Y": 256, "Z256": 256, "Z": 512}
+
+# The function of the C library, which is called in place of the instruction.
+_FMA_CALL = "&fmaf"
 
 _MAX_LISTED = 8  # values of an option that an error names
 
@@ -47,6 +56,7 @@ class HostFacts:
     layout: str  # the data layout, as in LLVM IR
     cpu: str  # LLVM's name, such as `znver3`
     vector_bits: int  # of the widest native vector: 128, 256 or 512
+    has_fma: bool  # an instruction multiplies and adds f32, and rounds once
 
 
 def host_triple_and_layout() -> tuple[str, str]:
@@ -190,6 +200,7 @@ def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
         vector_bits=max(
             (_WIDTHS[w] for w in _WIDE_ADDITION.findall(text)), default=128
         ),
+        has_fma=_FMA_CALL not in text,
     )
     return json.dumps(asdict(facts)).encode()
 

@@ -5,6 +5,7 @@ import pytest
 
 import refcomp.graph.lower as lowering
 from refcomp.driver.backends import division
+from refcomp.foundation.machine import machine
 from refcomp.foundation.options import build_options
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.evaluate import evaluate_graph
@@ -155,3 +156,26 @@ def test_loop_ir_of_kernels_is_logged(caplog) -> None:
     (text,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("kernel ")]
     assert text.startswith("kernel kernel0_exp_relu\nfunc kernel0_exp_relu(x: f32[4]")
     assert "max(exp(x[" in text
+
+
+def _multiply_add_calls(target: str) -> int:
+    """Return how often the code of x * x + tanh(x) and of a product names fmaf."""
+
+    def build(b, x):
+        square = b.node("multiply", [x, x])
+        weight = b.constant("w", floats(1, 64, 8))
+        product = b.node("matmul", [b.node("tanh", [x]), weight])
+        return [b.node("add", [square, x]), product]
+
+    module = compile_graph(make_graph(build, (1, 64)), target).module
+    assert module is not None
+    return module.get_source("asm").count("fmaf")
+
+
+@pytest.mark.llvm
+@pytest.mark.skipif(machine() != "x86_64", reason="it is compiled for x86-64")
+def test_a_graph_contracts_only_where_an_instruction_does() -> None:
+    assert _multiply_add_calls("llvm -mcpu=x86-64") == 0
+    assert _multiply_add_calls("llvm -mcpu=x86-64-v3") == 0
+    with build_options(contract=True):
+        assert _multiply_add_calls("llvm -mcpu=x86-64") > 0

@@ -42,12 +42,18 @@ def test_the_answer_of_llc_is_read(fake_tools) -> None:
     facts = host_facts("native")
     assert (facts.triple, facts.layout, facts.cpu) == ("z-linux", "e-m:e-n8", "z9")
     assert facts.vector_bits == vector_bits("native") == 256
+    assert facts.has_fma
     assert host_triple_and_layout() == ("z-linux", "e-m:e-n8")
 
 
 def test_a_processor_that_adds_no_integers_in_wide_registers_has_128_bits(fake_tools) -> None:
     _add_llc(fake_tools, _ANSWER.replace("VPADDDYrr", "VPADDDrr"))
     assert vector_bits("native") == 128
+
+
+def test_a_processor_that_calls_fmaf_has_no_multiply_add(fake_tools) -> None:
+    _add_llc(fake_tools, f"{_ANSWER}\n    CALL64pcrel32 &fmaf, csr_64")
+    assert not host_facts("native").has_fma
 
 
 def test_llc_is_asked_once(fake_tools, as_another_process) -> None:

@@ -33,7 +33,7 @@ from refcomp.schedule.schedule import create_schedule
 from refcomp.te.operation import compute, placeholder
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.reducer import sum as te_sum
-from refcomp.topi.schedules.vector_registers import vector_registers
+from refcomp.topi.schedules.vector_registers import has_fma, vector_registers
 
 _SUMS, _LANES, _STEPS = 12, vector_registers().lanes(4), 400_000
 FMA_GFLOP = 2e-9 * _SUMS * _LANES * _STEPS  # of one thread in one call
@@ -117,7 +117,7 @@ def _build_fma(threads: int, target: Target | str) -> Module:
     schedule[result].vectorize(lane)
     if threads > 1:
         schedule[result].parallel(thread)
-    with build_options(contract=True):
+    with build_options(contract=has_fma(target)):
         return build(schedule, [x, y, result], target, name="fma_peak")
 
 

@@ -1,6 +1,6 @@
-"""The vector registers of a host's processor, by which its schedules choose tiles and vectors.
+"""The vector registers and the multiply-add of a host's processor, by which its schedules choose.
 
-Explicit levels of x86-64 and this host are known without tools. LLVM knows the width for any other
+Explicit levels of x86-64 and this host are known without tools. LLVM knows the facts for any other
 processor that a target names.
 """
 
@@ -79,6 +79,35 @@ def vector_registers(target: Target | str = "llvm") -> VectorRegisters:
     return {512: AVX512, 256: AVX2}.get(vector_bits(mcpu), _narrowest())
 
 
+def has_fma(target: Target | str = "llvm") -> bool:
+    """Return True if an instruction of `target` multiplies and adds floats, and rounds once.
+
+    Without the instruction, LLVM calls `fmaf` of the C library, which is hundreds of times slower.
+    All devices but hosts have it.
+
+    Raises:
+        UserError: the target is unknown, or LLVM does not know the processor.
+
+    Example::
+
+        >>> from refcomp.topi.schedules.vector_registers import has_fma
+        >>> has_fma("llvm -mcpu=x86-64-v2"), has_fma("llvm -mcpu=x86-64-v3"), has_fma("cuda")
+        (False, True, True)
+    """
+    chosen = as_target(target)
+    if chosen.kind != "llvm":
+        return True
+    mcpu = chosen.option("mcpu", "native")
+    if mcpu in _LEVELS:
+        return _LEVELS[mcpu] is not SSE
+    if mcpu == "native" and ("fma" in cpu_features() or _is_arm()):
+        return True
+    # Here, for the same reason as above.
+    from refcomp.toolchain import host_facts  # noqa: PLC0415
+
+    return host_facts(mcpu).has_fma
+
+
 def _of_this_host() -> VectorRegisters:
     features = cpu_features()
     if "avx512f" in features:
@@ -88,4 +117,8 @@ def _of_this_host() -> VectorRegisters:
 
 def _narrowest() -> VectorRegisters:
     """Return the registers that each processor of this host's kind has."""
-    return NEON if machine() in ("aarch64", "arm64") else SSE
+    return NEON if _is_arm() else SSE
+
+
+def _is_arm() -> bool:
+    return machine() in ("aarch64", "arm64")

@@ -2,9 +2,17 @@
 
 import pytest
 
+from refcomp.foundation import machine
 from refcomp.foundation.errors import UserError
 from refcomp.topi.schedules import vector_registers as module
-from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE, vector_registers
+from refcomp.topi.schedules.vector_registers import (
+    AVX2,
+    AVX512,
+    NEON,
+    SSE,
+    has_fma,
+    vector_registers,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +50,29 @@ def test_llvm_knows_the_processors_that_have_names(mcpu, expected):
 def test_an_unknown_processor_is_refused():
     with pytest.raises(UserError, match="mcpu 'znver99' is unknown"):
         vector_registers("llvm -mcpu=znver99")
+
+
+@pytest.mark.parametrize(("kind", "features"), [("x86_64", {"fma", "avx"}), ("aarch64", {"asimd"})])
+def test_this_host_has_a_multiply_add(monkeypatch, kind, features):
+    monkeypatch.setattr(module, "machine", lambda: kind)
+    monkeypatch.setattr(module, "cpu_features", lambda: frozenset(features))
+    assert has_fma() and has_fma("llvm -mcpu=native")
+
+
+def test_a_level_has_a_multiply_add_or_not():
+    found = [has_fma(f"llvm -mcpu=x86-64{level}") for level in ("", "-v2", "-v3", "-v4")]
+    assert found == [False, False, True, True]
+
+
+def test_other_targets_have_a_multiply_add():
+    assert has_fma("opencl") and has_fma("interp")
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(
+    ("mcpu", "expected"), [("znver4", True), ("bdver1", True), ("sandybridge", False)]
+)
+def test_llvm_knows_which_processors_have_a_multiply_add(mcpu, expected):
+    if machine.machine() != "x86_64":
+        pytest.skip("llc names processors of its own kind")
+    assert has_fma(f"llvm -mcpu={mcpu}") == expected
