@@ -221,5 +221,33 @@ def test_a_bare_shared_object_has_a_pool_of_its_own(tmp_path: Path) -> None:
     assert (b == 2).all()
 
 
+_CLOSE = """
+import _ctypes, ctypes, os, sys, time
+library = ctypes.CDLL(sys.argv[1])
+a = (ctypes.c_float * 8000)(*[1.0] * 8000)
+b = (ctypes.c_float * 8000)()
+status = library.scale(a, b, 2)
+_ctypes.dlclose(library._handle)
+time.sleep(0.1)  # the worker goes to sleep, in code of the object
+child = os.fork()
+if child == 0:
+    os._exit(7)
+_, ended = os.waitpid(child, 0)
+print(status, b[0], os.waitstatus_to_exitcode(ended))
+"""
+
+
+def test_a_shared_object_stays_while_its_threads_run(tmp_path: Path) -> None:
+    """A closed object still has workers, and a handler that each fork calls."""
+    path = tmp_path / "scale.so"
+    _parallel_module(2.0).export_library(path)
+    script = tmp_path / "script.py"
+    script.write_text(_CLOSE)
+    done = subprocess.run(
+        [sys.executable, script, path], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 2.0 7\n", "")
+
+
 def test_a_module_without_regions_is_left_alone() -> None:
     thread_pool.connect(ctypes.CDLL(None))
