@@ -16,7 +16,7 @@ After::
     }
 
 Requires: nothing. Ensures: the time is proportional to the size of the results, which is bounded,
-or at most that of the constants that are read. Operators with loops of their own, such as
+or at most twice that of the constants that are read. Operators with loops of their own, such as
 convolutions, stay. Without both rules, a small model could stall the compiler. Refuses: nothing.
 """
 
@@ -36,6 +36,9 @@ from refcomp.graph.passes.pointwise import is_plain, pattern_of
 _MAX_ELEMENTS = 1 << 26
 # Operators that have kernels of their own, but only copy elements.
 _COPIES = ("concatenate", "pad")
+# Operators that lay out weights. Their results may be twice as large as what is read: padding fills
+# the last panel or block, and the weights of Winograd's filtering are 16/9 of the kernel's.
+_LAYOUTS = (*_COPIES, "conv2d_nchwc_winograd_weight")
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -69,6 +72,8 @@ def _is_cheap(node: GraphNode) -> bool:
         return False
     # Packed weights are as large as the weights, which the model's file contains.
     read = sum(map(_elements, node.reads))
+    if is_plain(node) and node.operator in _LAYOUTS:
+        read *= 2
     return max(map(_elements, node.outputs)) <= max(read, _MAX_ELEMENTS)
 
 

@@ -76,6 +76,28 @@ def test_large_results_are_computed_if_as_much_is_read(monkeypatch) -> None:
     assert operators_of(changed) == ["add", "gemm", "relu"]
 
 
+def test_layouts_of_large_weights_are_computed(monkeypatch) -> None:
+    monkeypatch.setattr(folding, "_MAX_ELEMENTS", 10)
+
+    def build(builder, x):
+        matrix = builder.constant("m", floats(0, 3, 5))
+        columns = builder.node("pad", [matrix], {"pad_before": (0, 0), "pad_after": (0, 3)})
+        panels = builder.node("reshape", [columns], {"shape": (3, 2, 4)})
+        kernel = builder.constant("k", floats(1, 1, 1, 3, 3, 2, 2))
+        weight = builder.node("conv2d_nchwc_winograd_weight", [kernel])
+        border = {"pad_before": (3, 0), "pad_after": (3, 0)}
+        return [
+            builder.node("relu", [x]),
+            builder.node("transpose", [panels], {"axes": (1, 0, 2)}),
+            weight,
+            builder.node("pad", [matrix], border, "thrice"),
+        ]
+
+    changed = fold_constants(make_graph(build, (3, 4)))
+    assert [node.outputs[0].name for node in changed.nodes if node.operator == "pad"] == ["thrice"]
+    assert sorted(operators_of(changed)) == ["pad", "relu"]
+
+
 def test_nothing_constant_stays() -> None:
     graph = make_graph(lambda b, x: b.node("relu", [x]))
     assert fold_constants(graph) is graph
