@@ -234,6 +234,9 @@ class GraphExecutor:
     ) -> list[NDArray]:
         """Run the graph and return its outputs as new arrays.
 
+        On a host, all kernels of a run are one call of C. So Ctrl-C raises KeyboardInterrupt only
+        when the whole run has ended.
+
         Args:
             feeds: inputs by name, also for names that are not Python identifiers.
             **inputs: NDArrays or numpy arrays by name.

@@ -1,4 +1,6 @@
-"""Print what joins the calls of several functions into one (`refcomp.runtime.host.joined_calls`).
+"""Print the functions that join calls of several functions into one call.
+
+`refcomp.runtime.host.joined_calls` makes this call.
 
 A function of arrays and symbols gets a *caller*, which loads its arguments from memory. Functions
 of one type share a caller. Functions with scalars are called one by one, and get none.

@@ -38,7 +38,7 @@ from refcomp.topi.schedules.host_panels import choose_panel_width
 from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
 
 # The products whose second operand may lie in panels, and the attributes of a gemm that must have
-# their default value. A transposed matrix is none of them.
+# their default value. `trans_b` may have either value.
 _PRODUCTS = ("gemm", "matmul", "dense")
 _PLAIN = {"alpha": 1.0, "beta": 1.0, "trans_a": False, "out_dtype": None}
 _DTYPES = (F32, F64)
