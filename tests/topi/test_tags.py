@@ -9,7 +9,7 @@ from tests.strategies.operands import tensors
 
 def test_tags_differ() -> None:
     names = [name for name in vars(tags) if name.isupper()]
-    assert len({getattr(tags, name) for name in names}) == len(names) == 5
+    assert len({getattr(tags, name) for name in names}) == len(names) == 7
 
 
 def test_operators_tag_their_stages() -> None:
