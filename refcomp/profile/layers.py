@@ -7,10 +7,11 @@ theirs: kernels run one after the other. Nothing is known of the time between tw
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
+from refcomp.foundation.names import mangle
 from refcomp.profile.advice import Advice
 from refcomp.profile.bound import Limit
 from refcomp.profile.report import ProfileReport
@@ -64,15 +65,27 @@ def layers_of(
         calls: the calls of one run, of which each launched its kernels.
         reports: the reports on the kernels of that run.
     """
-    by_function: dict[str, list[ProfileReport]] = defaultdict(list)
-    for report in reports:
-        by_function[report.counts.name.rpartition("_kernel")[0]].append(report)
     called = Counter(call.function for call in calls)
+    by_function: dict[str, list[ProfileReport]] = defaultdict(list)
+    for report, function in zip(reports, _launchers(called, reports), strict=True):
+        by_function[function].append(report)
     return tuple(
         _layer(call, by_function[call.function], called[call.function])
         for call in calls
         if by_function[call.function]
     )
+
+
+def _launchers(functions: Iterable[str], reports: Sequence[ProfileReport]) -> list[str]:
+    """Return for each report the function that launches its kernel, "" if it is none of these."""
+    # A report has the symbol of machine code, which is another name than that in the loop IR if
+    # the function's name has letters that no symbol has, or is too long.
+    by_symbol = {
+        mangle(f"{function}_kernel{number}"): function
+        for function in functions
+        for number in range(len(reports))
+    }
+    return [by_symbol.get(report.counts.name, "") for report in reports]
 
 
 def _layer(
@@ -120,7 +133,7 @@ def layers_table(
         layers: what `layers_of` returned.
         reports: the reports on all kernels, which the rows refer to.
     """
-    functions = [report.counts.name.rpartition("_kernel")[0] for report in reports]
+    functions = _launchers({layer.function for layer in layers}, reports)
     whole = sum(layer.seconds or 0.0 for layer in layers)
     longest = max((layer.seconds or 0.0 for layer in layers), default=0.0) or 1.0
     rows = [

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
+from refcomp.foundation.names import mangle
 from refcomp.profile.advice import Advice
 from refcomp.profile.layers import LayerCall, advice_on, layers_of, layers_table, useful_part
 from refcomp.profile.report import report_of
@@ -45,6 +46,15 @@ def test_a_function_may_launch_a_kernel_several_times():
     (layer,) = layers_of([LayerCall("scan", "f")], [_report("f_kernel0", launches=3)])
     (single,) = layers_of([LayerCall("scan", "f")], [_report("f_kernel0")])
     assert layer.seconds == pytest.approx(3 * single.seconds)
+
+
+@pytest.mark.parametrize("function", ["kernel0_größe", "f" * 119, "a_kernel0", "0"])
+def test_kernels_are_found_by_the_symbols_of_machine_code(function):
+    reports = [_report(mangle(f"{function}_kernel{number}"), fmas=2) for number in range(2)]
+    calls = [LayerCall("x", function), LayerCall("other", "f")]
+    (layer,) = layers = layers_of(calls, [*reports, _report("a_kernel0_kernel1_kernel0")])
+    assert (layer.layer, layer.multiply_adds) == ("x", 2 * 2 * 64)
+    assert layers_table(layers, reports).rows[0].kernel == 1
 
 
 def test_useful_part_counts_what_multiplies_and_adds():
