@@ -51,8 +51,17 @@ _MAX_WIDTH = 160
 def page_path(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> str | None:
-    """Return the value of --profile: a page, IN_THE_TERMINAL, or None. Raise BadParameter."""
-    if value is None or value == IN_THE_TERMINAL or value.endswith(_PAGES):
+    """Return the value of --profile: a page, IN_THE_TERMINAL, or None.
+
+    Raise BadParameter for another value, and for a page in a folder that does not exist: a run may
+    take minutes before its page is written.
+    """
+    if value is None or value == IN_THE_TERMINAL:
+        return value
+    if value.endswith(_PAGES):
+        folder = Path(value).parent
+        if not folder.is_dir():
+            raise click.BadParameter(f"there is no folder {str(folder)!r}", ctx, param)
         return value
     # `--profile FILE` takes the file that was meant as the argument of the command.
     raise click.BadParameter(
