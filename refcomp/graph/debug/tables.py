@@ -53,8 +53,9 @@ def facts_of(profile: NetworkProfile) -> list[str]:
     ]
     if profile.peaks is not None:
         peaks = profile.peaks
+        threads = "1 thread" if peaks.threads == 1 else f"{peaks.threads} threads"
         facts.append(
-            f"measured peaks of this machine, {peaks.threads} threads: "
+            f"measured peaks of this machine, {threads}: "
             f"{peaks.gflops:.1f} GFLOP/s of f32, {peaks.gbytes:.1f} GB/s"
         )
     return facts

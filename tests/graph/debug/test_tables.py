@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from refcomp.graph.debug.tables import COLUMNS, facts_of, row_of, rows_of_totals
-from tests.graph.debug.profiles import profile
+from tests.graph.debug.profiles import PEAKS, profile
 
 
 def test_a_row_has_a_cell_for_each_column() -> None:
@@ -26,4 +26,6 @@ def test_facts_name_the_peaks_if_they_are_known() -> None:
     assert facts[0] == "4 nodes take 4.000 ms together"
     assert facts[1].startswith("75,000,000 multiply-adds; 150,000,000 operations")
     assert facts[2].endswith("2 threads: 100.0 GFLOP/s of f32, 10.0 GB/s")
+    alone = replace(profile(), peaks=replace(PEAKS, threads=1))
+    assert " of this machine, 1 thread: " in facts_of(alone)[2]
     assert len(facts_of(replace(profile(), peaks=None))) == 2
