@@ -1,13 +1,9 @@
 """Products and convolutions of f32 on AMD's matrix cores (MFMA), for the kernels of graphs.
 
 `on_matrix_cores` replaces a sum of products, and the elementwise computes behind it, by an extern
-operation whose statement is a whole kernel. The sum is a product of matrices without being stored
-as one (*implicit GEMM*)::
-
-    C[row, column] = sum over depth of A[row, depth] * B[depth, column]
-
-For a convolution with channels last, a row is a pixel, a column is an output channel, and the depth
-runs over the window and the input channels. A group of four waves computes a tile of C:
+operation whose statement is a whole kernel. `refcomp.topi.schedules.matrix_sums` finds the sum, and
+defines its rows, columns and depth, its factors A and B and its result C. All computes that it does
+not find stay as they are. A group of four waves computes a tile of C:
 
 - Its threads load a step of A and B into registers while the step before is multiplied, and then
   store it in shared memory. A border of the image is computed on this way.
@@ -19,11 +15,7 @@ runs over the window and the input channels. A group of four waves computes a ti
 Rows in shared memory are four elements longer than their contents, so that lanes use different
 banks. Rows behind the last one repeat it, and are not stored.
 
-Requires constant extents, a depth whose innermost extent is a multiple of 16, and a multiple of 16
-columns. All other computes stay as they are.
-
-Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3; AMD,
-"CDNA3 ISA", section on matrix arithmetic.
+Reference: AMD, "CDNA3 ISA", section on matrix arithmetic.
 """
 
 from __future__ import annotations
