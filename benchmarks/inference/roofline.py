@@ -20,8 +20,9 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import fmean
 from textwrap import fill
 from typing import Any
 
@@ -54,21 +55,29 @@ _UNKNOWN, _ABOVE = "tab:grey", "#d9d9d9"
 
 
 def profile_graph(graph: Graph, runs: int, peaks: Peaks) -> NetworkProfile:
-    """Return the profile of a graph with one input, each time the least of some runs."""
+    """Return the profile of a graph with one input.
+
+    The time of a node is the least of `runs` runs, its mean the mean of these runs.
+    """
     executor = create(graph, "llvm")
     (value,) = graph.inputs
     feeds = {value.name: image_of(value.shape)}
     profiles = [profile_network(executor, feeds, peaks) for _ in range(runs)]
     nodes = zip(*(profile.nodes for profile in profiles), strict=True)
-    least = (min(launches, key=lambda node: node.seconds) for launches in nodes)
-    return NetworkProfile(tuple(least), peaks)
+    return NetworkProfile(tuple(map(_least_of, nodes)), peaks)
+
+
+def _least_of(runs: Sequence[NodeProfile]) -> NodeProfile:
+    """Return the profile of a node with the least time of some runs, and the mean of all."""
+    least = min(runs, key=lambda node: node.seconds)
+    return replace(least, mean=fmean(node.mean for node in runs))
 
 
 def sentences_of(profile: NetworkProfile) -> list[str]:
     """Return what the profile says about the time of a network, in sentences with numbers."""
     known = [node for node in profile.nodes if node.least is not None]
     least = sum(_least(node) for node in known)
-    told = [
+    sentences = [
         f"The roofline allows {_ms(least)} for these layers; they take {_ms(profile.seconds)}. "
         f"So {least / profile.seconds:.0%} of the time is explained by the peaks."
     ]
@@ -77,14 +86,14 @@ def sentences_of(profile: NetworkProfile) -> list[str]:
         seconds = sum(node.seconds for node in nodes)
         if nodes:
             share = sum(map(_least, nodes)) / seconds
-            told.append(
+            sentences.append(
                 f"Layers bound by {peak}: {len(nodes)}. Their time is {_ms(seconds)}, "
                 f"{seconds / profile.seconds:.0%} of all. The roofline explains {share:.0%} of it."
             )
     above = sorted(known, key=lambda node: _least(node) - node.seconds)[:_FARTHEST]
     listed = ", ".join(f"`{node.name}` {_ms(node.seconds - _least(node))}" for node in above)
-    told.append(f"The most time above the roofline is lost in {listed}.")
-    return told
+    sentences.append(f"The most time above the roofline is lost in {listed}.")
+    return sentences
 
 
 def page_of(network: str, profile: NetworkProfile, machine: Mapping[str, Any]) -> str:
@@ -218,8 +227,8 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"there is no folder {asked.folder}")
     machine = describe_machine()
     before = thread_count()
-    set_thread_count(asked.threads)
     try:
+        set_thread_count(asked.threads)
         with tempfile.TemporaryDirectory(prefix="refcomp-bench-") as folder:
             graph = from_onnx(save(asked.model, folder, asked.batch)["path"])
             profile = profile_graph(graph, asked.runs, measure_peaks())
