@@ -9,23 +9,30 @@ compiled once, with multiply-adds fused, and runs unchecked, with the usual chec
 with all hazards; a finding stops the benchmark. One more run counts instructions. Then each node is
 compared within derived bounds with ONNX Runtime, on what ONNX Runtime read.
 
-CPU seconds are those of this process, so that other load on the machine hardly matters. The exit
-code is 1 if a node leaves its bound or a kernel has a finding, 2 for wrong arguments.
+CPU seconds are those of this process and of the tools that it starts, so that other load on the
+machine hardly matters. Each run begins with a new device: it decodes the kernels, and translates
+their hot code, anew. Only files in the cache are kept: machine code of kernels, its disassembly,
+and translated code. Set REFCOMP_CACHE_DIR to an empty folder to measure without them.
+
+The exit code is 1 if a node leaves its bound or a kernel has a finding, 2 for wrong arguments.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 
 from benchmarks import light_models
+from benchmarks.machine import describe_machine
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.hip import KernelFailure
 from refcomp.emulator.observers.counting import Profile
@@ -35,7 +42,7 @@ from refcomp.frontend.onnx.peer import run_onnx_runtime
 from refcomp.graph import DebugExecutor, trace_graph
 from refcomp.graph.compile import GraphModule, compile_graph
 from refcomp.graph.debug import Peer, compare_nodes
-from refcomp.graph.debug.comparing import Cause
+from refcomp.graph.debug.comparing import Cause, NodeComparison
 from refcomp.graph.executor import GraphExecutor
 from refcomp.profile.layers import useful_part
 from refcomp.profile.report import ProfileReport, report_of
@@ -59,7 +66,7 @@ class NetworkRow:
     useful_of_layers: float  # the same of convolutions and products only
     estimate_s: float | None  # the least time by an estimate for `card`; None without a card
     card: str
-    error: float  # the largest error of a node by its derived bound; right if at most 1
+    error: float  # the largest error of a node by its derived bound; above 1, the node is wrong
     nodes: int  # that were compared
     wrong: tuple[str, ...]  # nodes that leave their bounds
 
@@ -89,11 +96,11 @@ def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> Net
         KernelFailure: a kernel has a finding.
     """
     feeds = feeds_of(model)
-    start = process_time()
+    start = _cpu_seconds()
     with build_options(contract=True):
         graph = trace_graph(from_onnx(model), feeds)
         module = compile_graph(graph, f"rocm -mcpu={arch}")
-    compiled = process_time() - start
+    compiled = _cpu_seconds() - start
     unchecked = _seconds(module, rocm_emulator(arch, is_watched=False), feeds)
     checked = _seconds(module, rocm_emulator(arch), feeds)
     with_hazards = None
@@ -106,6 +113,7 @@ def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> Net
     layers = [one for one in reports if any(word in one.counts.name for word in _LAYERS)]
     peer = Peer("ONNX Runtime", run_onnx_runtime(model, dict(feeds)), graph)
     found = list(compare_nodes(executor, peer))
+    error, wrong = errors_of(found)
     return NetworkRow(
         network=name,
         arch=arch,
@@ -117,10 +125,20 @@ def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> Net
         useful_of_layers=useful_part(layers),
         estimate_s=_estimate(reports),
         card=next((one.bound.card.name for one in reports if one.bound), ""),
-        error=max((one.ratio for one in found if not one.wrong), default=0.0),
+        error=error,
         nodes=len(found),
-        wrong=tuple(one.name for one in found if one.wrong and one.cause is not Cause.PEER),
+        wrong=wrong,
     )
+
+
+def errors_of(found: Iterable[NodeComparison]) -> tuple[float, tuple[str, ...]]:
+    """Return the largest error of a node by its bound, and the names of the wrong nodes.
+
+    Nodes where only the peer is wrong do not count. The error is 0 without nodes.
+    """
+    ours = [one for one in found if one.cause is not Cause.PEER]
+    error = max((one.ratio for one in ours), default=0.0)
+    return error, tuple(one.name for one in ours if one.wrong)
 
 
 def feeds_of(model: bytes) -> dict[str, HostArray]:
@@ -132,11 +150,17 @@ def feeds_of(model: bytes) -> dict[str, HostArray]:
 
 
 def _seconds(module: GraphModule, device: Device, feeds: dict[str, HostArray]) -> float:
-    """Return the CPU seconds of a run."""
+    """Return the CPU seconds of the first run on a device, translation included."""
     executor = GraphExecutor(module, device)
-    start = process_time()
+    start = _cpu_seconds()
     executor.run(feeds)
-    return process_time() - start
+    return _cpu_seconds() - start
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU seconds of this process, and of those that it started and that have ended."""
+    times = os.times()
+    return process_time() + times.children_user + times.children_system
 
 
 def _estimate(reports: Sequence[ProfileReport]) -> float | None:
@@ -163,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in given.models:
         if name not in known:
             parser.error(f"no light model {name}; there are {', '.join(known)}")
+    machine = describe_machine()
     is_right = True
     for name in given.models:
         model = light_models.make(name).SerializeToString()
@@ -175,15 +200,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(row, flush=True)
         is_right &= not row.wrong
         if given.json is not None:
-            save(given.json, row)
+            save(given.json, row, machine)
     return int(not is_right)
 
 
-def save(path: Path, row: NetworkRow) -> None:
-    """Write a row to a JSON file, in place of an earlier one of the same network and GPU."""
+def save(path: Path, row: NetworkRow, machine: Mapping[str, Any]) -> None:
+    """Write a row to a JSON file, in place of an earlier one of the same network and GPU.
+
+    Each row has its machine, since the rows of a file may be measured at different times.
+    """
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     kept = [one for one in rows if (one["network"], one["arch"]) != (row.network, row.arch)]
-    kept.append(asdict(row))
+    kept.append({**asdict(row), "machine": machine})
     kept.sort(key=lambda one: (one["network"], one["arch"]))
     path.write_text(json.dumps({"rows": kept}, indent=1) + "\n", encoding="utf-8")
 

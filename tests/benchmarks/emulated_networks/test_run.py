@@ -1,6 +1,7 @@
 """Whole networks on emulated GPUs: a small one is right without hazards, and rows are kept."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,17 @@ from onnx import helper, numpy_helper
 
 from benchmarks import light_models
 from benchmarks.emulated_networks import run
-from benchmarks.emulated_networks.run import ARCHITECTURES, NetworkRow, main, measure, save
+from benchmarks.emulated_networks.run import (
+    ARCHITECTURES,
+    NetworkRow,
+    errors_of,
+    main,
+    measure,
+    save,
+)
+from refcomp.graph.debug.comparing import Cause, NodeComparison
 
+_MACHINE = {"cpu": "a processor", "load": 0.5}
 _ROW = NetworkRow("net", "gfx942", 1.0, 2.0, 3.0, None, 0.5, 0.75, 1e-6, "MI300X", 0.1, 3, ())
 
 
@@ -56,6 +66,22 @@ def test_a_small_network_is_right_and_has_no_hazard(arch: str) -> None:
     assert row.hazards_cpu_s is not None and row.hazards_cpu_s > 0
 
 
+def test_the_error_is_that_of_a_wrong_node_unless_the_peer_is_wrong() -> None:
+    right = NodeComparison("a", "conv2d", 8, 0, 0, 0.5, None, None, "peer")
+    wrong = replace(right, name="b", wrong=1, ratio=2.0, cause=Cause.KERNEL)
+    theirs = replace(right, name="c", wrong=1, ratio=9.0, cause=Cause.PEER)
+    assert errors_of([right, wrong, theirs]) == (2.0, ("b",))
+    assert errors_of([right, theirs]) == (0.5, ())
+    assert errors_of([]) == (0.0, ())
+
+
+def test_cpu_seconds_include_those_of_tools(monkeypatch) -> None:
+    times = os.times_result((1.0, 2.0, 20.0, 4.0, 99.0))
+    monkeypatch.setattr(run.os, "times", lambda: times)
+    monkeypatch.setattr(run, "process_time", lambda: 3.0)
+    assert run._cpu_seconds() == 27.0
+
+
 @pytest.mark.parametrize("given", [["alexnot"], ["squeezenet", "--arch", "gfx1"], []])
 def test_wrong_arguments_have_their_exit_code(given: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -66,12 +92,13 @@ def test_wrong_arguments_have_their_exit_code(given: list[str]) -> None:
 def test_rows_replace_earlier_ones_of_the_same_network_and_gpu(tmp_path) -> None:
     path = tmp_path / "rows.json"
     for row in (_ROW, replace(_ROW, arch="gfx90a"), replace(_ROW, checked_cpu_s=9.0)):
-        save(path, row)
+        save(path, row, _MACHINE)
     rows = json.loads(path.read_text())["rows"]
     assert [(row["arch"], row["checked_cpu_s"]) for row in rows] == [
         ("gfx90a", 3.0),
         ("gfx942", 9.0),
     ]
+    assert all(row["machine"] == _MACHINE for row in rows)
 
 
 def test_a_wrong_node_fails(monkeypatch, tmp_path, capsys) -> None:
@@ -79,6 +106,7 @@ def test_a_wrong_node_fails(monkeypatch, tmp_path, capsys) -> None:
     monkeypatch.setattr(run, "measure", lambda *_, **__: wrong)
     monkeypatch.setattr(light_models, "make", lambda _: onnx.ModelProto())
     path = tmp_path / "rows.json"
+    monkeypatch.setattr(run, "describe_machine", lambda: _MACHINE)
     assert main(["squeezenet", "--json", str(path)]) == 1
     assert "3 nodes, 1 wrong; estimate for MI300X: 1 us at least" in capsys.readouterr().out
     assert json.loads(path.read_text())["rows"][0]["wrong"] == ["conv1"]
