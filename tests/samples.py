@@ -1,4 +1,4 @@
-"""How much tests draw: less by day, so that everyone waits for them, and all of it nightly."""
+"""The number of samples that a test draws: few by day, which is fast, and all of them nightly."""
 
 from hypothesis import settings
 
