@@ -94,17 +94,20 @@ def load_program(given: str, target: Target | str = "llvm") -> LoweredProgram:
         ("optimized-graph", f"{optimized}\n"),
     )
     return LoweredProgram(
-        tuple(pieces), graphs, partial(_map_memory, optimized, kernels)
+        tuple(pieces), graphs, partial(_map_memory, optimized, kernels, chosen)
     )
 
 
 def _map_memory(
-    graph: Graph, kernels: Sequence[NodeKernel], symbols: Mapping[str, int]
+    graph: Graph,
+    kernels: Sequence[NodeKernel],
+    target: Target,
+    symbols: Mapping[str, int],
 ) -> MemoryMap:
     params = [TensorParam(v.name, v.dtype, v.shape) for v in graph.inputs]
     sizes = chosen_sizes(params, symbols)
     add_sizes(sizes, [GivenArrays(params, {})])
-    return map_memory(graph, kernels, sizes.values)
+    return map_memory(graph, kernels, sizes.values, target)
 
 
 def run_script(path: str, name: str) -> list[LoweredFunction]:

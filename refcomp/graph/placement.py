@@ -8,6 +8,9 @@ is the first one of more than one element: the channels, for a batch of one imag
 A value has one place. So a concatenation needs its kernel if an input is a part of another value,
 is a constant, or is given twice. Each part begins at a multiple of `PART_ALIGNMENT`, as some
 kernels of GPUs need it. Nothing writes to a value after it was made, so that sharing is never seen.
+
+The memory of a concatenation is in use from the time when its first part is made. This may need
+more than copies of the parts would. Then concatenations have their kernels.
 """
 
 from __future__ import annotations
@@ -73,17 +76,40 @@ def separate_places(values: Iterable[Value]) -> Places:
     return Places({value: ValuePlace(value, 0) for value in values}, frozenset())
 
 
-def shared_places(
+def place_values(
     nodes: Sequence[GraphNode],
     shapes: Mapping[Value, tuple[int, ...]],
     sizes: Mapping[Value, int],
-) -> Places:
-    """Return places in which as many nodes as possible need no kernel.
+    lives: Mapping[Value, Life],
+) -> tuple[Places, MemoryPlan]:
+    """Return the places with the fewest kernels that need no more memory than separate ones.
 
     Args:
         nodes: in the order of a run.
         shapes: of each value that is placed. Other values, such as constants, are left alone.
         sizes: the bytes of the same values.
+        lives: the first and the last step of each of them.
+    """
+    separate = separate_places(lives)
+    plan = separate.plan(lives, sizes)
+    for joins in (True, False):
+        places = _shared_places(nodes, shapes, sizes, joins=joins)
+        shared = places.plan(lives, sizes)
+        if shared.total <= plan.total:
+            return places, shared
+    return separate, plan
+
+
+def _shared_places(
+    nodes: Sequence[GraphNode],
+    shapes: Mapping[Value, tuple[int, ...]],
+    sizes: Mapping[Value, int],
+    *,
+    joins: bool,
+) -> Places:
+    """Return places in which as many nodes as possible need no kernel.
+
+    `joins` permits to place the parts of concatenations in their outputs.
     """
     of = dict(separate_places(shapes).of)
     moved = set()
@@ -98,7 +124,7 @@ def shared_places(
         if _keeps_order(node):
             of[output] = of[inputs[0]]
             moved.add(number)
-        elif _joins_outermost(node, shapes):
+        elif joins and _joins_outermost(node, shapes):
             parts = _parts_of(output, inputs, of, sizes)
             if parts:
                 _replace_roots(of, parts)

@@ -32,7 +32,7 @@ from refcomp.graph.narrow import (
     narrowed_axis,
     narrowed_symbol,
 )
-from refcomp.graph.placement import Life, separate_places, shared_places
+from refcomp.graph.placement import Life, place_values, separate_places
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device, DeviceMemory, PartingDriver
 from refcomp.runtime.host.joined_calls import join_calls
@@ -156,10 +156,11 @@ def _plan_from(
     shapes = {v: tuple(evaluate_dim(dim, symbols) for dim in v.shape) for v in lives}
     sizes = {v: math.prod(shapes[v]) * v.dtype.bytes for v in lives}
     nodes = graph.nodes[first:last]
-    places = separate_places(lives)
     if isinstance(device.driver, PartingDriver):
-        places = shared_places(nodes, shapes, sizes)
-    placed = places.plan(lives, sizes)
+        places, placed = place_values(nodes, shapes, sizes, lives)
+    else:
+        places = separate_places(lives)
+        placed = places.plan(lives, sizes)
     parts = _allocate_parts(device, placed, list(sizes.values()), symbols, pool)
     arrays = dict(known)
     for value, part in zip(lives, parts, strict=True):

@@ -8,9 +8,11 @@ import pytest
 
 from refcomp.graph.builder import GraphBuilder
 from refcomp.graph.compile import compile_graph
+from refcomp.graph.debug.memory import MemoryMap, map_memory
 from refcomp.graph.evaluate import evaluate_graph
 from refcomp.graph.executor import GraphExecutor
-from refcomp.graph.graph import Value
+from refcomp.graph.graph import Graph, Value
+from refcomp.graph.kernels import schedule_graph
 from tests.strategies.graphs import make_graph
 from tests.strategies.operands import floats
 
@@ -144,12 +146,47 @@ def test_a_value_has_one_place(build: Build, launches: int) -> None:
 
 
 def test_parts_that_are_not_aligned_are_copied() -> None:
-    assert _launches(lambda builder, x: _joined(builder, x, 0), (1, 15)) == 3
-    assert _launches(lambda builder, x: _joined(builder, x, 0), (16, 1)) == 2
+    def build(builder: GraphBuilder, x: Value) -> Value:
+        parts = [builder.node("tanh", [x]), builder.node("relu", [x]), x]
+        return builder.node("concatenate", parts, {"axis": 0})
+
+    assert _launches(build, (1, 15)) == 3
+    assert _launches(build, (16, 1)) == 2
 
 
 def test_empty_values_have_places_of_their_own() -> None:
     assert _launches(lambda builder, x: builder.node("flatten", [x]), (0, 4)) == 1
+
+
+def _memory(graph: Graph) -> MemoryMap:
+    _, kernels = schedule_graph(graph, "interp")
+    return map_memory(graph, kernels, {})
+
+
+def test_a_concatenation_that_would_raise_the_peak_is_copied() -> None:
+    """Its first part is small and made early; the other part needs two large values."""
+
+    def build(builder: GraphBuilder, x: Value) -> Value:
+        small = _softmax(builder, x)
+        large = builder.node("broadcast_to", [small], {"shape": (1, 256, 64)})
+        for _ in range(4):
+            large = _softmax(builder, large)
+        return builder.node("concatenate", [small, large], {"axis": 1})
+
+    size = 256 * 64 * 4
+    assert _memory(make_graph(build, (1, 1, 64))).peak < 2.1 * size
+    assert _launches(build, (1, 1, 64)) == 7
+
+
+def test_sharing_lowers_the_peak() -> None:
+    def build(builder: GraphBuilder, x: Value) -> Value:
+        for _ in range(3):
+            x = builder.node("concatenate", [x, _softmax(builder, x)], {"axis": 0})
+        return builder.node("flatten", [x])
+
+    found = _memory(make_graph(build, (1, 16)))
+    # Alone, the last concatenation would need its inputs and its output.
+    assert found.peak < 2 * 8 * 16 * 4
 
 
 @pytest.mark.llvm

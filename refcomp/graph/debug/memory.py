@@ -12,13 +12,14 @@ from string import ascii_lowercase, ascii_uppercase
 
 from refcomp.foundation.artifacts import evaluate_dim
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.target import Target, as_target
 from refcomp.graph.debug.comparing import operators_of
 from refcomp.graph.graph import Graph, GraphNode, Value, spell
 from refcomp.graph.infer import FUSED
 from refcomp.graph.kernels import NodeKernel
 from refcomp.graph.memory_plan import ALIGNMENT, least_memory
 from refcomp.graph.narrow import is_narrow
-from refcomp.graph.placement import Life, shared_places
+from refcomp.graph.placement import Life, Places, place_values, separate_places
 from refcomp.graph.plan import value_lives
 from refcomp.topi.operator import find_operator
 
@@ -51,7 +52,8 @@ class MemoryMap:
         in_place: the lower bound in bytes, if elementwise kernels could write over an input that
             dies there and has the output's type. Compiled functions cannot: their arguments must
             not overlap (`noalias`).
-        apart: the bytes of all values, if none shared memory.
+        apart: the bytes of all values, if none shared memory. OpenCL has no addresses in buffers,
+            so that this is its peak.
         constants: the bytes of the constants, which have memory of their own.
         operators: the name and the operators of each kernel, in order.
     """
@@ -88,7 +90,10 @@ class MemoryMap:
 
 
 def map_memory(
-    graph: Graph, kernels: Sequence[NodeKernel], symbols: Mapping[str, int]
+    graph: Graph,
+    kernels: Sequence[NodeKernel],
+    symbols: Mapping[str, int],
+    target: Target | str = "llvm",
 ) -> MemoryMap:
     """Return the places of all values of a compiled graph.
 
@@ -96,9 +101,10 @@ def map_memory(
         graph: the optimized graph.
         kernels: the call of each node, in order.
         symbols: the sizes of its symbols.
+        target: what the kernels are for.
 
     Raises:
-        UserError: only a run determines the sizes, or a symbol has no size.
+        UserError: only a run determines the sizes, a symbol has no size, or the target is unknown.
 
     Example::
 
@@ -123,8 +129,11 @@ def map_memory(
         value: tuple(evaluate_dim(dim, symbols) for dim in value.shape)
         for value in lives
     }
-    places = shared_places(graph.nodes, shapes, sizes)
-    placed = places.plan(lives, sizes)
+    if as_target(target).kind == "opencl":
+        places = separate_places(lives)
+        placed = places.plan(dict.fromkeys(lives, (-1, len(kernels))), sizes)
+    else:
+        places, placed = place_values(graph.nodes, shapes, sizes, lives)
     boxes = tuple(
         MemoryBox(value.name, offset, sizes[value], *lives[value])
         for value, offset in zip(lives, placed.offsets, strict=True)
@@ -133,7 +142,7 @@ def map_memory(
         boxes=boxes,
         peak=placed.total,
         least=least_memory(list(places.requests(lives, sizes).values())),
-        in_place=_least_in_place(graph, lives, sizes),
+        in_place=_least_in_place(graph, places, lives, sizes),
         apart=sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes.values()),
         constants=sum(array.nbytes for array in graph.constants.values()),
         operators=tuple(_title(node) for node in graph.nodes),
@@ -145,17 +154,30 @@ def _title(node: GraphNode) -> str:
 
 
 def _least_in_place(
-    graph: Graph, lives: Mapping[Value, Life], sizes: Mapping[Value, int]
+    graph: Graph,
+    places: Places,
+    lives: Mapping[Value, Life],
+    sizes: Mapping[Value, int],
 ) -> int:
+    requests = places.requests(lives, sizes)
     rounded = {
-        value: -(-size // ALIGNMENT) * ALIGNMENT for value, size in sizes.items()
+        root: -(-request.size // ALIGNMENT) * ALIGNMENT
+        for root, request in requests.items()
     }
     least = 0
     for step, node in enumerate(graph.nodes):
-        live = (v for v, (first, last) in lives.items() if first <= step <= last)
-        total = sum(rounded[value] for value in live)
-        if any(lives[v][1] == step for v in _writable(node) if v in lives):
-            total -= rounded[node.outputs[0]]
+        live = (v for v, r in requests.items() if r.first <= step <= r.last)
+        total = sum(rounded[root] for root in live)
+        output = node.outputs[0]
+        # A part of another value, or a value that has parts already, has no memory of its own.
+        begins = output in requests and requests[output].first == step
+        roots = {places.of[v].root for v in _writable(node) if v in lives}
+        ends = any(
+            requests[root].last == step and sizes[root] == sizes[output]
+            for root in roots
+        )
+        if begins and ends:
+            total -= rounded[output]
         least = max(least, total)
     return least
 

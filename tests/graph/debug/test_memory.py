@@ -1,5 +1,7 @@
 """Maps of memory plans: sizes, bounds, the picture, and what is refused."""
 
+import itertools
+
 import pytest
 
 from refcomp.foundation.errors import UserError
@@ -132,3 +134,25 @@ def test_sizes_that_only_a_run_determines_are_refused() -> None:
         map_of(graph)
     assert info.value.what == "the memory of the graph net is not known before a run"
     assert info.value.why == "only a run determines the extent of found"
+
+
+def test_writing_in_place_never_needs_more_than_the_peak() -> None:
+    def joined(builder, x):
+        for _ in range(3):  # each output holds the one before it
+            x = builder.node("concatenate", [x, builder.node("relu", [x])], {"axis": 0})
+        return builder.node("tanh", [x])
+
+    found = map_of(make_graph(joined, (1, 16)))
+    whole = 8 * 16 * 4
+    # tanh could write over the only value that lives then.
+    assert (found.least, found.in_place) == (2 * whole, whole)
+    assert found.in_place <= found.peak
+
+
+def test_a_target_without_addresses_in_buffers_shares_nothing() -> None:
+    graph = make_graph(chain, (16, 64))
+    _, kernels = schedule_graph(graph, "interp")
+    found = map_memory(graph, kernels, {}, "opencl")
+    assert found.peak == found.apart > found.least
+    ends = [(box.offset, box.offset + box.size) for box in found.boxes]
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(sorted(ends)))
