@@ -45,6 +45,7 @@ from refcomp.passes.refuse_bound_loops import refuse_bound_loops
 from refcomp.passes.remove_no_ops import remove_no_ops
 from refcomp.passes.reuse_storage import reuse_storage
 from refcomp.passes.serialize_loops import serialize_loops
+from refcomp.passes.shorten_vectors import shorten_vectors
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.split_host_device import split_host_device
 from refcomp.passes.unroll_loops import unroll_loops
@@ -162,6 +163,9 @@ HOST_STEPS = (
     _PRAGMAS,
     _UNROLL,
     _FOLD,
+    PipelineStep(
+        shorten_vectors, Level.FLAT, "when the masks of unrolled tiles are constants"
+    ),
     PipelineStep(
         remove_no_ops, Level.FLAT, "unrolling and folding leave dead branches"
     ),

@@ -1,0 +1,114 @@
+"""Shortens vectors whose mask is known to lose lanes from their end.
+
+Before::
+
+    func f(A: f32[20], B: f32[20] out) {
+      let mask: boolx8 = ramp(16, 1, 8) < broadcast(20, 8) {
+        B@[ramp(16, 1, 8)] = A@[ramp(16, 1, 8) if mask] * broadcast(2.0f32, 8) if mask
+      }
+    }
+
+After::
+
+    func f(A: f32[20], B: f32[20] out) {
+      B@[ramp(16, 1, 4)] = A@[ramp(16, 1, 4)] * broadcast(2.0f32, 4)
+    }
+
+Such vectors stand at the border of a tensor whose extent is a constant. Memory that is accessed
+under a mask cannot become registers, so that a tile at a border took longer than a whole tile.
+
+The let of a mask is removed if each statement in its body is a store under this mask alone, and
+its vectors can be cut: they have no lets inside. Otherwise the let stays. A mask of no lanes leaves
+nothing; one of all lanes is left out.
+
+Requires: constants are folded. Ensures: each lane that was stored has its value, bit for bit; no
+other lane is read. Level: flat, kept. It refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from refcomp.foundation.dtype import BOOL
+from refcomp.ir import expr as ir
+from refcomp.ir.buffer import Load
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import LT, Broadcast, Expr, Ramp, Var
+from refcomp.ir.func import PrimFunc
+from refcomp.ir.promotion import const
+from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
+from refcomp.ir.stmt import Block, LetStmt, Stmt, Store, block
+from refcomp.passes.analysis.contents import dtypes_in
+
+
+def shorten_vectors(func: PrimFunc) -> PrimFunc:
+    """Return `func` with shorter vectors in place of those under a constant mask."""
+    if all(dtype.lanes == 1 or dtype.element != BOOL for dtype in dtypes_in(func)):
+        return func
+    return func.with_body(_visit(func.body))
+
+
+def _visit(stmt: Stmt) -> Stmt:
+    stmt = map_children(stmt, _visit, only=Stmt)
+    if not isinstance(stmt, LetStmt):
+        return stmt
+    count = _first_lanes(stmt.value)
+    stores = stmt.body.stmts if isinstance(stmt.body, Block) else (stmt.body,)
+    if count is None or not all(_is_cut(store, stmt.var) for store in stores):
+        return stmt
+    if count == 0:
+        return block([], stmt.origin)
+    cut = memoised(partial(_cut, stmt.var, count))
+    return block([_shortened(store, cut) for store in stores], stmt.origin)
+
+
+def _first_lanes(mask: Expr) -> int | None:
+    """Return n if a mask holds in the first n lanes, and only there; None if this is unknown."""
+    if not (isinstance(mask, LT) and isinstance(mask.a, Ramp)):
+        return None
+    first = as_int(mask.a.base)
+    limit = as_int(mask.b.value) if isinstance(mask.b, Broadcast) else None
+    if first is None or limit is None or as_int(mask.a.stride) != 1:
+        return None
+    return min(max(limit - first, 0), mask.dtype.lanes)
+
+
+def _is_cut(stmt: Stmt, mask: Var) -> bool:
+    """Return True for a store under this mask, all of whose vectors can be cut."""
+    if not isinstance(stmt, Store) or stmt.predicate is not mask:
+        return False
+    lanes = mask.dtype.lanes
+    # Variables other than the mask are vectors of lets around it.
+    return all(
+        node is mask or not isinstance(node, ir.Let | Var) or node.dtype.lanes == 1
+        for node in walk(stmt)
+    ) and all(
+        node.dtype.lanes in (1, lanes) for node in walk(stmt) if isinstance(node, Expr)
+    )
+
+
+def _shortened(store: Stmt, cut: Callable[[Expr], Expr]) -> Stmt:
+    assert isinstance(store, Store)
+    index = cut(store.index)
+    return with_fields(store, index=index, value=cut(store.value), predicate=None)
+
+
+def _cut(mask: Var, count: int, recurse: Callable[[Expr], Expr], expr: Expr) -> Expr:
+    """Return the first `count` lanes of a vector; a scalar is not changed."""
+    match expr:
+        case _ if expr.dtype.lanes == 1:
+            return expr
+        case Ramp(base=base, stride=stride):
+            return base if count == 1 else Ramp(base, stride, count)
+        case Broadcast(value=value):
+            return value if count == 1 else Broadcast(value, count)
+        case Load(predicate=predicate) if predicate is mask:
+            return with_fields(expr, index=recurse(expr.index), predicate=None)
+        case Var():
+            return const(True, BOOL.with_lanes(count))
+    cut = map_children(expr, recurse, only=Expr)
+    if isinstance(cut, ir.Cast | ir.Call):
+        # These state their dtype; all others derive it from their operands.
+        return with_fields(cut, dtype=cut.dtype.with_lanes(count))
+    return cut
