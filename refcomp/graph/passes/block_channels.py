@@ -29,8 +29,12 @@ The target's vector registers decide how long a block is; a number of channels t
 divide has blocks of half the length. Elementwise operators, poolings, pads and concatenations keep
 the blocks of their inputs. All other operators read [n, c, h, w].
 
+If blocks do not divide the channels of groups, a convolution of single pixels becomes a product of
+matrices for each group. Reshapes around it cost nothing (see `refcomp.graph.placement`).
+
 Requires: a convolution that is converted adds up f32 in f32, and has constant weights. Blocks
-divide its output channels; those of a group, if there are groups. Each channel may be a group.
+divide its output channels; those of a group, if there are groups. Each channel may be a group. The
+images of products have constant extents, no stride and no border.
 Ensures: sums have another order, so that results differ by rounding. Weights are packed by nodes,
 which fold_constants computes. A graph for another target than a host, or without such a
 convolution, is returned as the same object. Refuses: nothing.
@@ -82,7 +86,7 @@ def block_channels(graph: Graph, target: Target | str = "llvm") -> Graph:
     blocker = _Blocker(graph, (block, block // 2))
     for node in graph.nodes:
         blocker.add(node)
-    if not blocker.blocked:
+    if not blocker.blocked and not blocker.has_products:
         return graph
     for value in graph.outputs:
         blocker.as_plain(value)
@@ -106,6 +110,8 @@ class _Blocker:
         self.blocked: dict[Value, Value] = {}
         # Old value, length of a block -> new value that a change of layout makes.
         self.changed: dict[tuple[Value, int], Value] = {}
+        # True once a convolution became products of matrices.
+        self.has_products = False
 
     def add(self, node: GraphNode) -> None:
         is_added = False
@@ -188,7 +194,7 @@ class _Blocker:
         block = self._length(outs // groups)
         read = self._read_length(data, depth, groups)
         if not block or not read:
-            return False
+            return self._add_products(node, groups)
         layout = f"OIHW{read}i{block}o"
         packed = self._changed(
             self.plain[weight], "OIHW", layout, f"{weight.name}.packed"
@@ -196,6 +202,45 @@ class _Blocker:
         bias = self._bias(rest, outs, block)
         inputs = [self._in_blocks(data, read), packed, bias]
         return self._make(node, block, inputs, node.attributes, "conv2d_nchwc")
+
+    def _add_products(self, node: GraphNode, groups: int) -> bool:
+        """Add a convolution of single pixels in groups as products of matrices.
+
+        The weights of a group are a matrix, and so are its pixels, of which each is a column.
+        """
+        data, weight, *rest = node.inputs
+        assert data is not None and weight is not None
+        outs, depth, *kernel = self.graph.constants[weight].shape
+        images, _, *pixels = data.shape
+        extents = (images, outs, depth, *pixels)
+        sizes = [size for size in extents if isinstance(size, int) and size > 0]
+        is_single = (
+            kernel == [1, 1]
+            and node.attributes.get("strides", (1, 1)) == (1, 1)
+            and not any(_numbers(node.attributes.get("padding")))
+        )
+        if groups == 1 or not is_single or len(sizes) < len(extents):
+            return False
+        images, *_, height, width = sizes
+        group = outs // groups
+        matrices = self._reshaped(weight, (groups, group, depth))
+        columns = self._reshaped(data, (images, groups, depth, height * width))
+        name = node.name
+        sums = self.rewriter.node("matmul", [matrices, columns], {}, f"{name}.groups")
+        if rest and rest[0] is not None:
+            bias = self._reshaped(rest[0], (groups, group, 1))
+            sums = self.rewriter.node("add", [sums, bias], {}, f"{name}.biased")
+        shape = {"shape": (images, outs, height, width)}
+        self.plain[node.outputs[0]] = self.rewriter.node("reshape", [sums], shape, name)
+        self.has_products = True
+        return True
+
+    def _reshaped(self, value: Value, shape: tuple[int, ...]) -> Value:
+        self.as_plain(value)
+        name = f"{value.name}.groups"
+        return self.rewriter.node(
+            "reshape", [self.plain[value]], {"shape": shape}, name
+        )
 
     def _read_length(self, data: Value, depth: int, groups: int) -> int:
         """Return the length of the blocks that a convolution reads; 0 if none is possible."""
@@ -322,6 +367,10 @@ class _Blocker:
             return self._changed(plain, "CHW", f"CHW{block}c", name)
         # The place within a block is a last axis, along which the operand is repeated.
         return self.rewriter.node("expand_dims", [plain], {"axis": rank}, name)
+
+
+def _numbers(attribute: Attribute | None) -> tuple[object, ...]:
+    return attribute if isinstance(attribute, tuple) else ()
 
 
 def _broadcasts(value: Value, shape: Sequence[object]) -> bool:

@@ -30,7 +30,8 @@ takes in the groups that make its inputs, if nobody else reads their results.
   that ends with a reduction or an anchor, whose epilogue it becomes.
 - A reduction takes in groups without loops: it reads each of their elements once.
 - An anchor takes in injective groups only, since it reads elements repeatedly. A change of layout
-  stays outside if vectors of the anchor would read distant elements through it.
+  stays outside if vectors of the anchor would read distant elements through it. So does a reshape
+  that joins or divides the rows of the second matrix of a product. It needs no kernel.
 - Opaque nodes, `narrow`, control operators, and nodes with several results stay alone.
 
 Requires: nothing. Ensures: a kernel has one output. Nothing costly is computed repeatedly: a node
@@ -163,6 +164,8 @@ class _Grouping:
             return False
         if any(map(_is_vectorized_anchor, readers)) and _changes_layout(group):
             return False
+        if any(_has_divided_rows(reader, group) for reader in readers):
+            return False
         if group.has_loops and any(other.has_loops for other in taken):
             return False
         is_expanded = any(
@@ -200,6 +203,19 @@ def _is_vectorized_anchor(node: GraphNode) -> bool:
 def _changes_layout(group: _KernelNodes) -> bool:
     """Return True if neighbours in memory are read from distant places."""
     return any(node.operator == "layout_transform" for node in group.nodes)
+
+
+def _has_divided_rows(node: GraphNode, group: _KernelNodes) -> bool:
+    """Return True if a group joins or divides the rows of the second matrix of a product.
+
+    A row of the product is computed in vectors. Through such a reshape, each of their
+    elements would have an address of its own.
+    """
+    last = group.nodes[-1]
+    if node.operator != "matmul" or last.operator != "reshape":
+        return False
+    is_columns = node.inputs[1] is group.result
+    return is_columns and last.reads[0].shape[-1:] != group.result.shape[-1:]
 
 
 def _pattern(node: GraphNode) -> str:

@@ -188,8 +188,48 @@ def test_groups_of_whole_blocks_are_convolved_in_blocks() -> None:
     assert (made.inputs[0].shape[-1], made.outputs[0].shape[-1]) == (8, 8)
 
 
-def test_other_groups_stay() -> None:
-    graph = make_graph(lambda b, x: conv(b, x, out=16, groups=4), (1, 16, 5, 5))
+def grouped(builder, value, out=12, kernel=1, **attributes):
+    """Add a convolution in two groups, which blocks do not divide."""
+    weight = builder.constant("w", floats(7, out, value.shape[1] // 2, kernel, kernel))
+    bias = builder.constant("b", floats(1, out))
+    return builder.node("conv2d", [value, weight, bias], {"groups": 2, **attributes})
+
+
+@pytest.mark.parametrize("shape", [(1, 6, 5, 3), (3, 6, 2, 7), (1, 6, 1, 1)], ids=str)
+def test_other_groups_of_single_pixels_become_products(shape) -> None:
+    changed = blocked(lambda b, x: grouped(b, b.node("relu", [x])), shape)
+    operators = operators_of(changed)
+    assert "conv2d" not in operators
+    assert operators.count("matmul") == 1
+    assert not changes_of_images(changed)
+
+
+def test_products_of_groups_read_blocks_and_are_read_in_blocks() -> None:
+    def build(builder, x):
+        value = conv(builder, grouped(builder, conv(builder, x)))
+        weight = builder.constant("w", floats(2, 8, 8, 1, 1))
+        how = {"groups": 2, "dilation": (2, 3)}
+        return builder.node("conv2d", [value, weight], how)
+
+    changed = blocked(build, (2, 3, 6, 6))
+    operators = operators_of(changed)
+    assert (operators.count("conv2d_nchwc"), operators.count("matmul")) == (2, 2)
+    assert changes_of_images(changed) == ["x", "conv2d.nchw16c", "conv2d.1", "conv2d.2.nchw16c"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "how"),
+    [
+        ((1, 6, 5, 5), {"strides": (1, 2)}),
+        ((1, 6, 5, 5), {"padding": (0, 0, 1, 0)}),
+        ((1, 6, 5, 5), {"kernel": 3}),
+        (("N", 6, 5, 5), {}),
+        ((1, 6, 5, "W"), {}),
+        ((0, 6, 5, 5), {}),
+    ],
+)
+def test_other_groups_stay(shape, how) -> None:
+    graph = make_graph(lambda b, x: grouped(b, x, **how), shape)
     assert block_channels(graph, _V3) is graph
 
 

@@ -124,6 +124,30 @@ def test_vectors_do_not_read_through_a_change_of_layout() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("place", "shape", "expected"),
+    [
+        (1, (2, 3, 9), [["reshape"], ["matmul", "relu"]]),
+        (1, (1, 2, 3, 9), [["reshape"], ["matmul", "relu"]]),
+        (1, (2, 9, 3), [["reshape", "matmul", "relu"]]),
+        (1, (1, 6, 3, 3), [["reshape", "matmul", "relu"]]),
+        (0, (2, 9, 3), [["reshape", "matmul", "relu"]]),
+    ],
+)
+def test_vectors_do_not_read_through_divided_rows(place, shape, expected) -> None:
+    def product(builder, x):
+        columns = builder.node("reshape", [x], {"shape": shape})
+        rows, depth = shape[-2:]
+        other = floats(0, 4, rows) if place else floats(0, depth, 4)
+        pair = [columns, builder.constant("w", other)]
+        return relu(builder, builder.node("matmul", pair[::-1] if place else pair))
+
+    graph = make_graph(product, (2, 3, 3, 3))
+    changed = fuse_operators(graph)
+    assert fused_operators(changed) == expected
+    assert_same_meaning(graph, changed)
+
+
 def test_the_docstring_holds() -> None:
     assert_docstring_holds(fusing, fuse_operators)
 
