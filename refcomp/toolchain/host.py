@@ -1,8 +1,8 @@
 """Facts that the compiler knows about a processor: triple, data layout, instructions, names.
 
-One run of llc gives all: a sum of sixteen integers and a fused multiply-add, stopped after
-instruction selection. It shows the data layout, the processor that `native` means, the width of its
-additions, and a call of `fmaf` if it has no such instruction. The cache remembers the facts for
+One run of llc gives all: sums of vectors of integers and a fused multiply-add, stopped after
+instruction selection. It shows the data layout, the processor that `native` means, the widths of
+its additions, and a call of `fmaf` if it has no such instruction. The cache remembers the facts for
 each tool and processor.
 """
 
@@ -28,8 +28,12 @@ define <16 x i32> @f(<16 x i32> %a, <16 x i32> %b) {
   %c = add <16 x i32> %a, %b
   ret <16 x i32> %c
 }
+define <32 x i16> @g(<32 x i16> %a, <32 x i16> %b) {
+  %c = add <32 x i16> %a, %b
+  ret <32 x i16> %c
+}
 declare float @llvm.fma.f32(float, float, float)
-define float @g(float %a, float %b, float %c) {
+define float @h(float %a, float %b, float %c) {
   %d = call float @llvm.fma.f32(float %a, float %b, float %c)
   ret float %d
 }
@@ -40,6 +44,8 @@ _TRIPLE = re.compile(r"Default target: (\S+)")
 # An addition of integers in a wide register, as LLVM calls it; by the letters, the width. AVX
 # alone has 256-bit registers, but adds integers in halves, and so has none of AVX2's functions.
 _WIDE_ADDITION = re.compile(r"\bVPADDD(Y|Z|Z256)rr\b")
+# The same of integers of 16 bits: AVX-512F alone adds them in registers of 256 bits.
+_WIDE_WORD_ADDITION = re.compile(r"\bVPADDW(Y|Z|Z256)rr\b")
 _WIDTHS = {"Y": 256, "Z256": 256, "Z": 512}
 
 # The function of the C library, which is called in place of the instruction.
@@ -57,6 +63,7 @@ class HostFacts:
     cpu: str  # LLVM's name, such as `znver3`
     vector_bits: int  # of the widest native vector: 128, 256 or 512
     has_fma: bool  # an instruction multiplies and adds f32, and rounds once
+    word_bits: int  # of the widest native vector of 16-bit integers, likewise
 
 
 def host_triple_and_layout() -> tuple[str, str]:
@@ -197,12 +204,15 @@ def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
         triple=_default_triple(description, tools),
         layout=_search(_LAYOUT, text),
         cpu=_search(_CPU, text),
-        vector_bits=max(
-            (_WIDTHS[w] for w in _WIDE_ADDITION.findall(text)), default=128
-        ),
+        vector_bits=_widest(_WIDE_ADDITION, text),
+        word_bits=_widest(_WIDE_WORD_ADDITION, text),
         has_fma=_FMA_CALL not in text,
     )
     return json.dumps(asdict(facts)).encode()
+
+
+def _widest(addition: re.Pattern[str], text: str) -> int:
+    return max((_WIDTHS[letters] for letters in addition.findall(text)), default=128)
 
 
 def _search(pattern: re.Pattern[str], text: str) -> str:

@@ -77,6 +77,7 @@ SOURCES = {
     "contraction.fully_connected": "batch_matmul dense",
     "contraction.packed_dense": "dense_pack",
     "contraction.quantized": "matmul_integer qlinear_matmul quantized_dense",
+    "contraction.quantized_packed_dense": "quantized_dense_pack",
     #
     # Convolution
     "convolution.bitserial_conv2d": "bitserial_conv2d",

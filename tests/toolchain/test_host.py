@@ -22,7 +22,8 @@ _ANSWER = """\
   target datalayout = "e-m:e-n8"
   attributes #0 = { "target-cpu"="z9" "target-features"="+a" }
     %1:vr256 = VADDPSYrr %0, %0
-    %2:vr256 = VPADDDYrr %0, %0"""
+    %2:vr256 = VPADDDYrr %0, %0
+    %3:vr128 = VPADDWrr %0, %0"""
 
 
 def _add_llc(fake_tools, answer: str = _ANSWER) -> None:
@@ -43,6 +44,7 @@ def test_the_answer_of_llc_is_read(fake_tools) -> None:
     assert (facts.triple, facts.layout, facts.cpu) == ("z-linux", "e-m:e-n8", "z9")
     assert facts.vector_bits == vector_bits("native") == 256
     assert facts.has_fma
+    assert facts.word_bits == 128
     assert host_triple_and_layout() == ("z-linux", "e-m:e-n8")
 
 
@@ -131,15 +133,22 @@ def test_the_real_llc() -> None:
 
 @pytest.mark.llvm
 @pytest.mark.parametrize(
-    ("mcpu", "bits"),
-    [("nehalem", 128), ("sandybridge", 128), ("haswell", 256), ("skx", 512)],
+    ("mcpu", "bits", "word_bits"),
+    [
+        ("nehalem", 128, 128),
+        ("sandybridge", 128, 128),
+        ("haswell", 256, 256),
+        ("knl", 512, 256),
+        ("skx", 512, 512),
+    ],
 )
-def test_the_real_llc_about_known_processors(mcpu: str, bits: int) -> None:
+def test_the_real_llc_about_known_processors(mcpu: str, bits: int, word_bits: int) -> None:
     if not host_triple_and_layout()[0].startswith("x86_64"):
         with pytest.raises(UserError, match="is unknown"):
             vector_bits(mcpu)
     else:
         assert vector_bits(mcpu) == bits
+        assert host_facts(mcpu).word_bits == word_bits
 
 
 @pytest.mark.llvm

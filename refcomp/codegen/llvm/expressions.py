@@ -9,6 +9,7 @@ from __future__ import annotations
 from refcomp.codegen.accumulator import BODY
 from refcomp.codegen.half_conversions import is_between_half_and_integer
 from refcomp.codegen.llvm.function import ExpressionPrinters, LlvmFunction, TypedValue
+from refcomp.codegen.llvm.pair_products import print_pair_product
 from refcomp.foundation.dtype import BOOL, F32, I32, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.constants import as_constant
@@ -32,6 +33,11 @@ def _constant(out: LlvmFunction, constant: ir.IntImm | ir.FloatImm) -> str:
 def _binary(out: LlvmFunction, expr: ir.BinaryExpr) -> str:
     a = out.value(expr.a)
     return out.binary(type(expr).__name__, expr.a.dtype, a, out.value(expr.b))
+
+
+def _add(out: LlvmFunction, expr: ir.Add) -> str:
+    product = print_pair_product(out, expr)
+    return _binary(out, expr) if product is None else product
 
 
 def _not(out: LlvmFunction, expr: ir.Not) -> str:
@@ -343,7 +349,7 @@ EXPRESSIONS: ExpressionPrinters = {
     ir.IntImm: _constant,
     ir.FloatImm: _constant,
     ir.Cast: _cast,
-    ir.Add: _binary,
+    ir.Add: _add,
     ir.Sub: _binary,
     ir.Mul: _binary,
     ir.BitAnd: _binary,

@@ -56,6 +56,8 @@ class LlvmModule:
         self.imported: dict[str, ImportedFunction] = {}  # from the user's own LLVM IR
         self._symbols = UniqueNames(separator=".")
         self.vector_bits = vector_bits  # of the widest vector register
+        # Of the widest vector of i16 whose products are added in pairs; 0: of none.
+        self.word_bits = 0
         self.wavefront_size = 1  # lanes of a wave of the GPU
         self.gpu = ""  # name of the GPU, '' on the host
         # Atomic updates of fewer bits have no instruction.

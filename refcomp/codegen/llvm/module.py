@@ -48,7 +48,12 @@ _STATEMENTS: StatementPrinters = {**HOST_STATEMENTS, **CALL_STATEMENTS}
 
 
 def print_llvm(
-    funcs: Sequence[PrimFunc], *, triple: str, layout: str, vector_bits: int
+    funcs: Sequence[PrimFunc],
+    *,
+    triple: str,
+    layout: str,
+    vector_bits: int,
+    word_bits: int = 0,
 ) -> Source:
     """Return one module with `funcs`.
 
@@ -57,8 +62,12 @@ def print_llvm(
         triple: LLVM's name of the target.
         layout: the target's data layout, as LLVM spells it.
         vector_bits: width of the widest vector register; no vector of maths is wider.
+        word_bits: width of the widest vector of 16-bit integers whose products are added in pairs
+            by one instruction; 0 if there is none.
     """
-    printer = HostPrinter(triple=triple, layout=layout, vector_bits=vector_bits)
+    printer = HostPrinter(
+        triple=triple, layout=layout, vector_bits=vector_bits, word_bits=word_bits
+    )
     return printer.print_part(funcs)
 
 
@@ -70,8 +79,11 @@ class HostPrinter:
     those of `print_llvm`.
     """
 
-    def __init__(self, *, triple: str, layout: str, vector_bits: int) -> None:
+    def __init__(
+        self, *, triple: str, layout: str, vector_bits: int, word_bits: int = 0
+    ) -> None:
         self._module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
+        self._module.word_bits = word_bits
         self._triple = triple
         self._layout = layout
         # Of all parts.

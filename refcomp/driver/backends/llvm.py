@@ -36,8 +36,13 @@ def _functions(made: Sequence[FuncOrProgram]) -> list[PrimFunc]:
 
 def _printer(target: Target) -> HostPrinter:
     triple, layout = toolchain.host_triple_and_layout()
-    bits = toolchain.vector_bits(target.option("mcpu", "native"))
-    return HostPrinter(triple=triple, layout=layout, vector_bits=bits)
+    facts = toolchain.host_facts(target.option("mcpu", "native"))
+    return HostPrinter(
+        triple=triple,
+        layout=layout,
+        vector_bits=facts.vector_bits,
+        word_bits=facts.word_bits,
+    )
 
 
 def compile_host(

@@ -1,6 +1,7 @@
 """Lay out constant matrices once as the target reads them.
 
 On a host, the columns of a matrix that one tile of registers reads become a panel (`dense_pack`).
+Weights of quantized products become panels of pairs (`quantized_dense_pack`), for the same bits.
 Elsewhere, and for what dense_pack lacks, a matrix is transposed so that its rows are read in order.
 
 Before::
@@ -34,6 +35,12 @@ from refcomp.foundation.target import Target, as_target
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.passes.pointwise import is_plain
+from refcomp.graph.passes.quantized_panels import (
+    QUANTIZED_PRODUCTS,
+    QuantizedPanels,
+    add_quantized_product,
+    find_quantized_panels,
+)
 from refcomp.topi.schedules.host_panels import choose_panel_width
 from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
 
@@ -96,15 +103,19 @@ def pack_matrices(graph: Graph, target: Target | str = "llvm") -> Graph:
     if not candidates:
         return graph
     registers = vector_registers(chosen) if chosen.kind == "llvm" else None
-    panels = {node: _panels_of(node, registers) for node in candidates}
+    panels = {node: _panels_of(graph, node, registers) for node in candidates}
     if not any(panels[node] or _is_transposed_gemm(node) for node in candidates):
         return graph
     rewriter = GraphRewriter(graph)
     # Several nodes may read the same panels.
-    laid_out: dict[_Panels, Value] = {}
+    laid_out: dict[_Panels | QuantizedPanels, Value] = {}
     for node in graph.nodes:
         wanted = panels.get(node)
-        if wanted is not None:
+        if isinstance(wanted, QuantizedPanels):
+            if wanted not in laid_out:
+                laid_out[wanted] = wanted.add_to(rewriter, graph)
+            add_quantized_product(rewriter, node, laid_out[wanted], wanted.columns)
+        elif wanted is not None:
             if wanted not in laid_out:
                 laid_out[wanted] = wanted.add_to(rewriter)
             _add_packed(rewriter, node, laid_out[wanted], wanted.columns)
@@ -116,6 +127,8 @@ def pack_matrices(graph: Graph, target: Target | str = "llvm") -> Graph:
 
 
 def _is_candidate(graph: Graph, node: GraphNode) -> bool:
+    if node.operator in QUANTIZED_PRODUCTS:
+        return True
     return (
         node.operator in _PRODUCTS
         and is_plain(node)
@@ -131,8 +144,14 @@ def _is_transposed(node: GraphNode) -> bool:
     return node.operator == "dense" or bool(node.attributes.get("trans_b"))
 
 
-def _panels_of(node: GraphNode, registers: VectorRegisters | None) -> _Panels | None:
+def _panels_of(
+    graph: Graph, node: GraphNode, registers: VectorRegisters | None
+) -> _Panels | QuantizedPanels | None:
     """Return the panels of a node's matrix; None if it has none."""
+    if registers is None:
+        return None
+    if node.operator in QUANTIZED_PRODUCTS:
+        return find_quantized_panels(graph, node, registers)
     data, matrix = node.inputs[:2]
     assert data is not None and matrix is not None
     is_default = all(
@@ -140,7 +159,7 @@ def _panels_of(node: GraphNode, registers: VectorRegisters | None) -> _Panels | 
         for name, default in _PLAIN.items()
     )
     rank = len(data.shape)
-    if registers is None or not is_default or matrix.dtype not in _DTYPES:
+    if not is_default or matrix.dtype not in _DTYPES:
         return None
     if len(matrix.shape) != 2 or rank < 1:
         return None

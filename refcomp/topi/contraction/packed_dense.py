@@ -20,6 +20,7 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
+    Extent,
     extents,
     require_constant,
     require_extent,
@@ -80,14 +81,8 @@ def dense_pack(
         "the reduced extent of the panels",
         tensors=(data, panels),
     )
-    count = require_constant(panel_count, "dense_pack: the number of panels")
     width = require_constant(panel_width, "dense_pack: the width of the panels")
-    columns = count * width if units is None else units
-    if width < 1 or count != -(-columns // width):
-        raise UserError(
-            f"dense_pack: {columns} columns cannot lie in {count} panels of {width}",
-            remedy="give as many panels as hold all columns, the last one in part",
-        )
+    columns = require_columns(panel_count, width, units, "dense_pack")
     k = reduce_axis(depth, "k")
 
     def element(*index: Expr) -> Expr:
@@ -97,6 +92,23 @@ def dense_pack(
 
     product = compute((*outer, columns), element, name="dense_pack", tag=REDUCTION)
     return product if bias is None else add_bias(product, bias, "dense_pack", -1)
+
+
+def require_columns(
+    panel_count: Extent, width: int, units: int | None, operator: str
+) -> int:
+    """Return the columns that panels of `width` hold: `units`, or all if it is None.
+
+    Raises UserError if so many columns need more or fewer panels.
+    """
+    count = require_constant(panel_count, f"{operator}: the number of panels")
+    columns = count * width if units is None else units
+    if width < 1 or count != -(-columns // width):
+        raise UserError(
+            f"{operator}: {columns} columns cannot lie in {count} panels of {width}",
+            remedy="give as many panels as hold all columns, the last one in part",
+        )
+    return columns
 
 
 def _sample_dense_pack(draws: Draws) -> Sample:

@@ -6,6 +6,8 @@ scalar factor depends, and several vectors of columns, on which only the vector 
 step of the reduction loads a vector for each of the tile's columns and an element for each of its
 rows, and all their products are added to the sums.
 
+A product of pairs of integers (`refcomp.ir.integer_pairs`) counts as a product of its pairs.
+
 So a product of matrices has rows and vectors of columns. In a convolution with the channels before
 the pixels, the output channels are the rows, and the pixels the columns.
 
@@ -30,6 +32,7 @@ from itertools import product as combinations
 
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, Expr, FloorDiv, FloorMod, Mod, Mul, Var
+from refcomp.ir.integer_pairs import find_pair_product
 from refcomp.ir.rewrite import variables_in
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
@@ -78,6 +81,7 @@ class HostProduct:
         vector: the read of the vector factor; None in a sum that is not of products.
         scalar: the read of the scalar factor.
         panel: the columns of a panel, if the vector factor lies in panels; else 0.
+        temporaries: registers for products that are not added by the instruction that multiplies.
     """
 
     op: ComputeOp
@@ -87,6 +91,7 @@ class HostProduct:
     vector: TensorRead | None = None
     scalar: TensorRead | None = None
     panel: int = 0
+    temporaries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,7 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
             vector,
             scalar,
             panel,
+            temporaries=int(_is_pair_product(op)),
         )
     return None
 
@@ -248,12 +254,20 @@ def _factors(op: ComputeOp) -> tuple[TensorRead, TensorRead] | None:
     if reduction is None or len(op.outputs) != 1 or as_int(reduction.condition) != 1:
         return None
     source = reduction.sources[0]
-    if not isinstance(source, Mul):
+    factors = find_pair_product(source)
+    if factors is None and isinstance(source, Mul):
+        factors = source.a, source.b
+    if factors is None:
         return None
-    first, second = source.a, source.b
+    first, second = factors
     if not (isinstance(first, TensorRead) and isinstance(second, TensorRead)):
         return None
     return first, second
+
+
+def _is_pair_product(op: ComputeOp) -> bool:
+    reduction = op.reduction
+    return reduction is not None and find_pair_product(reduction.sources[0]) is not None
 
 
 def _depends(read: TensorRead, variable: Var) -> bool:
@@ -307,7 +321,7 @@ def choose_register_tile(
         for lanes in range(1, most + 1)
         if (lanes == most and not product.panel) or divided % lanes == 0
         for counts in combinations(range(1, 15), (1, 2, 3, 4), range(1, 9))
-        if _fits(counts[0], counts[1] * counts[2], registers)
+        if _fits(counts[0], counts[1] * counts[2], registers, product.temporaries)
     ]
     fitting = [
         tile
@@ -338,9 +352,11 @@ def _axis_parts(extent: int, size: int) -> list[_AxisPart]:
     return [_AxisPart(whole, size), *([_AxisPart(1, rest)] if rest else [])]
 
 
-def _fits(rows: int, across: int, registers: VectorRegisters) -> bool:
+def _fits(
+    rows: int, across: int, registers: VectorRegisters, temporaries: int = 0
+) -> bool:
     """Return True for sums that fit beside a step's vectors and an element of the scalar factor."""
-    return across * (rows + 1) < registers.count
+    return across * (rows + 1) + temporaries < registers.count
 
 
 def greatest_divisor(number: int, limit: int) -> int:

@@ -15,7 +15,12 @@ from refcomp.driver.backends.llvm import LLVM, compile_host, print_host
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.pipeline import run_pipeline
 from refcomp.foundation.errors import ToolchainError
+from refcomp.ir.integer_pairs import pair_product
 from refcomp.ir.parser import parse_func
+from refcomp.lowering.lower import lower
+from refcomp.schedule.schedule import create_schedule
+from refcomp.te.operation import compute, placeholder
+from refcomp.toolchain import host_triple_and_layout
 from refcomp.toolchain.parts import PartsBuild
 
 pytestmark = pytest.mark.llvm
@@ -39,6 +44,19 @@ def test_the_text_is_what_is_compiled():
     assert compile_host(made, target, None).sources == {"llvm": text}
     shown = LLVM.texts(made, target)
     assert shown["llvm"]() == text and ".globl\tf" in shown["asm"]()
+
+
+def test_pairs_have_the_instruction_of_the_processor():
+    if not host_triple_and_layout()[0].startswith("x86_64"):
+        pytest.skip("an instruction of x86")
+    factors = placeholder((8,), "int32"), placeholder((8,), "int32")
+    sums = compute((8,), lambda i: pair_product(*(factor[i] for factor in factors)))
+    schedule = create_schedule(sums)
+    schedule[sums].vectorize(sums.op.axis[0])
+    made = [run_pipeline(lower(schedule, [*factors, sums], "pairs"), "llvm")]
+    for mcpu, is_called in (("x86-64-v3", True), ("x86-64-v2", False)):
+        text = print_host(made, as_target(f"llvm -mcpu={mcpu}")).text
+        assert ("call <8 x i32> @llvm.x86.avx2.pmadd.wd" in text) == is_called
 
 
 # ---- large modules are compiled in parts ------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from refcomp.graph.passes.fold_constants import fold_constants
@@ -111,3 +112,19 @@ def test_other_products_stay() -> None:
 def test_the_docstring_holds() -> None:
     passing = import_module("refcomp.graph.passes.pack_matrices")
     assert_docstring_holds(passing, pack_matrices)
+
+
+def test_weights_of_a_quantized_product_are_packed_in_pairs() -> None:
+    def build(builder, x):
+        integers, *_ = builder.nodes("dynamic_quantize_linear", [x])
+        weight = builder.constant("w", np.arange(-75, 75, dtype=np.int8).reshape(5, 30))
+        sums = [builder.node("matmul_integer", [integers, weight]) for _ in range(2)]
+        return builder.node("add", sums)
+
+    graph = make_graph(build, (7, 5))
+    packed = pack_matrices(graph, _HOST)
+    verify_graph(packed)
+    assert operators_of(packed).count("quantized_dense_pack") == 2
+    assert len(packed.constants) == len(graph.constants)  # both share the panels
+    assert_equivalent(graph, packed)
+    assert pack_matrices(graph, "opencl") is graph

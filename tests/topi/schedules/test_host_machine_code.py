@@ -1,4 +1,4 @@
-"""The machine code of blocked convolutions for hosts of each vector width, this one or not.
+"""The machine code of sums of products for hosts of each vector width, this one or not.
 
 The texts are only compiled. In the innermost loop, sums stay in registers.
 """
@@ -12,9 +12,12 @@ from refcomp.codegen.llvm.module import print_llvm
 from refcomp.driver.pipeline import run_pipeline
 from refcomp.foundation.options import build_options
 from refcomp.lowering.lower import lower
+from refcomp.te.operation import placeholder
 from refcomp.toolchain import find_tools, load_description
+from refcomp.topi.contraction.quantized_packed_dense import quantized_dense_pack
 from refcomp.topi.convolution.conv2d_nchwc import conv2d_nchwc
 from refcomp.topi.schedules import llvm
+from refcomp.topi.schedules.host_panels import choose_pair_panel_width
 from refcomp.topi.schedules.vector_registers import AVX2, AVX512, NEON, SSE
 from tests.strategies.operands import tensors
 
@@ -35,16 +38,28 @@ _HOSTS = {
 _BRANCH = re.compile(r"\n\t(?:j[a-z]+|b\.[a-z]+|cbn?z|tbn?z)\t")
 
 
-def _printed(registers, triple, layout, monkeypatch):
-    monkeypatch.setattr(llvm, "vector_registers", lambda target: registers)
+def _convolution(registers):
     block = registers.channel_block
     blocks = 64 // block
     data, weight = tensors((1, blocks, 28, 28, block), (blocks, blocks, 3, 3, block, block))
-    output = conv2d_nchwc(data, weight, padding=(1, 1, 1, 1))
+    return [data, weight, conv2d_nchwc(data, weight, padding=(1, 1, 1, 1))]
+
+
+def _quantized_product(registers):
+    width = choose_pair_panel_width(128, 64, 192, registers)
+    data = placeholder((128, 128), "uint8")
+    panels = placeholder((-(-192 // width), 64, width), "int32")
+    return [data, panels, quantized_dense_pack(data, panels, units=192)]
+
+
+def _printed(args, registers, triple, layout, monkeypatch):
+    monkeypatch.setattr(llvm, "vector_registers", lambda target: registers)
     with build_options(contract=registers is not SSE):
-        func = lower(llvm.schedule_llvm([output]), [data, weight, output], "convolution")
+        func = lower(llvm.schedule_llvm([args[-1]]), args, "sums")
         funcs = [run_pipeline(func, "llvm")]
-    return print_llvm(funcs, triple=triple, layout=layout, vector_bits=8 * registers.bytes).text
+    bits = 8 * registers.bytes
+    machine = {"triple": triple, "layout": layout, "vector_bits": bits, "word_bits": bits}
+    return print_llvm(funcs, **machine).text
 
 
 def _assembly(text, processor):
@@ -58,16 +73,41 @@ def _assembly(text, processor):
     return subprocess.run(llc, input=code, capture_output=True, check=True).stdout.decode()
 
 
+def _inner_loop(assembly, multiply):
+    """Return the block with the most products."""
+    bodies = re.split(r"\n\S+:", assembly)
+    inner = max(bodies, key=lambda body: len(re.findall(multiply, body)))
+    # Behind its branch, the loop has ended: sums are stored.
+    return _BRANCH.split(inner)[0]
+
+
 @pytest.mark.llvm
 @pytest.mark.parametrize("processor", _HOSTS)
 def test_sums_of_a_blocked_convolution_stay_in_registers(processor, monkeypatch):
     registers, machine, multiply, stack = _HOSTS[processor]
-    text = _printed(registers, *machine, monkeypatch)
-    bodies = re.split(r"\n\S+:", _assembly(text, processor))
-    inner = max(bodies, key=lambda body: len(re.findall(multiply, body)))
-    # Behind its branch, the loop has ended: sums are stored.
-    inner = _BRANCH.split(inner)[0]
+    text = _printed(_convolution(registers), registers, *machine, monkeypatch)
+    inner = _inner_loop(_assembly(text, processor), multiply)
     products = len(re.findall(multiply, inner))
     # A tile of fewer sums does not hide the latency of a multiply-add.
     assert products >= 8
     assert stack not in inner
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(
+    ("processor", "registers", "multiply"),
+    [
+        ("x86-64", SSE, r"\tpmaddwd\t.*%xmm"),
+        ("x86-64-v3", AVX2, r"\tvpmaddwd\t.*%ymm"),
+        ("x86-64-v4", AVX512, r"\tvpmaddwd\t.*%zmm"),
+        # VNNI: products and sums are one instruction.
+        ("alderlake", AVX2, r"\tvpdpwssd\t.*%ymm"),
+        ("icelake-server", AVX512, r"\tvpdpwssd\t.*%zmm"),
+    ],
+)
+def test_quantized_products_are_added_in_pairs(processor, registers, multiply, monkeypatch):
+    text = _printed(_quantized_product(registers), registers, *_X86, monkeypatch)
+    inner = _inner_loop(_assembly(text, processor), multiply)
+    assert len(re.findall(multiply, inner)) >= 8
+    assert "pmull" not in inner
+    assert "%rsp" not in inner
