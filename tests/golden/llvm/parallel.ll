@@ -221,7 +221,7 @@ end:
   ret void
 }
 
-; What a worker does for ever. The argument is its number, at least 1.
+; Run a worker until the process ends. The argument is its number, at least 1.
 define linkonce_odr hidden ptr @refcomp.threads.work(ptr %argument) #0 {
 entry:
   %number = ptrtoint ptr %argument to i64
