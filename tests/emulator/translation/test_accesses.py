@@ -139,6 +139,65 @@ def test_what_is_out_of_bounds_is_reported_by_the_interpreter(lines, change, fin
     assert run.stops == findings
 
 
+def _negative(waves, wave):
+    _set_addresses(waves, wave, 0x8000_1000_0000_0000)
+
+
+def _last(waves, wave):
+    _set_addresses(waves, wave, 2**64 - 4)
+
+
+def _flipped(waves, wave):
+    waves.values.v[3, wave, 48:] ^= 0x80000000  # after lanes that found the window
+
+
+def _set_addresses(waves, wave, address):
+    """Set the addresses of a wave, in vector and in scalar registers."""
+    for number in range(2):
+        word = np.uint32(address >> (32 * number) & 0xFFFFFFFF)
+        waves.values.v[2 + number, wave] = word
+        waves.values.s[4 + number, wave] = word
+
+
+def _flipped_base(waves, wave):
+    waves.values.s[4, wave] += 256  # within the allocation
+    waves.values.s[5, wave] ^= 0x80000000
+
+
+def _wrapped(change, wave, *, watched):
+    waves = _waves("row", watched=watched, is_full=True, count=2)
+    change(waves, wave)
+    return waves
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("watched", [True, False])
+def test_addresses_beyond_half_of_all_are_out_of_bounds(watched):
+    # Differences of such addresses and those of allocations do not fit into signed 64 bits.
+    units = Units()
+    vectors = [_flipped, _negative, _last]
+    scalars = [_flipped_base, _negative, _last]
+    cases = [
+        (units.add("global_load_dword v4, v[2:3], off", "v_mov_b32 v9, v4"), vectors),
+        (units.add("global_load_dword v4, v[2:3], off offset:8", "v_mov_b32 v9, v4"), vectors),
+        (units.add("global_store_dword v[2:3], v4, off", "v_mov_b32 v9, v5"), vectors),
+        (units.add("global_load_dword v4, v0, s[4:5]", "v_mov_b32 v9, v4"), scalars),
+        (units.add("global_store_dwordx2 v0, v[4:5], s[4:5]", "v_mov_b32 v9, v5"), scalars),
+    ]
+    runs = [run for run, _ in cases]
+    compile_for(units, runs, partial(_waves, "row", watched=watched, is_full=True))
+    for run, changes in cases:
+        for change in changes:
+            for wave in range(2):
+                make = partial(_wrapped, change, wave, watched=watched)
+                interpreted, translated = run_both(run, make)
+                assert_same(interpreted, translated)
+                (finding,) = map(str, found(interpreted))
+                assert "out of bounds" in finding
+                assert [finding] == list(map(str, found(translated)))
+        assert run.stops == 2 * len(changes)
+
+
 def _with_gap(where, *, is_full=True):
     waves = _waves("row", watched=True, is_full=is_full, count=5)
     if where == "shared":
