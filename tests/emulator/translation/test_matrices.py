@@ -30,16 +30,34 @@ def _line(name: str, sums: str = "") -> str:
     return f"{name} {total}, {a}, {b}, {sums or total}"
 
 
-def _waves(name, *, watched=True, undefined=(), rows=None):
+def _floats(rng, name):
+    """Floats for waves of 128 each: any and denormal, with inf and NaN, and zeros of both signs."""
+    values = rng.normal(size=(3, 128)).astype(np.float32)
+    tiny = np.float32(2.0**-17 if name.endswith("_f16") else 2.0**-130)
+    values = np.where(rng.random(values.shape) < 0.2, values * tiny, values)
+    values = np.where(rng.random(values.shape) < 0.2, np.copysign(np.float32(0), values), values)
+    values[1, rng.integers(128)] = rng.choice([np.inf, -np.inf, np.nan])
+    values[2] = np.copysign(np.float32(0), values[2])
+    return values
+
+
+def _waves(name, *, watched=True, undefined=(), rows=None, is_general=False):
+    """Waves whose factors are small integers, or floats of all sorts if `is_general`."""
     rng = np.random.default_rng(len(name))
     waves = make_waves(3, watched=watched, vectors=48)
     is_single = name.endswith("_f32")
     for number in range(48):
         # Sums of small integers are exact in any order.
         if is_single or number >= 8:
-            put(waves, number, rng.normal(size=(3, 64)).astype(np.float32))
+            sums = rng.normal(size=(3, 64)).astype(np.float32)
+            if is_general:
+                sums = _floats(rng, name)[:, ::2]
+                sums[2] = -0.0
+            put(waves, number, sums)
             continue
         small = rng.integers(-8, 9, (3, 128)).astype(np.float32)
+        if is_general:
+            small = _floats(rng, name)
         bits = small.view(np.uint32) >> 16
         if name.endswith("_f16"):
             bits = small.astype(np.float16).view(np.uint16)
@@ -51,6 +69,14 @@ def _waves(name, *, watched=True, undefined=(), rows=None):
     if rows is not None:
         waves.select(np.array(rows))
     return waves
+
+
+def _assert_same_floats(interpreted, translated):
+    """Assert that all vector registers are equal to the bit, except for the bits of NaN."""
+    one, other = (waves.values.v.view(np.float32) for waves in (interpreted, translated))
+    np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
+    both = [np.where(np.isnan(values), 0, values).view(np.uint32) for values in (one, other)]
+    np.testing.assert_array_equal(*both)
 
 
 @pytest.mark.llvm
@@ -68,14 +94,43 @@ def test_products_agree_with_the_interpreter():
             {"watched": False},
             {"undefined": (8,)} if line.endswith(" 0") else {},
             {"rows": (0, 2)},
+            {"is_general": True},
         ):
             make = partial(_waves, line.split()[0], **options)
             interpreted, translated = make(), make()
-            bound(line)[0].run(interpreted)
+            with np.errstate(all="ignore"):
+                bound(line)[0].run(interpreted)
             run(translated)
-            assert_same(interpreted, translated)
+            if "is_general" in options:
+                _assert_same_floats(interpreted, translated)
+            else:
+                assert_same(interpreted, translated)
             assert interpreted.dirty == translated.dirty
-        assert run.calls >= 4
+        assert run.calls == 5
+
+
+@pytest.mark.llvm
+def test_a_sum_of_negative_zeros_starts_at_positive_zero():
+    line = _line("v_mfma_f32_16x16x16_f16")
+
+    def make():
+        waves = make_waves(vectors=48)
+        zeros = dict.fromkeys(range(48), 0)
+        sums = dict.fromkeys(range(8, 12), 0x80000000)
+        for number, bits in {**zeros, 4: 0xBC00BC00, 5: 0xBC00BC00, **sums}.items():
+            put(waves, number, np.uint32(bits))  # 0 . -1 + -0
+        return waves
+
+    translator = Translator(tools(), GFX942, 64)
+    (run,) = translator.parts(bound(line))
+    run(make())
+    translator.compile()
+    interpreted, translated = make(), make()
+    bound(line)[0].run(interpreted)
+    run(translated)
+    assert run.calls == 1
+    for waves in (interpreted, translated):
+        assert (waves.values.v[8] == 0).all()
 
 
 @pytest.mark.llvm
