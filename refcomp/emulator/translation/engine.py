@@ -8,7 +8,8 @@ that is often held up, by accesses that only the interpreter can judge, is inter
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,6 +48,7 @@ HOT = 8_000_000
 _MAX_STOPS = 16
 # The variant of what does not depend on EXEC.
 _ALL_LANES = Variant(is_masked=False, is_checked=False, has_shadow=False)
+_LOG = logging.getLogger("refcomp.emulator")
 _FIELD = {name: number for number, name in enumerate(FIELDS)}
 
 
@@ -81,7 +83,7 @@ class Translator:
         self._tools = tools
         self._units: list[UnitRun | ShapeFunction] = []
         self._shapes: dict[MatrixShape, ShapeFunction] = {}
-        self._is_broken = False  # a tool is missing or failed
+        self._is_broken = False  # a tool is missing or failed: never try again
 
     def block(self, bound: Sequence[BoundRun]) -> Callable[[Waves], None]:
         """Return what runs the instructions of a block."""
@@ -127,7 +129,8 @@ class Translator:
                 for (unit, variant), name in zip(wanted, names, strict=True)
             ]
             library = self._tools.compile(print_module(texts, width))
-        except ToolchainError:
+        except ToolchainError as error:
+            _LOG.warning("all emulated code is interpreted, which is slow: %s", error)
             self._is_broken = True
             return
         for (unit, variant), name in zip(wanted, names, strict=True):
@@ -172,6 +175,7 @@ class UnitRun:
         self.stops = 0  # calls in which a wave was held up
         self._is_given_up = False
         self._scalar_inputs = scalars(unit.inputs)
+        self._vector_inputs = vectors(unit.inputs)
         # How many vector registers there must be.
         self._registers = max(
             (n - FIRST_VECTOR + 1 for n in vectors(unit.inputs | unit.outputs)),
@@ -210,7 +214,6 @@ class UnitRun:
         self._heat[variant] = heat
         if heat > self._translator.hot:
             self._translator.compile()
-            # If that failed, it is tried again only after as long a time.
             self._heat[variant] = 0
 
     def _interpret(self, waves: Waves) -> None:
@@ -230,6 +233,9 @@ class UnitRun:
             for number in self._scalar_inputs:
                 if number in waves.dirty and self._is_undefined(waves, number):
                     return None
+            # The interpreter computes undefined bits of lanes without a work item, too.
+            if is_masked and waves.covers and self._reaches_idle(waves):
+                return None
         return Variant(True, True, True)
 
     def _is_undefined(self, waves: Waves, number: int) -> bool:
@@ -237,6 +243,15 @@ class UnitRun:
         if number < len(waves.shadow.s):
             return bool(waves.shadow.s[number, waves.rows].any())
         return bool(waves.shadow.scc[waves.rows].any())
+
+    def _reaches_idle(self, waves: Waves) -> bool:
+        """Return True if an input is undefined in lanes that have no work item."""
+        assert waves.shadow is not None
+        idle = ~waves.existing[waves.rows]
+        return any(
+            waves.shadow.v[number - FIRST_VECTOR, waves.rows][idle].any()
+            for number in waves.dirty.intersection(self._vector_inputs)
+        )
 
     def _define(self, waves: Waves, variant: Variant) -> None:
         """Mark what the unit wrote as written, after it ran for all waves."""
@@ -247,8 +262,8 @@ class UnitRun:
             waves.define(outputs)
             return
         waves.define(scalars(outputs))
-        if waves.is_full and isinstance(waves.rows, slice):
-            waves.dirty.difference_update(vectors(outputs))
+        if waves.covers:
+            _define_whole(waves, vectors(outputs))
 
     def _finish(self, waves: Waves, done: int) -> None:
         """Let the interpreter run the unit for the waves from number `done` on."""
@@ -321,14 +336,10 @@ class MatrixRun:
         places = (stride * first for first in (step.a, step.b, step.c, step.d))
         function(_state_of(waves).address_for(waves), *places)
         self.calls += 1
-        shadow = waves.shadow
-        if shadow is None or waves.dirty.isdisjoint(self._outputs):
+        if waves.dirty.isdisjoint(self._outputs):
             return
         # All lanes were written, whatever EXEC holds.
-        for number in self._outputs:
-            shadow.v[number - FIRST_VECTOR, waves.rows] = 0
-        if isinstance(waves.rows, slice):
-            waves.dirty.difference_update(self._outputs)
+        _define_whole(waves, self._outputs)
 
 
 class _HostState:
@@ -376,6 +387,15 @@ class _HostState:
         self._fields[_FIELD["rows"]] = address
         self._fields[_FIELD["count"]] = waves.count()
         return self._address
+
+
+def _define_whole(waves: Waves, numbers: Collection[int]) -> None:
+    """Mark vector registers as written in all lanes, also in those without a work item."""
+    assert waves.shadow is not None
+    for number in waves.dirty.intersection(numbers):
+        waves.shadow.v[number - FIRST_VECTOR, waves.rows] = 0
+    if isinstance(waves.rows, slice):
+        waves.dirty.difference_update(numbers)
 
 
 def _address_of(array: Array | None) -> int:

@@ -93,7 +93,8 @@ def assert_same(interpreted: Waves, translated: Waves, *, result: str = "") -> N
         for number in range(len(one.v)):
             expected, found = one.v[number], other.v[number]
             differ = expected != found
-            differ &= interpreted.existing
+            if file == "values":  # those of lanes without a work item may differ
+                differ &= interpreted.existing
             assert not differ.any(), f"v{number}, {file}: {expected[differ]}, {found[differ]}"
         np.testing.assert_array_equal(one.s, other.s, file)
         np.testing.assert_array_equal(one.scc, other.scc, file)
