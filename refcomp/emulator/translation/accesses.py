@@ -3,6 +3,10 @@
 An access first checks that all lanes stay in one allocation, or in their group's memory. Then
 lanes that lie side by side are loaded at once, and so is a word that all lanes read. A store keeps
 its places and data in scratch memory until the end of the unit.
+
+Lanes of a wave may store to overlapping places. Then the order is the interpreter's: items of two
+or four words are stored lane by lane, three words one word after the other. One wave stores after
+the other, whereas the interpreter stores each item for all waves: only kernels with races differ.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ class KeptStore:
     piece: Piece
     places: int  # offset in scratch memory of i64 [lane]
     data: tuple[int, ...]  # offsets of u32 [lane], one for each register
+    start: int = 0  # bytes that are added to the places
 
 
 class AccessPrinter:
@@ -239,29 +244,36 @@ class AccessPrinter:
         lanes = self.values.lanes
         places = scratch.reserve(8 * lanes)
         loop.lines.put("memory", "keep_places", t, offset=places, loop=loop.name)
-        data = []
+        data: list[int] = []
         for number in piece.numbers:
             value = self.values.word(loop, number)
             offset = scratch.reserve(4 * lanes)
-            place = loop.lines.fresh()
-            chunk = f"%{loop.name}.o"
-            holes = {"offset": offset, "chunk": chunk}
-            loop.lines.put("registers", "scratch_place", place, **holes)
+            place = self._kept_place(loop, offset)
             types = self.values.texts.expand("$I")
             loop.lines.put("registers", "store", place, type=types, value=value)
             data.append(offset)
-        self.stores.append(KeptStore(access.is_shared, piece, places, tuple(data)))
+        if piece.count != 3:
+            kept = KeptStore(access.is_shared, piece, places, tuple(data))
+            self.stores.append(kept)
+            return
+        # All lanes store the first word, then all store the second one.
+        for n, offset in enumerate(data):
+            kept = KeptStore(
+                access.is_shared, piece, places, (offset,), piece.width * n
+            )
+            self.stores.append(kept)
 
     def commit(self, loop: Loop, store: KeptStore) -> None:
         """Print a store that was kept, in a loop over lanes of its own."""
-        piece = store.piece
+        width = store.piece.width
         t = loop.lines.fresh()
-        steps = self._steps(piece.size, 64)
+        steps = self._steps(width * len(store.data), 64)
         put = loop.lines.put
-        item = _ITEMS[piece.width]
-        words = [self._kept_word(loop, offset, item) for offset in store.data]
-        holes = {"offset": store.places, "loop": loop.name, "steps": steps}
-        put("memory", "kept_places", t, **holes)
+        item = _ITEMS[width]
+        places = [self._kept_place(loop, offset) for offset in store.data]
+        words = [self._kept_word(loop, place, item) for place in places]
+        holes = {"offset": store.places, "start": store.start, "loop": loop.name}
+        put("memory", "kept_places", t, steps=steps, **holes)
         memory = "%shared" if store.is_shared else "%arena"
         ones = self.values.texts.expand(f"$[{item} -1]")
         targets = [(memory, words)]
@@ -272,20 +284,44 @@ class AccessPrinter:
             self._store_row(loop, t, n, target, values, item)
         put("memory", "store_done", t)
         put("memory", "label", t, way="each")
-        for n, (target, values) in enumerate(targets):
-            for k, value in enumerate(values):
-                holes = {"x": f"e{n}x{k}", "memory": target, "value": value}
-                offset = piece.width * k
-                more = {"item": item, "offset": offset, "loop": loop.name}
-                put("memory", "store_each", t, **holes, **more)
-        put("memory", "store_done", t)
+        if len(words) > 1:
+            self._store_items(loop, t, [target for target, _ in targets], places)
+        else:
+            for n, (target, values) in enumerate(targets):
+                more = {"memory": target, "value": values[0], "item": item}
+                put("memory", "store_each", t, x=f"e{n}", loop=loop.name, **more)
+            put("memory", "store_done", t)
         put("memory", "stored", t)
         loop.label = f"{t}.stored"
 
-    def _kept_word(self, loop: Loop, offset: int, item: str) -> str:
+    def _store_items(
+        self, loop: Loop, t: str, memories: Sequence[str], places: Sequence[str]
+    ) -> None:
+        """Print the store of items of several words, one lane after the other."""
+        put = loop.lines.put
+        put("memory", "next_lane", t, loop=loop.name)
+        for k, place in enumerate(places):
+            put("memory", "item_word", t, k=k, place=place, offset=4 * k)
+            for n, memory in enumerate(memories):
+                value = "-1" if n else f"%{t}.i{k}"
+                put(
+                    "memory",
+                    "store_word",
+                    t,
+                    x=f"i{k}m{n}",
+                    k=k,
+                    memory=memory,
+                    value=value,
+                )
+        put("memory", "lanes_done", t)
+
+    def _kept_place(self, loop: Loop, offset: int) -> str:
         place = loop.lines.fresh()
         holes = {"offset": offset, "chunk": f"%{loop.name}.o"}
         loop.lines.put("registers", "scratch_place", place, **holes)
+        return place
+
+    def _kept_word(self, loop: Loop, place: str, item: str) -> str:
         types = self.values.texts.expand("$I")
         value = loop.lines.put("registers", "load", place, type=types)
         if item == "i32":

@@ -47,7 +47,7 @@ _LINES = [
 ]
 
 
-def _waves(pattern, *, watched, is_full, count=2, size=_SIZE):
+def _waves(pattern, *, watched, is_full, count=2, size=_SIZE, step=16):
     rng = np.random.default_rng(11)
     arena = Arena(1 << 16, is_watched=watched)
     addresses = []
@@ -61,7 +61,7 @@ def _waves(pattern, *, watched, is_full, count=2, size=_SIZE):
     waves.shared.data[:] = rng.integers(0, 256, len(waves.shared.data), np.uint8)
     if watched:
         waves.shared.known[:] = 0xFF
-    offset = (16 * _PATTERNS[pattern] + 1024 * np.arange(count)[:, None] % 3072).astype(np.uint32)
+    offset = (step * _PATTERNS[pattern] + 1024 * np.arange(count)[:, None] % 3072).astype(np.uint32)
     for number in range(16):
         put(waves, number, rng.integers(0, 1 << 32, (count, 64), np.uint32))
     put(waves, 0, offset)
@@ -94,6 +94,32 @@ def test_accesses_agree_with_the_interpreter():
                 raise
             assert not found(interpreted) and not found(translated)
         assert not run.stops, lines
+
+
+@pytest.mark.llvm
+def test_lanes_that_overlap_store_in_the_interpreters_order():
+    units = Units()
+    cases = [
+        ("global_store_dwordx2 v0, v[6:7], s[4:5]", "v_mov_b32 v9, v4"),
+        ("global_store_dwordx3 v0, v[6:8], s[4:5]", "v_mov_b32 v9, v4"),
+        ("global_store_dwordx4 v[2:3], v[6:9], off", "v_mov_b32 v9, v4"),
+        ("ds_write_b64 v0, v[6:7]", "v_mov_b32 v9, v4"),
+        ("ds_write_b96 v0, v[6:8]", "v_mov_b32 v9, v4"),
+        ("ds_write_b128 v0, v[6:9]", "ds_write2_b32 v0, v5, v6 offset0:40 offset1:41"),
+    ]
+    runs = [units.add(*lines) for lines in cases]
+    makers = [
+        partial(_waves, pattern, watched=watched, is_full=is_full, step=4)
+        for watched in (True, False)
+        for is_full in (True, False)
+        for pattern in ("row", "reversed", "scattered")
+    ]
+    compile_for(units, runs, *makers)
+    for run in runs:
+        for make in makers:
+            interpreted, translated = run_both(run, make)
+            assert_same(interpreted, translated)
+        assert not run.stops
 
 
 def _outside(change, *, watched, count=5):

@@ -282,6 +282,13 @@ def bind_store(
         shadow = waves.shadow
         if shadow is not None and waves.dirty.isdisjoint(numbers):
             shadow = None
+        if shadow is not None and is_item:
+            # The order of lanes that overlap must not depend on what may be undefined.
+            undefined_words = [
+                piece(waves, shadow, register, active) for register in registers
+            ]
+            if not any(bits.any() for bits in undefined_words):
+                shadow = None
         if shadow is None and wrong is None and is_item:
             words = [
                 piece(waves, waves.values, register, active) for register in registers
