@@ -16,7 +16,7 @@ Needs: the tools of the target. No OpenCL and no parallel region may have run in
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
@@ -39,16 +39,23 @@ _Code = TypeVar("_Code")  # the compiled code of an output
 
 
 def score_templates(
-    target: str, count: int, seed: int = 0, chosen: Sequence[Operations] | None = None
+    target: str,
+    count: int,
+    seed: int = 0,
+    chosen: Sequence[Operations] | None = None,
+    without: Collection[str] = (),
 ) -> Iterator[Mutant]:
     """Yield at most `count` mutants of the templates of `target`, one of OUTPUTS.
 
-    They run on the computations `chosen`, by default all `operations`. Raises ToolchainError if
-    tools or the device are missing; CompilerBug if a comparison kills a right program.
+    They run on the computations `chosen`, by default all `operations`. Files of the names `without`
+    are left right. Raises ToolchainError if tools or the device are missing; CompilerBug if a
+    comparison kills a right program.
     """
     with private_folder() as folder:
         output = OUTPUTS[target](folder)
-        edits = draw(list(spelling_edits(*output.folders)), count, random.Random(seed))
+        known = spelling_edits(*output.folders)
+        places = [edit for edit in known if edit.file not in without]
+        edits = draw(places, count, random.Random(seed))
         trial = template_trial(output, chosen or operations(target))
         for edit in edits:
             outcome = run_in_child(partial(trial.run, edit), output.limit_s)

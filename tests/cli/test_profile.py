@@ -91,7 +91,7 @@ def test_a_program_is_profiled_for_another_gpu(cli, program):
 def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
     cases = [
         ((*vector_add, "--profile", tmp_path / "page.txt"), 2, "is not a page"),
-        ((program, "--profile", tmp_path / "no" / "page.html"), 2, "there is no folder"),
+        ((program, "--profile", tmp_path / "no" / "page.html"), 2, "does not exist"),
         (("--profile", *vector_add), 2, "give --profile last, or as --profile=-"),
         ((*vector_add, "--card", "MI300X"), 2, "--card: an estimate is part of a profile; add"),
         ((*vector_add, "--profile", "--card", "H100"), 4, "no figures of the card 'H100'"),

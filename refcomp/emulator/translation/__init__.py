@@ -1,6 +1,6 @@
 """Translation of hot machine code to code of the host, as LLVM IR that a tool compiles.
 
-The interpreter stays the definition. A *unit* is a run of instructions of a block that are all in
+The interpreter stays the definition, except for the payload and sign of a NaN. A *unit* is a run of instructions of a block that are all in
 the tables of `templates/emulated_lanes`. Its function runs them for one wave after the other, with
 the lanes in vectors of the host. Before it writes anything of a wave, it has checked that all
 accesses are in bounds, and in a checked run that all bits were written. Where a check fails, the

@@ -3,7 +3,7 @@
 `on_matrix_cores` replaces a sum of products, and the elementwise computes behind it, by an extern
 operation whose statement is a whole kernel. `refcomp.topi.schedules.matrix_sums` finds the sum, and
 defines its rows, columns and depth, its factors A and B and its result C. All computes that it does
-not find stay as they are. A group of four waves computes a tile of C:
+not find stay as they are. A group of four waves computes a tile of C.
 
 - Its threads load a step of A and B into registers while the step before is multiplied, and then
   store it in shared memory. A border of the image is computed on this way.
