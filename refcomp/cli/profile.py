@@ -61,7 +61,9 @@ def page_path(
     if value.endswith(_PAGES):
         folder = Path(value).parent
         if not folder.is_dir():
-            raise click.BadParameter(f"the folder {str(folder)!r} does not exist", ctx, param)
+            raise click.BadParameter(
+                f"the folder {str(folder)!r} does not exist", ctx, param
+            )
         return value
     # `--profile FILE` takes the file that was meant as the argument of the command.
     raise click.BadParameter(

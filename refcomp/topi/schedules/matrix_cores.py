@@ -1,9 +1,9 @@
 """Products and convolutions of f32 on AMD's matrix cores (MFMA), for the kernels of graphs.
 
-`on_matrix_cores` replaces a sum of products, and the elementwise computes behind it, by an extern
-operation whose statement is a whole kernel. `refcomp.topi.schedules.matrix_sums` finds the sum, and
-defines its rows, columns and depth, its factors A and B and its result C. All computes that it does
-not find stay as they are. A group of four waves computes a tile of C.
+`on_matrix_cores` replaces a sum of products by an extern operation. So it does with the elementwise
+computes behind the sum. The operation's statement is a whole kernel. All other computes stay as
+they are. The module `matrix_sums` finds the sum. It also defines the rows and columns of the sum,
+its depth, its factors A and B and its result C. A group of four waves computes a tile of C.
 
 - Its threads load a step of A and B into registers while the step before is multiplied, and then
   store it in shared memory. A border of the image is computed on this way.
