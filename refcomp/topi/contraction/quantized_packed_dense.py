@@ -204,7 +204,8 @@ def pack_pairs_numpy(matrix: Array, width: int) -> npt.NDArray[np.int32]:
     depth, columns = matrix.shape
     wide = np.pad(matrix.astype(np.int64), ((0, depth % 2), (0, -columns % width)))
     pairs = (wide[1::2] << 16) | (wide[::2] & 0xFFFF)
-    panels = pairs.reshape(len(pairs), -1, width).transpose(1, 0, 2)
+    count = wide.shape[1] // width
+    panels = pairs.reshape(len(pairs), count, width).transpose(1, 0, 2)
     return np.ascontiguousarray(panels.astype(np.int32))
 
 
@@ -243,7 +244,9 @@ def quantized_dense_pack_numpy(
     count, pairs, width = panels.shape
     columns = panels.transpose(1, 0, 2).reshape(pairs, count * width)[:, :units]
     halves = np.stack([columns.astype(np.int16), columns >> 16], axis=1)
-    matrix = halves.reshape(2 * pairs, -1)[: data.shape[-1]].astype(np.int32)
+    # Without pairs, -1 would not say how many columns there are.
+    rows = halves.reshape(2 * pairs, columns.shape[1])
+    matrix = rows[: data.shape[-1]].astype(np.int32)
     left = data.astype(np.int32)
     if data_zero_point is not None:
         left = left - data_zero_point.astype(np.int32)
