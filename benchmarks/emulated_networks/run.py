@@ -54,7 +54,7 @@ _LAYERS = ("conv", "gemm", "matmul", "dense")
 
 @dataclass(frozen=True, slots=True)
 class NetworkRow:
-    """What was found about one network on one GPU."""
+    """The findings about one network on one GPU."""
 
     network: str
     arch: str

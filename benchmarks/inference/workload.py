@@ -60,7 +60,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class NetworkTimes:
-    """What was measured of a network with one batch and one number of threads."""
+    """The measurements of a network with one batch and one number of threads."""
 
     model: str
     batch: int
