@@ -1,7 +1,7 @@
 """Random GPU schedules: OpenCL runs them as numpy does, every LLVM compiles them for AMD GPUs.
 
 Some of them are also printed as CUDA C++: nvcc compiles them, and g++ with sanitizers judges them.
-LLVM and ptxas compile some for NVIDIA GPUs. With --nightly, there are 4,000 schedules, by day 300.
+LLVM and ptxas compile some for NVIDIA GPUs. There are 304 schedules by day, 4,000 with --nightly.
 """
 
 from contextlib import suppress
@@ -37,8 +37,9 @@ from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 SHARDS = 4
 ROUNDS = 10  # of drawing, at most; most shards take three
-LEAST = sample_count(by_day=300, nightly=500)  # schedules in all shards together
-AS_CUDA = 2  # of how many schedules of the first shard one is judged as CUDA, too
+EACH = sample_count(by_day=76, nightly=1000)  # schedules of a shard, an even number
+# Of so many schedules of the first shard, one is also judged as CUDA.
+AS_CUDA = sample_count(by_day=2, nightly=1)
 BATCH = 200  # schedules that g++ and nvcc compile as one file
 
 
@@ -55,8 +56,7 @@ class Drawn:
 @pytest.fixture(scope="module", params=range(SHARDS))
 def drawn(request):
     """The schedules of a shard: the same for each device. None can be shrunk: they run together."""
-    count = 1000 if request.config.getoption("--nightly") else LEAST // SHARDS + 1
-    hard, easy, half = [], [], (count + 1) // 2
+    hard, easy, half = [], [], EACH // 2
     for number in range(ROUNDS):
         if min(len(hard), len(easy)) < half:
             _draw(ROUNDS * (20 + request.param) + number, half, hard, easy)
@@ -113,7 +113,7 @@ def test_they_agree_with_numpy_on_opencl(drawn, record_property):
     hard = sum(one.has_barrier for one in drawn)
     text = f"{len(drawn)} GPU schedules on OpenCL, {hard} with groups, shared memory and a barrier"
     record_property("summary", text)
-    assert len(drawn) >= LEAST / SHARDS and hard >= len(drawn) / 2, text
+    assert (len(drawn), hard) == (EACH, EACH // 2), text
     check_opencl_together([(one.func, one.case.computation) for one in drawn])
 
 
@@ -137,9 +137,9 @@ FIRST_SHARD = pytest.mark.parametrize("drawn", [0], indirect=True)
 
 
 @pytest.fixture(scope="module")
-def as_cuda(drawn, request):
+def as_cuda(drawn):
     """Batches of schedules, their Programs for `cuda`, and the printed text of all kernels."""
-    chosen = drawn if request.config.getoption("--nightly") else drawn[::AS_CUDA]
+    chosen = drawn[::AS_CUDA]
     batches = []
     for begin in range(0, len(chosen), BATCH):
         batch = chosen[begin : begin + BATCH]
@@ -161,7 +161,7 @@ def test_they_agree_with_numpy_as_cuda_on_this_machine(as_cuda, sanitizers, reco
         for one in batch:
             check_module(module, device, one.func.name, one.case.computation)
     count = sum(len(batch) for batch, _, _ in as_cuda)
-    assert count >= LEAST / SHARDS / AS_CUDA
+    assert count == EACH // AS_CUDA
     record_property("summary", f"{count} GPU schedules as CUDA by g++, checked for {sanitizers}")
 
 

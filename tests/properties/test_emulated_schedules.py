@@ -1,8 +1,8 @@
 """Kernels of random GPU schedules compute what numpy does on emulated GPUs, as machine code.
 
 All that a user meets is under test but the silicon: printer, LLVM, the runtime, its driver. Bits
-that nothing wrote, accesses out of bounds and hazards are failures, too. With --nightly, gfx942
-runs 3,200 schedules and each other GPU 800; by day 272 and 68.
+that nothing wrote, accesses out of bounds and hazards are failures, too. By day, gfx942 runs 272
+schedules and each other GPU 68. With --nightly, gfx942 runs 3,200 and each other GPU 800.
 """
 
 from math import prod
@@ -21,6 +21,7 @@ from tests.strategies.computes import MORE
 _FIRST = "gfx942"
 _SHARDS = 8  # of the first GPU; of each other one, 2
 _EACH = sample_count(by_day=34, nightly=400)  # schedules of a shard
+_MORE = sample_count(by_day=24, nightly=400)  # for each GPU and size of wave
 SHARDS = [(gpu, k) for gpu in ARCHITECTURES for k in range(_SHARDS if gpu == _FIRST else 2)]
 WAVES = [("gfx942", 64), ("gfx90a", 64), ("gfx1100", 32), ("gfx1100", 64)]
 _NOT_HERE = {"parallel"}  # for hosts
@@ -50,10 +51,10 @@ def test_random_schedules_compute_on_emulated_gpus(gpu, shard, record_property, 
 @pytest.mark.rocm
 @pytest.mark.filterwarnings("ignore::refcomp.driver.kernel_resources.SlowKernelWarning")
 @pytest.mark.parametrize(("gpu", "wavefront"), WAVES)
-def test_more_computations_and_groups_of_several_waves(gpu, wavefront, request, record_property):
-    count = 400 if request.config.getoption("--nightly") else 24
-    # By night some may be told of though right: LLVM loads for lanes that need nothing.
-    drawn = draw_more_cases(count, 5000 + WAVES.index((gpu, wavefront)))
+def test_more_computations_and_groups_of_several_waves(gpu, wavefront, record_property):
+    """Each GPU and size of wave runs 24 schedules by day, 400 with --nightly."""
+    # By night some may be reported although they are right: LLVM loads for lanes that need none.
+    drawn = draw_more_cases(_MORE, 5000 + WAVES.index((gpu, wavefront)))
     histogram = check_emulated(drawn, gpu, wavefront)
     record_property("summary", f"more on the emulated {gpu}, waves of {wavefront}: {histogram}")
     wide = sum(_is_of_several_waves(kernel, wavefront) for one in drawn for kernel in _kernels(one))

@@ -1,6 +1,6 @@
 """A schedule changes speed and nothing else: numpy, interpreter and machine code agree exactly.
 
-With --nightly, the interpreter and machine code run 8,000 schedules each; by day 720 and 520.
+By day, the interpreter runs 720 schedules and machine code 520. With --nightly, each runs 8,000.
 """
 
 from statistics import median
@@ -22,6 +22,7 @@ from tests.properties.differential import (
 )
 from tests.properties.forms import FORMS, forms_of
 from tests.properties.histogram import Histogram, whole_of
+from tests.samples import sample_count
 from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import COMPUTES, EXTERNS, MORE, SCANS, WEIGHTS, computations
 from tests.strategies.lowered_once import lowered_once
@@ -87,6 +88,12 @@ def _run_shard(run, examples, shard, number):
 
 
 _SHARDS = 4
+# Schedules of a shard.
+_INTERPRETED = sample_count(by_day=180, nightly=2000)
+_COMPILED = sample_count(by_day=130, nightly=2000)
+# Schedules of the computations that are drawn only where they are named.
+_MORE_INTERPRETED = sample_count(by_day=100, nightly=2000)
+_MORE_COMPILED = sample_count(by_day=60, nightly=2000)
 _NOT_HERE = {"set_store_predicate", "env_threads"}  # for GPUs
 
 
@@ -114,11 +121,8 @@ def _hold_together(histogram, shard, folder):
 
 
 @pytest.mark.parametrize("shard", range(_SHARDS))
-def test_interpreter_agrees_with_numpy_after_every_pass(
-    shard, record_property, request, run_folder
-):
-    examples = 2000 if request.config.getoption("--nightly") else 180
-    histogram = _run_shard(_run_interpreted, examples, shard, shard)
+def test_interpreter_agrees_with_numpy_after_every_pass(shard, record_property, run_folder):
+    histogram = _run_shard(_run_interpreted, _INTERPRETED, shard, shard)
     record_property("summary", f"interpreted, shard {shard}: {histogram}")
     _hold(histogram)
     _hold_together(histogram, shard, run_folder / "interpreted")
@@ -126,18 +130,19 @@ def test_interpreter_agrees_with_numpy_after_every_pass(
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("shard", range(_SHARDS))
-def test_machine_code_agrees_with_numpy(shard, record_property, request, run_folder):
-    examples = 2000 if request.config.getoption("--nightly") else 130
-    histogram = _run_shard(_run_compiled, examples, shard, 100 + shard)
+def test_machine_code_agrees_with_numpy(shard, record_property, run_folder):
+    histogram = _run_shard(_run_compiled, _COMPILED, shard, 100 + shard)
     record_property("summary", f"compiled, shard {shard}: {histogram}")
     _hold(histogram)
     _hold_together(histogram, shard, run_folder / "compiled")
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize(("run", "examples"), [(_run_interpreted, 100), (_run_compiled, 60)])
-def test_what_is_drawn_where_it_is_named_agrees_too(run, examples, record_property, request):
-    count = 2000 if request.config.getoption("--nightly") else examples
+@pytest.mark.parametrize(
+    ("run", "count"), [(_run_interpreted, _MORE_INTERPRETED), (_run_compiled, _MORE_COMPILED)]
+)
+def test_what_is_drawn_where_it_is_named_agrees_too(run, count, record_property):
+    """The interpreter runs 100 schedules by day, machine code 60; with --nightly, each 2,000."""
     histogram = run(count, 200, cases(MORE))
     record_property("summary", f"more computations by {run.__name__}: {histogram}")
     assert len(histogram.kinds) >= len(MORE) / 2, str(histogram)
