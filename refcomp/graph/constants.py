@@ -1,15 +1,19 @@
 """Memory of constants: elements row by row, from the beginning of a cache line.
 
 Compiled code on the host reads such memory where it lies. So the graph and all its executors there
-share one copy of the weights, which are most of the memory of a model.
+share one copy of the weights, which are most of the memory of a model. Parts of a model's file are
+copied, since the file may change, and their pages are given back.
 """
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Iterator
 
 import numpy as np
 
+from refcomp.foundation.mapped_files import file_of, give_back
 from refcomp.graph.graph import Array
 from refcomp.graph.memory_plan import ALIGNMENT
 from refcomp.runtime.arrays.ndarray import NDArray, array, empty, from_numpy
@@ -17,16 +21,29 @@ from refcomp.runtime.device import Device, address_of, cpu
 
 # Columns of a block. Measured: 32 to 128 are equally fast, and 4 times faster than whole rows.
 _COLUMNS = 64
+# Bytes. Arrays of this size have pages of their own, which the system gets back at once. The C
+# library keeps freed blocks below 32 MiB, and passes free many arrays of weights.
+_MIN_PAGES = 1 << 18
+_HUGE_PAGE = 1 << 21
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     """Return an array with undefined elements, row by row, aligned to a cache line."""
-    return empty(shape, dtype).numpy()
+    size = math.prod(shape) * dtype.itemsize
+    if size < _MIN_PAGES:
+        return empty(shape, dtype).numpy()
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= 2 * _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+            pages.madvise(mmap.MADV_HUGEPAGE)  # as numpy does
+    except OSError:
+        return empty(shape, dtype).numpy()  # whose errors name the shape
+    return np.frombuffer(pages, np.uint8).view(dtype).reshape(shape)
 
 
 def aligned(elements: Array) -> Array:
-    """Return `elements` if they are aligned and row by row, otherwise a copy that is."""
-    if _is_aligned(elements):
+    """Return `elements` if they are aligned, row by row and lasting, otherwise a copy that is."""
+    if _is_ready(elements):
         return elements
     copy = aligned_empty(elements.shape, elements.dtype)
     if elements.flags.c_contiguous:
@@ -34,6 +51,7 @@ def aligned(elements: Array) -> Array:
     else:
         for columns in column_blocks(elements.shape[-1]):
             copy[..., columns] = elements[..., columns]
+    give_back(elements)
     return copy
 
 
@@ -50,10 +68,15 @@ def column_blocks(count: int) -> Iterator[slice]:
 def constant_on(device: Device, elements: Array) -> NDArray:
     """Return a constant on a device. It shares memory with `elements` if the device can use it."""
     # Without alignment, vectors cross cache lines in each run: one copy costs less.
-    if device == cpu() and _is_aligned(elements):
+    if device == cpu() and _is_ready(elements):
         return from_numpy(elements)
-    return array(elements, device)
+    made = array(elements, device)
+    give_back(elements)
+    return made
 
 
-def _is_aligned(elements: Array) -> bool:
-    return elements.flags.c_contiguous and address_of(elements) % ALIGNMENT == 0
+def _is_ready(elements: Array) -> bool:
+    """Return True if compiled code may read the elements for as long as it likes."""
+    is_aligned = elements.flags.c_contiguous and address_of(elements) % ALIGNMENT == 0
+    file = file_of(elements)
+    return is_aligned and (file is None or file.is_stable)

@@ -23,6 +23,7 @@ from refcomp.graph.feeds import check_feeds, check_name, check_type, form_of
 from refcomp.graph.graph import Value
 from refcomp.graph.params import load_param_dict
 from refcomp.graph.plan import MemoryPool, Plan, make_plan, recent_plan
+from refcomp.graph.verify import check_files
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.device import Device, checked_device, cpu
 from refcomp.runtime.module import Module
@@ -39,7 +40,7 @@ class GraphExecutor:
         device: the device; None is number 0 of the kind that the module's target means.
 
     Raises:
-        UserError: `module` is not a compiled graph.
+        UserError: `module` is not a compiled graph, or the file of its weights has changed.
 
     Source: TVM, graph_executor.GraphModule.
 
@@ -80,6 +81,7 @@ class GraphExecutor:
         self._pool = MemoryPool()
         self._kept: dict[str, NDArray] = {}  # by `set_input`
         self._results: list[NDArray] = []  # of the last run
+        check_files(module.graph)
         self._constants = {
             value: constant_on(self.device, elements)
             for value, elements in module.graph.constants.items()

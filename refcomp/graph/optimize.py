@@ -168,13 +168,9 @@ def optimize(
         >>> rc.graph.optimize(net, ["remove_identities"]) is net
         True
     """
-    for _, changed in optimized_steps(graph, passes, target):
-        graph = changed
-    return graph
+    return _apply_passes(graph, passes, target)
 
 
-# Folding constants may overflow or divide by zero. It must not warn, as a run does not.
-@np.errstate(all="ignore")
 def optimized_steps(
     graph: Graph,
     passes: Sequence[str] | None = None,
@@ -199,13 +195,29 @@ def optimized_steps(
           y: f32[2] = relu(x)
         }
     """
+    steps: list[tuple[str, Graph]] = []
+    _apply_passes(graph, passes, target, steps)
+    return steps
+
+
+# Folding constants may overflow or divide by zero. It must not warn, as a run does not.
+@np.errstate(all="ignore")
+def _apply_passes(
+    graph: Graph,
+    passes: Sequence[str] | None,
+    target: Target | str,
+    log: list[tuple[str, Graph]] | None = None,
+) -> Graph:
+    """Return what the passes make of a graph, and append each step to a log.
+
+    Without a log, weights that only a graph between two passes has do not live longer than it.
+    """
     options = current_options()
     verify_graph(graph)
     chosen = _chosen(passes)
     as_target(target)  # refused even if no pass needs it
-    steps: list[tuple[str, Graph]] = []
     if has_stages(graph):
-        return steps
+        return graph
     for step in chosen:
         changed = step.apply(graph, target)
         if changed is graph:
@@ -214,9 +226,10 @@ def optimized_steps(
         before, after = len(graph.nodes), len(changed.nodes)
         name = spell(graph.name)
         _LOG.debug("%s: %d nodes -> %d in %s", step.name, before, after, name)
-        steps.append((step.name, changed))
+        if log is not None:
+            log.append((step.name, changed))
         graph = changed
-    return steps
+    return graph
 
 
 def _chosen(passes: Sequence[str] | None) -> list[GraphStep]:

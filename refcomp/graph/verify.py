@@ -12,6 +12,7 @@ from typing import NoReturn
 from refcomp.foundation.artifacts import names_in_dim
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import CompilerBug, RefcompError, UserError
+from refcomp.foundation.mapped_files import changed_file
 from refcomp.graph.control.operators import find_control
 from refcomp.graph.control.types import NodeType
 from refcomp.graph.graph import Graph, GraphNode, Value, spell, spell_condition
@@ -29,7 +30,7 @@ def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
 
     Raises:
         CompilerBug: a rule is broken. The error has the graph's text.
-        UserError: `graph` is not a graph.
+        UserError: `graph` is not a graph, or the file of its weights has changed.
 
     Example::
 
@@ -42,6 +43,7 @@ def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
             f"{graph!r} is not a graph",
             remedy="pass what refcomp.from_onnx or GraphBuilder.finish returned",
         )
+    check_files(graph)
     defined: set[Value] = set()
     names: set[str] = set()
     for value in (*graph.inputs, *graph.constants):
@@ -62,6 +64,17 @@ def verify_graph(graph: Graph, verified: Collection[GraphNode] = ()) -> None:
     for value in graph.outputs:
         if value not in defined:
             _fail(graph, f"output {value} is never made")
+
+
+def check_files(graph: Graph) -> None:
+    """Raise UserError if a file that holds weights of a graph was changed in place."""
+    path = changed_file(graph.constants.values())
+    if path is not None:
+        raise UserError(
+            f"the file {str(path)!r} has changed since the graph {spell(graph.name)} was read",
+            why="weights of the graph are parts of this file",
+            remedy="read the model again, or pass its bytes to from_onnx",
+        )
 
 
 def _define(graph: Graph, value: Value, defined: set[Value], names: set[str]) -> None:

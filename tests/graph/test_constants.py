@@ -1,9 +1,12 @@
 """Memory of constants: what is shared, what is copied, and that all of it is aligned."""
 
+import mmap
+
 import numpy as np
 import pytest
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.mapped_files import MappedFile
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.constants import aligned, aligned_empty, constant_on
 from refcomp.graph.executor import GraphExecutor
@@ -81,3 +84,38 @@ def test_weights_exist_once_from_the_graph_to_all_executors() -> None:
         for executor in executors:
             kept = executor._constants[value].numpy()
             assert np.shares_memory(kept, module.graph.constants[value])
+
+
+def map_floats(path, offset=0, is_stable=False) -> np.ndarray:
+    path.write_bytes(bytes(offset) + floats(0, 4, 6).tobytes())
+    with path.open("rb") as file:
+        mapped = MappedFile.open(file, path, is_stable=is_stable)
+    return np.frombuffer(memoryview(mapped)[offset:], np.float32).reshape(4, 6)
+
+
+def test_parts_of_a_model_are_copied_though_they_are_aligned(tmp_path) -> None:
+    given = map_floats(tmp_path / "model")
+    assert address_of(given) % ALIGNMENT == 0
+    for copy in (aligned(given), constant_on(cpu(), given).numpy()):
+        assert not np.shares_memory(copy, given)
+        np.testing.assert_array_equal(copy, floats(0, 4, 6))
+
+
+def test_parts_of_a_stable_file_are_shared_if_they_are_aligned(tmp_path) -> None:
+    given = map_floats(tmp_path / "data", is_stable=True)
+    assert aligned(given) is given
+    assert np.shares_memory(constant_on(cpu(), given).numpy(), given)
+    shifted = map_floats(tmp_path / "shifted", offset=4, is_stable=True)
+    assert not np.shares_memory(constant_on(cpu(), shifted).numpy(), shifted)
+
+
+def test_large_arrays_have_pages_of_their_own(monkeypatch) -> None:
+    made = aligned_empty((1 << 20,), np.dtype("float32"))
+    assert address_of(made) % mmap.PAGESIZE == 0 and made.flags.writeable
+    made[:] = 7
+
+    def refuse(*_given, **_named):
+        raise OSError
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    assert aligned_empty((1 << 20,), np.dtype("float32")).shape == (1 << 20,)

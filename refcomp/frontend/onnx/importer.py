@@ -46,6 +46,11 @@ def from_onnx(
     Random numbers are those of refcomp's own generator. A node without a seed gets one from the
     name of its output. So each run gives the same numbers, and nodes give different ones.
 
+    The graph's weights are parts of the model's file, if it is large: the file is mapped into
+    memory. It may be replaced by another or deleted, but must not be written before the graph is
+    compiled and an executor is made. Later uses of the graph refuse a file that has changed. Files
+    with external data must not be written for as long as executors use them.
+
     Args:
         source: the path of a model file, or its bytes.
         max_bytes: the largest file that is read, and the largest constant, in bytes. Default 1 GiB.

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+from typing import IO
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.mapped_files import MappedFile
 from refcomp.foundation.paths import checked_path
 from refcomp.frontend.onnx.attributes import Proto
 
 MAX_BYTES = 1 << 30
 
+# Files of this size are mapped into memory. Smaller ones are read: tests and scripts that write a
+# model again and again do not notice the difference.
+MIN_MAPPED = 4 << 20
 _PIECE = 16 << 20  # bytes of a file that are read at a time
 # Models of earlier versions of the format name no operator set, and mean version 1.
 _IR_WITH_OPSETS = 3
@@ -30,8 +36,13 @@ def onnx_package() -> Proto:
     return onnx
 
 
-def read_model(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
-    """Return the bytes of a model; UserError if it cannot be read or is too large."""
+def read_model(
+    source: str | os.PathLike[str] | bytes, max_bytes: int
+) -> bytes | MappedFile:
+    """Return the bytes of a model; UserError if it cannot be read or is too large.
+
+    A large file is mapped into memory: most of it are weights, which are read when they are used.
+    """
     if isinstance(source, bytes):
         check_size(len(source), "the model", max_bytes)
         return source
@@ -40,6 +51,8 @@ def read_model(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
         with path.open("rb") as file:
             # Not max_bytes + 1 at once: Python takes that much memory, however small the file is.
             size = os.fstat(file.fileno()).st_size
+            if MIN_MAPPED <= size <= max_bytes and _is_regular(file):
+                return MappedFile.open(file, path)
             pieces = [file.read(min(size, max_bytes) + 1)]
             # The file may have grown, and a pipe has no size.
             while sum(map(len, pieces)) <= max_bytes and (piece := file.read(_PIECE)):
@@ -53,6 +66,10 @@ def read_model(source: str | os.PathLike[str] | bytes, max_bytes: int) -> bytes:
     data = b"".join(pieces)  # of one piece, it is the same object
     check_size(len(data), repr(str(path)), max_bytes)
     return data
+
+
+def _is_regular(file: IO[bytes]) -> bool:
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
 def check_size(size: int, what: str, max_bytes: int) -> None:

@@ -7,7 +7,6 @@ model: a model of unknown origin must not choose what is read.
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import sys
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.mapped_files import MappedFile
 from refcomp.frontend.onnx.attributes import Proto
 from refcomp.frontend.onnx.element_types import (
     STRINGS,
@@ -176,7 +176,7 @@ class TensorReader:
                     )
                 if length == 0:
                     return memoryview(b"")
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                mapped = MappedFile.open(file, path, is_stable=True)
         except OSError as error:
             raise UserError(
                 f"{what} lies in {location!r}, which cannot be read",

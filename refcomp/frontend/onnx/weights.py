@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from refcomp.foundation.mapped_files import MappedFile
+
 # Bytes. A view of a smaller array would save little, and keep the whole file in memory.
 MIN_BYTES = 1 << 16
 # Of a model: far more than any has. Damaged bytes may look like a million fields of two bytes.
@@ -38,15 +40,15 @@ class TakenWeights(NamedTuple):
     taken: dict[int, memoryview]
 
 
-def take_weights(data: bytes) -> TakenWeights:
+def take_weights(data: bytes | MappedFile) -> TakenWeights:
     """Return the weights of a model, and the model without them."""
     reader = _WeightReader(data)
     try:
         pieces = reader.without_weights()
     except _NotUnderstoodError:
-        return TakenWeights(data, {})
+        return TakenWeights(bytes(data), {})
     if not reader.taken:
-        return TakenWeights(data, {})
+        return TakenWeights(bytes(data), {})
     return TakenWeights(b"".join(pieces), reader.taken)
 
 
@@ -71,7 +73,7 @@ _Pieces = list[memoryview | bytes]
 class _WeightReader:
     """A reader of one model. `taken` holds the weights so far."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | MappedFile) -> None:
         self.data = data
         self.view = memoryview(data)
         self.taken: dict[int, memoryview] = {}

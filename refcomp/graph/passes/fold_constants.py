@@ -18,19 +18,26 @@ After::
 Requires: nothing. Ensures: the time is proportional to the size of the results, which is bounded,
 or at most twice that of the constants that are read. Operators with loops of their own, such as
 convolutions, stay. Without both rules, a small model could stall the compiler. Refuses: nothing.
+
+Weights are most of a model's memory, so a chain of layouts is one copy: all steps but the last are
+views of numpy. A result that only other constant nodes read is dropped after the last of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
+from refcomp.foundation.mapped_files import give_back
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.constants import aligned
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.graph.passes.pointwise import is_plain, pattern_of
+from refcomp.topi.movement.layouts import layout_view
 
 # Of a result that is larger than the constants that are read: 256 MiB of f32.
 _MAX_ELEMENTS = 1 << 26
@@ -43,24 +50,54 @@ _LAYOUTS = (*_COPIES, "conv2d_nchwc_winograd_weight")
 
 def fold_constants(graph: Graph) -> Graph:
     """Return `graph` with its constant nodes computed; the same object if it has none."""
-    known: dict[Value, Array] = dict(graph.constants)
-    foldable: set[GraphNode] = set()
-    for node in graph.nodes:
-        if all(value in known for value in node.reads) and _is_cheap(node):
-            known.update(zip(node.outputs, evaluate_node(node, known), strict=True))
-            foldable.add(node)
-    if not foldable:
+    folded = _foldable(graph)
+    if not folded:
         return graph
+    readers_left = Counter(value for node in folded for value in node.reads)
+    kept = set(graph.outputs)
+    kept.update(v for node in graph.nodes if node not in folded for v in node.reads)
+    known: dict[Value, Array] = dict(graph.constants)
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
-        if node not in foldable:
+        if node not in folded:
             rewriter.copy(node)
             continue
-        for value in node.outputs:
-            # The meaning of a transpose is a view, which is copied here, and only once.
-            ready = aligned(np.asarray(known[value]))
-            rewriter.values[value] = rewriter.constant(value.name, ready, copy=False)
+        results = _compute(node, known)
+        for value, elements in zip(node.outputs, results, strict=True):
+            if value in kept:
+                # The meaning of a transpose is a view, which is copied here, and only once.
+                elements = aligned(elements)
+                made = rewriter.constant(value.name, elements, copy=False)
+                rewriter.values[value] = made
+            if readers_left[value]:
+                known[value] = elements
+        for value in node.reads:
+            readers_left[value] -= 1
+            if not readers_left[value]:
+                give_back(known.pop(value))
     return rewriter.finish_copy()
+
+
+def _foldable(graph: Graph) -> set[GraphNode]:
+    """Return the nodes that depend on constants only and are cheap."""
+    known = set(graph.constants)
+    found: set[GraphNode] = set()
+    for node in graph.nodes:
+        if known.issuperset(node.reads) and _is_cheap(node):
+            known.update(node.outputs)
+            found.add(node)
+    return found
+
+
+def _compute(node: GraphNode, known: Mapping[Value, Array]) -> list[Array]:
+    """Return the outputs of a node: views of its inputs where numpy has such views."""
+    if is_plain(node) and node.operator == "reshape":
+        extents = [dim for dim in node.outputs[0].shape if isinstance(dim, int)]
+        return [known[node.reads[0]].reshape(extents)]
+    if is_plain(node) and node.operator == "layout_transform":
+        layouts = [str(node.attributes[name]) for name in ("src_layout", "dst_layout")]
+        return [layout_view(known[node.reads[0]], *layouts)]
+    return list(map(np.asarray, evaluate_node(node, known)))
 
 
 def _is_cheap(node: GraphNode) -> bool:

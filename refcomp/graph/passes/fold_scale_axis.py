@@ -296,9 +296,11 @@ def _add_changed(rewriter: GraphRewriter, fold: _Fold, node: GraphNode) -> None:
     """Add the anchor, or a node on the way, with its new constants."""
     inputs = rewriter.mapped(node.inputs)
     if node is fold.anchor:
-        inputs[1] = rewriter.constant(f"{node.name}.scaled_weight", fold.weight)
+        name = f"{node.name}.scaled_weight"
+        inputs[1] = rewriter.constant(name, fold.weight, copy=False)
         if fold.bias is not None:
-            inputs[2] = rewriter.constant(f"{node.name}.scaled_bias", fold.bias)
+            name = f"{node.name}.scaled_bias"
+            inputs[2] = rewriter.constant(name, fold.bias, copy=False)
     for place, value in enumerate(node.inputs):
         if value is not None and value in fold.added:
             inputs[place] = rewriter.constant(f"{node.name}.addend", fold.added[value])

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from types import EllipsisType
+
 import numpy as np
 import numpy.typing as npt
 
+from refcomp.foundation.mapped_files import give_back
 from refcomp.graph.constants import aligned_empty, column_blocks
 from refcomp.graph.graph import Array
 from refcomp.graph.passes.choose_layout import WEIGHT_TO_PACKED
 
+_BLOCK = 1 << 16  # elements that are multiplied at a time
 Scales = npt.NDArray[np.float64]
 
 
@@ -30,6 +36,7 @@ def scaled_filters(weight: Array, scale: Scales) -> Array:
             dtype=np.float64,
             casting="same_kind",
         )
+    give_back(weight)
     return result.transpose(np.argsort(WEIGHT_TO_PACKED))
 
 
@@ -46,8 +53,26 @@ def scaled(elements: Array, factors: Array) -> Array | None:
     """
     if elements.dtype.kind != "f":
         return None
-    exact = elements.astype(np.float64) * factors.astype(np.float64)
-    rounded = exact.astype(elements.dtype)
-    is_tiny = np.abs(exact) < float(np.finfo(elements.dtype).smallest_normal)
-    is_lost = is_tiny & (elements != 0) & (factors != 0)
-    return rounded if np.isfinite(rounded).all() and not is_lost.any() else None
+    shape = np.broadcast_shapes(elements.shape, factors.shape)
+    products = aligned_empty(shape, elements.dtype)
+    weights, scales = (np.broadcast_to(one, shape) for one in (elements, factors))
+    least = float(np.finfo(elements.dtype).smallest_normal)
+    for rows in _row_blocks(shape):
+        exact = weights[rows].astype(np.float64) * scales[rows].astype(np.float64)
+        products[rows] = exact
+        is_tiny = np.abs(exact) < least
+        is_lost = is_tiny & (weights[rows] != 0) & (scales[rows] != 0)
+        if is_lost.any() or not np.isfinite(products[rows]).all():
+            return None
+    give_back(elements)
+    return products
+
+
+def _row_blocks(shape: tuple[int, ...]) -> Iterator[slice | EllipsisType]:
+    """Yield blocks of the first axis of about `_BLOCK` elements: f64 takes twice the memory."""
+    if not shape:
+        yield ...
+        return
+    count = max(1, _BLOCK // max(1, math.prod(shape[1:])))
+    for first in range(0, shape[0], count):
+        yield slice(first, first + count)

@@ -359,7 +359,12 @@ def _sample_conv2d_nchwc_winograd_weight(draws: Draws) -> Sample:
     sample=_sample_conv2d_nchwc_winograd_weight,
 )
 def conv2d_nchwc_winograd_weight_numpy(weight: Array) -> Array:
-    wide = widen(weight)
-    down = [wide[:, :, k] for k in range(3)]
-    rows = [[row[:, :, k] for k in range(3)] for row in _kernel_row(down, 0.5)]
-    return np.array([_kernel_row(row, 0.5) for row in rows]).astype(weight.dtype)
+    outs, blocks, _, _, lanes, out = weight.shape
+    result = np.empty((EDGE, EDGE, outs, blocks, lanes, out), weight.dtype)
+    # One block after the other: in f64, large weights would take 7 times their memory.
+    for place in range(outs):
+        wide = widen(weight[place])
+        down = [wide[:, k] for k in range(3)]
+        rows = [[row[:, k] for k in range(3)] for row in _kernel_row(down, 0.5)]
+        result[:, :, place] = [_kernel_row(row, 0.5) for row in rows]
+    return result

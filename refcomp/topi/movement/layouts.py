@@ -189,6 +189,17 @@ def _sample_layout_transform(draws: Draws) -> Sample:
 
 @meaning_of(layout_transform, sample=_sample_layout_transform, pattern="injective")
 def layout_transform_numpy(data: Array, *, src_layout: str, dst_layout: str) -> Array:
+    return np.ascontiguousarray(layout_view(data, src_layout, dst_layout))
+
+
+def layout_view(data: Array, src_layout: str, dst_layout: str) -> Array:
+    """Return `data` in another layout, as a view if numpy can express it by strides.
+
+    Args:
+        data: an array in `src_layout`, whose extents fit both layouts.
+        src_layout: the layout of `data`.
+        dst_layout: the layout of the result.
+    """
     source = parse_layout(src_layout, "layout_transform")
     target = parse_layout(dst_layout, "layout_transform")
     letters = sorted(source.letters)
@@ -212,7 +223,4 @@ def layout_transform_numpy(data: Array, *, src_layout: str, dst_layout: str) -> 
         if letter in target.blocks:
             divided.append(block)
             names += letter.lower()
-    result = plain.reshape(divided).transpose(
-        [names.index(axis) for axis in target.axes]
-    )
-    return np.ascontiguousarray(result)
+    return plain.reshape(divided).transpose([names.index(axis) for axis in target.axes])

@@ -199,13 +199,14 @@ def pad_numpy(
     pad_value: int | float = 0,
 ) -> Array:
     after = pad_before if pad_after is None else pad_after
-    result = data.copy()
-    for axis, (low, high) in enumerate(zip(pad_before, after, strict=True)):
-        kept = range(max(0, -low), data.shape[axis] - max(0, -high))
-        result = result.take(kept, axis)
+    kept = tuple(
+        slice(max(0, -low), max(0, extent - max(0, -high)))
+        for extent, low, high in zip(data.shape, pad_before, after, strict=True)
+    )
+    result = data[kept]
     widths = [(max(0, b), max(0, a)) for b, a in zip(pad_before, after, strict=True)]
     if not widths:  # numpy pads no tensor of rank 0
-        return result
+        return data.copy()
     if mode != "constant":
         return np.pad(result, widths, mode=mode)  # type: ignore[call-overload, no-any-return]
     return np.pad(result, widths, constant_values=data.dtype.type(pad_value))

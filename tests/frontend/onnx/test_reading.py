@@ -8,6 +8,8 @@ import onnx
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.mapped_files import MappedFile
+from refcomp.frontend.onnx import reading
 from refcomp.frontend.onnx.reading import onnx_package, parse_model, read_model
 from tests.frontend.models import make_model, single
 
@@ -88,3 +90,16 @@ def test_onnx_is_optional(monkeypatch) -> None:
     with pytest.raises(UserError, match="needs the package onnx") as caught:
         onnx_package()
     assert 'pip install "refcomp[onnx]"' in str(caught.value)
+
+
+def test_large_files_are_mapped(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(reading, "MIN_MAPPED", len(CONTENT))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(CONTENT)
+    data = read_model(path, 1000)
+    assert isinstance(data, MappedFile) and data[:] == CONTENT and not data.is_stable
+    assert read_model(CONTENT, 1000) is CONTENT
+    with pytest.raises(UserError, match="is larger than 9 bytes"):
+        read_model(path, 9)
+    monkeypatch.setattr(reading, "MIN_MAPPED", len(CONTENT) + 1)
+    assert read_model(path, 1000) == CONTENT

@@ -1,5 +1,8 @@
 """Taking weights out of a model's bytes: what is taken, and that all else is left to protobuf."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -7,10 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
 
-from refcomp.foundation.errors import RefcompError
-from refcomp.frontend.onnx import from_onnx
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.mapped_files import MappedFile, file_of
+from refcomp.frontend.onnx import from_onnx, reading
 from refcomp.frontend.onnx import weights as onnx_weights
 from refcomp.frontend.onnx.weights import MIN_BYTES, TakenWeights, take_weights
+from refcomp.graph.compile import compile_graph
+from refcomp.graph.evaluate import evaluate_graph
+from refcomp.graph.executor import GraphExecutor
+from refcomp.graph.verify import verify_graph
 from tests.frontend.models import make_model, single
 from tests.strategies.operands import floats
 
@@ -156,3 +164,64 @@ def test_damaged_models_mean_the_same_with_and_without_taking(data) -> None:
         taken = outcome(bytes(content))
         patch.setattr(onnx_weights, "MIN_BYTES", 1 << 62)
         assert outcome(bytes(content)) == taken
+
+
+@pytest.fixture
+def large_file(tmp_path, monkeypatch) -> Path:
+    """A model whose file is mapped."""
+    monkeypatch.setattr(reading, "MIN_MAPPED", 1)
+    path = tmp_path / "large.onnx"
+    path.write_bytes(model_of().SerializeToString())
+    return path
+
+
+def run(graph) -> np.ndarray:
+    return (
+        GraphExecutor(compile_graph(graph, "interp")).run(x=np.eye(2, 128, dtype="f4"))[0].numpy()
+    )
+
+
+def test_weights_of_a_mapped_file_are_those_of_its_bytes(large_file) -> None:
+    graph = from_onnx(large_file)
+    weights = {value.name: array for value, array in graph.constants.items()}
+    assert isinstance(memory_of(weights["w"]), MappedFile) and file_of(weights["b"]) is None
+    np.testing.assert_array_equal(weights["w"], LARGE)
+    np.testing.assert_array_equal(run(graph), run(from_onnx(large_file.read_bytes())))
+    # A graph may be compiled again.
+    np.testing.assert_array_equal(run(graph), LARGE[:2] + SMALL)
+
+
+def test_a_mapped_file_may_be_replaced_or_deleted(large_file, tmp_path) -> None:
+    graph = from_onnx(large_file)
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"other")
+    other.replace(large_file)
+    np.testing.assert_array_equal(run(graph), LARGE[:2] + SMALL)
+    large_file.unlink()
+    np.testing.assert_array_equal(run(graph), LARGE[:2] + SMALL)
+
+
+@pytest.mark.parametrize("size", [0, 1000, 100_000])
+def test_a_mapped_file_that_was_written_is_refused(large_file, size) -> None:
+    graph = from_onnx(large_file)
+    compiled = compile_graph(graph, "interp")
+    executor = GraphExecutor(compiled)
+    large_file.write_bytes(bytes(size))
+    later = large_file.stat().st_mtime_ns + 10**9
+    os.utime(large_file, ns=(later, later))
+    for use in (compile_graph, verify_graph, lambda one: evaluate_graph(one, {})):
+        with pytest.raises(UserError, match=r"large.onnx' has changed since the graph") as caught:
+            use(graph)
+        assert "read the model again" in str(caught.value)
+    # What was compiled does not need the file.
+    np.testing.assert_array_equal(
+        executor.run(x=np.eye(2, 128, dtype="f4"))[0].numpy(), LARGE[:2] + SMALL
+    )
+
+
+def test_a_mapped_file_without_large_weights_is_not_kept(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(reading, "MIN_MAPPED", 1)
+    path = tmp_path / "small.onnx"
+    path.write_bytes(model_of(floats(2, 4, 128)[:, :4].copy()).SerializeToString())
+    rest, taken = take_weights(reading.read_model(path, 1 << 20))
+    assert type(rest) is bytes and rest == path.read_bytes() and not taken

@@ -1,5 +1,6 @@
 """fold_constants: what needs no input is computed once."""
 
+import weakref
 from importlib import import_module
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 
 import refcomp.graph.passes.fold_constants as folding
+from refcomp.graph.constants import aligned
 from refcomp.graph.parser import parse_graph
 from refcomp.graph.passes.choose_layout import choose_layout
 from refcomp.graph.passes.fold_constants import fold_constants
@@ -132,3 +134,67 @@ def test_constants_that_are_padded_and_joined_are_folded() -> None:
 
     folded = fold_constants(make_graph(build, (5, 3)))
     assert operators_of(folded) == ["add"]
+
+
+def test_a_chain_of_layouts_is_one_copy(monkeypatch) -> None:
+    kernel = floats(0, 8, 4, 3, 3)
+    layouts = {"src_layout": "OIHW", "dst_layout": "OIHW4i8o"}
+    copied = []
+
+    def record(elements):
+        copied.append(elements)
+        return aligned(elements)
+
+    monkeypatch.setattr(folding, "aligned", record)
+
+    def build(builder, x):
+        weight = builder.constant("w", kernel, copy=False)
+        flat = builder.node("reshape", [weight], {"shape": (8, 4, 9)})
+        turned = builder.node("transpose", [flat], {"axes": (0, 1, 2)})
+        square = builder.node("reshape", [turned], {"shape": (8, 4, 3, 3)})
+        return builder.node(
+            "conv2d_nchwc", [x, builder.node("layout_transform", [square], layouts)]
+        )
+
+    changed = fold_constants(make_graph(build, (1, 1, 3, 3, 4)))
+    (view,) = copied
+    assert np.shares_memory(view, kernel)
+    (packed,) = changed.constants.values()
+    np.testing.assert_array_equal(packed[0, 0, 1, 2, 3], kernel[:, 3, 1, 2])
+
+
+def test_results_are_dropped_behind_their_last_reader(monkeypatch) -> None:
+    alive = []
+    computed: list[weakref.ref] = []
+
+    def compute(node, known):
+        results = compute_node(node, known)
+        alive.append(sum(one() is not None for one in computed))
+        computed.extend(weakref.ref(one) for one in results)
+        return results
+
+    compute_node = folding._compute
+    monkeypatch.setattr(folding, "_compute", compute)
+
+    def build(builder, x):
+        value = builder.constant("w", floats(0, 4))
+        for _ in range(4):
+            value = builder.node("exp", [value])
+        return builder.node("add", [x, builder.node("add", [value, value])])
+
+    assert operators_of(fold_constants(make_graph(build, (4,)))) == ["add"]
+    # The last one is still read when the next one is made.
+    assert alive == [0, 1, 1, 1, 1]
+
+
+def test_results_with_other_readers_stay() -> None:
+    def build(builder, x):
+        first = builder.node("exp", [builder.constant("w", floats(0, 4))], name="first")
+        second = builder.node("relu", [first], name="second")
+        return [builder.node("add", [x, first]), second, builder.node("multiply", [x, second])]
+
+    graph = make_graph(build, (4,))
+    changed = fold_constants(graph)
+    assert [value.name for value in changed.constants] == ["first", "second"]
+    verify_graph(changed)
+    assert_equivalent(graph, changed)

@@ -1,7 +1,9 @@
 """Weights times scales: rounded once, and which products are exact enough."""
 
 import numpy as np
+import pytest
 
+from refcomp.graph.passes import scaled_weights
 from refcomp.graph.passes.scaled_weights import scaled, scaled_filters
 from tests.strategies.operands import floats
 
@@ -36,3 +38,15 @@ def test_products_must_be_normal_numbers() -> None:
 
 def test_integers_are_not_scaled() -> None:
     assert scaled(np.ones(2, np.int32), np.ones(2)) is None
+
+
+@pytest.mark.parametrize("block", [1, 7, 25, 1000])
+def test_blocks_of_rows_make_no_difference(block, monkeypatch) -> None:
+    monkeypatch.setattr(scaled_weights, "_BLOCK", block)
+    for shape in [(), (0, 3), (5,), (4, 3, 2, 2), (1, 30)]:
+        weight = floats(2, *shape)
+        for factor in (floats(3), floats(4, *shape)):
+            expected = (weight.astype(np.float64) * factor).astype("float32")
+            np.testing.assert_array_equal(scaled(weight, factor), expected)
+    tiny = np.array([1, 1, 1e-30], "float32")
+    assert scaled(tiny, np.array([1, 1, 1e-30])) is None

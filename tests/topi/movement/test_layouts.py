@@ -5,7 +5,12 @@ import pytest
 
 from refcomp.foundation.errors import UserError
 from refcomp.te.tensor import var
-from refcomp.topi.movement.layouts import layout_transform, layout_transform_numpy, parse_layout
+from refcomp.topi.movement.layouts import (
+    layout_transform,
+    layout_transform_numpy,
+    layout_view,
+    parse_layout,
+)
 from tests.strategies.operands import tensors
 
 
@@ -51,3 +56,12 @@ def test_layouts_that_do_not_fit_are_refused(shape, source, target, message) -> 
     (data,) = tensors(shape)
     with pytest.raises(UserError, match=message):
         layout_transform(data, src_layout=source, dst_layout=target)
+
+
+def test_dividing_into_blocks_is_a_view() -> None:
+    weight = np.arange(8 * 4 * 3 * 3).reshape(8, 4, 3, 3)
+    blocks = layout_view(weight, "OIHW", "OIHW4i8o")
+    assert np.shares_memory(blocks, weight)
+    assert blocks[0, 0, 1, 2, 3, 5] == weight[5, 3, 1, 2]
+    # Numpy cannot join the axes of a block without a copy.
+    np.testing.assert_array_equal(layout_view(blocks, "OIHW4i8o", "OIHW"), weight)
