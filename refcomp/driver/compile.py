@@ -17,7 +17,7 @@ from refcomp.driver.progress import build_progress
 from refcomp.driver.steps import FuncOrProgram
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import Unsupported
-from refcomp.foundation.python_limits import paused_collector
+from refcomp.foundation.python_limits import collect_young, paused_collector
 from refcomp.foundation.target import Target, as_target
 from refcomp.ir.func import PrimFunc
 
@@ -38,7 +38,7 @@ def compile_functions(
     limits = device_limits(chosen) if backend.has_kernels else None
     with build_progress(count) as progress:
         lowered = (run_pipeline(func, chosen.kind, limits) for func in funcs)
-        counted = progress.counted(lowered)
+        counted = _collected(progress.counted(lowered))
         if backend.compile is None:
             return CompiledFunctions(chosen, tuple(counted), None)
         if backend.begin_parts is None:
@@ -48,6 +48,13 @@ def compile_functions(
         with backend.begin_parts(chosen, limits, progress.part_compiled) as parts:
             made = tuple(_added(parts, counted))
             return CompiledFunctions(chosen, made, parts.finish())
+
+
+def _collected(lowered: Iterable[FuncOrProgram]) -> Iterator[FuncOrProgram]:
+    """Yield each function, and then free what only its compilation needed."""
+    for func in lowered:
+        yield func
+        collect_young()
 
 
 def _added(

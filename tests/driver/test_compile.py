@@ -1,5 +1,7 @@
 """Kernels compiled for each kind of device, by the targets' text alone."""
 
+import weakref
+
 import pytest
 
 import refcomp
@@ -164,3 +166,24 @@ def test_the_text_is_dumped_before_a_tool_fails_on_it(tmp_path, monkeypatch):
     with pytest.raises(ToolchainError):
         compile_functions([func], "llvm -passes=nosuch")
     assert [path for path in tmp_path.iterdir() if path.name.endswith("_llvm.txt")]
+
+
+class _Knot:
+    """An object that refers to itself, as a recursive function does that keeps its results."""
+
+    def __init__(self):
+        self.itself = self
+
+
+def test_memory_of_a_function_is_freed_before_the_next_one_is_made():
+    alive = []
+    knots = []
+
+    def functions():
+        for number in range(3):
+            alive.append([one() for one in knots if one() is not None])
+            knots.append(weakref.ref(_Knot()))
+            yield _scale(f"scale{number}")
+
+    compile_functions(functions(), "interp")
+    assert alive == [[], [], []]

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import weakref
 from threading import Barrier, Thread
 
 import numpy as np
@@ -9,7 +10,12 @@ import pytest
 
 import refcomp
 from refcomp.foundation.errors import Unsupported
-from refcomp.foundation.python_limits import MAX_FRAMES, deep_recursion, paused_collector
+from refcomp.foundation.python_limits import (
+    MAX_FRAMES,
+    collect_young,
+    deep_recursion,
+    paused_collector,
+)
 from refcomp.oracle.tensors.evaluate import evaluate
 
 
@@ -115,3 +121,19 @@ def test_a_sum_of_too_many_terms_is_refused():
     a, b = _long_sum(20_000)
     with pytest.raises(Unsupported, match="nested too deeply"):
         refcomp.lower(refcomp.create_schedule(b), [a, b])
+
+
+class _Knot:
+    """An object that refers to itself."""
+
+    def __init__(self):
+        self.itself = self
+
+
+def test_young_cycles_are_freed_while_the_collector_is_paused():
+    with paused_collector():
+        knot = weakref.ref(_Knot())
+        assert knot() is not None
+        collect_young()
+        assert knot() is None
+        assert not gc.isenabled()
