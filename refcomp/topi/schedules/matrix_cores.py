@@ -6,7 +6,8 @@ they are. The module `matrix_sums` finds the sum. It also defines the rows and c
 its depth, its factors A and B and its result C. A group of four waves computes a tile of C.
 
 - Its threads load a step of A and B into registers while the step before is multiplied, and then
-  store it in shared memory. A border of the image is computed on this way.
+  store it in shared memory. An image with a border is stored before, by a kernel of its own
+  (`refcomp.topi.schedules.stored_borders`). So these loads have no conditions.
 - A wave multiplies blocks of 16 x 16. A thread reads four neighbours of A along the depth at once.
   Both factors permute the depth alike, which changes no term of the sum. B is the instruction's
   first operand, so that a thread's results are neighbours in a row of C.
@@ -23,30 +24,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import F32
 from refcomp.foundation.target import Target
 from refcomp.ir import builder
 from refcomp.ir.builder import BufferPointer, IRBuilder
-from refcomp.ir.expr import Expr, FloatImm, IfThenElseExpr, Min, Select, Var
+from refcomp.ir.expr import Expr, Min, Var
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS
-from refcomp.ir.node import Node
 from refcomp.ir.promotion import const
-from refcomp.ir.rewrite import (
-    Rewrite,
-    map_children,
-    rewriter,
-    substitute,
-    variables_in,
-)
+from refcomp.ir.rewrite import substitute
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te.calls import call_llvm_intrin
 from refcomp.te.externs import extern
-from refcomp.te.operation import ComputeOp, PlaceholderOp
-from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
+from refcomp.te.operation import ComputeOp
+from refcomp.te.tensor import IterVar, Tensor, thread_axis
+from refcomp.topi.schedules.computed_reads import as_loads, element_of
 from refcomp.topi.schedules.matrix_sums import (
     SIDE,
     WAVES,
@@ -54,14 +48,15 @@ from refcomp.topi.schedules.matrix_sums import (
     extent_of,
     find_matrix_sum,
 )
-from refcomp.topi.tags import PAD
+from refcomp.topi.schedules.stored_borders import has_border, is_padded, store_border
+from refcomp.topi.schedules.window_walk import WindowWalk
 
 _INSTRUCTION = "llvm.amdgcn.mfma.f32.16x16x4f32"
 _PARTS = 4  # of a wave, which hold four elements of the depth
 _LANES = 4  # f32 of an access of 128 bits
 _THREADS = WAVES * SIDE * _PARTS
 _PADDING = 4  # elements behind a row in shared memory
-_BITS = 32  # of an i32
+_ZERO = const(0, "int64")
 
 
 def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
@@ -93,14 +88,18 @@ def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
     found = find_matrix_sum(listed[0])
     if found is None:
         return listed
-    inputs = found.inputs
+    left = found.left.tensor
+    if is_padded(left) and not (has_border(left) and found.walk(found.tile().depth)):
+        return listed
+    stored = store_border(left) if is_padded(left) else left
+    inputs = [stored if tensor is left else tensor for tensor in found.inputs]
     output = found.output
 
     def statement(ins: list[BufferView], outs: list[BufferView]) -> Stmt:
         ib = builder.create()
         pointers = {
             tensor: ib.buffer_ptr(view)
-            for tensor, view in zip((*inputs, output), (*ins, *outs), strict=True)
+            for tensor, view in zip((*found.inputs, output), (*ins, *outs), strict=True)
         }
         _MatrixGroup(ib, found, pointers).write()
         return ib.get()
@@ -115,32 +114,6 @@ def _has_matrix_cores(target: Target) -> bool:
     if target.kind != "rocm":
         return False
     return target.option("mcpu", "").startswith(GPU_INTRINSICS[_INSTRUCTION].gpus)
-
-
-@dataclass(frozen=True, slots=True)
-class _Border:
-    """The border around an image, in terms of the axes of the sum."""
-
-    condition: Expr  # holds inside of the image
-    inside: TensorRead
-    value: FloatImm  # outside
-
-
-def _border_of(left: TensorRead) -> _Border | None:
-    """Return the border that `left` reads; None for an image without one."""
-    op = left.tensor.op
-    if not isinstance(op, ComputeOp) or op.tag != PAD:
-        return None
-    body = op.body[0]
-    if not isinstance(body, IfThenElseExpr):
-        return None
-    axes = dict(zip((axis.var for axis in op.axis), left.indices, strict=True))
-    inside = substitute(body.true_value, axes)
-    if not isinstance(inside, TensorRead):
-        return None
-    if not isinstance(body.false_value, FloatImm):
-        return None
-    return _Border(substitute(body.condition, axes), inside, body.false_value)
 
 
 class _MatrixGroup:
@@ -181,7 +154,9 @@ class _MatrixGroup:
         self.b_held = self._array((across, _LANES), "B.held")
         self.sums = self._array((down, across, _LANES), "sums")
         self.more = self._array((_LANES,), "more")
-        self.inside: BufferPointer | None = None  # see `_mark_inside`
+        # The moved vectors of A in the first step, if A is one row; see `_place_rows`.
+        self.starts: list[Expr] = []
+        self.walk: WindowWalk | None = None
 
     def _axis(self, extent: int, tag: str) -> Expr:
         axis = thread_axis((0, extent), tag)
@@ -198,7 +173,7 @@ class _MatrixGroup:
         found = self.found
         windows = math.prod(map(extent_of, found.window))
         steps = windows * extent_of(found.deep) // self.tile.depth
-        self._mark_inside()
+        self._place_rows()
         self.fetch(const(0, "int64"))
         self.keep()
         if steps > 1:
@@ -222,8 +197,15 @@ class _MatrixGroup:
         return row, self.thread % width * _LANES
 
     def _b_place(self, move: int) -> tuple[Expr, Expr]:
-        """Return the depth in the step, and the column in the tile, of a vector of B."""
+        """Return the depth in the step, and the column in the tile, of a vector of B.
+
+        A thread moves vectors of one row where it can, so that it computes one address.
+        """
         width = self.tile.columns // _LANES
+        sharing = _THREADS // self.tile.depth  # threads of a row
+        if width % sharing == 0:
+            column = (self.thread % sharing + move * sharing) * _LANES
+            return self.thread // sharing, column
         depth = self.thread // width + move * (_THREADS // width)
         return depth, self.thread % width * _LANES
 
@@ -231,6 +213,8 @@ class _MatrixGroup:
         """Load the thread's share of a step of A and of B into registers."""
         for move in range(self.a_moves):
             self._fetch_left(move, step)
+        if self.walk is not None:
+            self.walk.advance()
         for move in range(self.b_moves):
             depth, column = self._b_place(move)
             at = self._at(None, step, depth)
@@ -259,7 +243,7 @@ class _MatrixGroup:
     def _at(self, row: Expr | None, step: Expr, depth: Expr) -> dict[Var, Expr]:
         """Return the values of the axes at a row of C, and at a depth of a step."""
         found = self.found
-        place = self._place(step)
+        place = step // self._steps_of_place
         at = _digits(place, found.window)
         first = (step - place * self._steps_of_place) * self.tile.depth
         at[found.deep.var] = first + depth
@@ -271,10 +255,6 @@ class _MatrixGroup:
     def _steps_of_place(self) -> int:
         return extent_of(self.found.deep) // self.tile.depth
 
-    def _place(self, step: Expr) -> Expr:
-        """Return the number of the place in the window that a step is about."""
-        return step // self._steps_of_place
-
     def _with_single_axes(self, at: dict[Var, Expr]) -> dict[Var, Expr]:
         """Add the axes of one element."""
         op = self.found.sums.op
@@ -283,50 +263,34 @@ class _MatrixGroup:
         return {axis.var: zero for axis in op.axis if extent_of(axis) == 1} | at
 
     def _fetch_left(self, move: int, step: Expr) -> None:
-        """Load a vector of A; zeros where it lies on a border of the image."""
+        """Load a vector of A."""
+        if self.walk is not None:
+            stored = self.pointers[self.found.left.tensor]
+            first = self.starts[move] + self.walk.place
+            with self.ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
+                self.a_coming[move, v] = stored[first + v]
+            return
         row, depth = self._a_place(move)
         at = self._at(self._clamped(self.first_row + row), step, depth)
         left = self.found.left
-        border = _border_of(left)
-        if border is None:
-            indices = tuple(substitute(index, at) for index in left.indices)
-            self._load(self.a_coming, move, left.tensor, indices)
-            return
-        condition = simplify(substitute(border.condition, at))
-        if self.inside is not None:
-            place = self._place(step).astype("int32")
-            condition = (self.inside[move] & (const(1, "int32") << place)) != 0
-        read = border.inside
-        indices = tuple(substitute(index, at) for index in read.indices)
-        with self.ib.if_scope(condition):
-            self._load(self.a_coming, move, read.tensor, indices)
-        with self.ib.else_scope():
-            for n in range(_LANES):
-                self.a_coming[move, n] = border.value
+        indices = tuple(substitute(index, at) for index in left.indices)
+        self._load(self.a_coming, move, left.tensor, indices)
 
-    def _mark_inside(self) -> None:
-        """Note in bits which places of the window lie inside of the image, for each row.
+    def _place_rows(self) -> None:
+        """Compute where the moved vectors of A begin, if A is an image that is stored as one row.
 
-        So a step tests one bit instead of four bounds.
+        The place of an element is the sum of that of its row and that of its depth. The latter is
+        the same for all threads.
         """
-        border = _border_of(self.found.left)
-        places = math.prod(map(extent_of, self.found.window))
-        if border is None or not 1 < places < _BITS:
+        if not is_padded(self.found.left.tensor):
             return
-        if self.found.deep.var in set(variables_in(border.condition)):
-            return
-        self.inside = self.ib.allocate("int32", (self.a_moves,), "inside", "local")
         for move in range(self.a_moves):
-            row, _ = self._a_place(move)
-            rows = _digits(self._clamped(self.first_row + row), self.found.rows)
-            bits: Expr = const(0, "int32")
-            for number in range(places):
-                at = rows | _digits(const(number, "int64"), self.found.window)
-                at = self._with_single_axes(at)
-                condition = simplify(substitute(border.condition, at))
-                bit = const(1 << number, "int32")
-                bits = bits + Select(condition, bit, const(0, "int32"))
-            self.inside[move] = bits
+            row, depth = self._a_place(move)
+            at = self._at(self._clamped(self.first_row + row), _ZERO, depth)
+            self.starts.append(self.ib.let(f"A.start{move}", self.found.place(at)))
+        digits = self.found.walk(self.tile.depth)
+        assert digits is not None
+        self.walk = WindowWalk(self.ib, digits, _ZERO)
 
     def _load(
         self, into: BufferPointer, move: int, tensor: Tensor, indices: Sequence[Expr]
@@ -334,37 +298,8 @@ class _MatrixGroup:
         """Load four neighbours along the last axis."""
         *before, last = indices
         with self.ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
-            into[move, v] = self.element(tensor, (*before, last + v))
-
-    def element(self, tensor: Tensor, indices: Sequence[Expr]) -> Expr:
-        """Return an element as an expression of elements of the placeholders."""
-        op = tensor.op
-        if isinstance(op, PlaceholderOp):
-            return self.pointers[tensor][tuple(map(simplify, indices))]
-        assert isinstance(op, ComputeOp)
-        at = dict(zip((axis.var for axis in op.axis), indices, strict=True))
-        return self.evaluated(substitute(op.body[0], at))
-
-    def evaluated(self, value: Expr, sums: Expr | None = None) -> Expr:
-        """Return `value` with loads for reads of tensors, and `sums` for those of the sum."""
-
-        def visit(recurse: Rewrite, node: Node) -> Node:
-            if not isinstance(node, TensorRead):
-                return map_children(node, recurse)
-            if node.tensor is self.found.sums:
-                assert sums is not None
-                return sums
-            op = node.tensor.op
-            if isinstance(op, PlaceholderOp):
-                return self.pointers[node.tensor][tuple(map(simplify, node.indices))]
-            assert isinstance(op, ComputeOp)
-            axes = (axis.var for axis in op.axis)
-            at = dict(zip(axes, node.indices, strict=True))
-            return recurse(substitute(op.body[0], at))
-
-        made = rewriter(visit)(value)
-        assert isinstance(made, Expr)
-        return made
+            element = element_of(tensor, (*before, last + v), self.pointers)
+            into[move, v] = element
 
     def keep(self) -> None:
         """Store that share in shared memory."""
@@ -452,7 +387,8 @@ class _MatrixGroup:
         value = sums
         if op is not sum_op:
             axes = dict(zip((axis.var for axis in op.axis), indices, strict=True))
-            value = self.evaluated(substitute(op.body[0], axes), sums)
+            body = substitute(op.body[0], axes)
+            value = as_loads(body, self.pointers, {self.found.sums: sums})
         self.pointers[self.found.output][indices] = value
 
 

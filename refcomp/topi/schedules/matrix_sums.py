@@ -16,16 +16,21 @@ Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refcomp.foundation.dtype import F32
+from refcomp.arith import simplify
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir.constants import as_int
-from refcomp.ir.rewrite import variables_in
+from refcomp.ir.expr import Expr, IntImm, Var
+from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.schedule import create_schedule
 from refcomp.te.operation import ComputeOp, PlaceholderOp, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.register_tiles import find_tiles
+from refcomp.topi.schedules.stored_borders import is_padded
+from refcomp.topi.schedules.window_walk import Digit
 from refcomp.topi.tags import INJECTIVE, PAD
 
 SIDE = 16  # rows and columns of a block, which one instruction computes
@@ -95,9 +100,60 @@ class MatrixSum:
 
     @property
     def inputs(self) -> list[Tensor]:
-        """Return the placeholders that the output depends on."""
-        found = reachable_operations([self.output.op])
-        return [t for op in found if isinstance(op, PlaceholderOp) for t in op.outputs]
+        """Return the tensors in memory that the output is computed from: placeholders and images.
+
+        `left` is in memory if it has a border; then the image that it copies is not read.
+        """
+        image = self.left.tensor
+        found: list[Tensor] = []
+
+        def visit(tensor: Tensor) -> None:
+            if tensor in found:
+                return
+            if isinstance(tensor.op, PlaceholderOp) or (
+                tensor is image and is_padded(image)
+            ):
+                found.append(tensor)
+                return
+            for read in tensor.op.inputs:
+                visit(read)
+
+        visit(self.output)
+        return found
+
+    def place(self, at: Mapping[Var, Expr]) -> Expr:
+        """Return the number of an element of `left` in memory. Axes that `at` lacks are 0."""
+        op = self.sums.op
+        assert isinstance(op, ComputeOp)
+        zero = IntImm(0, I64)
+        none = {axis.var: zero for axis in (*op.axis, *op.reduce_axis)}
+        place: Expr = zero
+        for index, extent in zip(
+            self.left.indices, self.left.tensor.shape, strict=True
+        ):
+            place = place * extent + substitute(index, none | dict(at))
+        return simplify(place)
+
+    def walk(self, depth: int) -> list[Digit] | None:
+        """Return the loops over `left` in steps of `depth`, if its places are linear in them.
+
+        So they are in convolutions. None for others, and unless the place of an element is the sum
+        of those of its row and of its depth.
+        """
+        reduced = (*self.window, self.deep)
+        all_axes = {axis.var: axis.var for axis in (*self.rows, *reduced)}
+        place: Expr = self.place({axis.var: axis.var for axis in self.rows})
+        digits = []
+        for axis in reduced:
+            stride = as_int(self.place({axis.var: IntImm(1, I64)}))
+            if stride is None:
+                return None
+            place = place + axis.var * stride
+            is_deep = axis is self.deep
+            extent = extent_of(axis) // (depth if is_deep else 1)
+            digits.append(Digit(extent, stride * (depth if is_deep else 1)))
+        difference = simplify(self.place(all_axes) - place)
+        return digits if as_int(difference) == 0 else None
 
     def tile(self) -> MatrixTile:
         """Return the tile of the least work: that of its rows, and of what each tile does once."""

@@ -35,7 +35,7 @@ def _run(inputs, output, given, gpu="gfx942"):
     device = refcomp.rocm_emulator(gpu, hazards=True, profile=profile)
     result = refcomp.empty(_shape(output), device=device)
     module(*(refcomp.array(array, device) for array in given), result)
-    return result.asnumpy(), profile.kernels[0].by_class()
+    return result.asnumpy(), profile.kernels[-1].by_class()
 
 
 @pytest.mark.rocm
@@ -92,6 +92,25 @@ def test_factors_are_computed_on_the_way_to_shared_memory() -> None:
     found, _ = _run([x, w], conv2d_nhwc(last, w, padding=(1, 1, 1, 1)), given)
     data = np.maximum(given[0], 0).transpose(0, 2, 3, 1)
     np.testing.assert_array_equal(found, conv2d_nhwc_numpy(data, given[1], padding=(1, 1, 1, 1)))
+
+
+def test_a_border_has_a_kernel_of_its_own() -> None:
+    x, w = _tensor(1, 5, 5, 16), _tensor(3, 3, 16, 16, name="w")
+    y = conv2d_nhwc(x, w, padding=(1, 1, 1, 1))
+    (made,) = on_matrix_cores([y], as_target(_GFX942))
+    border, weights = made.op.inputs
+    assert weights is w and _shape(border) == [7 * 7 * 16]
+
+
+def test_a_border_of_channels_stays() -> None:
+    x, w = _tensor(1, 5, 5, 16), _tensor(1, 1, 32, 16, name="w")
+    wider = refcomp.compute(
+        (1, 5, 5, 32),
+        lambda n, y, x_, c: refcomp.if_then_else(c < 16, x[n, y, x_, c], 0.0),
+        tag="pad",
+    )
+    output = conv2d_nhwc(wider, w)
+    assert on_matrix_cores([output], as_target(_GFX942)) == [output]
 
 
 def test_the_interpreter_agrees() -> None:

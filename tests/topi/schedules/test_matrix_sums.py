@@ -5,6 +5,7 @@ import pytest
 import refcomp
 from refcomp.topi.convolution.conv2d import conv2d_nhwc
 from refcomp.topi.schedules.matrix_sums import MatrixTile, find_matrix_sum
+from refcomp.topi.schedules.window_walk import Digit
 
 
 def _tensor(*shape, name="x", dtype="float32"):
@@ -86,4 +87,12 @@ def test_parts_of_a_convolution_are_found() -> None:
     assert [axis.name for axis in found.rows] == ["y", "x"]
     assert [axis.name for axis in found.window] == ["ry", "rx"]
     assert (found.column.name, found.deep.name) == ("o", "rc")
+    assert found.inputs == [found.left.tensor, w]  # an image with its border
+    assert found.walk(16) == [Digit(3, 10 * 32), Digit(3, 32), Digit(2, 16)]
+
+
+def test_tensors_in_memory_are_inputs() -> None:
+    x, w = _tensor(1, 8, 8, 32), _tensor(1, 1, 32, 64, name="w")
+    found = find_matrix_sum(conv2d_nhwc(refcomp.topi.relu(x), w))
+    assert found is not None
     assert found.inputs == [x, w]
