@@ -24,6 +24,7 @@ from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
 from refcomp.cli.options import (
     NameChoice,
     errors_and_examples,
+    inputs_option,
     json_option,
     seed_option,
     symbol_option,
@@ -70,13 +71,15 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.unlinked import refuse_unlinked
-from refcomp.profile.cards import CARDS, card_for
+from refcomp.profile.cards import CARDS, card_for, find_card
 from refcomp.profile.report import ProfileReport, report_of
+from refcomp.runtime.arrays.npz import read_npz
 from refcomp.runtime.device import HostArray
 
 # Parameters that only a code object's kernel takes, and those that only a program takes.
 _OF_KERNELS = ("kernel", "grid", "block", "arguments", "shared")
-_OF_PROGRAMS = ("mcpu", "contract", "symbols", "seed")
+_OF_PROGRAMS = ("mcpu", "contract", "inputs", "symbols", "seed")
+_USUAL_GPU = "gfx942"
 _GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
@@ -112,8 +115,9 @@ class _Options:
     chosen: tuple[str, ...]  # names of hazards
     page: str | None  # a path, or IN_THE_TERMINAL; None without --profile
     card: str | None
-    mcpu: str
+    mcpu: str | None  # the GPU of a program; None for that of `card`, or the usual one
     contract: bool
+    inputs: str | None  # the path of an .npz file
     symbols: tuple[tuple[str, int], ...]
     seed: int
     as_json: bool
@@ -210,7 +214,8 @@ class _Options:
     callback=page_path,
     metavar="[PAGE.html]",
     help="Count the instructions and memory accesses, and estimate what limits the kernel on a "
-    "card. PAGE.html shows schedule, loop IR, LLVM IR and machine code side by side.",
+    "card. PAGE.html shows schedule, loop IR, LLVM IR and machine code side by side. With a page, "
+    "the terminal gets only the tables of all kernels and layers of a model.",
 )
 @click.option(
     "--card",
@@ -220,14 +225,14 @@ class _Options:
 @click.option(
     "--gpu",
     "mcpu",
-    default="gfx942",
-    show_default=True,
     metavar="GPU",
-    help=f"The GPU that a program is compiled for: {', '.join(GENERATIONS)}.",
+    help=f"The GPU that a program is compiled for: {', '.join(GENERATIONS)}. Default: that of "
+    f"--card, or {_USUAL_GPU}.",
 )
 @click.option(
     "--contract", is_flag=True, help="Let a program round a * b + c only once."
 )
+@inputs_option
 @symbol_option
 @seed_option
 @click.option(
@@ -247,9 +252,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     kernels are listed with their arguments and a command that runs one.
 
     SCRIPT.py is run, and its function NAME (default: computation) returns what `refcomp lower`
-    takes. Such a program, or the model MODEL.onnx, is compiled and called once, on arrays that are
-    filled. It is profiled or, with --hazards, checked for hazards. The profile of a model also has
-    the least time of each layer on a card, by an estimate, what limits it, and what to change.
+    takes. Such a program, or the model MODEL.onnx, is compiled and called once, on arrays of an
+    .npz file (-i) and filled ones. It is profiled or, with --hazards, checked for hazards. The
+    profile of a model also has the least time of each layer on a card, by an estimate, what limits
+    it, and what to change.
 
     Prints a summary of each output, and what is wrong: accesses out of bounds, results that depend
     on bits which nothing wrote, and hazards. A last line lists the instructions that ran, but that
@@ -294,7 +300,7 @@ def _refuse_idle_options(ctx: click.Context, asked: _Options) -> None:
 def _emulate_program(asked: _Options) -> int:
     """Run all kernels of a program or a model; return the exit code."""
     device = EmulatedDevice(
-        gpu=asked.mcpu,
+        gpu=_gpu_of(asked),
         hazards=asked.hazards or asked.chosen,
         is_watched=asked.checks,
         max_steps=asked.max_steps,
@@ -302,12 +308,24 @@ def _emulate_program(asked: _Options) -> int:
     )
     filling = Filling("random", asked.seed, dict(asked.symbols))
     run = emulate_program(
-        asked.file, device, filling, contract=asked.contract, card=asked.card
+        asked.file,
+        device,
+        filling,
+        given=read_npz(asked.inputs),
+        contract=asked.contract,
+        card=asked.card,
     )
     is_profiled = asked.page is not None or not device.hazards
     page = asked.page or IN_THE_TERMINAL
     print_run(run, page, is_profiled=is_profiled, as_json=asked.as_json)
     return FAILED if run.failures else FINE
+
+
+def _gpu_of(asked: _Options) -> str:
+    """Return the GPU that a program is compiled for. Raise UserError for an unknown card."""
+    if asked.mcpu is not None:
+        return asked.mcpu
+    return find_card(asked.card).mcpu if asked.card else _USUAL_GPU
 
 
 def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents) -> int:

@@ -7,7 +7,7 @@ page has all its kernels side by side, and the estimate of each layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,8 @@ import click
 import numpy as np
 
 from refcomp.cli.arrays import Filling
-from refcomp.cli.execute import make_arguments
-from refcomp.cli.model_inputs import feeds_of
+from refcomp.cli.execute import Arguments, make_arguments
+from refcomp.cli.model_inputs import feeds_of, inputs_of
 from refcomp.cli.outcomes import printable
 from refcomp.cli.programs import load_program
 from refcomp.cli.streams import note, progress, write_json
@@ -36,9 +36,9 @@ from refcomp.profile.cards import card_for
 from refcomp.profile.layers import LayerCall, LayerReport, layers_of
 from refcomp.profile.page import write_page
 from refcomp.profile.report import ProfileReport, report_of
-from refcomp.profile.text import layers_to_text, reports_to_text
+from refcomp.profile.text import kernels_to_text, layers_to_text, reports_to_text
 from refcomp.runtime.arrays.ndarray import array
-from refcomp.runtime.device import Device
+from refcomp.runtime.device import Device, HostArray
 from refcomp.runtime.module import Module
 
 IN_THE_TERMINAL = "-"
@@ -117,6 +117,7 @@ def emulate_program(
     device: EmulatedDevice,
     filling: Filling,
     *,
+    given: Mapping[str, HostArray],
     contract: bool,
     card: str | None,
 ) -> ProgramRun:
@@ -125,22 +126,27 @@ def emulate_program(
     Args:
         file: SCRIPT.py[:NAME] or MODEL.onnx.
         device: the GPU.
-        filling: how arguments are filled.
+        filling: how arguments are filled that are not given.
+        given: arguments by name. Each function of a program gets all of them.
         contract: `a * b + c` may be rounded once.
         card: the card that estimates are for, None for the GPU's usual one.
 
     Raises:
-        UserError: the program, the GPU or the card is illegal.
+        UserError: the program, the GPU, the card or an argument is illegal.
     """
-    card_for(device.gpu, card)  # raises for a wrong card before anything runs
+    # These raise for a wrong GPU or card before anything is compiled.
+    device.observed_by(Profile())
+    card_for(device.gpu, card)
     if file.endswith(_MODEL):
-        return _run_model(file, device, filling, contract, card)
+        return _run_model(file, device, filling, given, contract=contract, card=card)
     runs = []
     for piece in load_program(file).pieces:
         profile = Profile()
         with build_options(contract=contract), progress(f"emulating {piece.func.name}"):
             module = build_functions([piece.func], f"rocm -mcpu={device.gpu}")
-            failure = _failure(partial(_call, module, device, filling, profile))
+            arguments = make_arguments(module.entry.signature, given, filling)
+            call = partial(_call, module, device.observed_by(profile), arguments)
+            failure = _failure(call)
         report = partial(report_of, code=module, schedule=piece.schedule, card=card)
         runs.append(_ran(profile, failure, report))
     return ProgramRun(
@@ -154,6 +160,8 @@ def _run_model(
     file: str,
     device: EmulatedDevice,
     filling: Filling,
+    given: Mapping[str, HostArray],
+    *,
     contract: bool,
     card: str | None,
 ) -> ProgramRun:
@@ -161,10 +169,11 @@ def _run_model(
     profile = Profile()
     with build_options(contract=contract), progress(f"emulating {file}"):
         graph = from_onnx(file)
-        feeds = feeds_of(graph, {}, filling)
-        module = compile_graph(trace_graph(graph, feeds), f"rocm -mcpu={device.gpu}")
+        feeds = feeds_of(graph, given, filling)
+        trace = trace_graph(graph, feeds)
+        module = compile_graph(trace, f"rocm -mcpu={device.gpu}")
         executor = GraphExecutor(module, device.observed_by(profile))
-        failure = _failure(lambda: executor.run(feeds))
+        failure = _failure(lambda: executor.run(inputs_of(trace, feeds)))
     report = partial(report_of, code=module.module, card=card)
     run = _ran(profile, failure, report)
     nodes = zip(module.graph.nodes, module.kernels, strict=True)
@@ -172,11 +181,7 @@ def _run_model(
     return replace(run, layers=layers_of(calls, run.reports))
 
 
-def _call(
-    module: Module, device: EmulatedDevice, filling: Filling, profile: Profile
-) -> None:
-    gpu = device.observed_by(profile)
-    arguments = make_arguments(module.entry.signature, {}, filling)
+def _call(module: Module, gpu: Device, arguments: Arguments) -> None:
     placed = [
         array(a, gpu) if isinstance(a, np.ndarray) else a for a in arguments.values()
     ]
@@ -208,10 +213,15 @@ def _ran(
 def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -> None:
     """Print the findings and, if `is_profiled`, a table for each kernel; both as JSON if `as_json`.
 
-    Write the page, unless `page` is IN_THE_TERMINAL. Raise UserError if no kernel was launched.
+    Write the page, unless `page` is IN_THE_TERMINAL. A model that has a page prints no tables of
+    single kernels, since it may have a hundred. Raise UserError if no kernel was launched.
     """
     if not run.launches and not run.failures:
-        raise UserError("no kernel was launched", why="there is nothing to look at")
+        raise UserError(
+            "no kernel was launched",
+            why="arrays are empty, or only passed on, or all work is the host's",
+            remedy="give sizes above 0 by --symbol, or a program that computes on the GPU",
+        )
     findings = [str(failure.why) for failure in run.failures]
     reports = run.reports if is_profiled else ()
     if as_json:
@@ -223,7 +233,9 @@ def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -
         write_json(report)
     else:
         if reports:
-            click.echo(profile_to_text(reports, run.layers), nl=False)
+            is_brief = page != IN_THE_TERMINAL
+            text = profile_to_text(reports, run.layers, is_brief=is_brief)
+            click.echo(text, nl=False)
         if findings:
             click.echo(printable("\n".join(findings)))
         elif not is_profiled:
@@ -247,12 +259,20 @@ def write_profile(
 
 
 def profile_to_text(
-    reports: Sequence[ProfileReport], layers: Sequence[LayerReport] = ()
+    reports: Sequence[ProfileReport],
+    layers: Sequence[LayerReport] = (),
+    *,
+    is_brief: bool = False,
 ) -> str:
-    """Return tables as wide as the terminal, within limits. Those of layers come last."""
+    """Return tables as wide as the terminal, within limits. Those of layers come last.
+
+    If `is_brief`, kernels that belong to layers have only the table of all kernels.
+    """
     columns = get_terminal_size((_MIN_WIDTH, 40)).columns
     width = min(max(columns, _MIN_WIDTH), _MAX_WIDTH)
     text = reports_to_text(reports, width)
+    if layers and is_brief:
+        text = kernels_to_text(reports, width)
     return f"{text}\n{layers_to_text(layers, reports, width)}" if layers else text
 
 

@@ -42,6 +42,7 @@ from refcomp.emulator.observers.hazards import hazard_observers
 from refcomp.emulator.run import explicit_arguments
 from refcomp.emulator.translation.engine import HostTools
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 from refcomp.hip import api as hip_api
 from refcomp.hip.numbers import NUMBERS
 
@@ -144,7 +145,8 @@ class EmulatedHip:
         if arch not in ARCHITECTURES:
             known = ", ".join(ARCHITECTURES)
             raise UserError(
-                f"the emulator does not support {arch}", remedy=f"use {known}"
+                f"the emulator does not support {arch}",
+                remedy=advise(arch, ARCHITECTURES, f"use {known}"),
             )
         self._arch = arch
         self._disassemble = disassemble

@@ -198,7 +198,8 @@ def _uncontracted(facts: RuleInputs) -> Iterator[Advice]:
     if has_mul and has_add and not facts.counts.fmas:
         yield Advice(
             "products and sums are instructions of their own",
-            "build with build_options(contract=True), which lets a * b + c be rounded once",
+            "build with build_options(contract=True), which lets a * b + c be rounded once; "
+            "`refcomp emulate` has --contract",
             part=0.6,
         )
 

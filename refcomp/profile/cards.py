@@ -153,17 +153,27 @@ def card_for(mcpu: str, name: str | None = None) -> Card | None:
     fitting = [card for card in CARDS.values() if card.mcpu == mcpu]
     if name is None:
         return fitting[0] if fitting else None
+    card = find_card(name)
+    if card.mcpu != mcpu:
+        names = " or ".join(card.name for card in fitting)
+        names = names or "no card (no figures are known for this GPU)"
+        raise UserError(
+            f"the code is for {mcpu}, the card {card.name} has {card.mcpu}",
+            remedy=f"use {names}; or compile for {card.mcpu}",
+        )
+    return card
+
+
+def find_card(name: str) -> Card:
+    """Return the card called `name`. Case and spaces do not matter.
+
+    Raises UserError for an unknown card.
+    """
     by_name = {_normalized(card.name): card for card in CARDS.values()}
     card = by_name.get(_normalized(name))
     if card is None:
         remedy = advise(name, CARDS, f"use {', '.join(CARDS)}")
         raise UserError(f"no figures of the card {name!r}", remedy=remedy)
-    if card.mcpu != mcpu:
-        names = " or ".join(card.name for card in fitting)
-        raise UserError(
-            f"the code is for {mcpu}, the card {card.name} has {card.mcpu}",
-            remedy=f"use {names or 'no card: no figures are known for this GPU'}",
-        )
     return card
 
 

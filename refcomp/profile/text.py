@@ -54,9 +54,19 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
     """
     texts = [report_to_text(report, width) for report in reports]
     if len(reports) > 1:
-        together = _table(kernels_table(reports), width, len(reports) + 1)
-        texts.append(_printed(together, width))
+        texts.append(kernels_to_text(reports, width))
     return "\n".join(texts)
+
+
+def kernels_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH) -> str:
+    """Return the table of all kernels of a run, side by side.
+
+    Args:
+        reports: the reports, one for each kernel.
+        width: the length of a line, in columns.
+    """
+    table = kernels_table(reports)
+    return _printed(_table(table, width, len(table.rows)), width)
 
 
 def layers_to_text(
