@@ -2,20 +2,22 @@
 
     python -m benchmarks.emulated_networks.run squeezenet resnet50
     python -m benchmarks.emulated_networks.run squeezenet --arch gfx1100 --hazards
-    python -m benchmarks.emulated_networks.run squeezenet --json FILE
+    python -m benchmarks.emulated_networks.run --arch gfx942 --arch gfx1100 --json FILE    # all
+    python -m benchmarks.emulated_networks.run --table FILE     # these rows, in Markdown
 
 The networks are the light models of the package `onnx` with seeded weights, batch 1. Each is
 compiled once, with multiply-adds fused, and runs unchecked, with the usual checks, and on request
-with all hazards; a finding stops the benchmark. Then each node is compared within derived bounds
-with ONNX Runtime, on what ONNX Runtime read. One more run, which is interpreted, counts
-instructions.
+with all hazards. A finding ends the row, but not the benchmark. Then each node is compared within
+derived bounds with ONNX Runtime, on what ONNX Runtime read. One more run, which is interpreted,
+counts instructions.
 
 CPU seconds are those of this process and of the tools that it starts, so that other load on the
 machine hardly matters. Each run begins with a new device: it decodes the kernels, and translates
 their hot code, anew. Only files in the cache are kept: machine code of kernels, its disassembly,
 and translated code. Set REFCOMP_CACHE_DIR to an empty folder to measure without them.
 
-The exit code is 1 if a node leaves its bound or a kernel has a finding, 2 for wrong arguments.
+The exit code is 1 if a node leaves its bound, a kernel has a finding or cannot be compiled, and 2
+for wrong arguments.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ import numpy as np
 from benchmarks import light_models
 from benchmarks.machine import describe_machine
 from refcomp.driver.devices import rocm_emulator
-from refcomp.emulator.hip import KernelFailure
 from refcomp.emulator.observers.counting import Profile
+from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.options import build_options
 from refcomp.frontend.onnx import from_onnx
 from refcomp.frontend.onnx.peer import run_onnx_runtime
@@ -94,7 +96,7 @@ def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> Net
         hazards: also run it looking for all hazards.
 
     Raises:
-        KernelFailure: a kernel has a finding.
+        RefcompError: a kernel has a finding, or cannot be compiled.
     """
     feeds = feeds_of(model)
     start = _cpu_seconds()
@@ -187,29 +189,76 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     known = light_models.names()
-    parser.add_argument("models", nargs="+", metavar="MODEL", help=f"of {', '.join(known)}")
-    parser.add_argument("--arch", choices=ARCHITECTURES, default="gfx942", help="the GPU")
+    models = f"of {', '.join(known)}; default: all"
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=models)
+    parser.add_argument(
+        "--arch",
+        choices=ARCHITECTURES,
+        action="append",
+        help="the GPU, gfx942 by default; may be repeated",
+    )
     parser.add_argument("--hazards", action="store_true", help="also look for all hazards")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the rows to this file")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="only print rows of this file")
     given = parser.parse_args(arguments)
     for name in given.models:
         if name not in known:
             parser.error(f"no light model {name}; there are {', '.join(known)}")
+    if given.table is not None:
+        if not given.table.is_file():
+            parser.error(f"no file {given.table}")
+        print(table_of(json.loads(given.table.read_text(encoding="utf-8"))["rows"]))
+        return 0
     machine = describe_machine()
     is_right = True
-    for name in given.models:
+    for name in given.models or known:
         model = light_models.make(name).SerializeToString()
-        try:
-            row = measure(name, model, given.arch, hazards=given.hazards)
-        except KernelFailure as error:
-            print(f"{name:14} {given.arch:8} {error}", flush=True)
-            is_right = False
-            continue
-        print(row, flush=True)
-        is_right &= not row.wrong
-        if given.json is not None:
-            save(given.json, row, machine)
+        for arch in given.arch or ARCHITECTURES[:1]:
+            try:
+                row = measure(name, model, arch, hazards=given.hazards)
+            except RefcompError as error:  # a finding, or a kernel that cannot be compiled
+                print(f"{name:14} {arch:8} {error}", flush=True)
+                is_right = False
+                continue
+            print(row, flush=True)
+            is_right &= not row.wrong
+            if given.json is not None:
+                save(given.json, row, machine)
     return int(not is_right)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows of a JSON file as a Markdown table."""
+    columns = (
+        "network",
+        "GPU",
+        "compile",
+        "unchecked",
+        "checked",
+        "hazards",
+        "multiply-adds",
+        "in layers",
+        "error / bound",
+        "estimate",
+    )
+    lines = [columns, tuple("---" for _ in columns)]
+    for row in rows:
+        seconds = [row[f"{stage}_cpu_s"] for stage in ("compile", "unchecked", "checked")]
+        hazards = row["hazards_cpu_s"]
+        estimate = row["estimate_s"]
+        wrong = f" ({len(row['wrong'])} wrong)" if row["wrong"] else ""
+        cells = (
+            row["network"],
+            row["arch"],
+            *(f"{one:.1f}" for one in seconds),
+            "" if hazards is None else f"{hazards:.1f}",
+            f"{row['useful']:.0%}",
+            f"{row['useful_of_layers']:.0%}",
+            f"{row['error']:.2g}{wrong}",
+            "" if estimate is None else f"{1e6 * estimate:.0f} us, {row['card']}",
+        )
+        lines.append(cells)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def save(path: Path, row: NetworkRow, machine: Mapping[str, Any]) -> None:

@@ -369,7 +369,7 @@ def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents)
     unsure = not_compared(loaded.executed, loaded.generation)
     _print(kernel, report, outputs, reports, unsure, as_json=asked.as_json)
     if asked.page is not None:
-        write_profile(reports, asked.page)
+        write_profile(reports, asked.page, asked.file)
     return FAILED if report.findings else FINE
 
 

@@ -21,7 +21,7 @@ from refcomp.cli.execute import Arguments, make_arguments
 from refcomp.cli.model_inputs import feeds_of, inputs_of
 from refcomp.cli.outcomes import printable
 from refcomp.cli.programs import load_program
-from refcomp.cli.streams import note, progress, write_json
+from refcomp.cli.streams import name_of, note, progress, write_json
 from refcomp.compiler import build_functions
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.hip import KernelFailure
@@ -110,6 +110,7 @@ class ProgramRun:
     failures: tuple[KernelFailure, ...]  # one for each function that a finding stopped
     launches: int  # of kernels, in functions that ran to the end
     layers: tuple[LayerReport, ...] = ()  # of a model
+    file: str = ""  # the program or the model
 
 
 def emulate_program(
@@ -153,6 +154,7 @@ def emulate_program(
         reports=tuple(report for run in runs for report in run.reports),
         failures=tuple(failure for run in runs for failure in run.failures),
         launches=sum(run.launches for run in runs),
+        file=file,
     )
 
 
@@ -178,7 +180,7 @@ def _run_model(
     run = _ran(profile, failure, report)
     nodes = zip(module.graph.nodes, module.kernels, strict=True)
     calls = [LayerCall(node.name, kernel.name) for node, kernel in nodes]
-    return replace(run, layers=layers_of(calls, run.reports))
+    return replace(run, layers=layers_of(calls, run.reports), file=file)
 
 
 def _call(module: Module, gpu: Device, arguments: Arguments) -> None:
@@ -244,17 +246,28 @@ def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -
                 count = "1 launch of a kernel"
             note(f"nothing was found in {count}")
     if reports:
-        write_profile(reports, page, run.layers)
+        write_profile(reports, page, run.file, run.layers)
 
 
 def write_profile(
-    reports: Sequence[ProfileReport], page: str, layers: Sequence[LayerReport] = ()
+    reports: Sequence[ProfileReport],
+    page: str,
+    file: str,
+    layers: Sequence[LayerReport] = (),
 ) -> None:
-    """Write the page, unless it is IN_THE_TERMINAL. Raise UserError without reports."""
+    """Write the page, unless it is IN_THE_TERMINAL. Raise UserError without reports.
+
+    Args:
+        reports: the reports, one for each kernel.
+        page: the path of the page.
+        file: what was profiled, for the heading.
+        layers: of a model.
+    """
     if not reports:
         raise UserError("no kernel was launched", why="there is nothing to profile")
     if page != IN_THE_TERMINAL:
-        write_page(page, reports, layers)
+        title = f"profile of {name_of(file)} on {reports[0].counts.mcpu}"
+        write_page(page, reports, layers, title=title)
         note(f"wrote {page}")
 
 

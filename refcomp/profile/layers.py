@@ -174,17 +174,15 @@ def _card(reports: Sequence[ProfileReport]) -> str:
     return next(report.bound.card.name for report in reports if report.bound)
 
 
-def advice_on(layers: Sequence[LayerReport]) -> list[str]:
-    """Return lines on what to change in the layers with the longest times, the longest first."""
-    timed = [layer for layer in layers if layer.seconds is not None and layer.advice]
+def advice_on(layers: Sequence[LayerReport]) -> list[tuple[str, Advice]]:
+    """Return names of the layers with the longest times, and what to change, the longest first.
+
+    Of layers that share a function only the first is named.
+    """
+    timed = [layer for layer in layers if layer.seconds is not None]
     timed.sort(key=lambda layer: -(layer.seconds or 0.0))
-    lines = []
-    seen: set[str] = set()
+    found: dict[str, tuple[str, Advice]] = {}
     for layer in timed:
-        if layer.function in seen or len(seen) == _ADVISED:
-            continue
-        seen.add(layer.function)
-        assert layer.advice is not None
-        lines.append(f"{layer.layer}: {layer.advice.what}")
-        lines.append(f"  what to do: {layer.advice.remedy}")
-    return lines
+        if layer.advice is not None:
+            found.setdefault(layer.function, (layer.layer, layer.advice))
+    return list(found.values())[:_ADVISED]

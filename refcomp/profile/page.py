@@ -60,6 +60,8 @@ def write_page(
     path: str | os.PathLike[str],
     reports: Sequence[ProfileReport],
     layers: Sequence[LayerReport] = (),
+    *,
+    title: str = "profile",
 ) -> None:
     """Write reports to a file, as a page for a browser.
 
@@ -67,6 +69,7 @@ def write_page(
         path: the file, which is replaced if it exists.
         reports: the reports, one for each kernel.
         layers: of a network, what `refcomp.profile.layers.layers_of` returned.
+        title: the heading of the page.
 
     Raises:
         UserError: the file cannot be written.
@@ -90,7 +93,7 @@ def write_page(
         ...     "increment_kernel0" in page.read_text(encoding="utf-8")
         True
     """
-    text = page_of(reports, layers=layers)
+    text = page_of(reports, title, layers)
     try:
         Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:

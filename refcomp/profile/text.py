@@ -83,9 +83,11 @@ def layers_to_text(
     """
     table = layers_table(layers, reports)
     parts = [*_table(table, width, len(table.rows))]
-    if lines := advice_on(layers):
+    if found := advice_on(layers):
         parts.append("what to change first:")
-        parts.append("\n".join(map(printable, lines)))
+    for layer, advice in found:
+        parts.append(printable(f"{layer}: {advice.what}"))
+        parts.append(printable(f"  what to do: {advice.remedy}"))
     return _printed(parts, width)
 
 

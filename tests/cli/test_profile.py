@@ -230,6 +230,8 @@ def test_a_model_is_profiled_kernel_by_kernel(cli, tmp_path):
     assert "layers on MI300X; microseconds at least by an estimate" in result.stdout
     assert page.read_text().count('<section class="kernel"') == 2
     assert page.read_text().count("<caption>layers on MI300X") == 1
+    assert f"<h1>profile of {model} on gfx942</h1>" in page.read_text()
+    assert "what to do:" not in page.read_text() and 'class="remedy"' in page.read_text()
     given = ("--symbol", "n=3", "--json", "--card", "MI300A", "--contract")
     told = json.loads(cli("emulate", model, *given).stdout)
     shown = cli("emulate", model, "--symbol", "n=3").stdout
