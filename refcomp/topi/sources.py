@@ -104,6 +104,8 @@ SOURCES = {
         "depthwise_conv2d_backward_input_nhwc depthwise_conv2d_backward_weight_nhwc"
     ),
     "convolution.quantized_conv2d": "conv2d_integer qlinear_conv2d",
+    "convolution.quantized_conv2d_nchwc": "quantized_conv2d_nchwc",
+    "convolution.quantized_depthwise_conv2d_nchwc": "quantized_depthwise_conv2d_nchwc",
     #
     # Pooling: windows that are reduced
     "pooling.gradients": "avg_pool2d_grad max_pool2d_grad",

@@ -64,7 +64,8 @@ _NONE_BY_REASON = {
     ),
     "it computes with quantized integers": (
         "conv2d_integer dynamic_quantize_linear matmul_integer qlinear_conv2d qlinear_matmul "
-        "quantize quantized_dense quantized_dense_pack requantize"
+        "quantize quantized_conv2d_nchwc quantized_dense quantized_dense_pack "
+        "quantized_depthwise_conv2d_nchwc requantize"
     ),
     "rounding hides its slope: choose one, x + stop_gradient(fake_quantize(x) - x)": (
         "fake_quantize"

@@ -32,9 +32,11 @@ the blocks of their inputs. All other operators read [n, c, h, w].
 If blocks do not divide the channels of groups, a convolution of single pixels becomes a product of
 matrices for each group. Reshapes around it cost nothing (see `refcomp.graph.placement`).
 
-Requires: a convolution that is converted adds up f32 in f32, and has constant weights. Blocks
-divide its output channels; those of a group, if there are groups. Each channel may be a group. The
-images of products have constant extents, no stride and no border.
+`qlinear_conv2d` and `conv2d_integer` get blocks, too (`refcomp.graph.passes.quantized_blocks`).
+
+Requires: a convolution that is converted has constant weights. It adds up f32 in f32, or integers
+of 8 bits in i32. Blocks divide its output channels; those of a group, if there are groups. Each
+channel may be a group. The images of products have constant extents, no stride and no border.
 Ensures: sums have another order, so that results differ by rounding. Weights are packed by nodes,
 which fold_constants computes. A graph for another target than a host, or without such a
 convolution, is returned as the same object. Refuses: nothing.
@@ -51,6 +53,10 @@ from refcomp.foundation.target import Target, as_target
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
 from refcomp.graph.passes.pointwise import is_plain, pattern_of
+from refcomp.graph.passes.quantized_blocks import (
+    QUANTIZED_CONVOLUTIONS,
+    add_quantized_convolution,
+)
 from refcomp.topi.operator import Attribute, find_operator
 from refcomp.topi.schedules.vector_registers import vector_registers
 
@@ -63,6 +69,9 @@ _POOLS = (
     "global_lp_pool2d",
 )
 _PADS = ("pad", "mirror_pad")
+_CONVOLUTIONS = ("conv2d", *QUANTIZED_CONVOLUTIONS)
+# Elementwise operators that have an axis, which only scales per axis need.
+_SCALED = ("quantize", "dequantize", "requantize")
 _RANK = 4  # of images [n, c, h, w]
 _CHANNELS = 1  # their axis of channels
 
@@ -80,10 +89,10 @@ def block_channels(graph: Graph, target: Target | str = "llvm") -> Graph:
     chosen = as_target(target)
     if chosen.kind != "llvm":
         return graph
-    if all(node.operator != "conv2d" for node in graph.nodes):
+    if all(node.operator not in _CONVOLUTIONS for node in graph.nodes):
         return graph
     block = vector_registers(chosen).channel_block
-    blocker = _Blocker(graph, (block, block // 2))
+    blocker = Blocker(graph, (block, block // 2))
     for node in graph.nodes:
         blocker.add(node)
     if not blocker.blocked and not blocker.has_products:
@@ -93,7 +102,7 @@ def block_channels(graph: Graph, target: Target | str = "llvm") -> Graph:
     return blocker.rewriter.finish_copy()
 
 
-class _Blocker:
+class Blocker:
     """A rewriter that knows each value plainly, in blocks, or both.
 
     Args:
@@ -118,6 +127,7 @@ class _Blocker:
         if is_plain(node) and len(node.outputs) == 1:
             is_added = (
                 self._add_convolution(node)
+                or add_quantized_convolution(self, node)
                 or self._add_pooling(node)
                 or self._add_pad(node)
                 or self._add_concatenation(node)
@@ -146,12 +156,12 @@ class _Blocker:
         assert isinstance(length, int)
         return length
 
-    def _length(self, channels: int) -> int:
+    def length(self, channels: int) -> int:
         """Return the best length of blocks for a number of channels; 0 if none divides it."""
         fitting = [length for length in self.lengths if channels % length == 0]
         return fitting[0] if fitting and channels else 0
 
-    def _in_blocks(self, value: Value, block: int) -> Value:
+    def in_blocks(self, value: Value, block: int) -> Value:
         """Return `value` in blocks of this length, by a change of layout if needed."""
         if value in self.blocked and self._block_of(value) == block:
             return self.blocked[value]
@@ -165,7 +175,7 @@ class _Blocker:
             self.changed[value, block] = changed
         return self.changed[value, block]
 
-    def _make(
+    def make(
         self,
         node: GraphNode,
         block: int,
@@ -191,8 +201,8 @@ class _Blocker:
         assert isinstance(groups, int)
         if groups == outs and depth == 1 and groups > 1:
             return self._add_depthwise(node, groups)
-        block = self._length(outs // groups)
-        read = self._read_length(data, depth, groups)
+        block = self.length(outs // groups)
+        read = self.read_length(data, depth, groups)
         if not block or not read:
             return self._add_products(node, groups)
         layout = f"OIHW{read}i{block}o"
@@ -200,8 +210,8 @@ class _Blocker:
             self.plain[weight], "OIHW", layout, f"{weight.name}.packed"
         )
         bias = self._bias(rest, outs, block)
-        inputs = [self._in_blocks(data, read), packed, bias]
-        return self._make(node, block, inputs, node.attributes, "conv2d_nchwc")
+        inputs = [self.in_blocks(data, read), packed, bias]
+        return self.make(node, block, inputs, node.attributes, "conv2d_nchwc")
 
     def _add_products(self, node: GraphNode, groups: int) -> bool:
         """Add a convolution of single pixels in groups as products of matrices.
@@ -242,12 +252,12 @@ class _Blocker:
             "reshape", [self.plain[value]], {"shape": shape}, name
         )
 
-    def _read_length(self, data: Value, depth: int, groups: int) -> int:
+    def read_length(self, data: Value, depth: int, groups: int) -> int:
         """Return the length of the blocks that a convolution reads; 0 if none is possible."""
         if groups == 1 and data in self.blocked:
             return self._block_of(data)
         # One block may hold all channels, such as the three of a picture.
-        return self._length(depth) or (depth if groups == 1 else 0)
+        return self.length(depth) or (depth if groups == 1 else 0)
 
     def _bias(
         self, rest: Sequence[Value | None], outs: int, block: int
@@ -264,10 +274,8 @@ class _Blocker:
     def _add_depthwise(self, node: GraphNode, channels: int) -> bool:
         data, weight, *rest = node.inputs
         assert data is not None and weight is not None
-        block = self._length(channels)
-        if data in self.blocked:
-            block = self._block_of(data)
-        if not block or channels % block:
+        block = self.depthwise_length(data, channels)
+        if not block:
             return False
         packed = self._changed(
             self.plain[weight], "OIHW", f"OIHW{block}o", f"{weight.name}.packed"
@@ -278,12 +286,19 @@ class _Blocker:
             "reshape", [packed], shape, f"{weight.name}.blocks"
         )
         inputs = [
-            self._in_blocks(data, block),
+            self.in_blocks(data, block),
             factors,
             self._bias(rest, channels, block),
         ]
         attributes = {k: v for k, v in node.attributes.items() if k != "groups"}
-        return self._make(node, block, inputs, attributes, "depthwise_conv2d_nchwc")
+        return self.make(node, block, inputs, attributes, "depthwise_conv2d_nchwc")
+
+    def depthwise_length(self, data: Value, channels: int) -> int:
+        """Return the length of the blocks of channels that are convolved alone; 0 for none."""
+        block = self.length(channels)
+        if data in self.blocked:
+            block = self._block_of(data)
+        return block if block and channels % block == 0 else 0
 
     def _add_pooling(self, node: GraphNode) -> bool:
         if node.operator not in _POOLS or node.inputs[0] not in self.blocked:
@@ -293,7 +308,7 @@ class _Blocker:
             return False
         block = self._block_of(node.inputs[0])
         inputs = [self.blocked[node.inputs[0]]]
-        return self._make(node, block, inputs, {**node.attributes, "layout": "NCHWc"})
+        return self.make(node, block, inputs, {**node.attributes, "layout": "NCHWc"})
 
     def _add_pad(self, node: GraphNode) -> bool:
         if node.operator not in _PADS or node.inputs[0] not in self.blocked:
@@ -308,7 +323,7 @@ class _Blocker:
             attributes[name] = (*amounts, 0)
         block = self._block_of(node.inputs[0])
         inputs = [self.blocked[node.inputs[0]], *self._others(node)]
-        return self._make(node, block, inputs, attributes)
+        return self.make(node, block, inputs, attributes)
 
     def _others(self, node: GraphNode) -> list[Value | None]:
         """Return all inputs but the first one, plainly."""
@@ -328,8 +343,8 @@ class _Blocker:
         channels = [value.shape[_CHANNELS] for value in node.reads]
         if not all(isinstance(c, int) and c % block == 0 for c in channels):
             return False
-        inputs = [self._in_blocks(value, block) for value in node.reads]
-        return self._make(node, block, inputs, {"axis": axis % _RANK})
+        inputs = [self.in_blocks(value, block) for value in node.reads]
+        return self.make(node, block, inputs, {"axis": axis % _RANK})
 
     def _add_pointwise(self, node: GraphNode) -> bool:
         if pattern_of(node) not in ("elementwise", "broadcast"):
@@ -341,7 +356,8 @@ class _Blocker:
             for value in node.reads
             if value in self.blocked and value.shape == shape
         ]
-        if not lengths or any(spec.name == "axis" for spec in operator.attributes):
+        has_axis = any(spec.name == "axis" for spec in operator.attributes)
+        if not lengths or (has_axis and not _has_one_scale(node)):
             return False
         block = min(lengths)
         if not all(_broadcasts(value, shape) for value in node.reads):
@@ -350,7 +366,7 @@ class _Blocker:
             None if value is None else self._operand(value, block)
             for value in node.inputs
         ]
-        return self._make(node, block, inputs, node.attributes)
+        return self.make(node, block, inputs, node.attributes)
 
     def _operand(self, value: Value, block: int) -> Value:
         """Return an operand that broadcasts over images in blocks as `value` does over others."""
@@ -359,7 +375,7 @@ class _Blocker:
             self.as_plain(value)
             return self.plain[value]
         if rank == _RANK and value.shape[_CHANNELS] != 1:
-            return self._in_blocks(value, block)
+            return self.in_blocks(value, block)
         self.as_plain(value)
         plain = self.plain[value]
         name = f"{value.name}.chw{block}c"
@@ -367,6 +383,14 @@ class _Blocker:
             return self._changed(plain, "CHW", f"CHW{block}c", name)
         # The place within a block is a last axis, along which the operand is repeated.
         return self.rewriter.node("expand_dims", [plain], {"axis": rank}, name)
+
+
+def _has_one_scale(node: GraphNode) -> bool:
+    """Return True for a change of quantization by scales and zero points for the whole tensor."""
+    parameters = [value for value in node.inputs[1:] if value is not None]
+    return node.operator in _SCALED and all(
+        dim == 1 for value in parameters for dim in value.shape
+    )
 
 
 def _numbers(attribute: Attribute | None) -> tuple[object, ...]:

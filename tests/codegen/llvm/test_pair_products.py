@@ -45,11 +45,17 @@ def _called(lanes: int, **options) -> list[str]:
 def test_each_width_has_its_instruction(lanes, function) -> None:
     assert _called(lanes) == [function]
     assert _called(lanes, word_bits=32 * lanes) == [function]
-    assert _called(lanes, word_bits=16 * lanes) == []
+
+
+def test_long_vectors_are_multiplied_in_halves() -> None:
+    assert _called(32) == ["llvm.x86.avx512.pmaddw.d.512"] * 2
+    assert _called(16, word_bits=256) == ["llvm.x86.avx2.pmadd.wd"] * 2
+    assert _called(16, word_bits=128) == ["llvm.x86.sse2.pmadd.wd"] * 4
+    assert _called(24, word_bits=512) == _called(12, word_bits=256) == []
 
 
 def test_what_has_no_instruction_stays_arithmetic() -> None:
-    assert _called(1) == _called(6) == _called(32) == []
+    assert _called(1) == _called(6) == _called(4, word_bits=64) == []
     assert _called(4, triple="aarch64-linux-gnu", layout="e") == []
     assert _called(4, word_bits=0) == []
 
@@ -67,7 +73,7 @@ def _printed(mcpu: str, lanes=(4, 8, 16)):
 
 @pytest.mark.llvm
 def test_results_are_those_of_the_arithmetic(tmp_path) -> None:
-    lengths = (1, 4, 6, 8, 16)
+    lengths = (1, 4, 6, 8, 16, 32)
     kernels = Kernels([], tmp_path, _printed("native", lengths))
     rng = np.random.default_rng(0)
     for lanes in lengths:
