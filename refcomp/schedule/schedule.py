@@ -109,7 +109,11 @@ class Schedule:
         return StageSchedule(self, self.stage_of(target))
 
     def cache_read(
-        self, tensor: Tensor, scope: str, readers: Sequence[Tensor | Operation]
+        self,
+        tensor: Tensor,
+        scope: str,
+        readers: Sequence[Tensor | Operation],
+        panel: int = 0,
     ) -> Tensor:
         """Let some stages read a copy of a tensor that is kept in another memory.
 
@@ -120,13 +124,17 @@ class Schedule:
             tensor: the tensor to copy.
             scope: `"global"`, `"shared"` or `"local"`.
             readers: the tensors or operations whose stages shall read the copy.
+            panel: if not 0, the columns of a panel. The copy is then of shape
+                (ceil(n / panel), ..., panel) for a tensor of shape (..., n): it holds panels of
+                columns, one after the other, and zeros behind the last column.
 
         Returns:
             The tensor of the copy.
 
         Raises:
-            UserError: a reader does not read the tensor, its stage is inlined, or the scope is
-                unknown.
+            UserError: a reader does not read the tensor, its stage is inlined, the scope is
+                unknown, or the panel is negative. With a panel, also: the last extent is not a
+                constant, or a reader is an extern operation.
 
         Example::
 
@@ -157,12 +165,16 @@ class Schedule:
                 f"cannot copy {tensor!r}: it is not a tensor",
                 remedy="pass a tensor that some stage reads",
             )
-        given: list[Tensor | Operation] = _listed(readers)
-        reading = [self.stage_of(reader) for reader in given]
+        listed: list[Tensor | Operation] = _listed(readers)
+        reading = [self.stage_of(reader) for reader in listed]
         stage = self.stage_of(tensor)
         from refcomp.schedule.primitives.cache_read import cache_read  # noqa: PLC0415
 
-        return self.apply(stage, cache_read, tensor.value_index, scope, reading)
+        # A step without panels reads as it always did.
+        given = {"panel": panel} if panel else {}
+        return self.apply(
+            stage, cache_read, tensor.value_index, scope, reading, **given
+        )
 
     @overload
     def cache_write(self, tensor: Tensor, scope: str) -> Tensor: ...

@@ -7,7 +7,7 @@ T in other stages, and the arguments of `lower` all find the stage by T.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from refcomp.foundation.errors import Unsupported
@@ -18,6 +18,8 @@ from refcomp.ir.rewrite import Rewrite, map_children, rewriter
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.operation import ComputeOp, ExternOp, Operation, ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
+
+Indices = tuple[Expr, ...]
 
 
 def find_stage(stages: Iterable[Stage], target: object) -> Stage | None:
@@ -97,8 +99,20 @@ def check_redirection(stage: Stage, old: Tensor) -> None:
         )
 
 
-def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
+def redirect_reads(
+    stage: Stage,
+    old: Tensor,
+    fresh: Tensor,
+    place: Callable[[Indices], Indices] = lambda indices: indices,
+) -> None:
     """Let the stage read `fresh` wherever it read `old`.
+
+    Args:
+        stage: of a compute or an extern operation.
+        old: the tensor that it read.
+        fresh: the tensor that it shall read.
+        place: returns the indices of an element of `fresh` by those of `old`. An extern operation
+            ignores it.
 
     Raises:
         Unsupported: see `check_redirection`.
@@ -114,7 +128,7 @@ def redirect_reads(stage: Stage, old: Tensor, fresh: Tensor) -> None:
     def visit(recurse: Rewrite, node: Node) -> Node:
         node = map_children(node, recurse)
         if isinstance(node, TensorRead) and node.tensor is old:
-            return TensorRead(fresh, node.indices)
+            return TensorRead(fresh, place(node.indices))
         return node
 
     assert isinstance(stage.op, ComputeOp)

@@ -2,9 +2,11 @@
 
 Both kernels are refcomp's own, and are checked before they are timed.
 
-*Operations*: the kernel adds x[u] * y to `_SUMS` registers of f32, `_STEPS` times. Two units with a
-latency of four cycles need eight independent chains of multiply-adds; these are more, and fit in 16
-registers with y. Each step rounds, so that nothing can be moved out of the loop.
+*Operations*: the kernel adds x[u] * y[v] to a register of f32 for each u and v, `_STEPS` times. Two
+units with a latency of four cycles need eight independent chains of multiply-adds. These are more,
+and with x and y they fit in the registers. Operands in memory would not do: if the stack is not
+aligned to a vector, such loads take longer than the sums. Each step rounds, so that nothing can be
+moved out of the loop.
 
 *Bytes*: the triad a = b + s * c of STREAM (J. McCalpin, "Memory Bandwidth and Machine Balance in
 Current High Performance Computers", 1995), on arrays that are larger than the caches. It counts 12
@@ -35,8 +37,10 @@ from refcomp.te.reducer import reduce_axis
 from refcomp.te.reducer import sum as te_sum
 from refcomp.topi.schedules.vector_registers import has_fma, vector_registers
 
-_SUMS, _LANES, _STEPS = 12, vector_registers().lanes(4), 400_000
-FMA_GFLOP = 2e-9 * _SUMS * _LANES * _STEPS  # of one thread in one call
+_MANY_REGISTERS = 32
+_X, _Y = (5, 4) if vector_registers().count >= _MANY_REGISTERS else (3, 3)
+_LANES, _STEPS = vector_registers().lanes(4), 400_000
+FMA_GFLOP = 2e-9 * _X * _Y * _LANES * _STEPS  # of one thread in one call
 _ROUNDS = 20
 
 # Bytes of one array of the triad.
@@ -87,9 +91,9 @@ def _best_of(call: Callable[[], None]) -> float:
 
 def bind_fma(threads: int = 1, target: Target | str = "llvm") -> Callable[[], None]:
     """Return a call that does `FMA_GFLOP` on each of some threads. Its result is checked first."""
-    x = np.full((threads, _SUMS, _LANES), 0.5, np.float32)
-    y = np.full(_LANES, 0.25, np.float32)
-    sums = np.zeros((threads, _SUMS, _LANES), np.float32)
+    x = np.full((threads, _X, _LANES), 0.5, np.float32)
+    y = np.full((_Y, _LANES), 0.25, np.float32)
+    sums = np.zeros((threads, _X, _Y, _LANES), np.float32)
     call = _build_fma(threads, target).entry.bind(x, y, sums)
     call()
     _check(bool((sums == _STEPS * 0.125).all()), "multiply-adds")
@@ -97,24 +101,24 @@ def bind_fma(threads: int = 1, target: Target | str = "llvm") -> Callable[[], No
 
 
 def _build_fma(threads: int, target: Target | str) -> Module:
-    x = placeholder((threads, _SUMS, _LANES), name="x")
-    y = placeholder((_LANES,), name="y")
+    x = placeholder((threads, _X, _LANES), name="x")
+    y = placeholder((_Y, _LANES), name="y")
     k = reduce_axis((0, _STEPS), name="k")
     result = compute(
-        (threads, _SUMS, _LANES),
-        lambda t, u, lane: te_sum(x[t, u, lane] * y[lane], axis=k),
+        (threads, _X, _Y, _LANES),
+        lambda t, u, v, lane: te_sum(x[t, u, lane] * y[v, lane], axis=k),
         name="result",
     )
     schedule = create_schedule(result)
     sums = schedule.cache_write(result, "local")
-    thread, unit, lane = result.op.axis
+    thread, *_ = result.op.axis
     schedule[sums].compute_at(schedule[result], thread)
-    _, inner_unit, inner_lane = sums.op.axis
     schedule[sums].reorder(*sums.op.reduce_axis, *sums.op.axis)
-    schedule[sums].unroll(inner_unit)
-    schedule[sums].vectorize(inner_lane)
-    schedule[result].unroll(unit)
-    schedule[result].vectorize(lane)
+    for tensor in (sums, result):
+        _, u, v, lane = tensor.op.axis
+        schedule[tensor].unroll(u)
+        schedule[tensor].unroll(v)
+        schedule[tensor].vectorize(lane)
     if threads > 1:
         schedule[result].parallel(thread)
     with build_options(contract=has_fma(target)):

@@ -44,7 +44,7 @@ def choose_panel_width(
         >>> from refcomp.topi.schedules.host_panels import choose_panel_width
         >>> from refcomp.topi.schedules.vector_registers import AVX2, AVX512
         >>> choose_panel_width(128, 768, 768, "float32", AVX2)
-        24
+        16
         >>> choose_panel_width(128, 768, 768, "float32", AVX512)
         96
     """
@@ -70,9 +70,9 @@ def choose_pair_panel_width(
         >>> from refcomp.topi.schedules.host_panels import choose_pair_panel_width
         >>> from refcomp.topi.schedules.vector_registers import AVX2
         >>> choose_pair_panel_width(128, 384, 768, AVX2)
-        24
+        16
         >>> choose_pair_panel_width(128, 384, 10, AVX2)
-        12
+        8
     """
     whole = -(-columns // _LEAST_LANES) * _LEAST_LANES
     left, right = _factors(rows, pairs, whole, I32)

@@ -17,8 +17,10 @@ kept in the nearest cache.
 
 A tile whose rows of the vector factor are narrow reads a new line, and often a new page, at each
 step. So does any tile, if the rows lie at a multiple of a page from each other. If several tiles
-read the same columns, these are first copied side by side. Constant weights lie in such panels from
-the beginning (`refcomp.topi.contraction.packed_dense`).
+read the same columns, these are first copied to panels, each as wide as a tile. Constant weights
+lie in such panels from the beginning (`refcomp.topi.contraction.packed_dense`). A block of panels
+is multiplied by all rows before the next block. It stays in the second cache. The rows of a tile
+stay in the first cache until all panels of the block have read them.
 
 Reference: K. Goto, R. A. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM
 TOMS 34, 2008, section 4; measured figures are in `benchmarks/host_operators`.
@@ -44,9 +46,9 @@ from refcomp.topi.schedules.vector_registers import VectorRegisters
 
 # Multiply-adds that are in flight at once: 4 cycles of latency, 2 a cycle.
 _LATENCY = 8
-# A vector at the border has a mask, which keeps its sums in memory. A tile with masks takes so many
-# times as long.
-_MASKED = 4
+# Vectors at the border are loaded under masks. A tile with masks takes so many times as long,
+# unless panels hold zeros there. Measured.
+_MASKED = 2
 # Narrower rows of a tile are packed: they have fewer than two lines of the cache.
 _MIN_ROW_BYTES = 128
 # Rows of a matrix at a multiple of this distance begin in the same sets of the caches, and each of
@@ -54,6 +56,11 @@ _MIN_ROW_BYTES = 128
 _PAGE_BYTES = 1 << 12
 # Packing reads and writes each element once. That costs little if so many tiles read the copy.
 _MIN_READERS = 4
+# Panels that share a block of columns, and their bytes: half of the second cache.
+_MAX_PANELS = 7
+_BLOCK_BYTES = 1 << 18
+# Rows that are copied to a panel before the next panel.
+_ROWS_PACKED = 8
 # Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
 # more than their bodies.
 _MAX_UNROLLED = 72
@@ -63,10 +70,6 @@ _MIN_STREAMED_BYTES = 1 << 20
 _MAX_SUMS_BYTES = 1 << 14
 # Rows that are added to the sums at once, so that these are loaded and stored less often. Measured.
 _ROWS_AT_ONCE = 4
-# So many lanes of a sum are added one by one.
-_FEW_LANES = 4
-# The most rows and columns of dot products that are computed at once.
-_MAX_DOT_SIDE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +106,22 @@ class RegisterTile:
     vectors: int
     lanes: int
 
-    def time(self, registers: VectorRegisters) -> int:
-        """Return the time of a step of the reduction, in quarters of a multiply-add."""
+    def time(self, registers: VectorRegisters, is_shared: bool = False) -> int:
+        """Return the time of a step of the reduction, in quarters of a multiply-add.
+
+        Columns that many tiles share come from the second cache.
+        """
         across = self.columns * self.vectors
         # Vectors of another length are loaded under a mask, or in parts.
         parts = 1 if self.lanes & (self.lanes - 1) == 0 else 3
         sums = max(self.rows * across, _LATENCY)
-        return 4 * sums + registers.load_time * (self.rows + parts * across)
+        vector_time = registers.shared_time if is_shared else registers.load_time
+        return 4 * sums + registers.load_time * self.rows + vector_time * parts * across
 
 
 def find_host_product(op: ComputeOp) -> HostProduct | None:
     """Return the product that `op` computes, if a tile of vectors suits it."""
-    factors = _factors(op)
+    factors = factors_of(op)
     lanes = _last_long_axis(op)
     if factors is None or lanes is None:
         return None
@@ -123,13 +130,13 @@ def find_host_product(op: ComputeOp) -> HostProduct | None:
         # Vectors of stride 2 are cheap, too (see `refcomp.codegen.llvm.memory`).
         panel = _panel_width(vector, column)
         is_vector = panel > 0 or _stride_along(vector, column) in (1, 2)
-        if not is_vector or _depends(scalar, column):
+        if not is_vector or depends_on(scalar, column):
             continue
         rows: list[int] = []
         columns: list[int] = []
         for place, axis in enumerate(op.axis):
-            in_vector = _depends(vector, axis.var)
-            in_scalar = _depends(scalar, axis.var)
+            in_vector = depends_on(vector, axis.var)
+            in_scalar = depends_on(scalar, axis.var)
             is_known = as_int(axis.extent) is not None
             if place != lanes and is_known and in_vector != in_scalar:
                 (columns if in_vector else rows).append(place)
@@ -154,51 +161,7 @@ def find_host_reduction(op: ComputeOp) -> HostProduct | None:
     return HostProduct(op, lanes)
 
 
-@dataclass(frozen=True, slots=True)
-class HostDot:
-    """A sum of products both of whose factors are read in vectors along the reduction.
-
-    Attributes:
-        op: the compute.
-        row: the last axis on which only the first factor depends.
-        column: the last axis on which only the second factor depends.
-        lanes: the elements of a vector. They divide the last axis of the reduction.
-    """
-
-    op: ComputeOp
-    row: int
-    column: int
-    lanes: int
-
-
-def find_host_dot(op: ComputeOp, registers: VectorRegisters) -> HostDot | None:
-    """Return the dot products that `op` computes, if several share their factors."""
-    factors = _factors(op)
-    if factors is None:
-        return None
-    depth = op.reduce_axis[-1]
-    length = as_int(depth.extent) or 0
-    lanes = _vector_length(op, registers)
-    if (
-        not all(is_contiguous_along(factor, depth.var) for factor in factors)
-        or not length
-    ):
-        return None
-    own = []
-    for factor, other in (factors, factors[::-1]):
-        places = [
-            place
-            for place, axis in enumerate(op.axis)
-            if _depends(factor, axis.var) and not _depends(other, axis.var)
-        ]
-        if not places or _extent(op, places[-1]) < 2:
-            return None
-        own.append(places[-1])
-    row, column = own
-    return HostDot(op, row, column, lanes) if length % lanes == 0 else None
-
-
-def _vector_length(op: ComputeOp, registers: VectorRegisters) -> int:
+def vector_length(op: ComputeOp, registers: VectorRegisters) -> int:
     return registers.lanes(op.outputs[0].dtype.bytes)
 
 
@@ -249,7 +212,7 @@ def _coefficient(index: Expr, variable: Var) -> int | None:
     return None
 
 
-def _factors(op: ComputeOp) -> tuple[TensorRead, TensorRead] | None:
+def factors_of(op: ComputeOp) -> tuple[TensorRead, TensorRead] | None:
     reduction = op.reduction
     if reduction is None or len(op.outputs) != 1 or as_int(reduction.condition) != 1:
         return None
@@ -270,7 +233,7 @@ def _is_pair_product(op: ComputeOp) -> bool:
     return reduction is not None and find_pair_product(reduction.sources[0]) is not None
 
 
-def _depends(read: TensorRead, variable: Var) -> bool:
+def depends_on(read: TensorRead, variable: Var) -> bool:
     return any(
         variable is other for index in read.indices for other in variables_in(index)
     )
@@ -290,27 +253,30 @@ def choose_register_tile(
 ) -> RegisterTile:
     """Return the tile that computes all sums in the least time."""
     op = product.op
-    length = _extent(op, product.lanes)
-    rows = _extent(op, product.row)
-    columns = _extent(op, product.column)
-    most = _vector_length(op, registers)
+    length = extent_of(op, product.lanes)
+    rows = extent_of(op, product.row)
+    columns = extent_of(op, product.column)
+    most = vector_length(op, registers)
 
     def time(tile: RegisterTile) -> tuple[int, int]:
         across = tile.vectors * tile.lanes
+        is_shared = _is_shared(product, tile)
+        is_blocked = _is_blocked(product, tile)
         parts = combinations(
-            _axis_parts(rows, tile.rows),
-            _axis_parts(columns, tile.columns),
-            _axis_parts(length, across),
+            axis_parts(rows, tile.rows),
+            axis_parts(columns, tile.columns),
+            axis_parts(length, across),
         )
         cost = 0
         for row, column, along in parts:
             vectors = _ceil(along.size, tile.lanes)
             part = RegisterTile(row.size, column.size, vectors, tile.lanes)
-            spent = part.time(registers)
-            if along.size % tile.lanes:
+            spent = part.time(registers, is_shared)
+            if along.size % tile.lanes and not is_blocked:
                 spent *= _MASKED
             if part != tile or along.size != across:
-                spent = max(spent, registers.border_time * tile.time(registers))
+                whole = tile.time(registers, is_shared)
+                spent = max(spent, registers.border_time * whole)
             cost += row.number * column.number * along.number * spent
         # Of equally fast tiles, the largest: it has the fewest loads.
         return cost, -tile.rows * tile.columns * tile.vectors
@@ -321,7 +287,9 @@ def choose_register_tile(
         for lanes in range(1, most + 1)
         if (lanes == most and not product.panel) or divided % lanes == 0
         for counts in combinations(range(1, 15), (1, 2, 3, 4), range(1, 9))
-        if _fits(counts[0], counts[1] * counts[2], registers, product.temporaries)
+        if fits_registers(
+            counts[0], counts[1] * counts[2], registers, product.temporaries
+        )
     ]
     fitting = [
         tile
@@ -346,13 +314,13 @@ class _AxisPart:
     size: int
 
 
-def _axis_parts(extent: int, size: int) -> list[_AxisPart]:
+def axis_parts(extent: int, size: int) -> list[_AxisPart]:
     """Return the whole parts of `size`, and the rest, if there is one."""
     whole, rest = divmod(extent, size)
     return [_AxisPart(whole, size), *([_AxisPart(1, rest)] if rest else [])]
 
 
-def _fits(
+def fits_registers(
     rows: int, across: int, registers: VectorRegisters, temporaries: int = 0
 ) -> bool:
     """Return True for sums that fit beside a step's vectors and an element of the scalar factor."""
@@ -368,7 +336,7 @@ def _ceil(extent: int, part: int) -> int:
     return -(-extent // part)
 
 
-def _extent(op: ComputeOp, place: int | None) -> int:
+def extent_of(op: ComputeOp, place: int | None) -> int:
     return 1 if place is None else as_int(op.axis[place].extent) or 1
 
 
@@ -389,8 +357,13 @@ def schedule_host_product(
     row = others.pop(product.row) if product.row is not None else None
     if row is not None:
         others.append(row)
+    block = None
+    if len(others) > 1 and _is_blocked(product, tile):
+        factor = _panels_of_block(product, tile)
+        block, panel = outer.split(others.pop(-2), factor=factor)
+        others = [*others[:-1], block, others[-1], panel]
     outer.reorder(*others, *inside)
-    _unroll_tile(outer, inside)
+    unroll_tile(outer, inside)
     inner = schedule[sums]
     inner.compute_at(outer, others[-1])
     assert isinstance(sums.op, ComputeOp)
@@ -398,14 +371,14 @@ def schedule_host_product(
     vectors, lane = inner.split(lanes, factor=tile.lanes)
     places = [axis for axis in sums.op.axis if axis is not lanes]
     inner.reorder(*sums.op.reduce_axis, *places, vectors, lane)
-    _unroll_tile(inner, [*places, vectors, lane])
+    unroll_tile(inner, [*places, vectors, lane])
     steps = math.prod(as_int(axis.extent) or 0 for axis in sums.op.reduce_axis)
     if 0 < steps * tile.rows * tile.columns * tile.vectors <= _MAX_UNROLLED:
         for axis in sums.op.reduce_axis:
             inner.unroll(axis)
     packed: set[Stage] = set()
-    if len(others) > 1 and _is_packed(product, tile):
-        packed.add(_pack(schedule, product, tile, sums, last, others[-2]))
+    if block is not None and not product.panel:
+        packed.add(_pack(schedule, product, tile, sums, last, block))
     return {schedule.stage_of(last), schedule.stage_of(sums)} | packed
 
 
@@ -417,8 +390,8 @@ def is_streamed(product: HostProduct, registers: VectorRegisters) -> bool:
     sizes = [as_int(extent) or 0 for extent in vector.tensor.shape]
     size = math.prod(sizes) * vector.tensor.dtype.bytes
     has_rows = vector.indices[-1] is op.axis[product.lanes].var
-    is_whole = _extent(op, product.lanes) % _vector_length(op, registers) == 0
-    is_one_row = _extent(op, product.row) == 1
+    is_whole = extent_of(op, product.lanes) % vector_length(op, registers) == 0
+    is_one_row = extent_of(op, product.row) == 1
     return has_rows and is_whole and is_one_row and size >= _MIN_STREAMED_BYTES
 
 
@@ -432,9 +405,9 @@ def schedule_streamed(
     """
     op = product.op
     stage = schedule[op]
-    lanes = _vector_length(op, registers)
+    lanes = vector_length(op, registers)
     # Parts divide their axes, so that no vector has a mask.
-    vectors = _extent(op, product.lanes) // lanes
+    vectors = extent_of(op, product.lanes) // lanes
     most = greatest_divisor(vectors, _MAX_SUMS_BYTES // registers.bytes)
     rows = greatest_divisor(as_int(op.reduce_axis[0].extent) or 1, _ROWS_AT_ONCE)
     part, vector = stage.split(op.axis[product.lanes], factor=lanes)
@@ -442,35 +415,62 @@ def schedule_streamed(
     outer, several = stage.split(op.reduce_axis[0], factor=rows)
     others = [axis for axis in op.axis if axis is not op.axis[product.lanes]]
     stage.reorder(*others, block, outer, part, several, vector)
-    _unroll_tile(stage, [several, vector])
+    unroll_tile(stage, [several, vector])
     return {schedule.stage_of(op.outputs[0])}
 
 
-def _is_packed(product: HostProduct, tile: RegisterTile) -> bool:
-    """Return True if a tile reads its columns badly, and tiles of several rows read the same.
+def _is_shared(product: HostProduct, tile: RegisterTile) -> bool:
+    """Return True if tiles of several rows read the same columns of a matrix, or of panels."""
+    tiles = extent_of(product.op, product.row) // tile.rows
+    is_matrix = _is_matrix(product) or product.panel > 0
+    return tiles >= _MIN_READERS and product.column is None and is_matrix
 
-    They are narrow, or their rows lie at a multiple of a page from each other.
 
-    The vector factor is a matrix, or several: its last axis is that of the lanes, and its other
-    axes are those of the result or of the reduction.
+def _is_matrix(product: HostProduct) -> bool:
+    """Return True if the vector factor is a matrix, or several.
+
+    Its last axis is that of the lanes, and its other axes are those of the result or of the
+    reduction.
     """
     op, vector, scalar = product.op, product.vector, product.scalar
     if vector is None or scalar is None or vector.tensor is scalar.tensor:
         return False
     known = [axis.var for axis in (*op.axis, *op.reduce_axis)]
-    if not all(any(index is axis for axis in known) for index in vector.indices):
+    is_simple = all(any(index is axis for axis in known) for index in vector.indices)
+    return is_simple and vector.indices[-1] is op.axis[product.lanes].var
+
+
+def _is_blocked(product: HostProduct, tile: RegisterTile) -> bool:
+    """Return True if shared columns lie in panels of a tile's width, or are copied to panels."""
+    if not _is_shared(product, tile):
         return False
-    element_bytes = vector.tensor.dtype.bytes
-    row_bytes = tile.vectors * tile.lanes * element_bytes
-    distance = _extent(op, product.lanes) * element_bytes
-    is_scattered = row_bytes < _MIN_ROW_BYTES or distance % _PAGE_BYTES == 0
-    tiles = _extent(op, product.row) // tile.rows
-    return (
-        vector.indices[-1] is op.axis[product.lanes].var
-        and product.column is None
-        and is_scattered
-        and tiles >= _MIN_READERS
+    across = tile.vectors * tile.lanes
+    return product.panel == across or (
+        not product.panel and _reads_badly(product, across)
     )
+
+
+def _reads_badly(product: HostProduct, across: int) -> bool:
+    """Return True if a tile's rows of a matrix are narrow, or at a multiple of a page."""
+    assert product.vector is not None
+    element_bytes = product.vector.tensor.dtype.bytes
+    distance = extent_of(product.op, product.lanes) * element_bytes
+    return across * element_bytes < _MIN_ROW_BYTES or distance % _PAGE_BYTES == 0
+
+
+def _panels_of_block(product: HostProduct, tile: RegisterTile) -> int:
+    """Return how many panels all rows are multiplied by, before the next panels.
+
+    They stay in the second cache, while a tile's rows of the scalar factor stay in the first.
+    """
+    op = product.op
+    assert product.vector is not None
+    across = tile.vectors * tile.lanes
+    depth = math.prod(as_int(axis.extent) or 1 for axis in op.reduce_axis)
+    panel_bytes = depth * across * product.vector.tensor.dtype.bytes
+    most = min(_MAX_PANELS, _BLOCK_BYTES // max(1, panel_bytes))
+    # As many in each block: a loop of another length would need code of its own.
+    return greatest_divisor(_ceil(extent_of(op, product.lanes), across), max(1, most))
 
 
 def _pack(
@@ -479,98 +479,30 @@ def _pack(
     tile: RegisterTile,
     sums: Tensor,
     last: Tensor,
-    place: IterVar,
+    block: IterVar,
 ) -> Stage:
-    """Copy the columns of the vector factor that the tiles within the loop `place` read."""
-    assert product.vector is not None
-    copy = schedule.cache_read(product.vector.tensor, "global", [sums])
+    """Copy the columns of the vector factor that a block reads to panels."""
+    vector = product.vector
+    assert vector is not None
+    width = tile.vectors * tile.lanes
+    copy = schedule.cache_read(vector.tensor, "global", [sums], panel=width)
     stage = schedule[copy]
-    stage.compute_at(schedule[last], place)
+    stage.compute_at(schedule[last], block)
     assert isinstance(stage.op, ComputeOp)
-    vectors, lane = stage.split(stage.op.axis[-1], factor=tile.lanes)
-    _unroll_tile(stage, [vectors, lane])
+    panel, *places, column = stage.op.axis
+    # Some rows of all panels, then the next rows: so a row is read from its beginning to its end.
+    reduced = [axis.var for axis in product.op.reduce_axis]
+    row = next(
+        axis
+        for index, axis in zip(vector.indices, places, strict=False)
+        if any(index is var for var in reduced)
+    )
+    rows, several = stage.split(row, factor=_ROWS_PACKED)
+    vectors, lane = stage.split(column, factor=tile.lanes)
+    others = [axis for axis in places if axis is not row]
+    stage.reorder(*others, rows, panel, several, vectors, lane)
+    unroll_tile(stage, [vectors, lane])
     return schedule.stage_of(copy)
-
-
-def choose_dot_tile(dot: HostDot, registers: VectorRegisters) -> tuple[int, int]:
-    """Return the rows and columns of dot products that are computed at once."""
-    rows = _extent(dot.op, dot.row)
-    columns = _extent(dot.op, dot.column)
-
-    def time(sides: tuple[int, int]) -> int:
-        tile = RegisterTile(*sides, vectors=1, lanes=dot.lanes)
-        cost = 0
-        for row, column in combinations(
-            _axis_parts(rows, tile.rows), _axis_parts(columns, tile.columns)
-        ):
-            part = RegisterTile(row.size, column.size, vectors=1, lanes=dot.lanes)
-            spent = part.time(registers)
-            if part != tile:
-                spent = max(spent, registers.border_time * tile.time(registers))
-            cost += row.number * column.number * spent
-        return cost
-
-    sides = range(1, _MAX_DOT_SIDE + 1)
-    fitting = [
-        (row, column)
-        for row, column in combinations(sides, sides)
-        if row <= rows and column <= columns and _fits(row, column, registers)
-    ]
-    return min(fitting, key=time)
-
-
-def schedule_host_dot(
-    schedule: Schedule, dot: HostDot, registers: VectorRegisters
-) -> set[Stage]:
-    """Schedule `dot` in tiles, within the loops of the elementwise output that follows it.
-
-    Returns:
-        The stages that are scheduled now.
-    """
-    last, sums = local_result(schedule, dot.op)
-    partial = [_keep_lanes(schedule, sums, dot.lanes)]
-    # A vector is added to its other half, until few lanes are left to be added one by one.
-    lanes = dot.lanes // 2
-    while lanes >= _FEW_LANES:
-        partial.append(_keep_lanes(schedule, sums, lanes))
-        lanes //= 2
-    outer = schedule[last]
-    assert isinstance(last.op, ComputeOp)
-    inside: list[IterVar] = []
-    sides = choose_dot_tile(dot, registers)
-    for place, factor in zip((dot.row, dot.column), sides, strict=True):
-        inside.append(outer.split(last.op.axis[place], factor=factor)[1])
-    others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
-    outer.reorder(*others, *inside)
-    for axis in inside:
-        outer.unroll(axis)
-    for tensor in (*partial, sums):
-        stage = schedule[tensor]
-        stage.set_scope("local")
-        stage.compute_at(outer, others[-1])
-    for tensor in partial:
-        _order_lanes(schedule[tensor], has_loop=tensor is partial[0])
-    for axis in schedule[sums].leaf_iter_vars:
-        schedule[sums].unroll(axis)
-    return {schedule.stage_of(tensor) for tensor in (last, sums, *partial)}
-
-
-def _keep_lanes(schedule: Schedule, sums: Tensor, lanes: int) -> Tensor:
-    """Keep sums of every `lanes`-th element apart, in a stage that has them as vectors."""
-    op = schedule[sums].op
-    assert isinstance(op, ComputeOp)
-    _, lane = schedule[sums].split(op.reduce_axis[-1], factor=lanes)
-    kept: Tensor = schedule.rfactor(sums, lane, factor_axis=-1)
-    return kept
-
-
-def _order_lanes(stage: StageSchedule, has_loop: bool) -> None:
-    """Order the loops of sums of lanes; only the first of these stages has a long reduction."""
-    assert isinstance(stage.op, ComputeOp)
-    *places, lane = stage.op.axis
-    reduced = [axis for axis in stage.leaf_iter_vars if axis not in stage.op.axis]
-    stage.reorder(*reduced, *places, lane)
-    _unroll_tile(stage, [*([] if has_loop else reduced), *places, lane])
 
 
 def _split_tile(
@@ -590,7 +522,7 @@ def _split_tile(
     return [*inside, vectors, lane]
 
 
-def _unroll_tile(stage: StageSchedule, loops: list[IterVar]) -> None:
+def unroll_tile(stage: StageSchedule, loops: list[IterVar]) -> None:
     *several, lane = loops
     for loop in several:
         stage.unroll(loop)

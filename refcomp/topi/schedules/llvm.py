@@ -19,14 +19,13 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.blocked_convolution import schedule_blocked_convolution
+from refcomp.topi.schedules.host_dots import find_host_dot, schedule_host_dot
 from refcomp.topi.schedules.host_products import (
-    find_host_dot,
     find_host_product,
     find_host_reduction,
     greatest_divisor,
     is_contiguous_along,
     is_streamed,
-    schedule_host_dot,
     schedule_host_product,
     schedule_streamed,
 )

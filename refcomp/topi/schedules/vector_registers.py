@@ -21,6 +21,8 @@ class VectorRegisters:
         count: how many registers there are.
         load_time: the time to load a vector, or to repeat an element of memory in one, in quarters
             of a multiply-add. Measured for AVX2 and AVX-512, assumed for the others.
+        shared_time: the time to load a vector that many tiles share, from the second cache.
+            Measured for AVX2, assumed to be `load_time` for the others.
         border_time: the least time of a tile at a border, which has fewer rows or columns, in times
             of a whole tile. With 0, it is the time of its own sums. Measured likewise.
     """
@@ -28,6 +30,7 @@ class VectorRegisters:
     bytes: int
     count: int
     load_time: int
+    shared_time: int
     border_time: int = 0
 
     def lanes(self, element_bytes: int) -> int:
@@ -40,10 +43,10 @@ class VectorRegisters:
         return min(16, 2 * self.lanes(4))
 
 
-SSE = VectorRegisters(bytes=16, count=16, load_time=2)
-AVX2 = VectorRegisters(bytes=32, count=16, load_time=2)
-AVX512 = VectorRegisters(bytes=64, count=32, load_time=1, border_time=4)
-NEON = VectorRegisters(bytes=16, count=32, load_time=1)
+SSE = VectorRegisters(bytes=16, count=16, load_time=2, shared_time=2)
+AVX2 = VectorRegisters(bytes=32, count=16, load_time=2, shared_time=6)
+AVX512 = VectorRegisters(bytes=64, count=32, load_time=1, shared_time=1, border_time=4)
+NEON = VectorRegisters(bytes=16, count=32, load_time=1, shared_time=1)
 
 # The levels of x86-64, and the registers of their instruction sets.
 # Source: System V ABI, AMD64 supplement, "Micro-Architecture Levels".

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import refcomp
@@ -78,3 +79,63 @@ def test_a_refused_copy_leaves_no_stage_behind():
         s.cache_read(x, "local", [update, total])
     assert [stage.name for stage in s.stages] == before and not s.steps
     assert s[update].op.inputs == (state, x)
+
+
+def _scaled(columns):
+    a = refcomp.placeholder((3, columns), name="A")
+    b = refcomp.compute((3, columns), lambda i, j: a[i, j] * 2.0, name="B")
+    return refcomp.create_schedule(b), a, b
+
+
+@pytest.mark.parametrize("columns", [8, 7, 3])
+def test_panels_hold_columns_and_zeros_behind_the_last(columns):
+    s, a, b = _scaled(columns)
+    copy = s.cache_read(a, "global", [b], panel=4)
+    count = -(-columns // 4)
+    assert [extent.value for extent in copy.shape] == [count, 3, 4]
+    given = np.arange(3 * columns, dtype=np.float32).reshape(3, columns)
+    held, result = refcomp.oracle.evaluate([copy, s[b].op.outputs[0]], {a: given})
+    padded = np.pad(given, ((0, 0), (0, count * 4 - columns)))
+    np.testing.assert_array_equal(held, padded.reshape(3, count, 4).transpose(1, 0, 2))
+    np.testing.assert_array_equal(result, given * 2)
+    func = refcomp.lower(s, [a, b], "f")
+    module = refcomp.build_functions([func], target="interp")
+    output = refcomp.array(np.zeros_like(given))
+    module["f"](refcomp.array(given), output)
+    np.testing.assert_array_equal(output.asnumpy(), given * 2)
+
+
+def test_a_step_tells_the_panel():
+    s, a, b = _scaled(8)
+    s.cache_read(a, "global", [b], panel=4)
+    assert str(s.steps[0]) == "s[A].cache_read(0, global, [s[B]], panel=4)"
+
+
+@pytest.mark.parametrize("panel", [-1, 2.0, True])
+def test_a_panel_is_a_number_of_columns(panel):
+    s, a, b = _scaled(8)
+    with pytest.raises(UserError, match=r"the panel is .*\n(.|\n)*use an int"):
+        s.cache_read(a, "global", [b], panel=panel)
+    assert not s.steps
+
+
+def test_panels_need_columns_of_a_known_number():
+    n = refcomp.var("n")
+    a = refcomp.placeholder((n,), name="A")
+    b = refcomp.compute((n,), lambda i: a[i] + 1.0, name="B")
+    s = refcomp.create_schedule(b)
+    with pytest.raises(UserError, match="panels need a last dimension whose extent is a constant"):
+        s.cache_read(a, "global", [b], panel=4)
+    scalar = refcomp.placeholder((), name="S")
+    c = refcomp.compute((3,), lambda i: scalar[()] + i, name="C")
+    s = refcomp.create_schedule(c)
+    with pytest.raises(UserError, match="panels need a last dimension"):
+        s.cache_read(scalar, "global", [c], panel=4)
+
+
+def test_an_extern_operation_cannot_read_panels():
+    a = refcomp.placeholder((8,), name="A")
+    c = refcomp.extern((8,), [a], lambda ins, outs: refcomp.call_packed("f", ins[0], outs[0]))
+    s = refcomp.create_schedule(c)
+    with pytest.raises(UserError, match="reads a buffer whose order it knows"):
+        s.cache_read(a, "global", [c], panel=4)

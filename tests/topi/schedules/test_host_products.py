@@ -19,9 +19,7 @@ from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_numpy
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.host_products import (
     RegisterTile,
-    choose_dot_tile,
     choose_register_tile,
-    find_host_dot,
     find_host_product,
     is_streamed,
 )
@@ -103,16 +101,11 @@ def test_sums_and_operands_of_a_step_fit_the_registers_of_each_processor(registe
         across = tile.columns * tile.vectors
         assert tile.lanes <= registers.lanes(4)
         assert tile.rows * across + across + 1 <= registers.count
-    for rows, columns in ((64, 1024), (6, 10), (7, 11)):
-        a, b = tensors((rows, 64), (columns, 64))
-        dot = find_host_dot(gemm(a, b, trans_b=True).op, registers)
-        row, column = choose_dot_tile(dot, registers)
-        assert row * column + column + 1 <= registers.count
 
 
 def test_tiles_of_16_registers_hide_latency_and_mask_nothing() -> None:
     a, b = tensors((512, 64), (64, 512))
-    assert _tile(matmul(a, b), AVX2) == RegisterTile(rows=4, columns=1, vectors=3, lanes=8)
+    assert _tile(matmul(a, b), AVX2) == RegisterTile(rows=6, columns=1, vectors=2, lanes=8)
     for size, tile in ((56, (4, 3, 1, 8)), (14, (6, 1, 2, 7)), (7, (6, 2, 1, 7))):
         image, weight = tensors((1, 8, size, size), (512, 8, 3, 3))
         output = conv2d(image, weight, padding=(1, 1, 1, 1))
@@ -174,16 +167,56 @@ def _copied(inputs, output, level):
 
 def test_narrow_columns_are_packed_for_tiles_that_share_them() -> None:
     a, b = tensors((64, 40), (40, 64))
-    assert _copied([a, b], matmul(a, b), "v3") == {f"{b.op.name}.global": [40, 24]}
+    assert _copied([a, b], matmul(a, b), "v3") == {f"{b.op.name}.global": [4, 40, 16]}
     assert _copied([a, b], matmul(a, b), "v4") == {}  # a row of a tile has four lines
     a, b = tensors((64, 40), (40, 1024))  # each row begins on a page of its own
-    assert _copied([a, b], matmul(a, b), "v4") == {f"{b.op.name}.global": [40, 64]}
+    assert _copied([a, b], matmul(a, b), "v4") == {f"{b.op.name}.global": [4, 40, 64]}
     a, b = tensors((64, 40), (40, 1040))
     assert _copied([a, b], matmul(a, b), "v4") == {}
     a, b = tensors((8, 40), (40, 64))
     assert _copied([a, b], matmul(a, b), "v3") == {}  # too few tiles read a copy
     (a,) = tensors((64, 64))
     assert _copied([a], matmul(a, a), "v3") == {}  # a copy would hold the other factor, too
+
+
+@pytest.mark.parametrize(
+    ("depth", "columns", "panels"),
+    [(512, 512, 4), (1024, 1024, 4), (512, 777, 7), (512, 496, 1), (4096, 512, 1)],
+    ids=str,
+)
+def test_panels_of_a_block_divide_all_and_stay_in_the_second_cache(depth, columns, panels) -> None:
+    a, b = tensors((64, depth), (depth, columns))
+    copies = {f"{b.op.name}.global": [panels, depth, 16]}
+    assert _copied([a, b], matmul(a, b), "v3") == copies
+
+
+def test_rows_are_multiplied_by_all_panels_of_a_block_in_turn() -> None:
+    a, b = tensors((64, 40), (40, 128))
+    product = matmul(a, b)
+    func = lower(schedule_llvm([product], "llvm -mcpu=x86-64-v3"), [a, b, product], "f")
+    names = [node.var.name for node in walk(func.body) if isinstance(node, For)]
+    order = [name for name in names if name in ("i1.outer.outer", "i0.outer", "i1.outer.inner")]
+    assert order == ["i1.outer.outer", "i0.outer", "i1.outer.inner"]
+
+
+def test_panels_without_masks_may_be_wider_than_the_matrix() -> None:
+    a, b = tensors((128, 256), (256, 77))
+    assert _tile(matmul(a, b), AVX2) == RegisterTile(rows=6, columns=1, vectors=2, lanes=8)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("shape", [(25, 33, 77), (24, 8, 97), (2, 26, 17, 50)], ids=str)
+def test_products_by_copied_panels_are_right(shape) -> None:
+    *batch, rows, depth, columns = shape
+    a, b = tensors((*batch, rows, depth), (*batch, depth, columns))
+    output = relu(matmul(a, b))
+    given = integers(0, *batch, rows, depth), integers(1, *batch, depth, columns)
+    for level in ("x86-64", "x86-64-v3"):
+        target = f"llvm -mcpu={level}"
+        module = refcomp.build(schedule_llvm([output], target), [a, b, output], target)
+        result = np.full((*batch, rows, columns), np.nan, np.float32)
+        module(*given, result)
+        np.testing.assert_array_equal(result, np.maximum(matmul_numpy(*given), 0))
 
 
 @pytest.mark.llvm
@@ -252,28 +285,6 @@ def test_any_image_is_right(height, width, filters, seed):
     np.testing.assert_array_equal(result, conv2d_numpy(*arrays, padding=padding))
 
 
-def test_dot_products_share_the_vectors_of_both_factors() -> None:
-    a, b, c = tensors((6, 64), (10, 64), (10,))
-    product = gemm(a, b, trans_b=True)
-    found = find_host_dot(product.op, AVX512)
-    assert (found.row, found.column, found.lanes) == (0, 1, 16)
-    output = gemm(a, b, c, trans_b=True)
-    schedule = schedule_llvm([output], "llvm -mcpu=x86-64-v4")
-    assert stored_tensors(schedule) == ()
-    func = lower(schedule, [a, b, c, output], "f")
-    shapes = {
-        node.buffer.name: [extent.value for extent in node.buffer.shape]
-        for node in walk(func.body)
-        if isinstance(node, Allocate)
-    }
-    # Vectors are halved twice, and four lanes are added one by one.
-    assert shapes.pop("gemm") == [3, 2]
-    assert shapes == {"gemm.rf": [3, 2, 16], "gemm.rf.1": [3, 2, 8], "gemm.rf.2": [3, 2, 4]}
-    arrays = [integers(k, *shape) for k, shape in enumerate(((6, 64), (10, 64), (10,)))]
-    result = _interpreted([a, b, c], output, arrays)
-    np.testing.assert_array_equal(result, gemm_numpy(*arrays, trans_b=True))
-
-
 def test_a_large_product_of_one_row_is_streamed() -> None:
     a, b = tensors((1, 256), (256, 1024))
     found = find_host_product(matmul(a, b).op)
@@ -309,13 +320,6 @@ def test_a_streamed_product_and_what_follows_are_right(level, batch) -> None:
     result = np.empty((*batch, 1, 1040), np.float32)
     module(*given, result)
     np.testing.assert_array_equal(result, np.maximum(matmul_numpy(*given), 0))
-
-
-def test_a_single_row_shares_nothing() -> None:
-    a, b = tensors((1, 64), (10, 64))
-    assert find_host_dot(gemm(a, b, trans_b=True).op, AVX512) is None
-    a, b = tensors((6, 63), (10, 63))  # no whole vectors
-    assert find_host_dot(gemm(a, b, trans_b=True).op, AVX512) is None
 
 
 @pytest.mark.llvm
