@@ -48,6 +48,7 @@ from refcomp.passes.serialize_loops import serialize_loops
 from refcomp.passes.shorten_vectors import shorten_vectors
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.passes.split_host_device import split_host_device
+from refcomp.passes.split_vector_loops import split_vector_loops
 from refcomp.passes.unroll_loops import unroll_loops
 from refcomp.passes.vectorize_loops import vectorize_loops
 
@@ -155,6 +156,11 @@ HOST_STEPS = (
         "before vectorizing: whole tiles then need no masks",
     ),
     _FLATTEN,
+    PipelineStep(
+        split_vector_loops,
+        Level.FLAT,
+        "when flattening has joined the quotients that it can",
+    ),
     PipelineStep(
         vectorize_loops,
         Level.FLAT,

@@ -20,20 +20,22 @@ Requires: nothing before it. Ensures: only Load and Store are left, and updates 
 offset. Buffers keep their shapes, which determine their sizes. Level: nested to flat. It
 refuses nothing.
 
-Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2. Only constants are simplified.
-A rank-0 buffer has offset 0.
+Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2. Of these, constants are simplified, and
+those with a quotient and a remainder, such as of (i // 8, i % 8): these are i again, which
+`vectorize_loops` then knows as neighbours. A rank-0 buffer has offset 0.
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
+from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad, Load
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import cast
-from refcomp.ir.rewrite import replacer, with_fields
+from refcomp.ir.rewrite import replacer, walk, with_fields
 from refcomp.ir.stmt import AtomicUpdate, BufferStore, Prefetch, Store
 
 _Other = TypeVar("_Other", AddressOf, AtomicUpdate, Prefetch)
@@ -83,7 +85,13 @@ def _offset(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
         else:
             offset = rows * width
         offset = offset + cast(I64, index)
-    return offset
+    return simplify(offset) if _divides_twice(indices) else offset
+
+
+def _divides_twice(indices: tuple[Expr, ...]) -> bool:
+    """Return True if the indices have a quotient and a remainder."""
+    found = {type(node) for index in indices for node in walk(index)}
+    return {FloorDiv, FloorMod} <= found
 
 
 _FLATTENED: dict[type[Node], Callable[..., Node]] = {

@@ -77,10 +77,11 @@ from refcomp.passes.analysis.scope_facts import facts_of
 
 def simplify_expressions(func: PrimFunc) -> PrimFunc:
     """Return `func` with simpler expressions and without decided branches."""
-    return func.with_body(_simplified(func.body, facts_of(func)))
+    return func.with_body(simplify_statement(func.body, facts_of(func)))
 
 
-def _simplified(stmt: Stmt, facts: Facts) -> Stmt:
+def simplify_statement(stmt: Stmt, facts: Facts) -> Stmt:
+    """Return a simpler statement of the same meaning wherever `facts` hold."""
     return _VISITS[type(stmt)](stmt, facts)
 
 
@@ -97,13 +98,13 @@ def _visit_for(stmt: For, facts: Facts) -> Stmt:
     # A minimum that reads memory must be evaluated once, before the body may write there.
     if count == 1 and not buffers_in(minimum):
         inside = facts.define(stmt.var, minimum)
-        body = _simplified(stmt.body, inside)
+        body = simplify_statement(stmt.body, inside)
         if not is_bound(stmt):
             return body
         # A bound loop of one iteration still says that the kernel has this thread index.
         return with_changes(stmt, body=body, extent=extent)
     inside = facts.bind(stmt.var, minimum, extent)
-    body = _simplified(stmt.body, inside)
+    body = simplify_statement(stmt.body, inside)
     return with_changes(stmt, minimum=minimum, extent=extent, body=body)
 
 
@@ -114,13 +115,13 @@ def _visit_if(stmt: IfThenElse, facts: Facts) -> Stmt:
         chosen = stmt.then_case if decided else stmt.else_case
         if chosen is None:
             return Block((), stmt.origin)
-        return _simplified(chosen, facts)
+        return simplify_statement(chosen, facts)
     holds = facts.assume(condition)
-    then_case = _simplified(stmt.then_case, holds)
+    then_case = simplify_statement(stmt.then_case, holds)
     else_case = stmt.else_case
     if else_case is not None:
         fails = facts.assume(Not(condition))
-        else_case = _simplified(else_case, fails)
+        else_case = simplify_statement(else_case, fails)
     return with_changes(
         stmt,
         condition=condition,
@@ -133,9 +134,9 @@ def _visit_let(stmt: LetStmt, facts: Facts) -> Stmt:
     value = simplify(stmt.value, facts)
     # The simplifier replaces a defined variable by its value wherever it occurs.
     if is_copied(value):
-        return _simplified(stmt.body, facts.define(stmt.var, value))
+        return simplify_statement(stmt.body, facts.define(stmt.var, value))
     inside = facts.let(stmt.var, value)
-    body = _simplified(stmt.body, inside)
+    body = simplify_statement(stmt.body, inside)
     return with_changes(stmt, value=value, body=body)
 
 
@@ -195,7 +196,7 @@ def _visit_region(stmt: ParallelRegion, facts: Facts) -> Stmt:
         value = simplify(capture, facts)
         for var in variables_in(value):
             captures[var] = None
-    body = _simplified(stmt.body, inner)
+    body = simplify_statement(stmt.body, inner)
     return with_changes(stmt, captures=tuple(captures), body=body)
 
 
@@ -215,7 +216,7 @@ def _visit_other(
 ) -> Stmt:
     match stmt:
         case Block():
-            stmts = [_simplified(item, facts) for item in stmt.stmts]
+            stmts = [simplify_statement(item, facts) for item in stmt.stmts]
             if same_items(stmts, stmt.stmts):
                 return stmt
             return block(stmts, stmt.origin)
@@ -225,11 +226,11 @@ def _visit_other(
             buffer = with_changes(stmt.buffer, shape=shape)
             if buffer is not stmt.buffer:
                 stmt = replace_buffers(stmt, {stmt.buffer: buffer})
-            return with_changes(stmt, body=_simplified(stmt.body, facts))
+            return with_changes(stmt, body=simplify_statement(stmt.body, facts))
         case Prefetch():
             return with_changes(stmt, indices=_simplified_all(stmt.indices, facts))
         case Pragma():
-            return with_changes(stmt, body=_simplified(stmt.body, facts))
+            return with_changes(stmt, body=simplify_statement(stmt.body, facts))
         case Barrier():
             return stmt
 

@@ -61,7 +61,7 @@ def test_a_nested_function_has_all_steps_left() -> None:
 def test_a_flat_function_is_not_flattened_again() -> None:
     left = names(flat("parallel"))
     assert "flatten_storage" not in left
-    assert left[0] == "vectorize_loops"
+    assert left[0] == "split_vector_loops"
     assert left[-1] == passes_for("llvm")[-1].name
 
 

@@ -51,6 +51,19 @@ def test_constant_rows_fold():
     ]
 
 
+@pytest.mark.parametrize(
+    ("indices", "offset"),
+    [
+        ("0, i // 5, i % 5, 3", "i * 6 + 3"),
+        ("0, i // 5, 0, i % 6", "i // 5 * 30 + i % 6"),  # of different divisors
+        ("0, i // 5, 0, 3", "((0 + i // 5) * 5 + 0) * 6 + 3"),  # no remainder: as it is written
+    ],
+)
+def test_quotient_and_remainder_of_an_index_are_joined(indices, offset):
+    text = f"func f(A: f32[2, 4, 5, 6] out) {{ for i in range(4) {{ A[{indices}] = 0.0f32 }} }}"
+    assert _body(text)[1] == f"A@[{offset}] = 0.0f32"
+
+
 def test_indices_that_are_loads_and_narrow_are_widened():
     text = "func f(A: f32[n, 4], I: i32[n], B: f32[n] out) { B[1] = A[I[0], I[1]] }"
     assert _body(text) == ["B@[1] = A@[i64(I@[0]) * 4 + i64(I@[1])]"]

@@ -153,17 +153,61 @@ def _shown(shape: Sequence[Extent]) -> str:
 
 
 def reshape_to(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:
-    given = extents(data)
-    # Leading extents that stay, usually the batch, need no quotients and remainders.
-    same = 0
-    while same < min(len(given), len(shape)) and is_same(given[same], shape[same]):
-        same += 1
+    parts = _reshape_parts(extents(data), shape)
 
     def element(*index: Expr) -> Expr:
-        position = _linear(index[same:], shape[same:])
-        return data[(*index[:same], *_unravel(position, given[same:]))]
+        rest = list(index)
+        places: list[Expr] = []
+        for given, wanted in parts:
+            own = rest[: len(wanted)]
+            is_kept = len(given) == len(wanted) == 1
+            places += own if is_kept else _unravel(_linear(own, wanted), given)
+            del rest[: len(wanted)]
+        return data[tuple(places)]
 
     return compute(shape, element, name=name, tag=INJECTIVE)
+
+
+def _reshape_parts(
+    given: Sequence[Extent], wanted: Sequence[Extent]
+) -> list[tuple[Sequence[Extent], Sequence[Extent]]]:
+    """Divide two shapes into the shortest parts with equally many elements each.
+
+    An axis that stays, such as the batch, is a part of its own: its index needs no quotient. So
+    do not all axes behind one that is divided. A symbolic extent that does not stay begins the
+    last part, and so does an extent of 0.
+    """
+    parts: list[tuple[Sequence[Extent], Sequence[Extent]]] = []
+    left, right = list(given), list(wanted)
+    while left and right:
+        counts = _equal_counts(left, right)
+        if counts is None:
+            break
+        mine, other = counts
+        parts.append((left[:mine], right[:other]))
+        del left[:mine], right[:other]
+    return [*parts, (left, right)]
+
+
+def _equal_counts(
+    given: Sequence[Extent], wanted: Sequence[Extent]
+) -> tuple[int, int] | None:
+    """Return how many leading extents of both shapes have the same product; None if none have."""
+    if is_same(given[0], wanted[0]):
+        return 1, 1
+    sizes = (given, wanted)
+    counts = [0, 0]
+    products = [1, 1]
+    while min(counts) == 0 or products[0] != products[1]:
+        shorter = int(products[0] > products[1]) if min(counts) else counts.index(0)
+        if counts[shorter] == len(sizes[shorter]):
+            return None
+        extent = sizes[shorter][counts[shorter]]
+        if not isinstance(extent, int) or extent == 0:
+            return None
+        products[shorter] *= extent
+        counts[shorter] += 1
+    return counts[0], counts[1]
 
 
 def _linear(index: Sequence[Expr], shape: Sequence[Extent]) -> Expr:

@@ -197,13 +197,19 @@ def _vectorize_last(handle: StageSchedule, op: ComputeOp) -> None:
         tile = [inner]
     else:
         # A square whose rows and columns both stay in the cache, one vector of each row at a time.
-        _, row = handle.split(across, _SQUARE)
+        _, row = handle.split(across, _square_side(_constant(across)))
         _, inner = handle.split(axis, _SQUARE)
         tile = [row, inner]
     # Axes of extent 1 may follow; only the innermost loop can be vectorized.
     outer = [other for other in handle.leaf_iter_vars if other not in tile]
     handle.reorder(*outer, *tile)
     handle.vectorize(inner)
+
+
+def _square_side(extent: int) -> int:
+    """Return the rows of a square for an axis, without a guard for the last square if possible."""
+    side = greatest_divisor(extent, _SQUARE)
+    return side if side >= _MIN_STEP else _SQUARE
 
 
 def _axis_across(op: ComputeOp, last: IterVar) -> IterVar | None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
 from refcomp.te.tensor import var
 from refcomp.topi.movement import transform
@@ -79,6 +80,26 @@ def test_concatenate_and_split_are_their_meanings(n, rest, sizes, data, seed):
     for part, meaning, array in zip(parts, meant, arrays, strict=True):
         assert_same(part, array)
         assert_same(meaning, array)
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "read"),
+    [
+        ((68, 4, 14), (272, 14), "i0 // 4, i0 % 4, i1"),  # all axes behind a divided one stay
+        ((3, 196), (3, 1, 14, 14), "i0, i2 * 14 + i3"),
+        ((1, 6), (2, 3, 1), "0, i0 * 3 + i1"),
+        ((1, 1), (1,), "i0, 0"),
+        ((4, 6), (8, 3), "(i0 * 3 + i1) // 6, (i0 * 3 + i1) % 6"),
+        (("n", 4, 6), ("n", 24), "i0, i1 // 6, i1 % 6"),
+        ((4, "n", 6), (2, 2, "n", 6), "i0 * 2 + i1, i2, i3"),
+    ],
+)
+def test_reshape_divides_only_the_axes_that_change(shape, target, read) -> None:
+    n = var("n")
+    (data,) = tensors(tuple(n if e == "n" else e for e in shape))
+    result = transform.reshape_to(data, [n if e == "n" else e for e in target], "reshape")
+    (body,) = result.op.body
+    assert str(simplify(body)) == f"TensorRead(p0, {read})"
 
 
 @pytest.mark.parametrize("shape", [(0, 0, -1), (0, -1, 6), (-1, 4, 6), (0, -1)])

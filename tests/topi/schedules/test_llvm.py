@@ -73,6 +73,14 @@ def test_a_transpose_is_computed_in_squares() -> None:
     assert inner == [5, 3, 8, 8]
 
 
+@pytest.mark.parametrize(("extent", "side"), [(14, 7), (28, 7), (20, 5), (13, 8), (22, 8)])
+def test_squares_divide_the_rows_if_they_can(extent, side) -> None:
+    (data,) = tensors((16, extent))
+    func, _ = lowered([data], transpose(data, axes=(1, 0)))
+    inner = [n.extent.value for n in walk(func.body) if isinstance(n, For)]
+    assert inner == [-(-extent // side), 2, side, 8]
+
+
 def test_vectors_do_not_cross_a_step_of_an_index() -> None:
     (data,) = tensors((4, 6, 40))
     func, _ = lowered([data], reshape(data, shape=(960,)))
