@@ -25,10 +25,11 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.rewrite import walk
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.operation import ComputeOp, Operation
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.vector_registers import VectorRegisters
-from refcomp.topi.tags import CONV2D_NCHWC, DEPTHWISE_NCHWC, INJECTIVE
+from refcomp.topi.tags import CONV2D_NCHWC, DEPTHWISE_NCHWC, INJECTIVE, PAD
 
 _BLOCKS = 2  # blocks of output channels in a tile, if their number is even and they fit; else 1
 _MAX_SUMS = 16  # registers of sums in a tile
@@ -40,6 +41,7 @@ _MAX_UNROLLED_STEPS = 9
 _NEAR_BYTES = 16 << 10
 # Rows of the image that all output channels read before the next rows: half of a second cache.
 _FAR_BYTES = 256 << 10
+_RANK = 5  # of images with channels in blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +80,60 @@ def schedule_blocked_convolution(
         _schedule_parts(schedule, last, sums, tiling)
     else:
         _schedule_tiles(schedule, last, sums, tiling)
-    return {schedule.stage_of(last), schedule.stage_of(sums)}
+    scheduled = {schedule.stage_of(last), schedule.stage_of(sums)}
+    border = _near_border(schedule, op)
+    if border is not None:
+        scheduled.add(_attach_border(schedule, border, last))
+    return scheduled
+
+
+def _near_border(schedule: Schedule, op: ComputeOp) -> Tensor | None:
+    """Return the data with a border, if one block of channels of it fits in the first cache.
+
+    Only the same block of output channels reads it, so that it is computed once.
+    """
+    if op.tag != DEPTHWISE_NCHWC:
+        return None
+    data = next(tensor for tensor in op.inputs if tensor.ndim == _RANK)
+    stage = schedule.stage_of(data)
+    is_border = isinstance(data.op, ComputeOp) and data.op.tag == PAD
+    size = math.prod(as_int(extent) or _FAR_BYTES for extent in data.shape[2:])
+    is_near = size * data.dtype.bytes <= 2 * _NEAR_BYTES
+    has_one_reader = not stage.is_output and len(readers_of(stage)) == 1
+    return data if is_border and is_near and has_one_reader else None
+
+
+def _attach_border(schedule: Schedule, border: Tensor, last: Tensor) -> Stage:
+    """Compute the border of a block of channels just before the block is read."""
+    stage = schedule[border]
+    # The loop over blocks of channels is behind the one over images.
+    stage.compute_at(schedule[last], schedule.stage_of(last).loops.leaves[1])
+    lane = _axes(border)[-1]
+    stage.vectorize(lane)
+    return schedule.stage_of(border)
 
 
 def _choose_tile(op: ComputeOp, registers: VectorRegisters) -> _Tiling:
     """Return the tile of a convolution whose reduction is not divided."""
-    _, o, _, x, lane = op.axis
+    *_, x, lane = op.axis
     # Registers for a block of channels.
     lanes = registers.lanes(op.outputs[0].dtype.bytes)
     parts = -(-(as_int(lane.extent) or 1) // lanes)
     # Channels that are convolved alone share no data with others.
     blocks = 1 if op.tag == DEPTHWISE_NCHWC else _BLOCKS
-    is_even = (as_int(o.extent) or 0) % blocks == 0
+    # All blocks of a tile read the data of one group, so that a pixel is read once for them.
+    is_even = blocks == 1 or _blocks_of_group(op) % blocks == 0
     if not is_even or _most_pixels(blocks * parts, registers) < _MIN_PIXELS:
         blocks = 1
     most = _most_pixels(blocks * parts, registers)
     return _Tiling(blocks, _pixels(as_int(x.extent) or 0, most))
+
+
+def _blocks_of_group(op: ComputeOp) -> int:
+    """Return the number of blocks of output channels that read the same data."""
+    own = as_int(op.reduce_axis[0].extent) or 1
+    depths = [as_int(read.shape[1]) or own for read in op.inputs if read.ndim == _RANK]
+    return (as_int(op.axis[1].extent) or 0) * own // max(depths)
 
 
 def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:

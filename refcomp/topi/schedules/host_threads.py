@@ -16,8 +16,10 @@ from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import REDUCTION, IterVar
 
-# Steps of a stage that take some 20 microseconds. To start and to join threads takes about 5.
-MIN_STEPS = 1 << 16
+# Steps of a stage that take some 10 microseconds. To start and to join threads takes about 2 if
+# they still wait for the region before. Stages between two shared ones are worth it, too: what
+# each thread wrote is in the cache of its core.
+MIN_STEPS = 1 << 15
 # Of one iteration of a loop of unknown length. A single iteration gains nothing from threads.
 _MIN_STEPS_OF_ITERATION = 1 << 17
 # Of an iteration whose own loops are shared, since it is worth to start threads for each.

@@ -191,20 +191,39 @@ def _depthwise(size):
 def test_windows_of_one_channel_are_unrolled() -> None:
     inputs, output = _depthwise((12, 12))
     func, stored = _lowered(inputs, output, level="v3")
-    assert [tensor.name for tensor in stored] == ["pad"]
-    assert _allocations(func) == {"depthwise": ("local", [1, 1, 1, 6, 16])}
+    assert stored == ()
+    # The border of a block of channels is computed before this block, within its loop.
+    border = ("global", [1, 1, 14, 14, 16])
+    assert _allocations(func) == {"pad": border, "depthwise": ("local", [1, 1, 1, 6, 16])}
     assert _extents(func, UNROLLED) == {1, 3, 6}
+    (shared,) = [n for n in walk(func.body) if isinstance(n, For) and n.kind == PARALLEL]
+    assert any(isinstance(n, Allocate) and n.buffer.name == "pad" for n in walk(shared))
+
+
+def test_large_border_has_memory_for_all_channels() -> None:
+    inputs, output = _depthwise((56, 56))
+    _, stored = _lowered(inputs, output, level="v3")
+    assert [tensor.name for tensor in stored] == ["pad"]
+
+
+@pytest.mark.parametrize(("groups", "blocks"), [(1, 2), (2, 2), (4, 1)])
+def test_tile_has_channels_of_one_group(groups, blocks) -> None:
+    shapes = ((1, 4, 14, 14, 8), (4, 4 // groups, 1, 1, 8, 8))
+    inputs = tensors(*shapes)
+    func, _ = _lowered(inputs, conv2d_nchwc(*inputs, groups=groups), level="v3")
+    (shape,) = [size for _, size in _allocations(func).values()]
+    assert shape[1] == blocks
 
 
 @pytest.mark.llvm
-@pytest.mark.parametrize("size", [(5, 13), (7, 7), (1, 2)])
+@pytest.mark.parametrize("size", [(5, 13), (7, 7), (1, 2), (40, 40)])
 def test_convolutions_of_one_channel_agree_with_the_meaning(size) -> None:
     inputs, output = _depthwise(size)
-    func, (pad,) = _lowered(inputs, output, level="v3")
+    func, stored = _lowered(inputs, output, level="v3")
     arrays = [integers(k, *(dim.value for dim in tensor.shape)) for k, tensor in enumerate(inputs)]
     result = np.full((1, 2, *size, 16), np.nan, np.float32)
-    space = np.empty([dim.value for dim in pad.shape], np.float32)
-    refcomp.build(func)(*arrays, result, space)
+    spaces = [np.empty([dim.value for dim in one.shape], np.float32) for one in stored]
+    refcomp.build(func)(*arrays, result, *spaces)
     expected = depthwise_conv2d_nchwc_numpy(*arrays, padding=(1, 1, 1, 1))
     np.testing.assert_array_equal(result, np.maximum(expected, 0))
 
