@@ -6,7 +6,7 @@ matrices to shared memory; each thread adds up `each` x `each` elements in regis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,8 @@ def read_code(code: bytes) -> str:
 def _ready(
     module: Module, grid: Extents, block: Extents, named: dict[str, Any], is_watched: bool
 ) -> Ready:
-    tools = host_tools()
+    # Code is translated by the first runs, before anything is timed.
+    tools = replace(host_tools(), hot=0, is_concurrent=False)
     gpu = EmulatedGpu(read_code, size=_ARENA_BYTES, is_watched=is_watched, tools=tools)
     loaded = gpu.load(code_of(module))
     (kernel,) = loaded.code.kernels.values()

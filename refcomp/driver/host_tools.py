@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from refcomp.emulator.translation.engine import HostLibrary, HostTools
+from refcomp.emulator.translation.compilation import HostLibrary, HostTools
 from refcomp.foundation.artifacts import Source
 from refcomp.runtime.host.machine_code import load_shared_object
 from refcomp.toolchain import compile_source, host_triple_and_layout, vector_bits
@@ -20,7 +20,7 @@ _OPTIONS = {"mcpu": "native", "mattr": "", "passes": "early-cse,simplifycfg"}
 
 def host_tools() -> HostTools:
     """Return the tools of this machine. No tool is started before code is hot."""
-    return HostTools(_compile, _width)
+    return HostTools(_compile, _width, is_concurrent=True)
 
 
 @cache

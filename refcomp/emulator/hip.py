@@ -40,7 +40,7 @@ from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import hazard_observers
 from refcomp.emulator.run import explicit_arguments
-from refcomp.emulator.translation.engine import HostTools
+from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.hip import api as hip_api

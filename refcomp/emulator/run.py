@@ -31,7 +31,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.hazards import hazard_observers
-from refcomp.emulator.translation.engine import HostTools
+from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.amd_metadata import KernelArgument
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, LocalMemory, place_local

@@ -18,6 +18,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, NamedTuple, cast
 
 from refcomp.foundation.errors import ToolchainError
@@ -103,7 +104,7 @@ class Instruction:
     @property
     def printed(self) -> str:
         """The mnemonic as the manual of the GPU spells it."""
-        return _SUFFIX.sub("", self.text.partition(" ")[0])
+        return _without_suffix(self.text.partition(" ")[0])
 
     @property
     def size(self) -> int:
@@ -153,6 +154,7 @@ class Assembly:
         self._dialect = dialect
         self.lanes = lanes
         self._read: dict[int, Instruction] = {}
+        self._operands: dict[str, Operand] = {}  # of all that were read
         self._numbers = {int(line[3], 16): number for number, line in enumerate(lines)}
         self._starts = sorted(symbols)
 
@@ -161,7 +163,7 @@ class Assembly:
 
     def mnemonic(self, number: int) -> str:
         """Return the mnemonic of an instruction as printed, without parsing the rest."""
-        return _SUFFIX.sub("", self._lines[number][1])
+        return _without_suffix(self._lines[number][1])
 
     def instruction(self, number: int) -> Instruction:
         """Return instruction `number`."""
@@ -199,13 +201,18 @@ class Assembly:
 
     def _read_parts(self, text: str) -> _InstructionParts:
         printed, _, rest = text.partition(" ")
-        name = _SUFFIX.sub("", printed)
-        named = self._dialect.named
+        name = _without_suffix(printed)
         texts = _split(rest.strip())
-        operands = tuple(read_operand(text, named) for text in texts.operands)
+        operands = tuple(map(self._operand, texts.operands))
         return _InstructionParts(
             self._dialect.renamed.get(name, name), operands, texts.modifiers
         )
+
+    def _operand(self, text: str) -> Operand:
+        found = self._operands.get(text)
+        if found is None:
+            found = self._operands[text] = read_operand(text, self._dialect.named)
+        return found
 
     def number_at(self, address: int) -> int | None:
         """Return the number of the instruction at an address; None if none begins there."""
@@ -248,6 +255,12 @@ def read_assembly(
             remedy="disassemble by the llvm-objdump of the LLVM that made the code object",
         )
     return Assembly(lines, symbols, sources, dialect, lanes)
+
+
+@cache
+def _without_suffix(printed: str) -> str:
+    """Return a printed mnemonic without the suffix of its encoding."""
+    return _SUFFIX.sub("", printed)
 
 
 class _OperandTexts(NamedTuple):

@@ -31,7 +31,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.machine.waves import Surroundings
-from refcomp.emulator.translation.engine import HostTools
+from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import ToolchainError, UserError
 
 SHARED_LIMIT = 65536  # bytes of a group

@@ -57,7 +57,8 @@ from refcomp.emulator.instructions.vector.pairs import (
 from refcomp.emulator.machine.observation import show_instruction
 from refcomp.emulator.machine.registers import RegisterCounts
 from refcomp.emulator.machine.waves import Waves
-from refcomp.emulator.translation.engine import HostTools, Translator
+from refcomp.emulator.translation.compilation import HostTools
+from refcomp.emulator.translation.engine import Translator
 from refcomp.emulator.translation.units import BoundRun
 from refcomp.foundation.errors import Unsupported
 

@@ -1,6 +1,7 @@
 """Products of matrices (MFMA) by translated code, for all lanes of a wave at once.
 
-One function serves all instructions of a shape; it is given where their registers lie. Sums of f32
+One function serves all instructions of a shape, and runs those that follow one another. It is given
+where their registers lie. Sums of f32
 are added one product after the other, those of narrower floats in f64, as the interpreter does.
 Other types, modifiers and overlapping operands are left to the interpreter.
 """
@@ -20,8 +21,9 @@ from refcomp.emulator.translation.texts import load_texts
 
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 _ROWS = (16, 32)
-# Further parameters of a function: offsets of the first registers of A, B, C and D.
-_PARAMETERS = "".join(f", i64 %{name}.at" for name in "abcd")
+# Further parameters of a function: how many products follow one another, and the address of the
+# numbers of their first registers, of A, B, C and D.
+_PARAMETERS = ", i64 %products, ptr %numbers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,11 @@ class _MatrixPrinter:
         self._places = shape.product.sum_places()
 
     def body(self) -> str:
-        self._lines.put("matrices", "factors")
+        self._lines.put("matrices", "product_begin")
         for block in range(self._product.blocks):
             for column in range(0, self._product.rows, self._width):
                 self._columns(block, column)
+        self._lines.put("matrices", "product_end")
         return self._lines.text()
 
     def _columns(self, block: int, column: int) -> None:

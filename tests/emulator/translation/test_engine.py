@@ -1,5 +1,6 @@
 """Kernels on an emulated GPU that translates hot code, against one that interprets all of it."""
 
+from collections import defaultdict
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,9 @@ from benchmarks.emulator.kernels import build_product, code_of
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.generations.generation import ARCHITECTURES, GFX942
 from refcomp.emulator.machine.registers import FIRST_VECTOR
-from refcomp.emulator.translation.engine import HostTools, Translator, UnitRun
+from refcomp.emulator.translation.compilation import HostTools
+from refcomp.emulator.translation.costs import STARTUP_NS, compile_ns, interpret_ns
+from refcomp.emulator.translation.engine import Translator, UnitRun
 from refcomp.emulator.translation.printer import Variant
 from refcomp.foundation.errors import ToolchainError
 from tests.emulator.kernels import SMALL, disassembled
@@ -61,7 +64,7 @@ def _assert_agreement(made, code, arrays, grid, block):
             np.testing.assert_array_equal(one.view(np.uint32), two.view(np.uint32))
     assert len(made) == 2
     for translator in made:
-        assert not translator._is_broken
+        assert not translator.is_broken
         assert any(unit.calls for unit in translator._units if isinstance(unit, UnitRun))
     return report
 
@@ -183,3 +186,50 @@ def test_undefined_lanes_without_work_are_the_interpreters():
     assert not unit.calls
     assert_same(interpreted, translated)
     assert undefined(translated, 5)[60]
+
+
+class _Function:
+    def __call__(self, *given):
+        return 1  # the number of waves that it ran for
+
+
+def _recorder(texts):
+    """Return a compiler that only records the texts."""
+
+    def compile_text(text):
+        texts.append(text)
+        return defaultdict(_Function)
+
+    return compile_text
+
+
+def test_a_unit_is_compiled_once_that_pays():
+    texts = []
+    translator = Translator(HostTools(_recorder(texts), lambda: 8), GFX942, 64)
+    lines = ("v_mov_b32 v1, v0", "v_mov_b32 v2, v1")
+    (often,), (once,) = (translator.parts(bound(*lines)) for _ in range(2))
+    waves = make_waves(v0=np.uint32(4))
+    once(waves)
+    step_ns = interpret_ns(2, 64)
+    runs = compile_ns(2) // step_ns + STARTUP_NS // step_ns + 1
+    for _ in range(runs):
+        assert not texts
+        often(waves)
+    assert len(texts) == 1
+    assert texts[0].count("define i64 @unit") == 1
+    often(waves)
+    once(waves)
+    assert often.calls == 1
+    assert not once.functions
+
+
+def test_hot_units_share_the_start_of_the_tools():
+    texts = []
+    translator = Translator(HostTools(_recorder(texts), lambda: 8), GFX942, 64)
+    lines = ("v_mov_b32 v1, v0", "v_mov_b32 v2, v1")
+    units = [unit for _ in range(4) for unit in translator.parts(bound(*lines))]
+    waves = make_waves(v0=np.uint32(4))
+    while not texts:
+        for unit in units:
+            unit(waves)
+    assert texts[0].count("define i64 @unit") == 4

@@ -7,8 +7,9 @@ import pytest
 
 from refcomp.emulator.generations.generation import GFX90A, GFX942
 from refcomp.emulator.machine.registers import FIRST_VECTOR
-from refcomp.emulator.translation.engine import MatrixRun, Translator
+from refcomp.emulator.translation.engine import Translator
 from refcomp.emulator.translation.matrices import decode_matrix
+from refcomp.emulator.translation.matrix_runs import MatrixRun
 from tests.emulator.snippets import instruction, make_waves, put
 from tests.emulator.translation.translated import assert_same, bound, tools
 

@@ -11,7 +11,8 @@ from refcomp.driver.host_tools import host_tools
 from refcomp.emulator.execution.program import bind
 from refcomp.emulator.generations.generation import GFX942, Generation
 from refcomp.emulator.machine.waves import Waves
-from refcomp.emulator.translation.engine import HostTools, Translator, UnitRun
+from refcomp.emulator.translation.compilation import HostTools
+from refcomp.emulator.translation.engine import Translator, UnitRun
 from refcomp.emulator.translation.units import BoundRun, CodeUnit, units_of
 from tests.emulator.snippets import instruction
 

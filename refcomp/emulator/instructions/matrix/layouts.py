@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,11 @@ class Product:
         """Number of registers of a sum."""
         return 2 if self.sum == "f64" else 1
 
+    @property
+    def multiply_adds(self) -> int:
+        """Number of multiply-adds of a wave."""
+        return self.blocks * self.rows * self.rows * self.depth
+
     def factor_lanes(self, file: Array) -> Array:
         """Return [wave, lane, element] as [wave, block, row, depth]."""
         groups = self.depth // self.each
@@ -110,6 +116,7 @@ class Product:
         return SumPlaces(np.broadcast_to(lane, shape), np.broadcast_to(number, shape))
 
 
+@cache
 def product_of(mnemonic: str, *, has_denormals: bool = True) -> Product | None:
     """Return what an instruction multiplies; None for any other instruction.
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,8 +82,7 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
             )
     pattern = int(modifiers.get("blgp", "0"))
     lanes = moved_lanes(pattern) if pattern else None
-    places = product.sum_places()
-    to_lanes = (places.lane * product.sums + places.number).reshape(-1)
+    permutations = _permutations(product)
     bound = _BoundProduct(
         product,
         a=Factor(vector_index(a), product.elements.a, None, blocks, negated[0]),
@@ -89,10 +90,24 @@ def bind_matrix(instruction: Instruction, *, has_denormals: bool = True) -> Run 
         c=c,
         is_negative=negated[2],
         index=vector_index(result),
-        to_lanes=to_lanes,
-        from_lanes=np.argsort(to_lanes),
+        to_lanes=permutations.to_lanes,
+        from_lanes=permutations.from_lanes,
     )
     return bound.run
+
+
+class _Permutations(NamedTuple):
+    """Permutations of the sums, see `_BoundProduct`."""
+
+    to_lanes: Array
+    from_lanes: Array
+
+
+@cache
+def _permutations(product: Product) -> _Permutations:
+    places = product.sum_places()
+    to_lanes = (places.lane * product.sums + places.number).reshape(-1)
+    return _Permutations(to_lanes, np.argsort(to_lanes))
 
 
 @dataclass(frozen=True, slots=True)

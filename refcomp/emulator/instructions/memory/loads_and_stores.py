@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -45,6 +46,7 @@ _LDS_SIZES = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
 _SMALL = re.compile(r"([usi]?)(byte|short|8|16)(_d16)?(_hi)?$")
 
 
+@cache
 def transfer_of(mnemonic: str) -> Transfer | None:
     """Return what a load or store of one place moves; None for any other instruction."""
     match = re.match(
