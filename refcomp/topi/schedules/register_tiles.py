@@ -44,9 +44,8 @@ _COLUMN_LANES = 32
 # Of rows and of columns: from the most reuse of each element to the least shared memory.
 _REGISTERS = ((8, 4), (4, 4), (4, 2))
 _VECTOR = 2  # neighbours in memory, for instructions that multiply and add pairs
-_MAX_SHARED_BYTES = (
-    47 << 10
-)  # of both operands: the GPUs of all makers have 48 KiB for a group
+_MAX_SHARED_BYTES = 48 << 10  # of a group, which the GPUs of all makers have
+_ROOM = 1 << 10  # of these bytes, which rows take that begin in other banks
 _STEP = 32  # of the reduction: a segment of 128 bytes of f32
 _UNROLLED = 4  # steps that are written out
 _MIN_SUMS = 256  # outputs of a tile, and the depth below, that are worth the way there
@@ -120,22 +119,43 @@ class TiledSum:
         sizes[self.deep.var] = min(deep, _extent(self.deep))
         return [index_width(index, sizes) for index in read.indices]
 
-    def shared_bytes(self, step: int) -> int:
-        """Return the bytes of shared memory for steps of `step` elements of the deep axis."""
+    def uneven(self, read: TensorRead) -> range:
+        """Return the dimensions of an operand's tile whose strides are odd.
+
+        Neighbouring threads read along the last of them, so their elements lie in other banks. All
+        dimensions inside of it are uneven, too: else no stride of it could be odd. If threads read
+        along the last dimension of the tile, it is none.
+        """
+        reduced = {axis.var for axis in self.op.reduce_axis}
+        kept = [
+            number
+            for number, index in enumerate(read.indices)
+            if not reduced.issuperset(variables_in(index))
+        ]
+        last = len(read.indices) - 1
+        return range(kept[-1] if kept else last, last)
+
+    def shared_bytes(self, step: int, *, is_padded: bool = False) -> int:
+        """Return the bytes of shared memory for steps of `step` elements of the deep axis.
+
+        Those between rows, which let strides be odd, count if `is_padded`.
+        """
         total = 0
         for read in (self.by_row, self.by_column):
-            elements = math.prod(self.tile_shape(read, step))
-            total += elements * read.tensor.dtype.bytes
+            shape = self.tile_shape(read, step)
+            for dim in self.uneven(read) if is_padded else ():
+                shape[dim + 1] |= 1
+            total += math.prod(shape) * read.tensor.dtype.bytes
         return total
 
     @property
     def step(self) -> int:
         """Return the elements of the deep axis in a step; 0 if shared memory is too small."""
-        steps = [_STEP >> number for number in range(6)]
-        fitting = [
-            step for step in steps if self.shared_bytes(step) <= _MAX_SHARED_BYTES
-        ]
-        return fitting[0] if fitting else 0
+        for step in [_STEP >> number for number in range(6)]:
+            padded = self.shared_bytes(step, is_padded=True)
+            if max(self.shared_bytes(step) + _ROOM, padded) <= _MAX_SHARED_BYTES:
+                return step
+        return 0
 
     @property
     def threads(self) -> tuple[int, int]:
@@ -373,9 +393,8 @@ def _fill(stage: StageSchedule, read: TensorRead, found: TiledSum) -> None:
     op = stage.op
     assert isinstance(op, ComputeOp)
     columns, rows = found.threads
-    reduced = {axis.var for axis in found.op.reduce_axis}
-    if reduced.issuperset(variables_in(read.indices[-1])) and len(op.axis) > 1:
-        _separate_rows(stage, read, reduced)
+    for dim in found.uneven(read):
+        stage.storage_align(op.axis[dim], 2, 1)
     shape = found.tile_shape(read, found.step)
     if len(shape) > 1 and shape[-1] % columns == 0 and shape[-2] >= rows:
         # Without divisions: threads along x have the last axis, those along y the one before.
@@ -386,16 +405,3 @@ def _fill(stage: StageSchedule, read: TensorRead, found: TiledSum) -> None:
         _, y = stage.split(rest, factor=rows)
     stage.bind(y, thread_axis("threadIdx.y"))
     stage.bind(x, thread_axis("threadIdx.x"))
-
-
-def _separate_rows(stage: StageSchedule, read: TensorRead, reduced: set[Var]) -> None:
-    """Let rows begin in other banks: those along the last axis that is not reduced."""
-    op = stage.op
-    assert isinstance(op, ComputeOp)
-    kept = [
-        number
-        for number, index in enumerate(read.indices)
-        if not reduced.issuperset(variables_in(index))
-    ]
-    if kept:
-        stage.storage_align(op.axis[kept[-1]], 2, 1)

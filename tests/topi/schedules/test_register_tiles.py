@@ -9,6 +9,7 @@ from refcomp.te.reducer import reduce_axis
 from refcomp.te.reducer import sum as sum_over
 from refcomp.te.tensor import var
 from refcomp.topi.contraction.dense import gemm, matmul
+from refcomp.topi.convolution.conv1d import conv1d
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.schedules.cuda import schedule_cuda
@@ -108,6 +109,22 @@ def test_a_step_shrinks_until_shared_memory_has_room():
     assert found.shared_bytes(8) <= 47 << 10 < found.shared_bytes(16)
 
 
+def test_strides_between_threads_are_odd_whatever_lies_inside():
+    data, weight = tensors((1, 8, 13, 13), (32, 8, 4, 2))
+    found = find_tiles(conv2d(data, weight).op)
+    assert found.tile_shape(found.by_row, found.step) == [32, 8, 4, 2]
+    assert found.uneven(found.by_row) == range(0, 3)  # the tile has 9 x 5 x 3 elements in a row
+    assert found.uneven(found.by_column) == range(3, 3)
+    plain, padded = (found.shared_bytes(found.step, is_padded=p) for p in (False, True))
+    assert padded - plain == 32 * (9 * 5 * 3 - 8 * 4 * 2) * 4
+    a, b = tensors((128, 64), (64, 256))
+    found = find_tiles(matmul(a, b).op)
+    assert [found.uneven(read) for read in (found.by_row, found.by_column)] == [
+        range(0, 1),
+        range(1, 1),
+    ]
+
+
 def test_nvidia_gpus_have_tiles_where_no_product_tile_fits():
     a, b = tensors((50, 64), (64, 70))
     names = [stage.name for stage in schedule_cuda([matmul(a, b)]).stages]
@@ -137,6 +154,10 @@ def cases():
     yield "stem", [data, weight], conv2d(data, weight, strides=(2, 2), padding=(3, 3, 3, 3))
     data, weight = tensors((1, 64, 7, 7), (32, 64, 1, 1))
     yield "single", [data, weight], conv2d(data, weight)
+    data, weight = tensors((1, 8, 13, 13), (32, 8, 4, 2))
+    yield "even_windows", [data, weight], conv2d(data, weight)
+    data, weight = tensors((1, 1, 160), (66, 1, 64))
+    yield "long_windows", [data, weight], conv1d(data, weight, strides=(8,))
 
 
 CASES = list(cases())
