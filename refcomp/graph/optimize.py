@@ -29,6 +29,7 @@ from refcomp.graph.passes.remove_dead_nodes import remove_dead_nodes
 from refcomp.graph.passes.remove_identities import remove_identities
 from refcomp.graph.passes.simplify_inference import simplify_inference
 from refcomp.graph.passes.use_winograd import use_winograd
+from refcomp.graph.passes.widen_products import widen_products
 from refcomp.graph.stages.stages import has_stages
 from refcomp.graph.verify import verify_graph
 
@@ -83,6 +84,11 @@ STEPS = (
     ),
     GraphStep(
         simplify_inference, "takes the batch norms that no layer took", Rounding.ROUNDS
+    ),
+    GraphStep(
+        widen_products,
+        "before block_channels and pack_matrices, which lay out weights of f32",
+        needs_target=True,
     ),
     GraphStep(
         block_channels,

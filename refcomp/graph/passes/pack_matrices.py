@@ -2,7 +2,8 @@
 
 On a host, the columns of a matrix that one tile of registers reads become a panel (`dense_pack`).
 Weights of quantized products become panels of pairs (`quantized_dense_pack`), for the same bits.
-Elsewhere, and for what dense_pack lacks, a matrix is transposed so that its rows are read in order.
+A matrix of f16 or bf16 whose products are added up in f32 stays narrow in its panels. Elsewhere,
+and for what dense_pack lacks, a matrix is transposed so that its rows are read in order.
 
 Before::
 
@@ -41,6 +42,7 @@ from refcomp.graph.passes.quantized_panels import (
     add_quantized_product,
     find_quantized_panels,
 )
+from refcomp.graph.passes.widen_products import sums_in_f32
 from refcomp.topi.schedules.host_panels import choose_panel_width
 from refcomp.topi.schedules.vector_registers import VectorRegisters, vector_registers
 
@@ -154,12 +156,14 @@ def _panels_of(
         return find_quantized_panels(graph, node, registers)
     data, matrix = node.inputs[:2]
     assert data is not None and matrix is not None
+    is_narrow = sums_in_f32(node)
     is_default = all(
         node.attributes.get(name, default) == default
         for name, default in _PLAIN.items()
+        if not (is_narrow and name == "out_dtype")
     )
     rank = len(data.shape)
-    if not is_default or matrix.dtype not in _DTYPES:
+    if not is_default or not (is_narrow or matrix.dtype in _DTYPES):
         return None
     if len(matrix.shape) != 2 or rank < 1:
         return None
@@ -169,7 +173,8 @@ def _panels_of(
         return None
     rows = data.shape[-2] if rank > 1 else 1
     known = rows if isinstance(rows, int) else None
-    width = choose_panel_width(known, depth, columns, matrix.dtype, registers)
+    dtype = F32 if is_narrow else matrix.dtype
+    width = choose_panel_width(known, depth, columns, dtype, registers)
     return _Panels(matrix, _is_transposed(node), depth, columns, width)
 
 
@@ -178,6 +183,9 @@ def _add_packed(
 ) -> None:
     """Add the product with panels, and what the node adds to it."""
     data, _, *rest = rewriter.mapped(node.inputs)
+    if sums_in_f32(node):
+        name = f"{node.name}.data"
+        data = rewriter.node("cast", [data], {"dtype": str(F32)}, name)
     added = rest[0] if rest else None
     is_bias = added is not None and tuple(added.shape) == (columns,)
     is_last = added is None or is_bias

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from refcomp.foundation.dtype import F32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
@@ -44,7 +45,8 @@ def dense_pack(
 
     Args:
         data: [..., i], with at least one dimension, of any numeric dtype.
-        panels: [count, i, width], of the dtype of `data`.
+        panels: [count, i, width], of the dtype of `data`. For data of float32, also of float16 or
+            bfloat16: each element is converted before it is multiplied.
         bias: [units], of the dtype of `data`; optional.
         units: the columns of the matrix, by default count * width. The last panel may hold others
             behind them, which are not read.
@@ -67,7 +69,8 @@ def dense_pack(
     """
     require_tensor(data, "dense_pack")
     require_rank(panels, 3, "dense_pack", "the panels")
-    check_factors("dense_pack", data, panels)
+    if not _is_narrower(panels.dtype, data.dtype):
+        check_factors("dense_pack", data, panels)
     if not data.ndim:
         raise UserError(
             "dense_pack: the data have rank 0", remedy="give a tensor [..., inputs]"
@@ -88,10 +91,14 @@ def dense_pack(
     def element(*index: Expr) -> Expr:
         *at, j = index
         weight = panels[j // width, k, j % width]
-        return reducer.sum(data[(*at, k)] * weight, axis=k)
+        return reducer.sum(data[(*at, k)] * weight.astype(data.dtype), axis=k)
 
     product = compute((*outer, columns), element, name="dense_pack", tag=REDUCTION)
     return product if bias is None else add_bias(product, bias, "dense_pack", -1)
+
+
+def _is_narrower(panels: DType, data: DType) -> bool:
+    return data == F32 and panels.is_float and panels.bits == 16
 
 
 def require_columns(
@@ -118,7 +125,8 @@ def _sample_dense_pack(draws: Draws) -> Sample:
     units = count * width - draws.choice(range(width))
     dtype = draws.number_dtype()
     data = draws.array((*draws.shape(0, 2), inputs), dtype)
-    panels = draws.array((count, inputs, width), dtype)
+    is_narrow = dtype == "float32" and draws.flag()
+    panels = draws.array((count, inputs, width), "float16" if is_narrow else dtype)
     bias = draws.array((units,), dtype) if draws.flag() else None
     return Sample((data, panels, bias), {"units": units})
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.te.operation import placeholder
 from refcomp.te.tensor import var
 from refcomp.topi.contraction.packed_dense import dense_pack, dense_pack_numpy
 from tests.strategies.operands import assert_same, run_te, tensors
@@ -51,3 +53,15 @@ def test_ill_formed_panels_are_refused() -> None:
         dense_pack(*tensors((2, 3), (var("p"), 3, 4)))
     with pytest.raises(UserError, match="dense_pack: the bias' extent is 8 instead of 7"):
         dense_pack(*tensors((2, 3), (2, 3, 4), (8,)), units=7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_panels_are_converted_before_they_are_multiplied(dtype) -> None:
+    data = np.array([[3, 2.0**-20]], np.float32)
+    panels = np.array([[[0.5], [1.0]]]).astype(to_numpy(as_dtype(dtype)))
+    found = run_te(dense_pack, data, panels, is_symbolic=False)
+    assert_same(found, np.array([[1.5 + 2.0**-20]], np.float32))
+    assert_same(dense_pack_numpy(data, panels), found)
+    for other in ("float64", "int32"):
+        with pytest.raises(UserError, match="dense_pack cannot combine"):
+            dense_pack(placeholder((1, 2), other), placeholder((1, 2, 1), dtype))
