@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.ir.expr import Call
+from refcomp.ir.rewrite import walk
 from refcomp.topi.normalization.lrn import lrn, lrn_numpy
 from tests.strategies.operands import assert_same, run_te, tensors
 
@@ -41,3 +43,24 @@ def test_ill_formed_calls_are_refused() -> None:
     whole = tensors((2, 3), dtype="int32")[0]
     with pytest.raises(UserError, match="lrn takes float tensors"):
         lrn(whole, size=3)
+
+
+@pytest.mark.parametrize(
+    ("beta", "functions"), [(0.5, {"sqrt"}), (0.75, {"sqrt"}), (1.0, set()), (0.6, {"pow"})]
+)
+def test_powers_that_are_roots_call_no_function(beta, functions) -> None:
+    (data,) = tensors((2, 6, 8))
+    result = lrn(data, size=3, beta=beta)
+    calls = {node.name for node in walk(result.op.body[0]) if isinstance(node, Call)}
+    assert calls == functions
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.75, 1.0, 0.6])
+@pytest.mark.parametrize("bias", [0.0, 1e-30, 1.0, 1e30, np.inf, -1.0])
+def test_roots_are_the_power(beta, bias) -> None:
+    data = np.linspace(-2, 2, 96, dtype=np.float32).reshape(2, 6, 8)
+    attributes = {"size": 3, "beta": beta, "bias": bias}
+    with np.errstate(invalid="ignore"):  # a negative base
+        result = run_te(lrn, data, **attributes)
+        expected = lrn_numpy(data, **attributes)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
