@@ -30,7 +30,7 @@ from refcomp.foundation.dtype import F32
 from refcomp.foundation.target import Target
 from refcomp.ir import builder
 from refcomp.ir.builder import BufferPointer, IRBuilder
-from refcomp.ir.expr import Expr, Min, Var
+from refcomp.ir.expr import And, Expr, Min, Select, Var
 from refcomp.ir.gpu_intrinsics import GPU_INTRINSICS
 from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import substitute
@@ -48,7 +48,13 @@ from refcomp.topi.schedules.matrix_sums import (
     extent_of,
     find_matrix_sum,
 )
-from refcomp.topi.schedules.stored_borders import has_border, is_padded, store_border
+from refcomp.topi.schedules.stored_borders import (
+    PIXEL,
+    has_border,
+    has_pixels,
+    store_border,
+    store_pixels,
+)
 from refcomp.topi.schedules.window_walk import WindowWalk
 
 _INSTRUCTION = "llvm.amdgcn.mfma.f32.16x16x4f32"
@@ -89,9 +95,12 @@ def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
     if found is None:
         return listed
     left = found.left.tensor
-    if is_padded(left) and not (has_border(left) and found.walk(found.tile().depth)):
-        return listed
-    stored = store_border(left) if is_padded(left) else left
+    stored = left
+    if found.is_stored:
+        is_possible = has_pixels(left) if found.pixels else has_border(left)
+        if not is_possible or found.walk(found.tile().depth) is None:
+            return listed
+        stored = store_pixels(left) if found.pixels else store_border(left)
     inputs = [stored if tensor is left else tensor for tensor in found.inputs]
     output = found.output
 
@@ -171,8 +180,7 @@ class _MatrixGroup:
     def write(self) -> None:
         """Compute the tile of the group, and store it."""
         found = self.found
-        windows = math.prod(map(extent_of, found.window))
-        steps = windows * extent_of(found.deep) // self.tile.depth
+        steps = found.steps(self.tile.depth)
         self._place_rows()
         self.fetch(const(0, "int64"))
         self.keep()
@@ -211,6 +219,7 @@ class _MatrixGroup:
 
     def fetch(self, step: Expr) -> None:
         """Load the thread's share of a step of A and of B into registers."""
+        found = self.found
         for move in range(self.a_moves):
             self._fetch_left(move, step)
         if self.walk is not None:
@@ -219,10 +228,24 @@ class _MatrixGroup:
             depth, column = self._b_place(move)
             at = self._at(None, step, depth)
             at[self.found.column.var] = self.first_column + column
-            right = self.found.right
+            right = found.right
             *before, last = (substitute(index, at) for index in right.indices)
+            indices = (*before, simplify(last))
+            if found.pixels:
+                with self.ib.if_scope(self._has_weights(depth)):
+                    self._load(self.b_coming, move, right.tensor, indices)
+                with self.ib.else_scope():
+                    for n in range(_LANES):
+                        self.b_coming[move, n] = 0.0
+                continue
             with self._if_needed(depth < self.tile.depth, self._has_idle_threads):
-                self._load(self.b_coming, move, right.tensor, (*before, simplify(last)))
+                self._load(self.b_coming, move, right.tensor, indices)
+
+    def _has_weights(self, depth: Expr) -> Expr:
+        """Return the condition that a pixel and a channel of a step are of the window."""
+        found = self.found
+        pixel = depth // PIXEL < extent_of(found.window[-1])
+        return And(pixel, depth % PIXEL < extent_of(found.deep))
 
     @property
     def _has_idle_threads(self) -> bool:
@@ -243,10 +266,15 @@ class _MatrixGroup:
     def _at(self, row: Expr | None, step: Expr, depth: Expr) -> dict[Var, Expr]:
         """Return the values of the axes at a row of C, and at a depth of a step."""
         found = self.found
-        place = step // self._steps_of_place
-        at = _digits(place, found.window)
-        first = (step - place * self._steps_of_place) * self.tile.depth
-        at[found.deep.var] = first + depth
+        if found.pixels:
+            *down, across = found.window
+            at = _digits(step, down)
+            at |= {across.var: depth // PIXEL, found.deep.var: depth % PIXEL}
+        else:
+            place = step // self._steps_of_place
+            at = _digits(place, found.window)
+            first = (step - place * self._steps_of_place) * self.tile.depth
+            at[found.deep.var] = first + depth
         if row is not None:
             at |= _digits(row, found.rows)
         return self._with_single_axes(at)
@@ -282,12 +310,18 @@ class _MatrixGroup:
         The place of an element is the sum of that of its row and that of its depth. The latter is
         the same for all threads.
         """
-        if not is_padded(self.found.left.tensor):
+        if not self.found.is_stored:
             return
         for move in range(self.a_moves):
             row, depth = self._a_place(move)
             at = self._at(self._clamped(self.first_row + row), _ZERO, depth)
-            self.starts.append(self.ib.let(f"A.start{move}", self.found.place(at)))
+            start = self.found.place(at)
+            if self.found.pixels:
+                # Further pixels of the window are those of zeros, which end each row.
+                is_pixel = depth // PIXEL < extent_of(self.found.window[-1])
+                zeros = (self.found.stored_shape[-2] - 1) * PIXEL
+                start = Select(is_pixel, start, const(zeros, "int64"))
+            self.starts.append(self.ib.let(f"A.start{move}", start))
         digits = self.found.walk(self.tile.depth)
         assert digits is not None
         self.walk = WindowWalk(self.ib, digits, _ZERO)

@@ -8,7 +8,8 @@ For a convolution with channels last, a row is a pixel, a column is an output ch
 runs over the window and the input channels. Elementwise computes may stand before and behind it.
 
 Requires constant extents, a depth whose innermost extent is a multiple of 16, and a multiple of 16
-columns. `find_matrix_sum` returns None for all other computes.
+columns. Images of at most four channels are the exception: a step is a row of the window, which
+gets zeros as further channels and pixels. `find_matrix_sum` returns None for all other computes.
 
 Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2014, section 3.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import F32, I64
@@ -29,7 +30,7 @@ from refcomp.te.operation import ComputeOp, PlaceholderOp, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.register_tiles import find_tiles
-from refcomp.topi.schedules.stored_borders import is_padded
+from refcomp.topi.schedules.stored_borders import PIXEL, is_padded, pixels_shape
 from refcomp.topi.schedules.window_walk import Digit
 from refcomp.topi.tags import INJECTIVE, PAD
 
@@ -40,6 +41,7 @@ _MAX_ROWS = 112  # of a tile
 _ROWS_OF_OVERHEAD = 24
 _COLUMNS = (128, 64, 32, 16)
 _DEPTHS = (32, 16)
+_PIXELS = (4, 8)  # of a step
 _MIN_ROWS = 16  # fewer would leave most of a block unused
 
 
@@ -87,6 +89,8 @@ class MatrixSum:
         column: the last axis.
         window: the reduction axes but `deep`, in order.
         deep: the innermost axis of the depth.
+        pixels: pixels of a step, each of four channels; 0 if a step is a part of `deep`. Then the
+            last axis of `window` runs over the pixels, of which the last ones may be missing.
     """
 
     output: Tensor
@@ -97,12 +101,30 @@ class MatrixSum:
     column: IterVar
     window: tuple[IterVar, ...]
     deep: IterVar
+    pixels: int = 0
+
+    @property
+    def is_stored(self) -> bool:
+        """Return True if `left` is stored as one row, by a kernel of its own."""
+        return self.pixels > 0 or is_padded(self.left.tensor)
+
+    @property
+    def stored_shape(self) -> list[int]:
+        """Return the extents of `left` as it is stored."""
+        shape = [as_int(extent) or 0 for extent in self.left.tensor.shape]
+        return pixels_shape(shape) if self.pixels else shape
+
+    def steps(self, depth: int) -> int:
+        """Return the number of steps of `depth` elements."""
+        axes = self.window[:-1] if self.pixels else (*self.window, self.deep)
+        elements = math.prod(map(extent_of, axes))
+        return elements if self.pixels else elements // depth
 
     @property
     def inputs(self) -> list[Tensor]:
         """Return the tensors in memory that the output is computed from: placeholders and images.
 
-        `left` is in memory if it has a border; then the image that it copies is not read.
+        If `left` is stored, the image that it copies is not read.
         """
         image = self.left.tensor
         found: list[Tensor] = []
@@ -111,7 +133,7 @@ class MatrixSum:
             if tensor in found:
                 return
             if isinstance(tensor.op, PlaceholderOp) or (
-                tensor is image and is_padded(image)
+                tensor is image and self.is_stored
             ):
                 found.append(tensor)
                 return
@@ -128,14 +150,12 @@ class MatrixSum:
         zero = IntImm(0, I64)
         none = {axis.var: zero for axis in (*op.axis, *op.reduce_axis)}
         place: Expr = zero
-        for index, extent in zip(
-            self.left.indices, self.left.tensor.shape, strict=True
-        ):
+        for index, extent in zip(self.left.indices, self.stored_shape, strict=True):
             place = place * extent + substitute(index, none | dict(at))
         return simplify(place)
 
     def walk(self, depth: int) -> list[Digit] | None:
-        """Return the loops over `left` in steps of `depth`, if its places are linear in them.
+        """Return the loops over the stored `left` in steps of `depth`, if it is linear in them.
 
         So they are in convolutions. None for others, and unless the place of an element is the sum
         of those of its row and of its depth.
@@ -149,16 +169,22 @@ class MatrixSum:
             if stride is None:
                 return None
             place = place + axis.var * stride
-            is_deep = axis is self.deep
-            extent = extent_of(axis) // (depth if is_deep else 1)
-            digits.append(Digit(extent, stride * (depth if is_deep else 1)))
+            if axis is not self.deep:
+                digits.append(Digit(extent_of(axis), stride))
+            elif not self.pixels:
+                digits.append(Digit(extent_of(axis) // depth, stride * depth))
         difference = simplify(self.place(all_axes) - place)
+        if self.pixels:
+            # The pixels of a row of the window are one step.
+            digits = digits[:-1] or [Digit(1, 0)]
         return digits if as_int(difference) == 0 else None
 
     def tile(self) -> MatrixTile:
         """Return the tile of the least work: that of its rows, and of what each tile does once."""
         columns = next(n for n in _COLUMNS if extent_of(self.column) % n == 0)
-        depth = next(n for n in _DEPTHS if extent_of(self.deep) % n == 0)
+        depth = self.pixels * PIXEL
+        if not depth:
+            depth = next(n for n in _DEPTHS if extent_of(self.deep) % n == 0)
         least = SIDE * MatrixTile(SIDE, columns, depth).wave_rows
         rows = math.prod(map(extent_of, self.rows))
 
@@ -193,7 +219,9 @@ def find_matrix_sum(output: Tensor) -> MatrixSum | None:
     ):
         return None
     made = _matrix_sum(output, op)
-    return made if made is not None and _is_fitting(made) else None
+    if made is not None and not _is_fitting(made):
+        made = _by_pixels(made)
+    return made
 
 
 def _matrix_sum(output: Tensor, op: ComputeOp) -> MatrixSum | None:
@@ -219,14 +247,44 @@ def _matrix_sum(output: Tensor, op: ComputeOp) -> MatrixSum | None:
 
 def _is_fitting(found: MatrixSum) -> bool:
     """Return True if dtypes and extents suit the instruction, and vectors are contiguous."""
-    tensors = (found.output, found.sums, found.left.tensor, found.right.tensor)
-    if any(tensor.dtype != F32 for tensor in tensors):
+    if not _has_f32(found):
         return False
     if extent_of(found.column) % SIDE or extent_of(found.deep) % SIDE:
         return False
     if math.prod(map(extent_of, found.rows)) < _MIN_ROWS:
         return False
     return _ends_in(found.left, found.deep) and _ends_in(found.right, found.column)
+
+
+def _has_f32(found: MatrixSum) -> bool:
+    tensors = (found.output, found.sums, found.left.tensor, found.right.tensor)
+    return all(tensor.dtype == F32 for tensor in tensors)
+
+
+def _by_pixels(found: MatrixSum) -> MatrixSum | None:
+    """Return the sum in steps of rows of the window; None if the image has many channels."""
+    left, right = found.left, found.right
+    reduced = {axis.var: axis for axis in (*found.window, found.deep)}
+    deep = reduced.get(left.indices[-1]) if isinstance(left.indices[-1], Var) else None
+    if deep is None or len(left.indices) < 2 or not 1 < extent_of(deep) <= PIXEL:
+        return None
+    across = [
+        axis for v, axis in reduced.items() if v in variables_in(left.indices[-2])
+    ]
+    if len(across) != 1 or not 1 < extent_of(across[0]) <= max(_PIXELS):
+        return None
+    down = [axis for axis in reduced.values() if axis not in (deep, across[0])]
+    order = sorted(down, key=[*found.window, found.deep].index)
+    pixels = next(n for n in _PIXELS if extent_of(across[0]) <= n)
+    made = replace(found, window=(*order, across[0]), deep=deep, pixels=pixels)
+    is_fitting = (
+        _has_f32(made)
+        and extent_of(made.column) % SIDE == 0
+        and math.prod(map(extent_of, made.rows)) >= _MIN_ROWS
+        and _ends_in(left, deep)
+        and _ends_in(right, made.column)
+    )
+    return made if is_fitting else None
 
 
 def _ends_in(read: TensorRead, axis: IterVar) -> bool:

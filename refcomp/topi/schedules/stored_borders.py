@@ -10,19 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from refcomp.foundation.dtype import F32
+from refcomp.foundation.dtype import F32, I64
 from refcomp.ir import builder
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import Expr, FloatImm, IfThenElseExpr, Var
+from refcomp.ir.expr import And, Expr, FloatImm, IfThenElseExpr, Var
+from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te.externs import extern
 from refcomp.te.operation import ComputeOp, PlaceholderOp, reachable_operations
-from refcomp.te.tensor import Tensor, thread_axis
+from refcomp.te.tensor import Tensor, TensorRead, thread_axis
 from refcomp.topi.schedules.computed_reads import Pointers, as_loads
 from refcomp.topi.tags import PAD
 
+PIXEL = 4  # channels of a stored pixel, see `store_pixels`
 _LANES = 4  # f32 of an access of 128 bits
 _THREADS = 256  # of a group, at most
 
@@ -37,18 +39,41 @@ def has_border(tensor: Tensor) -> bool:
 
     Its extents are constant, its last extent is a multiple of 4, and that axis has no border.
     """
-    op = tensor.op
-    if not isinstance(op, ComputeOp) or op.tag != PAD or tensor.dtype != F32:
+    return is_padded(tensor) and _is_plain(tensor) and _shape(tensor)[-1] % _LANES == 0
+
+
+def has_pixels(tensor: Tensor) -> bool:
+    """Return True if `tensor` is an f32 image that `store_pixels` can store.
+
+    Its extents are constant, it has at most four channels, and a border of zeros or none.
+    """
+    if not _is_plain(tensor) or _shape(tensor)[-1] > PIXEL:
         return False
-    body = op.body[0]
-    if not isinstance(body, IfThenElseExpr) or not isinstance(
-        body.false_value, FloatImm
-    ):
-        return False
-    if op.axis[-1].var in set(variables_in(body.condition)):
-        return False
+    return not is_padded(tensor) or _border_value(tensor) == 0.0
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Return True for constant extents and f32, without a border along the last axis."""
     shape = [as_int(extent) for extent in tensor.shape]
-    return None not in shape and len(shape) > 1 and (shape[-1] or 0) % _LANES == 0
+    if tensor.dtype != F32 or None in shape or len(shape) < 2:
+        return False
+    if not is_padded(tensor):
+        return True
+    op = tensor.op
+    assert isinstance(op, ComputeOp)
+    body = op.body[0]
+    if _border_value(tensor) is None or not isinstance(body, IfThenElseExpr):
+        return False
+    return op.axis[-1].var not in set(variables_in(body.condition))
+
+
+def _border_value(tensor: Tensor) -> float | None:
+    """Return the value of a border; None if it is not a constant."""
+    assert isinstance(tensor.op, ComputeOp)
+    body = tensor.op.body[0]
+    if isinstance(body, IfThenElseExpr) and isinstance(body.false_value, FloatImm):
+        return float(body.false_value)
+    return None
 
 
 def store_border(tensor: Tensor) -> Tensor:
@@ -68,7 +93,34 @@ def store_border(tensor: Tensor) -> Tensor:
         >>> [int(extent.value) for extent in store_border(padded).shape]
         [64]
     """
-    shape = _shape(tensor)
+    return _store_row(tensor, _shape(tensor))
+
+
+def pixels_shape(shape: Sequence[int]) -> list[int]:
+    """Return the extents of an image of `shape` as `store_pixels` stores it."""
+    return [*shape[:-2], shape[-2] + 1, PIXEL]
+
+
+def store_pixels(tensor: Tensor) -> Tensor:
+    """Return an image of few channels as `store_border` does, with zeros as further channels.
+
+    Each pixel has four channels. Behind each row of pixels is one more, of zeros.
+
+    Args:
+        tensor: an f32 image of constant extents, with channels last, at most four.
+
+    Example::
+
+        >>> from refcomp.topi.schedules.stored_borders import store_pixels
+        >>> A = rc.placeholder((1, 2, 2, 3), name="A")
+        >>> [int(extent.value) for extent in store_pixels(A).shape]
+        [24]
+    """
+    return _store_row(tensor, pixels_shape(_shape(tensor)))
+
+
+def _store_row(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return the elements of `tensor`, which is stored with the extents `shape`, as one row."""
     found = reachable_operations([tensor.op])
     inputs = [t for op in found if isinstance(op, PlaceholderOp) for t in op.outputs]
 
@@ -123,17 +175,35 @@ def _store(
     first: Expr,
 ) -> None:
     """Store four neighbours, the first of which is at the indices `at`."""
+    *_, width, channels = _shape(tensor)
+    *before, last = at
+    channel = Var("channel", I64)
+    body: Expr = TensorRead(tensor, (*before, channel))
+    inside: Expr = before[-1] < width  # but for the pixel behind each row
+    outside = FloatImm(0.0, F32)
+    if is_padded(tensor):
+        body = _body(tensor, (*before, channel))
+        assert isinstance(body, IfThenElseExpr)
+        assert isinstance(body.false_value, FloatImm)
+        inside = And(inside, body.condition)
+        outside = body.false_value
+        body = body.true_value
+    value = as_loads(body, pointers, {})
+    with ib.if_scope(inside):
+        if channels % _LANES:
+            for n in range(PIXEL):
+                element = substitute(value, {channel: const(n, "int64")})
+                target[first + n] = element if n < channels else outside
+        else:
+            with ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
+                target[first + v] = substitute(value, {channel: last + v})
+    with ib.else_scope(), ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
+        target[first + v] = outside
+
+
+def _body(tensor: Tensor, at: Sequence[Expr]) -> Expr:
     op = tensor.op
     assert isinstance(op, ComputeOp)
-    body = op.body[0]
-    assert isinstance(body, IfThenElseExpr)
-    axes = dict(zip((axis.var for axis in op.axis), at, strict=True))
-    last = op.axis[-1].var
-    with (
-        ib.if_scope(substitute(body.condition, axes)),
-        ib.for_range(0, _LANES, "v", for_type="vectorize") as v,
-    ):
-        value = substitute(body.true_value, {**axes, last: at[-1] + v})
-        target[first + v] = as_loads(value, pointers, {})
-    with ib.else_scope(), ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
-        target[first + v] = body.false_value
+    return substitute(
+        op.body[0], dict(zip((axis.var for axis in op.axis), at, strict=True))
+    )

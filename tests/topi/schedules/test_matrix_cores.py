@@ -49,6 +49,8 @@ def _run(inputs, output, given, gpu="gfx942"):
         (7, 32, 64, 3, 2),
         (12, 64, 128, 1, 2),
         (15, 16, 64, 3, 1),
+        (9, 3, 16, 3, 1),  # steps of four pixels
+        (20, 3, 64, 7, 2),  # steps of eight pixels
     ],
 )
 def test_convolution_with_all_that_follows(gpu, size, channels, filters, kernel, stride) -> None:
@@ -62,6 +64,19 @@ def test_convolution_with_all_that_follows(gpu, size, channels, filters, kernel,
     given = _integers(inputs)
     found, counts = _run(inputs, refcomp.topi.relu(refcomp.topi.add(y, other)), given, gpu)
     expected = np.maximum(conv2d_nhwc_numpy(*given[:3], **window) + given[3], 0)
+    np.testing.assert_array_equal(found, expected)
+    assert counts["MFMA"] > 0
+
+
+@pytest.mark.rocm
+@pytest.mark.parametrize("channels", [2, 4])
+def test_pixels_behind_the_window_do_not_count(channels) -> None:
+    x, w = _tensor(2, 6, 7, channels), _tensor(2, 3, channels, 16, name="w")
+    window = {"strides": (2, 1)}
+    data, weights = _integers([x, w])
+    data[0, 1, 5, 0] = np.inf
+    found, counts = _run([x, w], conv2d_nhwc(x, w, **window), [data, abs(weights) + 1])
+    expected = conv2d_nhwc_numpy(data, abs(weights) + 1, **window)
     np.testing.assert_array_equal(found, expected)
     assert counts["MFMA"] > 0
 

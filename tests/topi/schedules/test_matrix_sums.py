@@ -41,7 +41,9 @@ def _reversed_behind():
         _two_products(),
         _reversed_behind(),
         refcomp.topi.relu(_tensor(64, 64)),
-        conv2d_nhwc(_tensor(1, 8, 8, 3), _tensor(3, 3, 3, 64, name="w")),
+        conv2d_nhwc(_tensor(1, 8, 8, 5), _tensor(3, 3, 5, 64, name="w")),
+        conv2d_nhwc(_tensor(1, 8, 8, 3), _tensor(3, 3, 3, 24, name="w")),
+        conv2d_nhwc(_tensor(1, 8, 16, 3), _tensor(3, 9, 3, 64, name="w")),
         conv2d_nhwc(_tensor(1, 8, 8, 64), _tensor(3, 3, 32, 64, name="w"), groups=2),
     ],
     ids=lambda output: output.name,
@@ -89,6 +91,19 @@ def test_parts_of_a_convolution_are_found() -> None:
     assert (found.column.name, found.deep.name) == ("o", "rc")
     assert found.inputs == [found.left.tensor, w]  # an image with its border
     assert found.walk(16) == [Digit(3, 10 * 32), Digit(3, 32), Digit(2, 16)]
+
+
+@pytest.mark.parametrize(("width", "pixels"), [(3, 4), (4, 4), (7, 8)])
+def test_image_of_few_channels_has_steps_of_pixels(width, pixels) -> None:
+    x, w = _tensor(1, 20, 20, 3), _tensor(5, width, 3, 64, name="w")
+    found = find_matrix_sum(conv2d_nhwc(x, w))
+    assert found is not None
+    assert found.pixels == pixels
+    assert [axis.name for axis in (*found.window, found.deep)] == ["ry", "rx", "rc"]
+    assert found.is_stored and found.stored_shape == [1, 20, 21, 4]
+    depth = found.tile().depth
+    assert (depth, found.steps(depth)) == (4 * pixels, 5)
+    assert found.walk(depth) == [Digit(5, 21 * 4)]
 
 
 def test_tensors_in_memory_are_inputs() -> None:
