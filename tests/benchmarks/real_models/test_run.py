@@ -9,7 +9,7 @@ from benchmarks.real_models import run
 from benchmarks.real_models.network import NAMES, Answer, find_network
 from benchmarks.real_models.onnx_writer import OnnxWriter
 from benchmarks.real_models.packages import fetch
-from benchmarks.real_models.runners import RefcompRunner, compare
+from benchmarks.real_models.runners import OnnxRuntimeRunner, RefcompRunner, compare
 from refcomp.foundation.errors import ToolchainError
 from refcomp.graph.debug.comparing import Cause
 
@@ -115,3 +115,16 @@ def test_a_network_of_other_people_answers_rightly_and_each_node_keeps_its_bound
         # Where ONNX Runtime is less exact than its bound allows, refcomp is not to blame.
         assert [one.name for one in found.wrong if one.cause is not Cause.PEER] == []
         assert sum(found.against.values()) > 0
+
+
+@pytest.mark.rocm
+def test_a_network_with_lstm_and_if_keeps_its_bounds_on_an_emulated_gpu(run_folder: Path) -> None:
+    network = find_network("silero_vad")
+    folder = fetch(network.PACKAGE, run_folder / "real-models")
+    models = network.models(folder)
+    peer = OnnxRuntimeRunner(models)
+    assert all(answer.is_right for answer in network.judge(folder, peer))
+    for model in models:
+        found = compare(*network.shrink(models[model], peer.examples[model]), "rocm -mcpu=gfx942")
+        assert found.wrong == ()
+        assert sum(found.against.values()) > 10
