@@ -437,6 +437,19 @@ def _plant_chain(grower: _Grower) -> None:
     grower.node("softmax", [value], {"axis": -1})
 
 
+def _plant_narrow(grower: _Grower) -> None:
+    """Add a product or a convolution of f16 that is added up in f32."""
+    draws = grower.draws
+    is_image = draws.flag()
+    shape = (1, 2, 4, 4) if is_image else (draws.choice((2, 8)), 4)
+    data = grower.node("cast", [grower.data(*shape)], {"dtype": "float16"})
+    weight = draws.array((3, 2, 3, 3) if is_image else (4, 3), "float16", special=False)
+    operator = "conv2d" if is_image else "matmul"
+    attributes: dict[str, Attribute] = {"out_dtype": "float32"}
+    value = grower.node(operator, [data, grower.constant(weight)], attributes)
+    grower.node("relu", [value])
+
+
 def _plant_quantized(grower: _Grower) -> None:
     """Add a layer between `dequantize` and `quantize`, or operators that move elements."""
     draws = grower.draws
@@ -492,6 +505,7 @@ PATTERNS: Mapping[str, Callable[[_Grower], None]] = {
     "duplicates": _plant_duplicates,
     "identities": _plant_identities,
     "layout": _plant_layout,
+    "narrow": _plant_narrow,
     "normalization": _plant_normalization,
     "quantized": _plant_quantized,
     "reshapes": _plant_reshapes,
