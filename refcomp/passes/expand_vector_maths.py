@@ -29,9 +29,10 @@ broadcast(2.0f32, 8)), x)))))))))))
 
 The argument is n ln(2) + r, for a whole n. A polynomial of r gives exp(r) - 1, and n
 becomes the exponent of a power of two. The power of a subnormal result has two factors, of
-half the exponent each. If the argument is never positive, 2^-64 is one of them. Of tanh(x),
-with e = exp(2 |x|) - 1, the size is e / (e + 2). Numbers beyond the range of a result are replaced by its end. So infinities
-and overflow are right, and exp is right for subnormal results, too. NaN stays NaN.
+half the exponent each. If the argument is never positive, 2^-64 is one of them. Of
+tanh(x), with e = exp(2 |x|) - 1, the size is e / (e + 2). Numbers beyond the range of a
+result are replaced by its end. So infinities and overflow are right, and exp is right for
+subnormal results, too. NaN stays NaN.
 
 Greatest error, in units in the last place: exp 1.1, tanh 2.5 (Note [Accuracy]). Both are
 within the bounds of `refcomp.ir.intrinsics`. With the build option `contract`, sums with
@@ -246,8 +247,8 @@ class _Expansion:
 
 # Note [Accuracy]
 # ~~~~~~~~~~~~~~~
-# The errors were measured: 1.01 and 2.35 for 20 million arguments, with and without fused sums. That
-# of sigmoid, which becomes an exp, was 2.29.
+# The errors were measured: 1.01 and 2.35 for 20 million arguments, with and without fused sums.
+# That of sigmoid, which becomes an exp, was 2.29.
 # Subtracting n ln(2) in two parts leaves an error of r of 2^-26 or so, since the first product is
 # exact. The series errs by less than 2^-27, and its sum with 1 rounds by half a place. The powers
 # of two multiply exactly but for a subnormal result, where the last product rounds once.
