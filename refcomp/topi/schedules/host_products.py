@@ -11,7 +11,7 @@ A product of pairs of integers (`refcomp.ir.integer_pairs`) counts as a product 
 So a product of matrices has rows and vectors of columns. In a convolution with the channels before
 the pixels, the output channels are the rows, and the pixels the columns.
 
-A product of one row has nothing to reuse but its sums. If its vector factor is larger than the
+A product of few rows has little to reuse but its sums. If its vector factor is larger than the
 caches near the core, whole rows of it are read one after the other, a few at once, and the sums are
 kept in the nearest cache.
 
@@ -66,7 +66,9 @@ _ROWS_PACKED = 8
 _MAX_UNROLLED = 72
 # A vector factor of so many bytes is read from a cache that is shared, or from memory.
 _MIN_STREAMED_BYTES = 1 << 20
-# Sums of a product of one row: half of the nearest cache.
+# The most rows of a product that reads the vector factor once. Measured.
+_MAX_STREAMED_ROWS = 8
+# Sums of such a product: half of the nearest cache.
 _MAX_SUMS_BYTES = 1 << 14
 # Rows that are added to the sums at once, so that these are loaded and stored less often. Measured.
 _ROWS_AT_ONCE = 4
@@ -383,7 +385,7 @@ def schedule_host_product(
 
 
 def is_streamed(product: HostProduct, registers: VectorRegisters) -> bool:
-    """Return True for a large product of one row, whose vectors need no mask."""
+    """Return True for a large product of few rows, whose vectors need no mask."""
     op, vector = product.op, product.vector
     if vector is None or product.column is not None or len(op.reduce_axis) != 1:
         return False
@@ -391,14 +393,14 @@ def is_streamed(product: HostProduct, registers: VectorRegisters) -> bool:
     size = math.prod(sizes) * vector.tensor.dtype.bytes
     has_rows = vector.indices[-1] is op.axis[product.lanes].var
     is_whole = extent_of(op, product.lanes) % vector_length(op, registers) == 0
-    is_one_row = extent_of(op, product.row) == 1
-    return has_rows and is_whole and is_one_row and size >= _MIN_STREAMED_BYTES
+    has_few_rows = extent_of(op, product.row) <= _MAX_STREAMED_ROWS
+    return has_rows and is_whole and has_few_rows and size >= _MIN_STREAMED_BYTES
 
 
 def schedule_streamed(
     schedule: Schedule, product: HostProduct, registers: VectorRegisters
 ) -> set[Stage]:
-    """Schedule a product of one row: a few rows of the vector factor are added to all sums at once.
+    """Schedule a product of few rows: some rows of the vector factor are added to all sums at once.
 
     Returns:
         The stage that is scheduled now.
@@ -408,14 +410,19 @@ def schedule_streamed(
     lanes = vector_length(op, registers)
     # Parts divide their axes, so that no vector has a mask.
     vectors = extent_of(op, product.lanes) // lanes
-    most = greatest_divisor(vectors, _MAX_SUMS_BYTES // registers.bytes)
+    sums_bytes = registers.bytes * extent_of(op, product.row)
+    most = greatest_divisor(vectors, _MAX_SUMS_BYTES // sums_bytes)
     rows = greatest_divisor(as_int(op.reduce_axis[0].extent) or 1, _ROWS_AT_ONCE)
     part, vector = stage.split(op.axis[product.lanes], factor=lanes)
     block, part = stage.split(part, factor=most)
     outer, several = stage.split(op.reduce_axis[0], factor=rows)
     others = [axis for axis in op.axis if axis is not op.axis[product.lanes]]
-    stage.reorder(*others, block, outer, part, several, vector)
-    unroll_tile(stage, [several, vector])
+    inside = [several, vector]
+    if product.row is not None:
+        others.remove(op.axis[product.row])
+        inside.insert(0, op.axis[product.row])
+    stage.reorder(*others, block, outer, part, *inside)
+    unroll_tile(stage, inside)
     return {schedule.stage_of(op.outputs[0])}
 
 
