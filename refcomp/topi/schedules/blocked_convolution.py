@@ -52,8 +52,9 @@ class _Tiling:
         blocks: blocks of output channels in a tile.
         pixels: pixels of a row in a tile.
         depth: blocks of input channels in a part of the reduction; 0 if it is not divided.
-        rows: rows of a part of the image, over which a divided reduction keeps sums in memory.
-        rows_first: True to compute all output channels of these rows before the next rows.
+        rows: rows of a part of the image. A divided reduction keeps their sums in memory.
+        rows_first: True to compute all output channels of these rows before the next rows. The
+            rows stay in the second cache meanwhile.
     """
 
     blocks: int
@@ -139,22 +140,67 @@ def _blocks_of_group(op: ComputeOp) -> int:
 def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
     """Divide the reduction of a convolution whose weights do not stay in the first cache.
 
-    Otherwise each tile would read all weights of its channels from a farther cache.
+    Otherwise each tile would read all weights of its channels from a farther cache. Also divide the
+    image into rows that stay in the second cache, if that reads less from behind it.
     """
-    _, _, y, x, lane = op.axis
+    _, o, y, x, lane = op.axis
     depth, *window, channels = (as_int(axis.extent) or 0 for axis in op.reduce_axis)
     height, width = as_int(y.extent) or 0, as_int(x.extent) or 0
+    if not (height and width):
+        return tile
     element = int(op.outputs[0].dtype.bytes)
     vector = tile.blocks * (as_int(lane.extent) or 0) * element
     of_block = math.prod(window) * channels * vector
-    if not (height and width) or depth * of_block <= _NEAR_BYTES:
-        return tile
     part = _divisor(depth, max(1, _NEAR_BYTES // max(1, of_block)))
+    most = height
+    if part < depth:
+        most = max(1, _NEAR_BYTES // (width * vector))
+    sizes = _Sizes(
+        height=height,
+        image=height * width * depth * channels * element,
+        weights=of_block * depth,
+        tiles=(as_int(o.extent) or 0) // tile.blocks,
+    )
+    rows = min(
+        (d for d in range(1, min(height, most) + 1) if height % d == 0),
+        key=lambda rows: (sizes.bytes_of_rows(rows), -rows),
+    )
+    rows_first = sizes.bytes_of_rows(rows) < sizes.bytes_of_channels
+    if not rows_first:
+        rows = _divisor(height, most)
     if part == depth:
-        return tile
-    rows = _divisor(height, max(1, _NEAR_BYTES // (width * vector)))
-    image = height * width * depth * channels * element
-    return replace(tile, depth=part, rows=rows, rows_first=image > _FAR_BYTES)
+        return replace(tile, rows=rows, rows_first=True) if rows_first else tile
+    return replace(tile, depth=part, rows=rows, rows_first=rows_first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The bytes of a convolution, and what its loops read from behind the second cache.
+
+    Attributes:
+        height: rows of the result.
+        image: bytes of the image that a tile of channels reads.
+        weights: bytes of the weights of a tile of channels.
+        tiles: tiles of channels.
+    """
+
+    height: int
+    image: int
+    weights: int
+    tiles: int
+
+    @property
+    def bytes_of_channels(self) -> int:
+        """Return the bytes that are read if each tile of channels computes the whole image."""
+        times = self.tiles if self.image > _FAR_BYTES else 1
+        return self.tiles * self.weights + times * self.image
+
+    def bytes_of_rows(self, rows: int) -> int:
+        """Return the bytes that are read if all channels of some rows are computed together."""
+        weights = self.tiles * self.weights
+        parts = self.height // rows
+        times = self.tiles if self.image > _FAR_BYTES * parts else 1
+        return weights * (parts if weights > _FAR_BYTES else 1) + times * self.image
 
 
 def _divisor(number: int, limit: int) -> int:
@@ -170,7 +216,13 @@ def _schedule_tiles(
     n, o, y, x, lane = _axes(last)
     o_outer, o_inner = outer.split(o, factor=tiling.blocks)
     x_outer, x_inner = outer.split(x, factor=tiling.pixels)
-    outer.reorder(n, o_outer, y, x_outer, o_inner, x_inner, lane)
+    places = [o_outer]
+    if tiling.rows_first:
+        y_outer, y = outer.split(y, factor=tiling.rows)
+        places = [y_outer, o_outer]
+    outer.reorder(n, *places, y, x_outer, o_inner, x_inner, lane)
+    if tiling.rows_first:
+        outer.fuse(*places)  # one loop, of which threads share the iterations
     outer.unroll(o_inner)
     outer.unroll(x_inner)
     outer.vectorize(lane)

@@ -85,6 +85,29 @@ def test_threads_share_one_loop_over_rows_and_channels(size, rows_first) -> None
     assert shared.extent.value == (28 if rows_first else 2)
 
 
+@pytest.mark.parametrize(
+    ("size", "depth", "outs", "extent"),
+    [
+        # 4 rows of 56 pixels and 256 channels stay in the second cache.
+        (56, 16, 4, 14 * 4),
+        # All of the image stays there: each tile of channels is computed alone.
+        (14, 16, 4, 4),
+        # Two halves of the image read the weights twice.
+        (28, 8, 64, 2 * 64),
+        # A divided reduction: 2 rows of 14 pixels and 1024 channels.
+        (14, 64, 16, 7 * 16),
+        # Weights that each row would read again are larger than the image.
+        (7, 128, 32, 32),
+    ],
+)
+def test_rows_stay_near_for_all_channels_if_that_reads_less(size, depth, outs, extent) -> None:
+    data, weight, bias = _operands(size=size, depth=depth, outs=outs)
+    output = relu(conv2d_nchwc(data, weight, bias))
+    func, _ = _lowered([data, weight, bias], output, level="v3")
+    (shared,) = [n for n in walk(func.body) if isinstance(n, For) and n.kind == PARALLEL]
+    assert shared.extent.value == extent
+
+
 def test_windows_of_one_pixel_are_copied_before_they_are_far_apart() -> None:
     data, weight, _ = _operands(size=14)
     _, stored = _lowered([data, weight], conv2d_nchwc(data, weight, strides=(2, 2)))
@@ -178,6 +201,18 @@ def test_divided_reductions_agree_with_the_meaning(size, kernel) -> None:
     result = np.full((2, 2, *size, 16), np.nan, np.float32)
     with refcomp.build_options(contract=True):
         refcomp.build(func)(*arrays, result)
+    np.testing.assert_array_equal(result, np.maximum(conv2d_nchwc_numpy(*arrays), 0))
+
+
+@pytest.mark.llvm
+def test_rows_of_a_whole_reduction_agree_with_the_meaning() -> None:
+    shapes = ((2, 16, 56, 30, 16), (4, 16, 1, 1, 16, 16), (4, 16))
+    arrays = [integers(k, *shape) for k, shape in enumerate(shapes)]
+    inputs = tensors(*shapes)
+    func, _ = _lowered(inputs, relu(conv2d_nchwc(*inputs)), level="v3")
+    assert 7 * 4 in {n.extent.value for n in walk(func.body) if isinstance(n, For)}
+    result = np.full((2, 4, 56, 30, 16), np.nan, np.float32)
+    refcomp.build(func)(*arrays, result)
     np.testing.assert_array_equal(result, np.maximum(conv2d_nchwc_numpy(*arrays), 0))
 
 
