@@ -25,6 +25,9 @@ _COLUMNS = 64
 # library keeps freed blocks below 32 MiB, and passes free many arrays of weights.
 _MIN_PAGES = 1 << 18
 _HUGE_PAGE = 1 << 21
+_MAX_HELD = (
+    1 << 24
+)  # bytes of a file's array that are copied before its memory is given back
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
@@ -46,13 +49,28 @@ def aligned(elements: Array) -> Array:
     if _is_ready(elements):
         return elements
     copy = aligned_empty(elements.shape, elements.dtype)
-    if elements.flags.c_contiguous:
-        copy[...] = elements
-    else:
-        for columns in column_blocks(elements.shape[-1]):
-            copy[..., columns] = elements[..., columns]
-    give_back(elements)
+    copy_elements(copy, elements)
     return copy
+
+
+def copy_elements(target: Array, source: Array) -> None:
+    """Copy all elements of `source` to `target`, an array of the same shape.
+
+    If `source` is a part of a file, its memory is given back piece by piece: so the process never
+    holds both arrays, unless the order of the elements differs too much.
+    """
+    if not source.ndim or not source.size:
+        target[...] = source
+        return
+    columns = [slice(None)]
+    if not source.flags.c_contiguous:
+        columns = list(column_blocks(source.shape[-1]))
+    count = max(1, _MAX_HELD * len(source) // source.nbytes)
+    for first in range(0, len(source), count):
+        rows = slice(first, first + count)
+        for block in columns:
+            target[rows][..., block] = source[rows][..., block]
+        give_back(source)
 
 
 def column_blocks(count: int) -> Iterator[slice]:

@@ -7,8 +7,9 @@ import pytest
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.mapped_files import MappedFile
+from refcomp.graph import constants
 from refcomp.graph.compile import compile_graph
-from refcomp.graph.constants import aligned, aligned_empty, constant_on
+from refcomp.graph.constants import aligned, aligned_empty, constant_on, copy_elements
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.memory_plan import ALIGNMENT
 from refcomp.runtime.device import address_of, cpu
@@ -119,3 +120,14 @@ def test_large_arrays_have_pages_of_their_own(monkeypatch) -> None:
 
     monkeypatch.setattr(mmap, "mmap", refuse)
     assert aligned_empty((1 << 20,), np.dtype("float32")).shape == (1 << 20,)
+
+
+@pytest.mark.parametrize("held", [1, 100, 1 << 20])
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (7, 3), (3, 200, 2)])
+def test_arrays_are_copied_whole_in_any_pieces(shape, held, monkeypatch) -> None:
+    monkeypatch.setattr(constants, "_MAX_HELD", held)
+    given = floats(0, *shape)
+    for source in (given, given.T, given[::-1] if shape else given):
+        target = np.full(source.shape, 7, np.float32)
+        copy_elements(target, source)
+        np.testing.assert_array_equal(target, source)

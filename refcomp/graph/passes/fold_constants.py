@@ -36,6 +36,7 @@ from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.constants import aligned
 from refcomp.graph.evaluate import evaluate_node
 from refcomp.graph.graph import Array, Graph, GraphNode, Value
+from refcomp.graph.passes.padded_panels import find_padded_panels
 from refcomp.graph.passes.pointwise import is_plain, pattern_of
 from refcomp.topi.movement.layouts import layout_view
 
@@ -57,12 +58,23 @@ def fold_constants(graph: Graph) -> Graph:
     kept = set(graph.outputs)
     kept.update(v for node in graph.nodes if node not in folded for v in node.reads)
     known: dict[Value, Array] = dict(graph.constants)
+    all_panels = find_padded_panels(graph, folded)
+    panels_of = {panels.turn: panels for panels in all_panels}
+    inner = {node for panels in all_panels for node in (panels.pad, panels.split)}
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
         if node not in folded:
             rewriter.copy(node)
             continue
-        results = _compute(node, known)
+        if node in inner:
+            continue
+        panels = panels_of.get(node)
+        reads = node.reads
+        if panels is None:
+            results = _compute(node, known)
+        else:
+            reads = (panels.matrix,)
+            results = [panels.compute(known[panels.matrix])]
         for value, elements in zip(node.outputs, results, strict=True):
             if value in kept:
                 # The meaning of a transpose is a view, which is copied here, and only once.
@@ -71,7 +83,7 @@ def fold_constants(graph: Graph) -> Graph:
                 rewriter.values[value] = made
             if readers_left[value]:
                 known[value] = elements
-        for value in node.reads:
+        for value in reads:
             readers_left[value] -= 1
             if not readers_left[value]:
                 give_back(known.pop(value))
