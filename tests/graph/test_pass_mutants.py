@@ -66,7 +66,7 @@ def test_all_passes_are_reached(reached) -> None:
 
 
 def test_wrong_weights_are_noticed_by_all(outcome) -> None:
-    mutant = outcome("scaled_weights", "elements.astype(np.float64) + factors")
+    mutant = outcome("scaled_weights", "weights[rows].astype(np.float64) + scales[rows]")
     assert mutant.is_wrong and mutant.killed_by == set(COMPARISONS)
     assert (mutant.subject, mutant.stage) == ("fold_scale_axis", "scaled_weights")
 

@@ -95,7 +95,7 @@ def _foldable(graph: Graph) -> set[GraphNode]:
     known = set(graph.constants)
     found: set[GraphNode] = set()
     for node in graph.nodes:
-        if known.issuperset(node.reads) and _is_cheap(node):
+        if all(value in known for value in node.reads) and _is_cheap(node):
             known.update(node.outputs)
             found.add(node)
     return found
