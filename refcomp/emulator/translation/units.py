@@ -15,7 +15,7 @@ from refcomp.emulator.machine.registers import SCC
 from refcomp.emulator.machine.waves import Run
 from refcomp.emulator.translation.steps import HostStep, decode
 
-# A shorter unit would gain less than a call costs.
+# A shorter unit would gain less than a call costs, unless it accesses memory.
 _MIN_STEPS = 2
 # Longer functions take the compiler too long.
 _MAX_STEPS = 1500
@@ -87,7 +87,8 @@ def _follows(step: HostStep, stored: set[bool]) -> bool:
 def _closed(
     steps: Sequence[HostStep], members: Sequence[BoundRun], lanes: int
 ) -> Iterator[CodeUnit | BoundRun]:
-    if len(steps) < _MIN_STEPS:
+    accesses = any(step.access is not None for step in steps)
+    if len(steps) < _MIN_STEPS and not accesses:
         yield from members
         return
     inputs: set[int] = set()

@@ -32,8 +32,10 @@ def test_an_instruction_without_a_step_ends_a_unit():
     assert _shapes(_ADD, _MOVE, "v_exp_f32_e32 v0, v1", _ADD, _ADD, _MOVE) == [2, 0, 3]
 
 
-def test_a_unit_has_two_steps_at_least():
+def test_a_unit_has_two_steps_at_least_or_accesses_memory():
     assert _shapes(_ADD, "v_exp_f32_e32 v0, v1", _ADD) == [0, 0, 0]
+    load = "ds_read2_b32 v[2:3], v0 offset1:1"
+    assert _shapes("v_exp_f32_e32 v0, v1", load, "v_exp_f32_e32 v0, v1") == [0, 1, 0]
 
 
 def test_a_load_behind_a_store_to_the_same_memory_begins_a_unit():

@@ -69,6 +69,8 @@ class WaitStates(Observer):
         self._clocks = np.zeros((2, waves.waves), np.int64)
         # By name of the use and number of the instruction; the latest is last.
         self._uses: dict[str, dict[int, _FirstUse]] = {}
+        # By name: at least the places of all uses, so that most instructions need no search.
+        self._places: dict[str, set[int | str]] = {}
         # By name: with more uses than this, old ones are dropped.
         self._max_uses: dict[str, int] = {}
         self._order = 0
@@ -79,7 +81,7 @@ class WaitStates(Observer):
             footprint = self._table.footprint(instruction)
             self._footprints[instruction.number] = footprint
         for use in footprint.as_second:
-            earlier = self._earlier(use.name)
+            earlier = self._earlier(use)
             if earlier:
                 self._check(waves, instruction, use, earlier)
         for clock, ticks in zip(self._clocks, footprint.ticks, strict=True):
@@ -102,6 +104,7 @@ class WaitStates(Observer):
             at=at,
             ran_in_all=waves.count() == waves.waves,
         )
+        self._places.setdefault(use.name, set()).update(use.places)
         if len(uses) > self._max_uses.get(use.name, _MAX_DISTANCE):
             recent = {
                 number: one
@@ -109,18 +112,21 @@ class WaitStates(Observer):
                 if (self._clocks[0] - one.at[0]).min() < _MAX_DISTANCE
             }
             self._uses[use.name] = recent
+            self._places[use.name] = {
+                place for one in recent.values() for place in one.places
+            }
             self._max_uses[use.name] = len(recent) + _MAX_DISTANCE // 2
 
-    def _earlier(self, second: str) -> list[_FirstUse]:
-        """Return all uses that form a pair with `second`, the latest first."""
-        by_name = [
-            uses
-            for first in self._table.firsts[second]
-            if (uses := self._uses.get(first))
+    def _earlier(self, second: HazardUse) -> list[_FirstUse]:
+        """Return all uses of the same places that form a pair with `second`, the latest first."""
+        places = second.places
+        found = [
+            use
+            for first in self._table.firsts[second.name]
+            if first in self._uses and not self._places[first].isdisjoint(places)
+            for use in self._uses[first].values()
+            if not use.places.isdisjoint(places)
         ]
-        if len(by_name) == 1:
-            return [*reversed(by_name[0].values())]
-        found = [use for uses in by_name for use in uses.values()]
         return sorted(found, key=lambda use: -use.order)
 
     def _check(
