@@ -12,6 +12,8 @@ its depth, its factors A and B and its result C. A group of four waves computes 
   Both factors permute the depth alike, which changes no term of the sum. B is the instruction's
   first operand, so that a thread's results are neighbours in a row of C.
 - Bias, residual and activation are applied to the sums in registers.
+- If there are few tiles, groups share the depth. Another kernel adds their sums
+  (`refcomp.topi.schedules.added_parts`).
 
 Rows in shared memory are four elements longer than their contents, so that lanes use different
 banks. Rows behind the last one repeat it, and are not stored.
@@ -38,13 +40,14 @@ from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te.calls import call_llvm_intrin
 from refcomp.te.externs import extern
-from refcomp.te.operation import ComputeOp
-from refcomp.te.tensor import IterVar, Tensor, thread_axis
-from refcomp.topi.schedules.computed_reads import as_loads, element_of
+from refcomp.te.tensor import Tensor, thread_axis
+from refcomp.topi.schedules.added_parts import add_parts, store_element
+from refcomp.topi.schedules.computed_reads import element_of
 from refcomp.topi.schedules.matrix_sums import (
     SIDE,
     WAVES,
     MatrixSum,
+    digits_of,
     extent_of,
     find_matrix_sum,
 )
@@ -101,22 +104,30 @@ def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
         if not is_possible or found.walk(found.tile().depth) is None:
             return listed
         stored = store_pixels(left) if found.pixels else store_border(left)
-    inputs = [stored if tensor is left else tensor for tensor in found.inputs]
-    output = found.output
+    parts = found.parts()
+    rows = math.prod(map(extent_of, found.rows))
+    in_memory = found.inputs if parts == 1 else found.inputs_of_sums
 
     def statement(ins: list[BufferView], outs: list[BufferView]) -> Stmt:
         ib = builder.create()
-        pointers = {
-            tensor: ib.buffer_ptr(view)
-            for tensor, view in zip((*found.inputs, output), (*ins, *outs), strict=True)
-        }
-        _MatrixGroup(ib, found, pointers).write()
+        views = zip(in_memory, ins, strict=True)
+        pointers = {tensor: ib.buffer_ptr(view) for tensor, view in views}
+        result = ib.buffer_ptr(outs[0])
+        if parts == 1:
+            group = _MatrixGroup(ib, found, {**pointers, found.output: result})
+        else:
+            group = _MatrixGroup(ib, found, pointers, result)
+        group.write()
         return ib.get()
 
     made: Tensor = extern(
-        output.shape, inputs, statement, name=output.name, dtype=output.dtype
+        found.output.shape if parts == 1 else (parts, rows, found.column.extent),
+        [stored if tensor is left else tensor for tensor in in_memory],
+        statement,
+        name=found.output.name if parts == 1 else "parts",
+        dtype=F32,
     )
-    return [made]
+    return [made if parts == 1 else add_parts(found, made)]
 
 
 def _has_matrix_cores(target: Target) -> bool:
@@ -133,12 +144,18 @@ class _MatrixGroup:
         ib: IRBuilder,
         found: MatrixSum,
         pointers: Mapping[Tensor, BufferPointer],
+        parts: BufferPointer
+        | None = None,  # of the sums of parts, if groups share the depth
     ) -> None:
         self.ib = ib
         self.found = found
         self.pointers = pointers
         self.tile = tile = found.tile()
         self.count = math.prod(map(extent_of, found.rows))
+        self.parts = parts
+        count = found.parts() if parts is not None else 1
+        self.steps = found.steps(tile.depth) // count  # of this group
+        self.part_number = self._axis(count, "blockIdx.z") if count > 1 else _ZERO
         row_tiles = -(-self.count // tile.rows)
         self.first_row = self._axis(row_tiles, "blockIdx.y") * tile.rows
         column_tiles = extent_of(found.column) // tile.columns
@@ -179,18 +196,21 @@ class _MatrixGroup:
 
     def write(self) -> None:
         """Compute the tile of the group, and store it."""
-        found = self.found
-        steps = found.steps(self.tile.depth)
+        steps = self.steps
         self._place_rows()
-        self.fetch(const(0, "int64"))
+        self.fetch(self._first_step)
         self.keep()
         if steps > 1:
-            self._advance(const(1, "int64"), is_first=True)
+            self._advance(self._first_step + 1, is_first=True)
         if steps > 2:
             with self.ib.for_range(2, steps, "step") as step:
-                self._advance(step)
+                self._advance(self._first_step + step)
         self.multiply(is_first=steps == 1)
         self.store()
+
+    @property
+    def _first_step(self) -> Expr:
+        return self.part_number * self.steps
 
     def _advance(self, step: Expr, *, is_first: bool = False) -> None:
         """Multiply the step in shared memory, while `step` comes."""
@@ -268,27 +288,22 @@ class _MatrixGroup:
         found = self.found
         if found.pixels:
             *down, across = found.window
-            at = _digits(step, down)
+            at = digits_of(step, down)
             at |= {across.var: depth // PIXEL, found.deep.var: depth % PIXEL}
+        elif not found.window:
+            at = {found.deep.var: step * self.tile.depth + depth}
         else:
             place = step // self._steps_of_place
-            at = _digits(place, found.window)
+            at = digits_of(place, found.window)
             first = (step - place * self._steps_of_place) * self.tile.depth
             at[found.deep.var] = first + depth
         if row is not None:
-            at |= _digits(row, found.rows)
-        return self._with_single_axes(at)
+            at |= digits_of(row, found.rows)
+        return self.found.with_single_axes(at)
 
     @property
     def _steps_of_place(self) -> int:
         return extent_of(self.found.deep) // self.tile.depth
-
-    def _with_single_axes(self, at: dict[Var, Expr]) -> dict[Var, Expr]:
-        """Add the axes of one element."""
-        op = self.found.sums.op
-        assert isinstance(op, ComputeOp)
-        zero = const(0, "int64")
-        return {axis.var: zero for axis in op.axis if extent_of(axis) == 1} | at
 
     def _fetch_left(self, move: int, step: Expr) -> None:
         """Load a vector of A."""
@@ -324,7 +339,7 @@ class _MatrixGroup:
             self.starts.append(self.ib.let(f"A.start{move}", start))
         digits = self.found.walk(self.tile.depth)
         assert digits is not None
-        self.walk = WindowWalk(self.ib, digits, _ZERO)
+        self.walk = WindowWalk(self.ib, digits, self._first_step)
 
     def _load(
         self, into: BufferPointer, move: int, tensor: Tensor, indices: Sequence[Expr]
@@ -405,33 +420,16 @@ class _MatrixGroup:
             row = self.first_row + first_row + i * SIDE + self.side
             is_partial = self.count % self.tile.rows != 0
             with self._if_needed(row < self.count, is_partial):
-                at = self._with_single_axes(_digits(row, self.found.rows))
+                at = self.found.with_single_axes(digits_of(row, self.found.rows))
                 for j in range(across):
                     column = first_column + j * SIDE + self.part * _LANES
                     with self.ib.for_range(0, _LANES, "v", for_type="vectorize") as v:
                         at[self.found.column.var] = self.first_column + column + v
-                        self._store_element(at, self.sums[i, j, v])
+                        self._store_one(row, at, self.sums[i, j, v])
 
-    def _store_element(self, at: Mapping[Var, Expr], sums: Expr) -> None:
-        """Store an element of the output, whose axes are those of the sum."""
-        sum_op = self.found.sums.op
-        op = self.found.output.op
-        assert isinstance(op, ComputeOp) and isinstance(sum_op, ComputeOp)
-        indices = tuple(at[axis.var] for axis in sum_op.axis)
-        value = sums
-        if op is not sum_op:
-            axes = dict(zip((axis.var for axis in op.axis), indices, strict=True))
-            body = substitute(op.body[0], axes)
-            value = as_loads(body, self.pointers, {self.found.sums: sums})
-        self.pointers[self.found.output][indices] = value
-
-
-def _digits(number: Expr, axes: Sequence[IterVar]) -> dict[Var, Expr]:
-    """Return the values of axes at a number of the loop that they are fused to."""
-    found: dict[Var, Expr] = {}
-    for place, axis in enumerate(reversed(axes)):
-        extent = extent_of(axis)
-        is_outermost = place == len(axes) - 1
-        found[axis.var] = number if is_outermost else number % extent
-        number = number // extent
-    return found
+    def _store_one(self, row: Expr, at: dict[Var, Expr], sums: Expr) -> None:
+        """Store an element of the output, or of the sum of a part."""
+        if self.parts is None:
+            store_element(self.found, at, sums, self.pointers)
+        else:
+            self.parts[self.part_number, row, at[self.found.column.var]] = sums

@@ -17,7 +17,7 @@ Reference: S. Chetlur et al., "cuDNN: Efficient Primitives for Deep Learning", 2
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from refcomp.arith import simplify
@@ -42,6 +42,8 @@ _ROWS_OF_OVERHEAD = 24
 _COLUMNS = (128, 64, 32, 16)
 _DEPTHS = (32, 16)
 _PIXELS = (4, 8)  # of a step
+_MAX_GROUPS = 256  # if groups share the depth: about the units of a large card
+_STEPS_OF_PART = 16
 _MIN_ROWS = 16  # fewer would leave most of a block unused
 
 
@@ -126,22 +128,58 @@ class MatrixSum:
 
         If `left` is stored, the image that it copies is not read.
         """
-        image = self.left.tensor
+        return self._in_memory(
+            self.output, [self.left.tensor] if self.is_stored else []
+        )
+
+    @property
+    def inputs_behind(self) -> list[Tensor]:
+        """Return the placeholders that the output is computed from, but for the sum."""
+        found = self._in_memory(self.output, [self.sums])
+        return [tensor for tensor in found if tensor is not self.sums]
+
+    @property
+    def inputs_of_sums(self) -> list[Tensor]:
+        """Return the tensors in memory that the sum is computed from, as `inputs` does."""
+        return self._in_memory(self.sums, [self.left.tensor] if self.is_stored else [])
+
+    def _in_memory(self, root: Tensor, others: Sequence[Tensor]) -> list[Tensor]:
+        """Return the placeholders that `root` depends on, and those of `others`."""
         found: list[Tensor] = []
 
         def visit(tensor: Tensor) -> None:
-            if tensor in found:
-                return
-            if isinstance(tensor.op, PlaceholderOp) or (
-                tensor is image and self.is_stored
-            ):
-                found.append(tensor)
+            is_known = tensor in found
+            if tensor in others or isinstance(tensor.op, PlaceholderOp):
+                found.extend([] if is_known else [tensor])
                 return
             for read in tensor.op.inputs:
                 visit(read)
 
-        visit(self.output)
+        visit(root)
         return found
+
+    def with_single_axes(self, at: Mapping[Var, Expr]) -> dict[Var, Expr]:
+        """Return the values of axes, with 0 for the axes of the sum that have one element."""
+        op = self.sums.op
+        assert isinstance(op, ComputeOp)
+        zero = IntImm(0, I64)
+        return {a.var: zero for a in op.axis if extent_of(a) == 1} | dict(at)
+
+    def parts(self) -> int:
+        """Return the number of parts of the depth that groups share; 1 if there are many tiles.
+
+        A part has so many steps that its share of the work is worth a kernel that adds the parts.
+        """
+        tile = self.tile()
+        rows = math.prod(map(extent_of, self.rows))
+        groups = -(-rows // tile.rows) * extent_of(self.column) // tile.columns
+        steps = self.steps(tile.depth)
+        fitting = [
+            parts
+            for parts in range(1, steps // _STEPS_OF_PART + 1)
+            if steps % parts == 0 and groups * parts <= _MAX_GROUPS
+        ]
+        return max(fitting, default=1)
 
     def place(self, at: Mapping[Var, Expr]) -> Expr:
         """Return the number of an element of `left` in memory. Axes that `at` lacks are 0."""
@@ -297,3 +335,14 @@ def _ends_in(read: TensorRead, axis: IterVar) -> bool:
 def extent_of(axis: IterVar) -> int:
     """Return the extent of the axis, or 0 if it is symbolic."""
     return as_int(axis.extent) or 0
+
+
+def digits_of(number: Expr, axes: Sequence[IterVar]) -> dict[Var, Expr]:
+    """Return the values of axes at a number of the loop that they are fused to."""
+    found: dict[Var, Expr] = {}
+    for place, axis in enumerate(reversed(axes)):
+        extent = extent_of(axis)
+        is_outermost = place == len(axes) - 1
+        found[axis.var] = number if is_outermost else number % extent
+        number = number // extent
+    return found

@@ -1,8 +1,8 @@
 """Images stored with their borders, so that the loops of a convolution need no conditions.
 
 `store_border` makes an extern operation, whose statement is a whole kernel. Each thread stores four
-neighbours of the last axis: those of the image, or the border's value. A group's threads have one
-row of pixels, so that most of the position is the same for all of them.
+neighbours of the last axis: those of the image, or the border's value. A group's threads have the
+same rows of pixels, so that most of the position is the same for all of them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from refcomp.topi.tags import PAD
 PIXEL = 4  # channels of a stored pixel, see `store_pixels`
 _LANES = 4  # f32 of an access of 128 bits
 _THREADS = 256  # of a group, at most
+_ROWS = 4  # of pixels, of a group
 
 
 def is_padded(tensor: Tensor) -> bool:
@@ -130,15 +131,22 @@ def _store_row(tensor: Tensor, shape: Sequence[int]) -> Tensor:
         target = ib.buffer_ptr(outs[0])
         vectors = shape[-2] * shape[-1] // _LANES  # of a row of pixels
         threads = min(_THREADS, vectors)
-        row = _bound(ib, math.prod(shape[:-2]), "blockIdx.y")
+        rows = math.prod(shape[:-2])
+        several = _bound(ib, -(-rows // _ROWS), "blockIdx.y") * _ROWS
         group = _bound(ib, -(-vectors // threads), "blockIdx.x")
         vector = group * threads + _bound(ib, threads, "threadIdx.x")
         width = shape[-1] // _LANES
-        at = [*_digits(row, shape[:-2]), vector // width, vector % width * _LANES]
-        first = (row * vectors + vector) * _LANES
         is_partial = vectors % threads != 0
-        with ib.if_scope(vector < vectors) if is_partial else ib.scope():
-            _store(ib, tensor, at, pointers, target, first)
+        with (
+            ib.if_scope(vector < vectors) if is_partial else ib.scope(),
+            ib.for_range(0, min(_ROWS, rows), "several") as number,
+        ):
+            row = several + number
+            pixel = [vector // width, vector % width * _LANES]
+            first = (row * vectors + vector) * _LANES
+            with ib.if_scope(row < rows) if rows % _ROWS else ib.scope():
+                at = [*_digits(row, shape[:-2]), *pixel]
+                _store(ib, tensor, at, pointers, target, first)
         return ib.get()
 
     made: Tensor = extern(

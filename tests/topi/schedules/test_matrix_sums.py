@@ -4,7 +4,7 @@ import pytest
 
 import refcomp
 from refcomp.topi.convolution.conv2d import conv2d_nhwc
-from refcomp.topi.schedules.matrix_sums import MatrixTile, find_matrix_sum
+from refcomp.topi.schedules.matrix_sums import MatrixTile, digits_of, find_matrix_sum
 from refcomp.topi.schedules.window_walk import Digit
 
 
@@ -106,8 +106,43 @@ def test_image_of_few_channels_has_steps_of_pixels(width, pixels) -> None:
     assert found.walk(depth) == [Digit(5, 21 * 4)]
 
 
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "parts"),
+    [
+        (196, 64, 64, 1),  # too few steps
+        (49, 2048, 512, 4),
+        (196, 1024, 256, 2),
+        (50176, 2048, 64, 1),  # enough tiles
+        (49, 16 * 37, 16, 1),  # a prime number of steps
+    ],
+)
+def test_few_tiles_share_a_long_depth(rows, depth, columns, parts) -> None:
+    found = find_matrix_sum(_product(rows, depth, columns))
+    assert found is not None
+    assert found.parts() == parts
+
+
+def test_inputs_of_a_sum_and_of_what_follows() -> None:
+    x, w = _tensor(1, 8, 8, 32), _tensor(1, 1, 32, 64, name="w")
+    y = conv2d_nhwc(x, w)
+    other = _tensor(1, 8, 8, 64, name="other")
+    found = find_matrix_sum(refcomp.topi.relu(refcomp.topi.add(y, other)))
+    assert found is not None
+    assert found.inputs_of_sums == [x, w]
+    assert found.inputs_behind == [other]
+    assert found.inputs == [x, w, other]
+
+
 def test_tensors_in_memory_are_inputs() -> None:
     x, w = _tensor(1, 8, 8, 32), _tensor(1, 1, 32, 64, name="w")
     found = find_matrix_sum(conv2d_nhwc(refcomp.topi.relu(x), w))
     assert found is not None
     assert found.inputs == [x, w]
+
+
+def test_digits_are_those_of_the_fused_loop() -> None:
+    axes = [refcomp.reduce_axis((0, extent), name) for extent, name in ((3, "a"), (4, "b"))]
+    number = refcomp.var("n", "int64")
+    found = [str(value) for value in digits_of(number, axes).values()]
+    assert found == ["truncmod(n, 4)", "n // 4"]
+    assert digits_of(number, []) == {}

@@ -75,7 +75,7 @@ def test_borders_of_pixels_are_zeros(value, expected) -> None:
 
 
 @pytest.mark.rocm
-@pytest.mark.parametrize("shape", [(1, 3, 5, 4), (2, 4, 3, 16), (1, 2, 70, 20)])
+@pytest.mark.parametrize("shape", [(1, 3, 5, 4), (2, 4, 3, 16), (1, 2, 70, 20), (1, 1, 1, 4)])
 def test_image_and_border_are_stored(shape) -> None:
     x, padded = _padded(*shape)
     given = np.random.default_rng(0).random(shape, np.float32)
