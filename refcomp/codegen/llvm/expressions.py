@@ -15,6 +15,8 @@ from refcomp.ir import expr as ir
 from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr, Var
 
+_F16 = DType("float", 16)
+_F16_INFINITY = 0x7C00  # its bits
 # The limits of integers of so many bits are exact in f32.
 _EXACT_BITS = 16
 
@@ -167,6 +169,10 @@ def _shift(out: LlvmFunction, expr: ir.ShiftLeft | ir.ShiftRight) -> str:
 
 
 def _min_max(out: LlvmFunction, expr: ir.Min | ir.Max) -> str:
+    if expr.dtype.element == _F16 and expr.dtype.lanes > 1:
+        architectures = out.tables["min_max_of_halves"]["architectures"]
+        if out.module.architecture in architectures:
+            return _min_max_of_halves(out, expr)
     comparison = out.module.opcode(type(expr).__name__, expr.dtype)
     macro = out.say.pick
     if expr.dtype.is_float and not _is_number(expr.b):
@@ -181,6 +187,22 @@ def _min_max(out: LlvmFunction, expr: ir.Min | ir.Max) -> str:
         bool=_bool_type(out, expr.dtype),
         a=out.value(expr.a),
         b=out.value(expr.b),
+    )
+
+
+def _min_max_of_halves(out: LlvmFunction, expr: ir.Min | ir.Max) -> str:
+    integers = DType("int", 16, expr.dtype.lanes)
+    return out.instruction(
+        out.say.pick_half,
+        comparison=out.module.opcode(type(expr).__name__, integers),
+        type=out.type_of(expr.dtype),
+        bool=_bool_type(out, expr.dtype),
+        integers=out.type_of(integers),
+        a=out.value(expr.a),
+        b=out.value(expr.b),
+        last_bit=out.constant(_F16.bits - 1, integers),
+        magnitude=out.constant(integers.max_value, integers),
+        infinity=out.constant(_F16_INFINITY, integers),
     )
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.codegen.host_kernels import Kernels, same_bits
+from refcomp.codegen.llvm.module import print_llvm
+from refcomp.ir.parser import parse_func
+from tests.codegen.host_kernels import GENERIC, Kernels, same_bits
 from tests.codegen.one_operation import (
     Case,
     binary_cases,
@@ -39,3 +41,19 @@ def assert_all_agree(cases: list[Case], folder: Path) -> None:
 )
 def test_nodes_agree_with_the_interpreter(cases, tmp_path: Path) -> None:
     assert_all_agree(list(cases()), tmp_path)
+
+
+_HALVES = """
+func halves(A: f16[8], B: f16[8], C: f16[8] out) {
+  C@[ramp(0, 1, 8)] = max(A@[ramp(0, 1, 8)], B@[ramp(0, 1, 8)])
+}"""
+
+
+def test_vectors_of_f16_are_compared_as_integers_on_x86() -> None:
+    func = parse_func(_HALVES)
+    text = print_llvm([func], **GENERIC).text
+    assert "icmp sgt <8 x i16>" in text
+    assert "fcmp" not in text
+    changed = GENERIC | {"triple": "aarch64-linux-gnu", "layout": "e"}
+    other = print_llvm([func], **changed).text
+    assert "fcmp ogt <8 x half>" in other
