@@ -42,6 +42,7 @@ _NAMES = (
     "digits",
     "networks",
     "inference",
+    "narrow",
 )
 
 
