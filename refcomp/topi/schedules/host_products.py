@@ -11,10 +11,6 @@ A product of pairs of integers (`refcomp.ir.integer_pairs`) counts as a product 
 So a product of matrices has rows and vectors of columns. In a convolution with the channels before
 the pixels, the output channels are the rows, and the pixels the columns.
 
-A product of few rows has little to reuse but its sums. If its vector factor is larger than the
-caches near the core, whole rows of it are read one after the other, a few at once, and the sums are
-kept in the nearest cache.
-
 A tile whose rows of the vector factor are narrow reads a new line, and often a new page, at each
 step. So does any tile, if the rows lie at a multiple of a page from each other. If several tiles
 read the same columns, these are first copied to panels, each as wide as a tile. Constant weights
@@ -59,19 +55,14 @@ _MIN_READERS = 4
 # Panels that share a block of columns, and their bytes: half of the second cache.
 _MAX_PANELS = 7
 _BLOCK_BYTES = 1 << 18
+# A deeper reduction is added up in parts of so many steps: at most, and at least.
+_MAX_PART_STEPS = 512
+_MIN_PART_STEPS = 128
 # Rows that are copied to a panel before the next panel.
 _ROWS_PACKED = 8
 # Reductions of few steps in a tile, such as those over a window, have no loops: these would cost
 # more than their bodies.
 _MAX_UNROLLED = 72
-# A vector factor of so many bytes is read from a cache that is shared, or from memory.
-_MIN_STREAMED_BYTES = 1 << 20
-# The most rows of a product that reads the vector factor once. Measured.
-_MAX_STREAMED_ROWS = 8
-# Sums of such a product: half of the nearest cache.
-_MAX_SUMS_BYTES = 1 << 14
-# Rows that are added to the sums at once, so that these are loaded and stored less often. Measured.
-_ROWS_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +344,7 @@ def schedule_host_product(
     tile = choose_register_tile(product, registers)
     last, sums = local_result(schedule, product.op)
     outer = schedule[last]
-    inside = _split_tile(outer, last, product, tile)
+    inside = _split_tile(outer, product, tile)
     others = [axis for axis in outer.leaf_iter_vars if axis not in inside]
     # The columns outside: their part of the vector factor stays in the cache for all rows.
     row = others.pop(product.row) if product.row is not None else None
@@ -366,6 +357,9 @@ def schedule_host_product(
         others = [*others[:-1], block, others[-1], panel]
     outer.reorder(*others, *inside)
     unroll_tile(outer, inside)
+    steps = 0 if block is None else _part_steps(product, tile)
+    if block is not None and steps:
+        return _schedule_parts(schedule, product, tile, last, sums, block, steps)
     inner = schedule[sums]
     inner.compute_at(outer, others[-1])
     assert isinstance(sums.op, ComputeOp)
@@ -374,56 +368,14 @@ def schedule_host_product(
     places = [axis for axis in sums.op.axis if axis is not lanes]
     inner.reorder(*sums.op.reduce_axis, *places, vectors, lane)
     unroll_tile(inner, [*places, vectors, lane])
-    steps = math.prod(as_int(axis.extent) or 0 for axis in sums.op.reduce_axis)
-    if 0 < steps * tile.rows * tile.columns * tile.vectors <= _MAX_UNROLLED:
+    unrolled = math.prod(as_int(axis.extent) or 0 for axis in sums.op.reduce_axis)
+    if 0 < unrolled * tile.rows * tile.columns * tile.vectors <= _MAX_UNROLLED:
         for axis in sums.op.reduce_axis:
             inner.unroll(axis)
     packed: set[Stage] = set()
     if block is not None and not product.panel:
-        packed.add(_pack(schedule, product, tile, sums, last, block))
+        packed.add(_pack(schedule, product, tile, sums, outer, block))
     return {schedule.stage_of(last), schedule.stage_of(sums)} | packed
-
-
-def is_streamed(product: HostProduct, registers: VectorRegisters) -> bool:
-    """Return True for a large product of few rows, whose vectors need no mask."""
-    op, vector = product.op, product.vector
-    if vector is None or product.column is not None or len(op.reduce_axis) != 1:
-        return False
-    sizes = [as_int(extent) or 0 for extent in vector.tensor.shape]
-    size = math.prod(sizes) * vector.tensor.dtype.bytes
-    has_rows = vector.indices[-1] is op.axis[product.lanes].var
-    is_whole = extent_of(op, product.lanes) % vector_length(op, registers) == 0
-    has_few_rows = extent_of(op, product.row) <= _MAX_STREAMED_ROWS
-    return has_rows and is_whole and has_few_rows and size >= _MIN_STREAMED_BYTES
-
-
-def schedule_streamed(
-    schedule: Schedule, product: HostProduct, registers: VectorRegisters
-) -> set[Stage]:
-    """Schedule a product of few rows: some rows of the vector factor are added to all sums at once.
-
-    Returns:
-        The stage that is scheduled now.
-    """
-    op = product.op
-    stage = schedule[op]
-    lanes = vector_length(op, registers)
-    # Parts divide their axes, so that no vector has a mask.
-    vectors = extent_of(op, product.lanes) // lanes
-    sums_bytes = registers.bytes * extent_of(op, product.row)
-    most = greatest_divisor(vectors, _MAX_SUMS_BYTES // sums_bytes)
-    rows = greatest_divisor(as_int(op.reduce_axis[0].extent) or 1, _ROWS_AT_ONCE)
-    part, vector = stage.split(op.axis[product.lanes], factor=lanes)
-    block, part = stage.split(part, factor=most)
-    outer, several = stage.split(op.reduce_axis[0], factor=rows)
-    others = [axis for axis in op.axis if axis is not op.axis[product.lanes]]
-    inside = [several, vector]
-    if product.row is not None:
-        others.remove(op.axis[product.row])
-        inside.insert(0, op.axis[product.row])
-    stage.reorder(*others, block, outer, part, *inside)
-    unroll_tile(stage, inside)
-    return {schedule.stage_of(op.outputs[0])}
 
 
 def _is_shared(product: HostProduct, tile: RegisterTile) -> bool:
@@ -473,11 +425,72 @@ def _panels_of_block(product: HostProduct, tile: RegisterTile) -> int:
     op = product.op
     assert product.vector is not None
     across = tile.vectors * tile.lanes
-    depth = math.prod(as_int(axis.extent) or 1 for axis in op.reduce_axis)
+    depth = _part_steps(product, tile) or _depth(op)
     panel_bytes = depth * across * product.vector.tensor.dtype.bytes
     most = min(_MAX_PANELS, _BLOCK_BYTES // max(1, panel_bytes))
     # As many in each block: a loop of another length would need code of its own.
     return greatest_divisor(_ceil(extent_of(op, product.lanes), across), max(1, most))
+
+
+def _depth(op: ComputeOp) -> int:
+    return math.prod(as_int(axis.extent) or 1 for axis in op.reduce_axis)
+
+
+def _part_steps(product: HostProduct, tile: RegisterTile) -> int:
+    """Return the steps of a part of the reduction; 0 if a panel stays in the second cache whole."""
+    op = product.op
+    assert product.vector is not None
+    across = tile.vectors * tile.lanes
+    panel_bytes = _depth(op) * across * product.vector.tensor.dtype.bytes
+    if len(op.reduce_axis) != 1 or panel_bytes < _BLOCK_BYTES:
+        return 0
+    steps = greatest_divisor(_depth(op), _MAX_PART_STEPS)
+    return steps if steps >= _MIN_PART_STEPS else 0
+
+
+def _schedule_parts(
+    schedule: Schedule,
+    product: HostProduct,
+    tile: RegisterTile,
+    last: Tensor,
+    sums: Tensor,
+    block: IterVar,
+    steps: int,
+) -> set[Stage]:
+    """Add up parts of a deep reduction one after the other, each for all rows of a block.
+
+    Sums of a part are in registers, those of all parts in memory. So errors of rounding grow with
+    the steps of a part and with the number of parts, not with their product.
+    """
+    total = schedule[sums]
+    assert isinstance(total.op, ComputeOp)
+    number, _ = total.split(total.op.reduce_axis[0], factor=steps)
+    partial: Tensor = schedule.rfactor(sums, number, factor_axis=0)
+    total.set_scope("global")
+    total.compute_at(schedule[last], block)
+    inside = _split_tile(total, product, tile)
+    (number,) = total.op.reduce_axis
+    *others, row, panel = [
+        axis for axis in total.leaf_iter_vars if axis not in (*inside, number)
+    ]
+    total.reorder(*others, number, row, panel, *inside)
+    unroll_tile(total, inside)
+    part = schedule[partial]
+    part.set_scope("local")
+    part.compute_at(total, panel)
+    assert isinstance(part.op, ComputeOp)
+    lanes = part.op.axis[product.lanes + 1]
+    places = [axis for axis in part.op.axis if axis is not lanes]
+    vectors, lane = part.split(lanes, factor=tile.lanes)
+    reduced = [
+        axis for axis in part.leaf_iter_vars if axis not in (*places, vectors, lane)
+    ]
+    part.reorder(*reduced, *places, vectors, lane)
+    unroll_tile(part, [*places, vectors, lane])
+    scheduled = {schedule.stage_of(tensor) for tensor in (last, sums, partial)}
+    if not product.panel:
+        scheduled.add(_pack(schedule, product, tile, partial, total, number))
+    return scheduled
 
 
 def _pack(
@@ -485,16 +498,16 @@ def _pack(
     product: HostProduct,
     tile: RegisterTile,
     sums: Tensor,
-    last: Tensor,
+    reader: StageSchedule,
     block: IterVar,
 ) -> Stage:
-    """Copy the columns of the vector factor that a block reads to panels."""
+    """Copy the columns of the vector factor that the loop `block` reads to panels."""
     vector = product.vector
     assert vector is not None
     width = tile.vectors * tile.lanes
     copy = schedule.cache_read(vector.tensor, "global", [sums], panel=width)
     stage = schedule[copy]
-    stage.compute_at(schedule[last], block)
+    stage.compute_at(reader, block)
     assert isinstance(stage.op, ComputeOp)
     panel, *places, column = stage.op.axis
     # Some rows of all panels, then the next rows: so a row is read from its beginning to its end.
@@ -513,18 +526,17 @@ def _pack(
 
 
 def _split_tile(
-    outer: StageSchedule, last: Tensor, product: HostProduct, tile: RegisterTile
+    outer: StageSchedule, product: HostProduct, tile: RegisterTile
 ) -> list[IterVar]:
     """Split the loops of the result; return those inside a tile, in order."""
-    assert isinstance(last.op, ComputeOp)
+    op = outer.op
+    assert isinstance(op, ComputeOp)
     inside: list[IterVar] = []
     for place, factor in ((product.row, tile.rows), (product.column, tile.columns)):
         if place is not None:
-            _, inner = outer.split(last.op.axis[place], factor=factor)
+            _, inner = outer.split(op.axis[place], factor=factor)
             inside.append(inner)
-    _, across = outer.split(
-        last.op.axis[product.lanes], factor=tile.vectors * tile.lanes
-    )
+    _, across = outer.split(op.axis[product.lanes], factor=tile.vectors * tile.lanes)
     vectors, lane = outer.split(across, factor=tile.lanes)
     return [*inside, vectors, lane]
 

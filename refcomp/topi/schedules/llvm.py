@@ -25,15 +25,14 @@ from refcomp.topi.schedules.host_products import (
     find_host_reduction,
     greatest_divisor,
     is_contiguous_along,
-    is_streamed,
     schedule_host_product,
-    schedule_streamed,
 )
 from refcomp.topi.schedules.host_rows import (
     schedule_host_rows,
     suits_host_rows,
     vector_lanes,
 )
+from refcomp.topi.schedules.host_streams import is_streamed, schedule_streamed
 from refcomp.topi.schedules.host_threads import share_among_threads
 from refcomp.topi.schedules.inlining import is_inlined
 from refcomp.topi.schedules.rows import find_rows, reads_of, reduces_neighbours
