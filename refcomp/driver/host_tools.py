@@ -1,7 +1,7 @@
 """The tools by which an emulated AMD GPU translates hot code to code of this host.
 
 The text of a translation is compiled like that of any module for this host, through the cache, so
-that a later process only loads it.
+that a later process only loads it. The tools run in a thread, beside the interpreter.
 """
 
 from __future__ import annotations

@@ -18,17 +18,18 @@ _IDLE = frozenset({"glc", "slc", "dlc", "sc1", "nt", "scc"})
 # `sc0` makes an atomic return the old value. On loads and stores it is the scope.
 _OF_ATOMICS = "sc0"
 _RENAMED = {"mul": "omod", "div": "omod"}
-_FLAGS = {"negative": "neg", "absolute": "abs", "sign_extended": "sext"}
 
 
 def modifiers_of(instruction: Instruction) -> frozenset[str]:
     """Return the names of all modifiers without their usual value."""
-    flags = {
-        name
-        for flag, name in _FLAGS.items()
-        for o in instruction.operands
-        if getattr(o, flag)
-    }
+    flags = set()
+    for operand in instruction.operands:
+        if operand.negative:
+            flags.add("neg")
+        if operand.absolute:
+            flags.add("abs")
+        if operand.sign_extended:
+            flags.add("sext")
     named = {
         _RENAMED.get(name, name)
         for name, value in instruction.modifiers.items()

@@ -295,10 +295,9 @@ class DecodedProgram:
         registers = NO_REGISTERS
         while number < len(self.assembly):
             instruction = self._instruction(number, key.mode)
-            both = (instruction, instruction.second)
-            self.executed |= {
-                ExecutedForm(one.printed, modifiers_of(one)) for one in both if one
-            }
+            for one in (instruction, instruction.second):
+                if one is not None:
+                    self.executed.add(ExecutedForm(one.printed, modifiers_of(one)))
             registers = _registers_of(instruction, registers)
             if key.is_observed:
                 runs.append(show_instruction(instruction))
@@ -350,15 +349,12 @@ class DecodedProgram:
 
 def _registers_of(instruction: Instruction, least: RegisterCounts) -> RegisterCounts:
     """Return how many registers there must be for an instruction, at least `least`."""
-    second = instruction.second
-    operands = (*instruction.operands, *(second.operands if second else ()))
-    vectors = [
-        operand.index + operand.count for operand in operands if operand.file == "v"
-    ]
-    accumulators = [
-        operand.index + operand.count for operand in operands if operand.file == "a"
-    ]
-    return RegisterCounts(
-        vectors=max(least.vectors, *vectors, 0),
-        accumulators=max(least.accumulators, *accumulators, 0),
-    )
+    vectors = least.vectors
+    accumulators = least.accumulators
+    for one in (instruction, instruction.second):
+        for operand in one.operands if one else ():
+            if operand.file == "v":
+                vectors = max(vectors, operand.index + operand.count)
+            elif operand.file == "a":
+                accumulators = max(accumulators, operand.index + operand.count)
+    return RegisterCounts(vectors, accumulators)
