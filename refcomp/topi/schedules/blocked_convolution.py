@@ -155,7 +155,7 @@ def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
     most = height
     if part < depth:
         most = max(1, _NEAR_BYTES // (width * vector))
-    sizes = _Sizes(
+    far = _FarBytes(
         height=height,
         image=height * width * depth * channels * element,
         weights=of_block * depth,
@@ -163,9 +163,9 @@ def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
     )
     rows = min(
         (d for d in range(1, min(height, most) + 1) if height % d == 0),
-        key=lambda rows: (sizes.bytes_of_rows(rows), -rows),
+        key=lambda rows: (far.bytes_of_rows(rows), -rows),
     )
-    rows_first = sizes.bytes_of_rows(rows) < sizes.bytes_of_channels
+    rows_first = far.bytes_of_rows(rows) < far.bytes_of_channels
     if not rows_first:
         rows = _divisor(height, most)
     if part == depth:
@@ -174,7 +174,7 @@ def _divide(tile: _Tiling, op: ComputeOp) -> _Tiling:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
+class _FarBytes:
     """The bytes of a convolution, and what its loops read from behind the second cache.
 
     Attributes:
