@@ -90,7 +90,10 @@ def store_border(tensor: Tensor) -> Tensor:
 
         >>> from refcomp.topi.schedules.stored_borders import store_border
         >>> A = rc.placeholder((1, 2, 2, 4), name="A")
-        >>> padded = rc.topi.pad(A, (0, 1, 1, 0), (0, 1, 1, 0))
+        >>> y = rc.topi.conv2d_nhwc(
+        ...     A, rc.placeholder((3, 3, 4, 4), name="w"), padding=(1, 1, 1, 1)
+        ... )
+        >>> padded, _ = y.op.inputs
         >>> [int(extent.value) for extent in store_border(padded).shape]
         [64]
     """

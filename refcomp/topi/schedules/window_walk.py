@@ -48,7 +48,12 @@ class WindowWalk:
         >>> print(ib.get())
         alloc place: i64[1] local {
           alloc count: i32[1] local {
-            place[0] = 0i64
+            count[0] = i32(truncmod(0, 2))
+            place[0] = 0 + truncmod(0, 2) * 16 + 0 // 2 * 100
+            let next: i32 = count[0] + 1i32 {
+              count[0] = select(next == 2i32, 0i32, next)
+              place[0] = place[0] + select(next == 2i32, 84, 16)
+            }
           }
         }
     """
