@@ -21,7 +21,8 @@ from refcomp.topi.schedules.host_products import (
 )
 from refcomp.topi.schedules.vector_registers import VectorRegisters
 
-# A vector factor of so many bytes is read from a cache that is shared, or from memory.
+# A vector factor of so many bytes is read from a cache that is shared, or from memory. More rows
+# must gain more than their sums cost: so many bytes for each of them. Measured.
 _MIN_STREAMED_BYTES = 1 << 20
 # The most rows of a product that reads the vector factor once. Measured.
 _MAX_STREAMED_ROWS = 8
@@ -40,8 +41,9 @@ def is_streamed(product: HostProduct, registers: VectorRegisters) -> bool:
     size = math.prod(sizes) * vector.tensor.dtype.bytes
     has_rows = vector.indices[-1] is op.axis[product.lanes].var
     is_whole = extent_of(op, product.lanes) % vector_length(op, registers) == 0
-    has_few_rows = extent_of(op, product.row) <= _MAX_STREAMED_ROWS
-    return has_rows and is_whole and has_few_rows and size >= _MIN_STREAMED_BYTES
+    rows = extent_of(op, product.row)
+    is_large = rows <= _MAX_STREAMED_ROWS and size >= rows * _MIN_STREAMED_BYTES
+    return has_rows and is_whole and is_large
 
 
 def schedule_streamed(

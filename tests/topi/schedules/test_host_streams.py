@@ -31,8 +31,13 @@ def test_a_large_product_of_one_row_is_streamed() -> None:
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [((1, 512), (512, 64)), ((9, 512), (512, 1024)), ((1, 512), (512, 1021))],
-    ids=["small", "nine rows", "masks"],
+    [
+        ((1, 512), (512, 64)),
+        ((9, 4096), (4096, 4096)),
+        ((8, 1024), (1024, 1024)),
+        ((1, 512), (512, 1021)),
+    ],
+    ids=["small", "nine rows", "small for eight rows", "masks"],
 )
 def test_other_products_are_not_streamed(left, right) -> None:
     a, b = tensors(left, right)
@@ -54,7 +59,7 @@ def test_the_sums_of_all_rows_of_a_streamed_product_stay_in_the_cache() -> None:
 
 @pytest.mark.llvm
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3"])
-@pytest.mark.parametrize(("batch", "rows"), [((), 1), ((2,), 1), ((), 3), ((2,), 8)], ids=str)
+@pytest.mark.parametrize(("batch", "rows"), [((), 1), ((2,), 1), ((2,), 2)], ids=str)
 def test_a_streamed_product_and_what_follows_are_right(level, batch, rows) -> None:
     a, b = tensors((*batch, rows, 257), (*batch, 257, 1040))
     output = relu(matmul(a, b))
