@@ -78,6 +78,8 @@ class DType:
         >>> vector = t.with_lanes(4)
         >>> str(vector), vector.element == t, vector.is_int, vector.is_float, vector.is_bool
         ('i8x4', True, True, False, False)
+        >>> t == "int8", t == "i8", "uint8" == t
+        (True, True, False)
     """
 
     kind: Kind
@@ -106,6 +108,13 @@ class DType:
     def __reduce__(self) -> tuple[object, ...]:
         # So that a copy is the same object.
         return DType, (self.kind, self.bits, self.lanes)
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for the same type, or for a text that names it: `A.dtype == "float32"`."""
+        return self is other or (isinstance(other, str) and find_dtype(other) is self)
+
+    # Not that of a text: a type has several names.
+    __hash__ = object.__hash__
 
     def __str__(self) -> str:
         vector = "" if self.lanes == 1 else f"x{self.lanes}"

@@ -73,6 +73,20 @@ def test_spellings(value: object, text: str) -> None:
     assert str(as_dtype(value)) == text
 
 
+@given(VECTORS)
+def test_a_type_equals_each_text_that_names_it(dtype: DType) -> None:
+    assert dtype == str(dtype)
+    assert str(dtype) == dtype
+    assert dtype != "float33"
+    assert dtype != None  # noqa: E711 (the operator is under test)
+
+
+def test_a_type_equals_its_long_name() -> None:
+    assert F32 == "float32" != I64
+    assert I64 == "int64" != "uint64"
+    assert {F32: 1}[as_dtype("float32")] == 1
+
+
 @pytest.mark.parametrize(
     "value",
     [
