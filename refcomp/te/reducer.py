@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from typing import cast as cast_type
 
 from refcomp.foundation.dtype import BOOL, I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.records import record
 from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
-from refcomp.ir.promotion import as_expr, cast, const
+from refcomp.ir.promotion import as_expr, binary, cast, const
 from refcomp.ir.rewrite import substitute
 from refcomp.te.tensor import (
     REDUCTION,
@@ -26,8 +27,9 @@ from refcomp.te.tensor import (
     axis,
 )
 
-# The axes of a reduction: one, or several. None is refused, with advice.
-AxisLike = IterVar | Sequence[IterVar] | None
+# The axes of a reduction: one, or several. None is refused, with advice. Instead of axes, a second
+# value can be given, with which the first is combined.
+AxisLike = IterVar | Sequence[IterVar] | Expr | Sequence[Expr] | None
 
 
 @record(eq=False)
@@ -147,6 +149,12 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
     return axis(name, begin, extent, REDUCTION)
 
 
+def _is_value(axes: object) -> bool:
+    """Return True for an expression, or a tuple of them, in place of the axes of a reduction."""
+    items = axes if isinstance(axes, tuple | list) else (axes,)
+    return len(items) > 0 and all(isinstance(item, Expr) for item in items)
+
+
 def _check_axes(axes: AxisLike, function: str) -> tuple[IterVar, ...]:
     given: tuple[object, ...] = (axes,)
     if axes is None:
@@ -157,11 +165,10 @@ def _check_axes(axes: AxisLike, function: str) -> tuple[IterVar, ...]:
     for item in given or (None,):
         if not isinstance(item, IterVar) or item.kind != REDUCTION:
             remedy = "make one with reduce_axis((0, extent), name), and pass it as axis"
-            if function in (
-                "max",
-                "min",
-            ):  # Python's functions of these names take two values
-                remedy += f"; of two values: refcomp.{function}imum(a, b)"
+            if function in ("max", "min"):  # which Python has for numbers
+                remedy += (
+                    f"; of an expression and a number: refcomp.{function}imum(a, 0)"
+                )
             raise UserError(
                 f"{function} reduces over {repr(item) if given else 'no axis'}",
                 why="only reduction axes can be reduced over",
@@ -236,7 +243,8 @@ def comm_reducer(
 
     Returns:
         A function `reducer(expr_or_tuple, axis=..., where=None)`. `axis` is a reduction axis or a
-        list of them, and `where` a condition for the elements that count.
+        list of them, and `where` a condition for the elements that count. `reducer(a, b, ...)`
+        combines expressions, or tuples of them, without any axis.
 
     Raises:
         UserError: the combiner is not a commutative monoid. The message has numbers that show it.
@@ -268,8 +276,12 @@ def comm_reducer(
     def reduce(
         expr: ExprLike | Sequence[ExprLike],
         axis: AxisLike = None,
-        where: ExprLike | None = None,
-    ) -> Expr | tuple[Expr, ...]:
+        where: Any = None,
+        *more: Any,
+    ) -> Any:
+        if _is_value(axis):
+            return _combine_values(fcombine, (expr, axis, where, *more), name)
+        _refuse_more(more, name)
         axes = _check_axes(axis, name)
         values = expr if isinstance(expr, tuple | list) else (expr,)
         if not values:
@@ -286,19 +298,55 @@ def comm_reducer(
     return reduce
 
 
+def _combine_values(
+    combine: Callable[..., Any], given: tuple[Any, ...], name: str
+) -> Any:
+    """Return the combination of two or more values, from left to right."""
+    first, *others = [value for value in given if value is not None]
+    for other in others:
+        parts = [len(v) if isinstance(v, tuple | list) else 0 for v in (first, other)]
+        if parts[0] != parts[1]:
+            raise UserError(
+                f"{name} combines {first!r} with {other!r}",
+                remedy="pass two expressions, or two tuples of equally many",
+            )
+        first = combine(first, other)
+    if isinstance(first, tuple | list):
+        return tuple(as_expr(part) for part in first)
+    return as_expr(first)
+
+
+def _refuse_more(more: tuple[object, ...], name: str) -> None:
+    if more:
+        raise UserError(
+            f"{name} is given {len(more) + 3} arguments with reduction axes",
+            remedy="pass a value, axes and a condition; or expressions only",
+        )
+
+
+def _counted(value: ExprLike) -> Expr:
+    """Return a value; a bool is counted, as in C, instead of combined in one bit."""
+    expr = as_expr(value)
+    return cast(I32, expr) if expr.dtype.is_bool else expr
+
+
 def _reduce_with(
     name: str,
     combiner: type[Add | Mul | Max | Min],
     identity: Callable[[DType], Expr],
-    *,
-    expr: ExprLike,
-    axis: AxisLike,
-    where: ExprLike | None,
+    given: tuple[Any, ...],
 ) -> Expr:
+    """Return `given`, (value, axes, condition), reduced; or all of it combined if it is values."""
+    expr, axis, where, *more = given
+    if _is_value(axis):
+
+        def combine(a: ExprLike, b: ExprLike) -> Expr:
+            return binary(combiner, _counted(a), _counted(b))
+
+        return cast_type(Expr, _combine_values(combine, given, name))
+    _refuse_more(tuple(more), name)
     axes = _check_axes(axis, name)
-    value = as_expr(expr)
-    if value.dtype.is_bool:  # counted, as in C, instead of combined in one bit
-        value = cast(I32, value)
+    value = _counted(expr)
     lhs = Var("lhs0", value.dtype)
     rhs = Var("rhs0", value.dtype)
     reducer = CommReducer(
@@ -307,8 +355,15 @@ def _reduce_with(
     return _reduce(reducer, (value,), axes, where)[0]
 
 
-def sum(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
+def sum(
+    expr: ExprLike,
+    axis: AxisLike = None,
+    where: ExprLike | None = None,
+    *more: ExprLike,
+) -> Expr:
     """Return the sum of `expr` over reduction axes, as the whole body of a compute.
+
+    `sum(a, b, ...)` of expressions alone is their sum, an expression like any other.
 
     Without iterations, the result is 0. Integers wrap. Floats round after each step.
 
@@ -317,9 +372,10 @@ def sum(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
         where: a condition. Iterations where it is false do not count; by default all count.
+        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, named twice or not a reduction axis.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis.
 
     Source: TVM, te.sum.
 
@@ -340,13 +396,18 @@ def sum(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [10. 10.]
     """
-    return _reduce_with(
-        "sum", Add, partial(const, 0), expr=expr, axis=axis, where=where
-    )
+    return _reduce_with("sum", Add, partial(const, 0), (expr, axis, where, *more))
 
 
-def prod(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
+def prod(
+    expr: ExprLike,
+    axis: AxisLike = None,
+    where: ExprLike | None = None,
+    *more: ExprLike,
+) -> Expr:
     """Return the product of `expr` over reduction axes, as the whole body of a compute.
+
+    `prod(a, b, ...)` of expressions alone is their product, an expression like any other.
 
     Without iterations, the result is 1. Integers wrap. Floats round after each step.
 
@@ -355,9 +416,10 @@ def prod(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
         where: a condition. Iterations where it is false do not count; by default all count.
+        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, named twice or not a reduction axis.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis.
 
     Source: TVM, te.prod.
 
@@ -378,13 +440,18 @@ def prod(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [24.  0.]
     """
-    return _reduce_with(
-        "prod", Mul, partial(const, 1), expr=expr, axis=axis, where=where
-    )
+    return _reduce_with("prod", Mul, partial(const, 1), (expr, axis, where, *more))
 
 
-def max(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
+def max(
+    expr: ExprLike,
+    axis: AxisLike = None,
+    where: ExprLike | None = None,
+    *more: ExprLike,
+) -> Expr:
     """Return the maximum of `expr` over reduction axes, as the whole body of a compute.
+
+    `max(a, b, ...)` of expressions alone is their maximum, an expression like any other.
 
     Without iterations, the result is the minimum of the dtype, -inf for floats. NaN propagates.
 
@@ -393,10 +460,10 @@ def max(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
         where: a condition. Iterations where it is false do not count; by default all count.
+        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, named twice or not a reduction axis. For two values, use
-            `maximum`.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis.
 
     Source: TVM, te.max.
 
@@ -419,11 +486,18 @@ def max(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
     """
     from refcomp.te.maths import min_value  # noqa: PLC0415  (as in `comm_reducer`)
 
-    return _reduce_with("max", Max, min_value, expr=expr, axis=axis, where=where)
+    return _reduce_with("max", Max, min_value, (expr, axis, where, *more))
 
 
-def min(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) -> Expr:
+def min(
+    expr: ExprLike,
+    axis: AxisLike = None,
+    where: ExprLike | None = None,
+    *more: ExprLike,
+) -> Expr:
     """Return the minimum of `expr` over reduction axes, as the whole body of a compute.
+
+    `min(a, b, ...)` of expressions alone is their minimum, an expression like any other.
 
     Without iterations, the result is the maximum of the dtype, inf for floats. NaN propagates.
 
@@ -432,10 +506,10 @@ def min(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
         where: a condition. Iterations where it is false do not count; by default all count.
+        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, named twice or not a reduction axis. For two values, use
-            `minimum`.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis.
 
     Source: TVM, te.min.
 
@@ -458,4 +532,4 @@ def min(expr: ExprLike, axis: AxisLike = None, where: ExprLike | None = None) ->
     """
     from refcomp.te.maths import max_value  # noqa: PLC0415  (as in `comm_reducer`)
 
-    return _reduce_with("min", Min, max_value, expr=expr, axis=axis, where=where)
+    return _reduce_with("min", Min, max_value, (expr, axis, where, *more))

@@ -109,9 +109,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: rc.sum(A[0]),
         r"sum reduces over no axis(.|\n)*make one with reduce_axis\(\(0, extent\), name\), and",
     ),
-    "max of two values": (
-        lambda: rc.max(A[0], A[1]),
-        r"max reduces over(.|\n)*of two values: refcomp\.maximum\(a, b\)",
+    "max of an expression and a number": (
+        lambda: rc.max(A[0], 0),
+        r"max reduces over(.|\n)*of an expression and a number: refcomp\.maximum\(a, 0\)",
     ),
     "arguments by name": (
         lambda: BUILT(A=X, C=X),

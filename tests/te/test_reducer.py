@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 import refcomp
@@ -46,6 +47,46 @@ def test_only_reduction_axes_can_be_reduced_over(axis):
         UserError, match=r"sum reduces over (.|\n)*reduce_axis\(\(0, extent\), name"
     ):
         refcomp.sum(a[0], axis=axis)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "wanted"),
+    [
+        (refcomp.sum, "TensorRead(A, 0) + TensorRead(A, 1) + TensorRead(A, 2)"),
+        (refcomp.prod, "TensorRead(A, 0) * TensorRead(A, 1) * TensorRead(A, 2)"),
+        (refcomp.max, "max(max(TensorRead(A, 0), TensorRead(A, 1)), TensorRead(A, 2))"),
+        (refcomp.min, "min(min(TensorRead(A, 0), TensorRead(A, 1)), TensorRead(A, 2))"),
+    ],
+)
+def test_reducers_combine_values_without_axes(reduction, wanted):
+    a = refcomp.placeholder((8,), name="A")
+    assert str(reduction(a[0], a[1], a[2])) == wanted
+    assert str(reduction(reduction(a[0], a[1]), a[2])) == wanted
+    two = reduction(a[0] > 1.0, a[1] > 1.0)
+    assert str(two.dtype) == "i32"
+
+
+def test_reducers_of_the_user_combine_values_without_axes():
+    a = refcomp.placeholder((8,), name="A")
+    longest = refcomp.comm_reducer(lambda x, y: refcomp.hypot(x, y), lambda t: refcomp.const(0, t))
+    assert str(longest(a[0], a[1])) == "hypot(TensorRead(A, 0), TensorRead(A, 1))"
+    where, value = _argmax()((refcomp.const(0), a[0]), (refcomp.const(1), a[1]))
+    found = refcomp.compute((1,), lambda i: where, name="where")
+    for given in ([3, 9], [9, 3]):
+        array = np.array([*given, 0, 0, 0, 0, 0, 0], "float32")
+        (index,) = refcomp.oracle.evaluate([found], {a: array})
+        assert index[0] == np.argmax(given)
+    assert value.dtype == a.dtype
+    with pytest.raises(UserError, match="argmax combines (.|\n)*two tuples of equally many"):
+        _argmax()((refcomp.const(0), a[0]), a[1])
+
+
+def test_axes_and_further_values_do_not_mix():
+    a = refcomp.placeholder((8,), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    for reduction in (refcomp.sum, refcomp.comm_reducer(lambda x, y: x + y, lambda t: 0)):
+        with pytest.raises(UserError, match="4 arguments with reduction axes"):
+            reduction(a[k], k, a[k] > 0, a[0])
 
 
 def test_the_range_of_an_axis_is_one_argument():
