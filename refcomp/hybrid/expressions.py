@@ -109,18 +109,29 @@ class Evaluator:
             )
         return as_expr(value)
 
-    def element(self, node: ast.Subscript, owner: BufferPointer) -> tuple[Value, ...]:
+    def owner(self, node: ast.Subscript) -> tuple[Value, list[ast.expr]]:
+        """Return whose element `node` is, and the indices: `a` and two of them for `a[i][j]`."""
+        if isinstance(node.value, ast.Subscript):
+            owner, slices = self.owner(node.value)
+            if isinstance(owner, BufferPointer):
+                return owner, [*slices, node.slice]
+        return self.value(node.value), [node.slice]
+
+    def element(
+        self, node: ast.Subscript, owner: BufferPointer, slices: Sequence[ast.expr]
+    ) -> tuple[Value, ...]:
         """Return the indices of an element of `owner`, one for each dimension.
 
         Raises UserError for another number of indices, and for negative ones.
         """
-        index = self.value(node.slice)
-        indices = index if isinstance(index, tuple) else (index,)
+        indices: tuple[Value, ...] = ()
+        for given in map(self.value, slices):
+            indices += given if isinstance(given, tuple) else (given,)
         rank = len(owner.view.shape)
         if len(indices) != rank:
             self.source.refuse(
                 node,
-                f"{ast.unparse(node.value)} has {rank} dimensions and is given {len(indices)}",
+                f"{owner.view.name} has {rank} dimensions and is given {len(indices)}",
                 "give one index per dimension",
             )
         if any(isinstance(i, int) and i < 0 for i in indices):
@@ -168,7 +179,7 @@ class Evaluator:
             case ast.Attribute(of, name):
                 return self._attribute(node, self.value(of), name)
             case ast.Subscript():
-                return self._subscript(node, self.value(node.value))
+                return self._subscript(node)
             case ast.UnaryOp(op, operand):
                 return _unary(op, self.value(operand))
             case ast.BinOp(left, op, right):
@@ -230,9 +241,10 @@ class Evaluator:
                     return str(owner.dtype)
         self.source.refuse(node, f"{ast.unparse(node.value)} has no {name} here")
 
-    def _subscript(self, node: ast.Subscript, owner: Value) -> Value:
+    def _subscript(self, node: ast.Subscript) -> Value:
+        owner, slices = self.owner(node)
         if isinstance(owner, BufferPointer):
-            return owner[self.element(node, owner)]
+            return owner[self.element(node, owner, slices)]
         if not isinstance(owner, tuple):
             self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
         index = self.value(node.slice)

@@ -183,7 +183,7 @@ class Writer:
         return self.builder.buffer_ptr(view)
 
     def _store(self, target: ast.Subscript, value: Expr) -> None:
-        pointer = self.evaluator.value(target.value)
+        pointer, slices = self.evaluator.owner(target)
         if not isinstance(pointer, BufferPointer):
             self.source.refuse(
                 target, f"{ast.unparse(target.value)} has no elements to assign"
@@ -194,7 +194,7 @@ class Writer:
                 f"the input {pointer.view.name} cannot be written",
                 "write an output_tensor, or an allocate of your own",
             )
-        pointer[self.evaluator.element(target, pointer)] = value
+        pointer[self.evaluator.element(target, pointer, slices)] = value
 
     # Control.
 

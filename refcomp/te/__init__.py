@@ -48,7 +48,7 @@ _SOURCES = {
     "refcomp.te.reducer": "CommReducer comm_reducer max min prod reduce_axis sum",
     "refcomp.te.scans": "scan",
     "refcomp.te.tag": "tag_scope",
-    "refcomp.te.tensor": "IterVar Tensor thread_axis var",
+    "refcomp.te.tensor": "IterVar Tensor TensorSlice thread_axis var",
     # TVM's te has it, too. That room is above this one.
     "refcomp.schedule.schedule": "create_schedule",
 }
@@ -74,7 +74,7 @@ __all__ = [
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
     "floor", "ceil", "trunc", "round", "nearbyint", "fmod",
     "floordiv", "floormod", "truncdiv", "truncmod", "popcount", "clz",
-    "Tensor", "IterVar", "CommReducer", "TensorIntrin",
+    "Tensor", "TensorSlice", "IterVar", "CommReducer", "TensorIntrin",
     "Operation", "PlaceholderOp", "ComputeOp", "ScanOp", "ExternOp",
 ]
 # fmt: on

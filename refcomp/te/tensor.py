@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NoReturn
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -266,7 +267,7 @@ def var(name: str = "n", dtype: DTypeLike = "int64") -> Var:
 
 
 class Tensor(TensorOperators):
-    """One output of an operation. `A[i, j]` and `A(i, j)` are reads of an element.
+    """One output of an operation. `A[i, j]`, `A(i, j)` and `A[i][j]` are reads of an element.
 
     `placeholder`, `compute`, `scan` and `extern` make tensors.
 
@@ -297,10 +298,10 @@ class Tensor(TensorOperators):
         'A: f32[n, 4] is declared here'
         >>> rc.placeholder((), name="scale").as_expr()
         TensorRead(scale)
-        >>> A[0]
+        >>> A[0, 1, 2]
         Traceback (most recent call last):
             ...
-        refcomp.foundation.errors.UserError: A has 2 dimensions and is read with 1 indices...
+        refcomp.foundation.errors.UserError: A has 2 dimensions and is read with 3 indices...
     """
 
     __slots__ = ("dtype", "op", "shape", "value_index")
@@ -330,22 +331,27 @@ class Tensor(TensorOperators):
         form = f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
         return declared_at(self.op.line, form)
 
+    # A type checker takes each read for an element: it does not count indices.
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> TensorRead:
         given = indices if isinstance(indices, tuple) else (indices,)
-        for index in given:
-            if isinstance(index, slice | EllipsisType):
-                raise UserError(
-                    f"tensor {self.name} is read with a slice",
-                    why="a read gives one element, not a tensor of several",
-                    remedy=f"compute over the index: lambda j: {self.name}[i, j]",
-                )
-        if len(given) != self.ndim:
+        read = self._read(tuple([self._as_index(index) for index in given]))
+        return cast_type(TensorRead, read)
+
+    def _as_index(self, index: object) -> Expr:
+        if isinstance(index, slice | EllipsisType):
             raise UserError(
-                f"{self.name} has {self.ndim} dimensions and is read with {len(given)} indices",
-                remedy="give one index per dimension, all at once: A[i, j], not A[i][j]",
-                earlier=[self.declaration()],
+                f"tensor {self.name} is read with a slice",
+                why="a read gives one element, not a tensor of several",
+                remedy=f"compute over the index: lambda j: {self.name}[i, j]",
             )
-        return TensorRead(self, tuple([as_dim(index) for index in given]))
+        return as_dim(index)
+
+    def _read(self, indices: tuple[Expr, ...]) -> TensorRead | TensorSlice:
+        if len(indices) == self.ndim:
+            return TensorRead(self, indices)
+        if 0 < len(indices) < self.ndim:
+            return TensorSlice(self, indices)
+        raise _miscounted(self, len(indices))
 
     # Without this method, `if tensor:` would call __len__, which raises.
     def __bool__(self) -> bool:
@@ -360,11 +366,7 @@ class Tensor(TensorOperators):
         )
 
     def __iter__(self) -> NoReturn:
-        raise UserError(
-            f"tensor {self.name} cannot be iterated over",
-            remedy="compute over its indices",
-            earlier=[self.declaration()],
-        )
+        raise _not_iterable(self)
 
     def __call__(self, *indices: ExprLike) -> TensorRead:
         return self[indices]
@@ -381,6 +383,94 @@ class Tensor(TensorOperators):
 
     def __repr__(self) -> str:
         return f"Tensor({self.name}: {self.dtype}, rank {self.ndim})"
+
+
+def _miscounted(tensor: Tensor, indices: int) -> UserError:
+    """Return the error for a read with a wrong number of indices."""
+    count = "1 index" if indices == 1 else f"{indices} indices"
+    places = ", ".join("ijklmnop"[: tensor.ndim])
+    return UserError(
+        f"{tensor.name} has {tensor.ndim} dimensions and is read with {count}",
+        remedy=f"give one index per dimension: {tensor.name}[{places}]",
+        earlier=[tensor.declaration()],
+    )
+
+
+def _not_iterable(tensor: Tensor) -> UserError:
+    """Return the error for a loop over the elements of a tensor."""
+    return UserError(
+        f"tensor {tensor.name} cannot be iterated over",
+        remedy="compute over its indices",
+        earlier=[tensor.declaration()],
+    )
+
+
+class TensorSlice(Operators):
+    """A read of a tensor that lacks indices: `A[i]` of a matrix. Further indices make it a read.
+
+    Attributes:
+        tensor: the tensor that is read.
+        indices: the indices so far, i64 expressions.
+        shape: the extents of the dimensions without an index, i64 expressions.
+        dtype: the dtype of the elements.
+        ndim: the number of dimensions without an index.
+
+    Raises:
+        UserError: it is used as a number, has too many indices, or is written to.
+
+    Source: TVM, te.TensorSlice.
+
+    Example::
+
+        >>> A = rc.placeholder((8, 4), name="A")
+        >>> row = A[2]
+        >>> row, row.shape, row.ndim, str(row.dtype)
+        (TensorSlice(A, 2), (4,), 1, 'f32')
+        >>> row[3]
+        TensorRead(A, 2, 3)
+        >>> row.as_expr()
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: A has 2 dimensions and is read with 1 index...
+    """
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Expr, ...]) -> None:
+        self.tensor = tensor
+        self.indices = indices
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        """Return the extents of the dimensions without an index."""
+        return self.tensor.shape[len(self.indices) :]
+
+    @property
+    def dtype(self) -> DType:
+        """Return the dtype of the elements."""
+        return self.tensor.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of dimensions without an index."""
+        return self.tensor.ndim - len(self.indices)
+
+    def __getitem__(self, index: Any) -> TensorRead:  # type: ignore[override]
+        more = index if isinstance(index, tuple) else (index,)
+        return self.tensor[(*self.indices, *more)]
+
+    def __call__(self, *indices: ExprLike) -> TensorRead:
+        return self[indices]
+
+    def __iter__(self) -> NoReturn:
+        raise _not_iterable(self.tensor)
+
+    def as_expr(self) -> NoReturn:
+        """Raise UserError: indices are missing."""
+        raise _miscounted(self.tensor, len(self.indices))
+
+    def __repr__(self) -> str:
+        return f"TensorSlice({self.tensor.name}, {', '.join(map(str, self.indices))})"
 
 
 @node

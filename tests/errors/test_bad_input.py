@@ -60,7 +60,7 @@ EXPRESSIONS = {
         lambda: rc.compute((8,), lambda i: rc.select((i > 0) and (i < 4), 1, 2)),
         r"no truth value(.|\n)*`and`, `or`, `not`(.|\n)*refcomp\.all\(a, b\)",
     ),
-    "indices": (lambda: A[1], "A has 2 dimensions and is read with 1 indices"),
+    "indices": (lambda: A[1] + 1, "A has 2 dimensions and is read with 1 index"),
     "float index": (lambda: A[0.5, 0], r"0\.5 is not an index or extent\n.*use an integer"),
     "dtype": (lambda: rc.placeholder((4,), "float33"), r"unknown dtype 'float33'\n.*use one of bo"),
     "negative extent": (lambda: rc.compute((-4,), lambda i: i), "dimension cannot be negative: -4"),

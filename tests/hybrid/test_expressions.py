@@ -42,6 +42,22 @@ def test_conditions_are_lazy():
     assert np.array_equal(got, f(given))
 
 
+def test_indices_may_be_given_one_after_the_other():
+    @script
+    def f(x, y):
+        c = output_tensor((2, 4), "float32")
+        for i in range(2):
+            for j in range(4):
+                c[i][j] = x[i][j]
+                c[i][j] += (x, y)[1][i][j]
+        return c
+
+    x, y = (refcomp.placeholder((2, 4), name=name) for name in "xy")
+    given = np.arange(8, dtype=np.float32).reshape(2, 4)
+    (found,) = refcomp.oracle.evaluate([f(x, y)], {x: given, y: given + 1})
+    np.testing.assert_array_equal(found, 2 * given + 1)
+
+
 def test_the_remainder_has_the_sign_of_the_divisor():
     @script
     def f(i):

@@ -3,9 +3,11 @@ import pytest
 import refcomp
 from refcomp.foundation.dtype import F32, I64
 from refcomp.foundation.errors import UserError
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, IntImm, Var
 from refcomp.ir.stmt import THREAD_TAGS
-from refcomp.te.tensor import TensorRead, as_dim, as_shape
+from refcomp.ir.structure import structurally_equal
+from refcomp.te.tensor import TensorRead, TensorSlice, as_dim, as_shape
 
 
 def test_reading_makes_an_expression_of_the_tensors_dtype():
@@ -21,10 +23,45 @@ def structurally_same(x, y):
     return bool(x == y)
 
 
-def test_wrong_number_of_indices():
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        (lambda a: a[()], "0 indices"),
+        (lambda a: a[1, 2, 3], "3 indices"),
+        (lambda a: a[1][2, 3], "3 indices"),
+    ],
+)
+def test_wrong_number_of_indices(read, count):
     a = refcomp.placeholder((4, 8), name="A")
-    with pytest.raises(UserError, match="A has 2 dimensions and is read with 1 indices"):
-        a[3]
+    with pytest.raises(UserError, match=f"A has 2 dimensions and is read with {count}\n"):
+        read(a)
+
+
+def test_indices_may_be_given_one_after_the_other():
+    a = refcomp.placeholder((4, 8, 2), name="A")
+    part = a[3]
+    assert isinstance(part, TensorSlice)
+    assert (part.ndim, part.dtype, [as_int(size) for size in part.shape]) == (2, F32, [8, 2])
+    for read in (part[1][0], part[1, 0], part(1)(0), a[3, 1][0]):
+        assert isinstance(read, TensorRead)
+        assert structurally_equal(read, a[3, 1, 0])
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x: x + 1, lambda x: 2 * x, lambda x: -x, refcomp.exp, lambda x: x.astype("f16")]
+)
+def test_a_read_that_lacks_indices_is_no_number(use):
+    a = refcomp.placeholder((4, 8), name="A")
+    with pytest.raises(UserError, match="read with 1 index\n(.|\n)*per dimension: A\\[i, j\\]"):
+        use(a[3])
+    with pytest.raises(UserError, match="read with 1 index\n"):
+        refcomp.compute((4,), lambda i: a[i])
+
+
+def test_a_read_that_lacks_indices_cannot_be_iterated_over():
+    a = refcomp.placeholder((4, 8), name="A")
+    with pytest.raises(UserError, match="tensor A cannot be iterated over"):
+        list(a[3])
 
 
 @pytest.mark.parametrize("index", [1.5, True])
