@@ -26,7 +26,7 @@ from refcomp.ir.expr import Derived, Expr, IntImm, Operators, Var
 from refcomp.ir.node import node
 from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.promotion import as_expr, cast, const
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import THREAD_TAGS, VTHREAD
 from refcomp.te.tensor_operators import TensorOperators
 
@@ -191,8 +191,10 @@ def as_dim(value: object) -> Expr:
 def _as_bound(value: object) -> Expr:
     """Return `as_dim(value)`. Refuse values that are known only during a computation."""
     dim = as_dim(value)
-    if isinstance(dim, IntImm):  # as most extents are
+    if isinstance(dim, IntImm | Var):  # as most extents are
         return dim
+    if not variables_in(dim):  # as in convert(8) + 4
+        dim = _folded(dim)
     for item in walk(dim):
         if isinstance(item, TensorRead):
             raise UserError(
@@ -201,6 +203,13 @@ def _as_bound(value: object) -> Expr:
                 remedy='pass it as a scalar argument: var("n"), listed among the arguments',
             )
     return dim
+
+
+def _folded(dim: Expr) -> Expr:
+    """Return an expression without variables as a constant; itself, if an element is in it."""
+    from refcomp.arith import simplify  # noqa: PLC0415 (few programs use it)
+
+    return simplify(dim)
 
 
 def as_shape(shape: object) -> tuple[Expr, ...]:

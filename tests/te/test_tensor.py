@@ -169,3 +169,14 @@ def test_a_tensor_has_no_len():
         "  why: an extent may be symbolic, and len() is a number\n"
         "  what to do: use A.shape[0], or A.ndim for the number of dimensions"
     )
+
+
+def test_extents_without_variables_are_numbers():
+    eight = refcomp.convert(8)
+    a = refcomp.placeholder((eight + 4, eight * eight // 3), name="A")
+    assert [as_int(size) for size in a.shape] == [12, 21]
+    assert as_int(refcomp.reduce_axis((0, eight - 2)).extent) == 6
+    with pytest.raises(UserError, match="a dimension cannot be negative: -1"):
+        refcomp.placeholder((eight - 9,))
+    n = refcomp.var("n")
+    assert str(refcomp.placeholder((n + 4,)).shape) == "(n + 4,)"
