@@ -17,11 +17,12 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.graph.graph import Array, GraphNode, Value, spell
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, var
 from refcomp.topi.operator import AttributeSpec, Operator, register_operator
-from refcomp.topi.shapes import extents, normalize_axis
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import normalize_axis
 
 NARROW = "narrow"
 

@@ -1,4 +1,4 @@
-"""tag_scope: a tag, by which schedules may choose, for all operations that are made inside."""
+"""Tags of operations, by which schedules may choose: a tag of the language, and tag_scope."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from contextvars import ContextVar
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
+
+# Each element is a cheap expression of the inputs. It may be computed where it is read.
+INJECTIVE = "injective"
 
 _CURRENT: ContextVar[str] = ContextVar("tag", default="")
 

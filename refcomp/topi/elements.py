@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from refcomp.ir.expr import Expr
+from refcomp.te.elements import broadcast_elements
+from refcomp.te.extents import require_tensor
 from refcomp.te.operation import compute
-from refcomp.te.tensor import ExprLike, Tensor
-from refcomp.topi.shapes import (
-    Extent,
-    broadcast_extents,
-    extents,
-    is_same,
-    require_one_dtype,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.te.tag import INJECTIVE
+from refcomp.te.tensor import Tensor
+from refcomp.topi.shapes import require_one_dtype
 
 
 def map_elements(data: Tensor, function: Callable[[Expr], Expr], name: str) -> Tensor:
@@ -24,15 +19,6 @@ def map_elements(data: Tensor, function: Callable[[Expr], Expr], name: str) -> T
     return compute(
         data.shape, lambda *index: function(data[index]), name=name, tag=INJECTIVE
     )
-
-
-def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
-    """Return the element of `tensor` that broadcasting puts at `index` of the result."""
-    aligned = index[len(index) - tensor.ndim :]
-    own: list[ExprLike] = []
-    for i, size in zip(aligned, extents(tensor), strict=True):
-        own.append(0 if is_same(size, 1) else i)
-    return tensor[tuple(own)]
 
 
 def combine_elements(
@@ -47,22 +33,3 @@ def combine_elements(
     require_tensor(b, name)
     require_one_dtype(name, a, b)
     return broadcast_elements((a, b), function, name)
-
-
-def broadcast_elements(
-    tensors: Sequence[Tensor], function: Callable[..., Expr], name: str
-) -> Tensor:
-    """Return function(*elements) for the elements of one or more tensors, with broadcasting.
-
-    Raises:
-        UserError: an operand is not a tensor, or the shapes do not broadcast.
-    """
-    shape: tuple[Extent, ...] = ()
-    for tensor in tensors:
-        require_tensor(tensor, name)
-        shape = broadcast_extents(shape, extents(tensor), name, tensors=tensors)
-
-    def element(*index: Expr) -> Expr:
-        return function(*(read_broadcast(tensor, index) for tensor in tensors))
-
-    return compute(shape, element, name=name, tag=INJECTIVE)

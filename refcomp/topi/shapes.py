@@ -13,24 +13,13 @@ import numpy as np
 
 from refcomp.foundation.dtype import I32, I64, as_dtype
 from refcomp.foundation.errors import UserError
-from refcomp.ir.expr import Expr, IntImm
-from refcomp.ir.structure import structurally_equal
+from refcomp.te.extents import Extent, require_tensor
 from refcomp.te.tensor import DTypeLike, Tensor
 
-Extent = int | Expr
 Array = np.ndarray[Any, np.dtype[Any]]
 # Two numbers of the spatial axes: down (along y) and across (along x).
 Pair = Sequence[int]
 _T = TypeVar("_T")
-
-
-def require_tensor(value: object, operator: str) -> None:
-    """Raise UserError if an operand is not a tensor."""
-    if not isinstance(value, Tensor):
-        raise UserError(
-            f"{operator} is applied to a {type(value).__name__}, not to a tensor",
-            remedy="make one by refcomp.placeholder; arrays are given to the built function",
-        )
 
 
 def require_float(data: Tensor, operator: str) -> None:
@@ -114,19 +103,6 @@ def check_pair(value: Pair, operator: str, what: str) -> tuple[int, int]:
     return value[0], value[1]
 
 
-def extents(tensor: Tensor) -> tuple[Extent, ...]:
-    """Return the tensor's extents. Each is an int if it is constant."""
-    return tuple(d.value if isinstance(d, IntImm) else d for d in tensor.shape)
-
-
-def is_same(a: Extent, b: Extent) -> bool:
-    """Return True if two extents are known to be equal."""
-    if isinstance(a, int) or isinstance(b, int):
-        # Not `a == b` alone: with an expression, that builds a comparison.
-        return isinstance(a, int) and isinstance(b, int) and a == b
-    return structurally_equal(a, b)
-
-
 def require_constant(extent: Extent, what: str) -> int:
     """Return the extent as an int, or raise UserError if it is symbolic."""
     if isinstance(extent, int):
@@ -158,33 +134,6 @@ def require_matrices(data: Tensor, operator: str) -> None:
             remedy="give a tensor with axes of rows and of columns",
             earlier=[data.declaration()],
         )
-
-
-def require_extent(
-    actual: Extent,
-    expected: Extent,
-    operator: str,
-    what: str,
-    *,
-    tensors: Sequence[Tensor] = (),
-) -> None:
-    """Raise UserError if two extents are not known to be equal.
-
-    The message quotes the declarations of `tensors`, to which the extents belong.
-    """
-    if not is_same(actual, expected):
-        shown = f"{_text(actual)} instead of {_text(expected)}"
-        raise UserError(
-            f"{operator}: {what} is {shown}",
-            remedy="give tensors whose shapes agree",
-            earlier=[tensor.declaration() for tensor in tensors],
-        )
-
-
-def _text(extent: Extent) -> str:
-    if isinstance(extent, int):
-        return str(extent)
-    return getattr(extent, "name", "symbolic")
 
 
 def product(factors: Sequence[Extent]) -> Extent:
@@ -236,36 +185,6 @@ def window_extent(
         return size
     shifted = size + last_start
     return (shifted if stride == 1 else shifted // stride) + 1
-
-
-def broadcast_extents(
-    a: Sequence[Extent],
-    b: Sequence[Extent],
-    operator: str,
-    *,
-    tensors: Sequence[Tensor] = (),
-) -> tuple[Extent, ...]:
-    """Return the shape of an elementwise operation on shapes a and b, by numpy's rules.
-
-    A message quotes the declarations of `tensors`, to which the shapes belong.
-
-    Raises:
-        UserError: two extents are not known to be equal, and neither is the constant 1.
-    """
-    rank = max(len(a), len(b))
-    padded_a = (*[1] * (rank - len(a)), *a)
-    padded_b = (*[1] * (rank - len(b)), *b)
-    shape = []
-    for x, y in zip(padded_a, padded_b, strict=True):
-        if is_same(x, 1):
-            shape.append(y)
-            continue
-        # A symbolic extent may be 1 at run time; it is not repeated then.
-        if not is_same(y, 1):
-            what = "an extent of the second operand"
-            require_extent(y, x, operator, what, tensors=tensors)
-        shape.append(x)
-    return tuple(shape)
 
 
 def replace_entry(entries: Sequence[_T], place: int, entry: _T) -> tuple[_T, ...]:

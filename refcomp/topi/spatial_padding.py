@@ -12,9 +12,10 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, Extent, extents
+from refcomp.topi.shapes import Array
 from refcomp.topi.tags import PAD
 
 # Elements added at the (top, left, bottom, right), in the order of ONNX.

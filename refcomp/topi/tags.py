@@ -1,7 +1,5 @@
 """Tags of computes, by which schedules recognise the stages of operators."""
 
-# Each element is a cheap expression of the inputs. It may be computed where it is read.
-INJECTIVE = "injective"
 # A copy with a border. It has memory of its own, so that the loops that read it need no guards.
 PAD = "pad"
 # Elementwise, but costly and read more than once. It has memory of its own.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
-from refcomp.topi.elements import broadcast_elements, combine_elements, map_elements
+from refcomp.topi.elements import combine_elements, map_elements
 from tests.strategies.operands import run_te, tensors
 
 
@@ -33,14 +33,3 @@ def test_what_does_not_fit_is_refused():
         combine_elements(3, *tensors((2,)), lambda x, y: x, "mix")
     with pytest.raises(UserError, match="mix: an extent of the second operand is 3 instead of 2"):
         combine_elements(*tensors((2,), (3,)), lambda x, y: x, "mix")
-
-
-def test_any_number_of_operands_broadcast():
-    def mixed(*given):
-        return broadcast_elements(given, lambda x, y, z: x * 100.0 + y * 10.0 + z, "mix")
-
-    column, row, one = np.float32([[1], [2]]), np.float32([3, 4]), np.float32(5)
-    found = run_te(mixed, column, row, one, is_symbolic=False)
-    np.testing.assert_array_equal(found, np.float32([[135, 145], [235, 245]]))
-    with pytest.raises(UserError, match="mix is applied to a float, not to a tensor"):
-        mixed(*tensors((2,), (2,)), 0.5)

@@ -15,13 +15,6 @@ from tests.strategies.operands import tensors
 small = st.integers(1, 4)
 
 
-def test_constant_extents_are_integers() -> None:
-    n = var("n")
-    (data,) = tensors((n, 3))
-    assert shapes.extents(data)[1] == 3
-    assert shapes.extents(data)[0] is n
-
-
 @given(st.integers(0, 12), small, small, small, st.integers(0, 3), st.integers(0, 3))
 def test_window_extent_counts_windows(size, kernel, stride, dilation, before, after):
     reach = dilation * (kernel - 1) + 1
@@ -45,13 +38,6 @@ def test_product_gathers_constants() -> None:
     assert shapes.product([n, 1]) is n
     assert shapes.product([n, 0]) == 0
     assert evaluate_expr(shapes.product([2, n, 3, n]), {n: 5}) == 150
-
-
-def test_broadcast_extents() -> None:
-    n = var("n")
-    assert shapes.broadcast_extents((n, 1, 3), (4, 1), "add") == (n, 4, 3)
-    with pytest.raises(UserError, match="an extent of the second operand is 3 instead of n"):
-        shapes.broadcast_extents((n,), (3,), "add")
 
 
 def test_requirements_name_the_operator_and_what_is_wrong() -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.te.gradients.gradient import gradient
 from refcomp.te.operation import compute, placeholder, reachable_operations
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import (
@@ -31,7 +32,6 @@ from refcomp.topi.operator import (
     register_operator,
 )
 from refcomp.topi.shapes import Array
-from refcomp.topi.tags import INJECTIVE
 
 VJP = "vjp"
 STOP_GRADIENT = "stop_gradient"

@@ -14,13 +14,14 @@ import numpy as np
 from refcomp.foundation.dtype import as_dtype
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, one_number_operand, two_operands
 from refcomp.topi.elements import combine_elements
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, require_number, require_tensor, round_once
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_number, round_once
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:

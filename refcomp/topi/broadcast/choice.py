@@ -12,9 +12,11 @@ from fractions import Fraction
 import numpy as np
 
 from refcomp.te import maths
+from refcomp.te.elements import broadcast_elements
+from refcomp.te.extents import require_tensor
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, several_operands, two_operands
-from refcomp.topi.elements import broadcast_elements, combine_elements
+from refcomp.topi.elements import combine_elements
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
@@ -22,7 +24,6 @@ from refcomp.topi.shapes import (
     require_float,
     require_number,
     require_one_dtype,
-    require_tensor,
 )
 
 

@@ -11,20 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.elements import read_broadcast
+from refcomp.te.extents import Extent, extents, is_same, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.elements import read_broadcast
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    is_same,
-    require_extent,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array
 
 
 def _repeat(data: Tensor, shape: Sequence[Extent], name: str) -> Tensor:

@@ -14,9 +14,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths
+from refcomp.te.elements import broadcast_elements
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, several_operands
-from refcomp.topi.elements import broadcast_elements
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of
 from refcomp.topi.shapes import (

@@ -17,22 +17,21 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     replace_entry,
     require_constant,
-    require_extent,
     require_rank,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 _WIDTH = 32  # signs in a word
 _WORD = as_dtype("uint32")

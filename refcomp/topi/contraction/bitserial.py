@@ -19,6 +19,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import DTypeLike, Tensor
@@ -26,13 +27,10 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     replace_entry,
-    require_extent,
     require_one_dtype,
     require_rank,
-    require_tensor,
 )
 from refcomp.topi.tags import REDUCTION
 

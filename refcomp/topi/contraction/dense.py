@@ -12,25 +12,22 @@ from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
-from refcomp.te.operation import compute
-from refcomp.te.reducer import reduce_axis
-from refcomp.te.tensor import DTypeLike, Tensor
-from refcomp.topi.broadcast.arithmetic import add, scale
-from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.elements import read_broadcast
-from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
+from refcomp.te.elements import read_broadcast
+from refcomp.te.extents import (
     Extent,
     broadcast_extents,
     extents,
     is_same,
     require_extent,
-    require_one_dtype,
-    require_rank,
     require_tensor,
-    widen,
 )
+from refcomp.te.operation import compute
+from refcomp.te.reducer import reduce_axis
+from refcomp.te.tensor import DTypeLike, Tensor
+from refcomp.topi.broadcast.arithmetic import add, scale
+from refcomp.topi.draws import Draws, Sample
+from refcomp.topi.operator import meaning_of
+from refcomp.topi.shapes import Array, require_one_dtype, require_rank, widen
 from refcomp.topi.tags import REDUCTION
 
 # A dtype -> a wider one of its kind, in which samples add up their products.

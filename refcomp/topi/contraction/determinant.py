@@ -19,21 +19,15 @@ from refcomp.ir.promotion import const
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.externs import extern
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_constant,
-    require_extent,
-    require_float,
-    require_matrices,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_constant, require_float, require_matrices
 
 
 def det(data: Tensor) -> Tensor:

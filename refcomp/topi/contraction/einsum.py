@@ -13,8 +13,10 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
+from refcomp.te.extents import Extent, extents, is_same, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.contraction.einsum_equation import parse_equation
 from refcomp.topi.draws import Draws, Sample
@@ -22,16 +24,12 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
-    is_same,
     normalize_axis,
-    require_extent,
     require_number,
     require_one_dtype,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 
 def einsum(*operands: Tensor, equation: str) -> Tensor:

@@ -9,21 +9,14 @@ import numpy as np
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.contraction.dense import WIDER, multiply_matrices
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_extent,
-    require_one_dtype,
-    require_rank,
-    require_tensor,
-    widen,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_one_dtype, require_rank, widen
 
 
 def batch_matmul(

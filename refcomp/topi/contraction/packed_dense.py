@@ -12,6 +12,7 @@ from refcomp.foundation.dtype import F32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
+from refcomp.te.extents import Extent, extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -19,16 +20,7 @@ from refcomp.topi.contraction.dense import check_factors
 from refcomp.topi.contraction.fully_connected import add_bias
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    require_constant,
-    require_extent,
-    require_rank,
-    require_tensor,
-    widen,
-)
+from refcomp.topi.shapes import Array, require_constant, require_rank, widen
 from refcomp.topi.tags import REDUCTION
 
 

@@ -14,25 +14,24 @@ from refcomp.foundation.dtype import I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
-from refcomp.te.operation import compute
-from refcomp.te.reducer import reduce_axis
-from refcomp.te.tensor import Tensor
-from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.elements import read_broadcast
-from refcomp.topi.operator import meaning_of
-from refcomp.topi.rounding import round_to_integer, round_to_integer_numpy
-from refcomp.topi.shapes import (
-    Array,
+from refcomp.te.elements import read_broadcast
+from refcomp.te.extents import (
     Extent,
     broadcast_extents,
     extents,
     is_same,
     require_extent,
-    require_one_dtype,
-    require_rank,
     require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.te.operation import compute
+from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
+from refcomp.te.tensor import Tensor
+from refcomp.topi.draws import Draws, Sample
+from refcomp.topi.operator import meaning_of
+from refcomp.topi.rounding import round_to_integer, round_to_integer_numpy
+from refcomp.topi.shapes import Array, require_one_dtype, require_rank
+from refcomp.topi.tags import REDUCTION
 
 Index = tuple[Expr, ...]
 

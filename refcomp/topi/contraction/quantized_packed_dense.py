@@ -17,6 +17,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.integer_pairs import make_pair, pair_product
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -34,14 +35,7 @@ from refcomp.topi.contraction.quantized import (
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.rounding import round_to_integer_numpy
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_constant,
-    require_extent,
-    require_rank,
-    require_tensor,
-)
+from refcomp.topi.shapes import Array, require_constant, require_rank
 from refcomp.topi.tags import REDUCTION, SHARED
 
 _NAME = "quantized_dense_pack"

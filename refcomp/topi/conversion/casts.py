@@ -11,13 +11,14 @@ from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.conversion.bits import bits_of, float_of, round_to_odd_numpy
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array
 
 _NAMES = tuple(to_numpy(dtype).name for dtype in SCALAR_DTYPES)
 

@@ -32,7 +32,9 @@ from refcomp.foundation.near_misses import advise
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.conversion.bits import (
     bits_of,
@@ -42,8 +44,7 @@ from refcomp.topi.conversion.bits import (
 )
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, require_float, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_float
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,13 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    normalize_axis,
-    replace_entry,
-    require_constant,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, normalize_axis, replace_entry, require_constant
 
 _U8 = as_dtype("uint8")
 

@@ -14,8 +14,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.conversion.scales import (
     layout_of,
@@ -28,8 +30,8 @@ from refcomp.topi.conversion.scales import (
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.rounding import round_to_integer, round_to_integer_numpy
-from refcomp.topi.shapes import Array, extents, require_float
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.shapes import Array, require_float
+from refcomp.topi.tags import REDUCTION, SHARED
 
 _QUANTIZED = ("uint8", "int8", "uint16", "int16", "int32")
 _U8 = as_dtype("uint8")

@@ -13,19 +13,16 @@ from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import extents, is_same, require_extent, require_tensor
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    is_same,
     normalize_axis,
     replace_entry,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
-    require_tensor,
 )
 
 _MAX_BITS = 32  # of a quantized integer

@@ -15,6 +15,7 @@ from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import DTypeLike, IterVar, Tensor
@@ -36,7 +37,7 @@ from refcomp.topi.convolution.windows import (
 )
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, Extent, Pair, extents, require_rank
+from refcomp.topi.shapes import Array, Pair, require_rank
 from refcomp.topi.spatial_padding import Padding
 from refcomp.topi.tags import REDUCTION
 

@@ -17,6 +17,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -41,9 +42,7 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
     Pair,
-    extents,
     require_constant,
-    require_extent,
     require_rank,
     widen,
     window_extent,

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.contraction.dense import check_factors, multiply_matrices
 from refcomp.topi.contraction.fully_connected import add_bias
@@ -24,16 +26,9 @@ from refcomp.topi.convolution.windows import (
 )
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Pair,
-    extents,
-    product,
-    require_constant,
-    require_rank,
-)
+from refcomp.topi.shapes import Array, Pair, product, require_constant, require_rank
 from refcomp.topi.spatial_padding import Padding
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 
 def conv2d_im2col(

@@ -20,8 +20,10 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.convolution.conv2d import conv2d_numpy
 from refcomp.topi.convolution.windows import check_groups, make_windows
@@ -29,16 +31,13 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
     Pair,
-    extents,
     require_constant,
-    require_extent,
     require_one_dtype,
     require_rank,
 )
 from refcomp.topi.spatial_padding import Padding
-from refcomp.topi.tags import CONV2D_NCHWC, INJECTIVE, PAD
+from refcomp.topi.tags import CONV2D_NCHWC, PAD
 
 # The axes of blocked images by `windows`' letters; c is the place of a channel within its block.
 BLOCKED_LAYOUT = "NCHWc"

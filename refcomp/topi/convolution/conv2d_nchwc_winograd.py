@@ -27,8 +27,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.convolution.windows import make_windows
 from refcomp.topi.convolution.winograd import MATRICES, require_three_by_three
@@ -36,16 +38,14 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
     widen,
 )
 from refcomp.topi.spatial_padding import Padding, pad_axes
-from refcomp.topi.tags import CONV2D_WINOGRAD, INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.tags import CONV2D_WINOGRAD, REDUCTION, SHARED
 
 # The rows and columns of results in a tile, and of the elements that they depend on.
 TILE = 2

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from refcomp.foundation.dtype import F32
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.tensor import Tensor
 from refcomp.topi.contraction.fully_connected import add_bias
 from refcomp.topi.convolution.conv2d import conv2d_numpy
@@ -29,8 +30,6 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,

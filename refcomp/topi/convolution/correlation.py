@@ -12,16 +12,15 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
@@ -29,7 +28,7 @@ from refcomp.topi.shapes import (
     window_extent,
 )
 from refcomp.topi.spatial_padding import pad_spatial
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 
 def correlation(

@@ -21,6 +21,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.contraction.fully_connected import add_bias
@@ -39,10 +40,7 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
     Pair,
-    extents,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -30,9 +31,7 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
     Pair,
-    extents,
     require_constant,
-    require_extent,
     require_one_dtype,
     require_rank,
 )

@@ -13,6 +13,7 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -32,14 +33,7 @@ from refcomp.topi.convolution.windows import (
 )
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Pair,
-    extents,
-    require_constant,
-    require_extent,
-    require_rank,
-)
+from refcomp.topi.shapes import Array, Pair, require_constant, require_rank
 from refcomp.topi.spatial_padding import Padding
 from refcomp.topi.tags import REDUCTION
 

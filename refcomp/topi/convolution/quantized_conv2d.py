@@ -11,6 +11,7 @@ import numpy as np
 from refcomp.foundation.dtype import I32, as_dtype
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
+from refcomp.te.elements import read_broadcast
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.contraction.quantized import (
     add_integer_bias,
@@ -33,7 +34,6 @@ from refcomp.topi.convolution.windows import (
     sum_windows,
 )
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.elements import read_broadcast
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.rounding import round_to_integer_numpy
 from refcomp.topi.shapes import Array, Pair, require_rank

@@ -28,8 +28,11 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.integer_pairs import make_pair, pair_product
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.elements import read_broadcast
+from refcomp.te.extents import Extent, extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.contraction.quantized import (
     require_bytes,
@@ -47,21 +50,11 @@ from refcomp.topi.convolution.conv2d_nchwc import (
 from refcomp.topi.convolution.quantized_conv2d import conv2d_integer_numpy
 from refcomp.topi.convolution.windows import Windows, check_groups, make_windows
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.elements import read_broadcast
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.rounding import round_to_integer, round_to_integer_numpy
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    Pair,
-    extents,
-    require_constant,
-    require_extent,
-    require_rank,
-    require_tensor,
-)
+from refcomp.topi.shapes import Array, Pair, require_constant, require_rank
 from refcomp.topi.spatial_padding import Padding
-from refcomp.topi.tags import CONV2D_NCHWC, INJECTIVE, PAD, SHARED
+from refcomp.topi.tags import CONV2D_NCHWC, PAD, SHARED
 
 _NAME = "quantized_conv2d_nchwc"
 

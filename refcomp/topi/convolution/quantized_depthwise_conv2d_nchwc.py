@@ -19,8 +19,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.contraction.quantized import (
     require_bytes,
@@ -37,16 +39,9 @@ from refcomp.topi.convolution.quantized_conv2d_nchwc import (
 from refcomp.topi.convolution.windows import make_windows
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Pair,
-    extents,
-    require_constant,
-    require_extent,
-    require_rank,
-)
+from refcomp.topi.shapes import Array, Pair, require_constant, require_rank
 from refcomp.topi.spatial_padding import Padding
-from refcomp.topi.tags import DEPTHWISE_NCHWC, INJECTIVE, SHARED
+from refcomp.topi.tags import DEPTHWISE_NCHWC, SHARED
 
 _NAME = "quantized_depthwise_conv2d_nchwc"
 _I16 = DType("int", 16)

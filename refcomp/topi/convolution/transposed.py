@@ -20,6 +20,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.contraction.dense import WIDER, check_factors, wider_dtype
@@ -37,13 +38,7 @@ from refcomp.topi.convolution.windows import (
     to_plain,
 )
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    require_constant,
-    require_rank,
-)
+from refcomp.topi.shapes import Array, require_constant, require_rank
 from refcomp.topi.tags import PAD
 
 

@@ -21,6 +21,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import reducer
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import DTypeLike, IterVar, Tensor
@@ -29,10 +30,7 @@ from refcomp.topi.contraction.fully_connected import add_bias
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     require_constant,
-    require_extent,
     require_rank,
     widen,
     window_extent,

@@ -23,13 +23,15 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.convolution.windows import make_windows
-from refcomp.topi.shapes import extents, require_constant
+from refcomp.topi.shapes import require_constant
 from refcomp.topi.spatial_padding import Padding, pad_axes
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 _Rows = tuple[tuple[int, ...], ...]
 

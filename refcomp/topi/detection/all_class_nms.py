@@ -11,7 +11,9 @@ from refcomp.ir.builder import BufferPointer
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.detection.suppression import (
     Corners,
@@ -26,15 +28,12 @@ from refcomp.topi.search.compaction import set_positions
 from refcomp.topi.search.ordering import sorted_order
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def all_class_non_max_suppression(

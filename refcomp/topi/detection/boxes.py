@@ -15,20 +15,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import require_choice
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_extent,
-    require_float,
-    require_one_dtype,
-    require_rank,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_float, require_one_dtype, require_rank
 
 _FORMATS = ("corner", "center")
 

@@ -17,8 +17,10 @@ from refcomp.ir.promotion import const
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.externs import extern
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.detection.all_class_nms import check_thresholds, overlap
 from refcomp.topi.detection.suppression import (
@@ -32,14 +34,11 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.ordering import sorted_order
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def get_valid_counts(

@@ -16,7 +16,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.detection.boxes import entry, rounded_exp, rounded_numbers
 from refcomp.topi.detection.nms import (
@@ -29,14 +31,12 @@ from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
 )
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 
 def proposal(

@@ -17,25 +17,24 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import require_choice
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
     Pair,
     check_pair,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.tags import REDUCTION, SHARED
 
 # Coordinates in elements are limited, so that products of integers stay in range.
 _FARTHEST = float(2**22)

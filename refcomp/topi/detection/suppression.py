@@ -20,8 +20,8 @@ from refcomp.ir.view import BufferView
 from refcomp.te import maths
 from refcomp.te.externs import extern
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
-from refcomp.topi.tags import INJECTIVE
 
 Corners = tuple[Expr, Expr, Expr, Expr]
 

@@ -13,22 +13,21 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.tags import REDUCTION, SHARED
 
 
 def yolo_reorg(data: Tensor, *, stride: int) -> Tensor:

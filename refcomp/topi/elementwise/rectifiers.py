@@ -12,18 +12,17 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.elements import broadcast_elements
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, one_float_operand, one_number_operand
-from refcomp.topi.elements import broadcast_elements, map_elements
+from refcomp.topi.elements import map_elements
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_float,
     require_number,
     require_one_dtype,
-    require_tensor,
     round_once,
 )
 

@@ -14,19 +14,13 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths
+from refcomp.te.extents import extents, is_same
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    is_same,
-    normalize_axis,
-    replace_entry,
-    require_float,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, normalize_axis, replace_entry, require_float
 
 _Matrix = Sequence[Sequence[float]]
 _GREY = ((0.2989, 0.587, 0.114),)

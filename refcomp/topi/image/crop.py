@@ -14,7 +14,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import require_choice
@@ -24,17 +26,14 @@ from refcomp.topi.shapes import (
     Array,
     Pair,
     check_pair,
-    extents,
     normalize_axis,
     replace_entry,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 
 def center_crop_pad(

@@ -17,22 +17,21 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import require_choice
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.tags import REDUCTION, SHARED
 
 _PADDINGS = ("zeros", "border", "reflection")
 # Mode -> neighbours along an axis.

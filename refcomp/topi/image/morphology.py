@@ -12,6 +12,7 @@ import numpy as np
 
 from refcomp.ir.expr import Expr
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -22,10 +23,8 @@ from refcomp.topi.shapes import (
     Array,
     Pair,
     check_pair,
-    extents,
     replace_entry,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,

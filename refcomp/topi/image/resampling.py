@@ -19,8 +19,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.image.positions import (
     COORDINATES,
@@ -28,8 +30,8 @@ from refcomp.topi.image.positions import (
     AxisPositions,
     require_choice,
 )
-from refcomp.topi.shapes import extents, replace_entry, require_tensor
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.shapes import replace_entry
+from refcomp.topi.tags import REDUCTION, SHARED
 
 MODES = ("nearest", "linear", "cubic")
 # Elements on each side of a position that a kernel weighs, if the scale is at least 1.

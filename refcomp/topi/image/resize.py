@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import (
@@ -22,12 +23,7 @@ from refcomp.topi.image.positions import (
 )
 from refcomp.topi.image.resampling import MODES, Resampling, resample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    normalize_axis,
-    require_constant,
-)
+from refcomp.topi.shapes import Array, normalize_axis, require_constant
 
 # Layout -> the first spatial axis.
 _LAYOUTS = {"NCW": 2, "NWC": 1, "NCHW": 2, "NHWC": 1, "NCDHW": 2, "NDHWC": 1}

@@ -11,7 +11,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import NE, Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.losses.reduce_loss import (
@@ -23,15 +25,13 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of, keep_index, reduce_along
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_float,
     require_integer,
     require_one_dtype,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 
 def _check_operands(

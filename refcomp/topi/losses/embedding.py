@@ -8,6 +8,7 @@ from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import EQ, Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.losses.reduce_loss import (
@@ -20,8 +21,6 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of, reduce_along
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_float,
     require_integer,
     require_one_dtype,

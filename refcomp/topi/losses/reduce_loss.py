@@ -15,7 +15,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast
 from refcomp.te import reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.reduction.reduce import (
@@ -26,14 +28,11 @@ from refcomp.topi.reduction.reduce import (
 )
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE
 
 REDUCTIONS = ("mean", "sum", "none")
 

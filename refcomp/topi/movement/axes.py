@@ -12,7 +12,9 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, is_same, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.rearrange import (
@@ -22,18 +24,7 @@ from refcomp.topi.movement.rearrange import (
     some_axes,
 )
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    is_same,
-    normalize_axis,
-    require_extent,
-    require_one_dtype,
-    require_rank,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, normalize_axis, require_one_dtype, require_rank
 
 
 def squeeze(data: Tensor, *, axis: int | Sequence[int] | None = None) -> Tensor:

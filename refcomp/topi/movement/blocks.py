@@ -14,19 +14,13 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, require_tensor
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import require_choice
 from refcomp.topi.movement.rearrange import rearrange
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    require_constant,
-    require_rank,
-    require_tensor,
-)
+from refcomp.topi.shapes import Array, require_constant, require_rank
 from refcomp.topi.spatial_padding import pad_axes
 
 _MODES = ("DCR", "CRD")

@@ -16,12 +16,13 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, Extent, extents, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array
 
 
 def full(

@@ -10,7 +10,9 @@ import numpy as np
 
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, is_same, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.image.positions import require_choice
@@ -25,17 +27,11 @@ from refcomp.topi.movement.transform import reshape
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
-    is_same,
     normalize_axis,
     replace_entry,
-    require_extent,
     require_integer,
     require_rank,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE
 
 _MODES = ("clip", "wrap")
 

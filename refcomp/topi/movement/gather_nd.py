@@ -6,7 +6,9 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.indices import (
@@ -16,15 +18,7 @@ from refcomp.topi.movement.indices import (
     read_existing,
 )
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_constant,
-    require_extent,
-    require_integer,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_constant, require_integer
 
 
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import Extent, extents
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.rearrange import rearrange
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, Extent, extents, require_rank
+from refcomp.topi.shapes import Array, require_rank
 
 
 def meshgrid(*vectors: Tensor, indexing: str = "ij") -> list[Tensor]:

@@ -12,8 +12,9 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents
 from refcomp.te.tensor import ExprLike, Tensor, as_dim
-from refcomp.topi.shapes import Array, Extent, extents
+from refcomp.topi.shapes import Array
 
 
 def clamp_count(count: Expr, greatest: Extent) -> Expr:

@@ -13,11 +13,12 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.te.extents import Extent, extents
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.rearrange import rearrange
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, Extent, extents, product, require_rank
+from refcomp.topi.shapes import Array, product, require_rank
 
 _AXIS = re.compile(r"([A-Z])|([1-9][0-9]*)([a-z])")
 

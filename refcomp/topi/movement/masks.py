@@ -9,7 +9,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.indices import clamp_count, from_end, from_end_numpy
@@ -17,17 +19,13 @@ from refcomp.topi.movement.rearrange import rearrange
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     require_constant,
-    require_extent,
     require_integer,
     require_matrices,
     require_one_dtype,
     require_rank,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def one_hot(

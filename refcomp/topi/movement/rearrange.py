@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.te.extents import Extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.draws import Draws, Sample
-from refcomp.topi.shapes import Extent, normalize_axis, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import normalize_axis
 
 # The index of a result -> the index of the operand's element.
 SourceIndex = Callable[[tuple[Expr, ...]], Sequence[ExprLike]]

@@ -12,19 +12,13 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.tensor import ExprLike, Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.rearrange import one_operand_of, rearrange
 from refcomp.topi.movement.transform import reshape, reshape_to
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    normalize_axis,
-    product,
-    replace_entry,
-    require_tensor,
-)
+from refcomp.topi.shapes import Array, normalize_axis, product, replace_entry
 
 
 def tile(data: Tensor, *, reps: Sequence[int]) -> Tensor:

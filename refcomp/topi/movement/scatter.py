@@ -13,6 +13,7 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, require_extent, require_tensor
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.scattering import (
@@ -25,16 +26,12 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.flat_index import index_at
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     normalize_axis,
     product,
     replace_entry,
     require_constant,
-    require_extent,
     require_one_dtype,
     require_rank,
-    require_tensor,
     widen,
 )
 

@@ -25,13 +25,14 @@ from refcomp.ir.promotion import const
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents
 from refcomp.te.externs import extern
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, IterVar, Tensor, as_dim
 from refcomp.topi.search.flat_index import index_at
-from refcomp.topi.shapes import Extent, extents
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 # The most pairs of an element and an update of a line that are compared.
 MOST_COMPARED = 1 << 16

@@ -7,14 +7,15 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.indices import read_existing
 from refcomp.topi.movement.rearrange import one_operand_of
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, extents, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array
 
 
 def shape_of(data: Tensor) -> Tensor:

@@ -12,7 +12,9 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.indices import clamp_count
@@ -25,15 +27,11 @@ from refcomp.topi.movement.rearrange import (
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     require_constant,
-    require_extent,
     require_integer,
     require_rank,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def strided_slice(

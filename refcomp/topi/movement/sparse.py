@@ -9,13 +9,14 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.scatter import scatter_nd
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, extents, require_rank, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_rank
 
 
 def sparse_to_dense(

@@ -16,23 +16,19 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm, Mul
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, is_same, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
-    is_same,
     normalize_axis,
     product,
     replace_entry,
     require_constant,
-    require_extent,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def reshape(data: Tensor, *, shape: Sequence[int]) -> Tensor:

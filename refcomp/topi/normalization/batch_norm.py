@@ -13,20 +13,19 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
-    require_extent,
     require_float,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def batch_norm(

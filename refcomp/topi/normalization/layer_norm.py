@@ -8,7 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from refcomp.ir.expr import Expr
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import (
@@ -26,16 +28,12 @@ from refcomp.topi.normalization.moments import (
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
-    require_tensor,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def layer_norm(

@@ -12,21 +12,17 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.elements import map_elements
 from refcomp.topi.normalization.moments import drop_axes, reduce_along
 from refcomp.topi.normalization.softmax import softmax, softmax_numpy
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import (
-    Array,
-    normalize_axis,
-    require_float,
-    require_tensor,
-    widen,
-)
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.shapes import Array, normalize_axis, require_float, widen
+from refcomp.topi.tags import SHARED
 
 
 def log_softmax(data: Tensor, *, axis: int = -1) -> Tensor:

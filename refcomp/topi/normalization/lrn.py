@@ -12,21 +12,22 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import rounded, sum_dtype
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     replace_entry,
     require_float,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION
+from refcomp.topi.tags import PAD, REDUCTION
 
 
 def lrn(

@@ -15,10 +15,11 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import Array, Extent, extents, normalize_axis, product
+from refcomp.topi.shapes import Array, normalize_axis, product
 from refcomp.topi.tags import REDUCTION, SHARED
 
 # Makes a term of a sum, for an index of the data.

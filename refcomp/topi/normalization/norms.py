@@ -14,6 +14,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import (
@@ -28,7 +29,7 @@ from refcomp.topi.normalization.moments import (
 )
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import Array, require_float, widen
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 # Added to a deviation by ONNX MeanVarianceNormalization.
 _MVN_EPSILON = 1e-9

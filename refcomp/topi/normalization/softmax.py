@@ -11,13 +11,15 @@ import numpy as np
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, extents, normalize_axis, require_tensor, widen
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.shapes import Array, normalize_axis, widen
+from refcomp.topi.tags import REDUCTION, SHARED
 
 
 def softmax(data: Tensor, *, axis: int = -1) -> Tensor:

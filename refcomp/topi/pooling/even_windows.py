@@ -11,8 +11,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.pooling.windows import (
@@ -23,13 +25,12 @@ from refcomp.topi.pooling.windows import (
 )
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
     require_float,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 
 @dataclass(frozen=True, slots=True)

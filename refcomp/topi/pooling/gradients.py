@@ -14,6 +14,7 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
@@ -37,9 +38,7 @@ from refcomp.topi.pooling.windows import (
 from refcomp.topi.shapes import (
     Array,
     Pair,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,

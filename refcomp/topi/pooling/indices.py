@@ -16,8 +16,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -33,16 +35,8 @@ from refcomp.topi.pooling.windows import (
     sample_windows,
     windows_numpy,
 )
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    require_constant,
-    require_extent,
-    require_rank,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.shapes import Array, require_constant, require_rank
+from refcomp.topi.tags import REDUCTION
 
 
 def _rank_of(kernel: Sequence[int], operator: str) -> int:

@@ -10,8 +10,10 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws
 from refcomp.topi.normalization.moments import rounded, sum_dtype
@@ -23,15 +25,8 @@ from refcomp.topi.pooling.windows import (
     root_of,
     spatial_rank,
 )
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    product,
-    require_float,
-    require_rank,
-    widen,
-)
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.shapes import Array, product, require_float, require_rank, widen
+from refcomp.topi.tags import REDUCTION
 
 
 def _reduce_channels(

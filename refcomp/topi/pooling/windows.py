@@ -21,22 +21,22 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.draws import Draws
 from refcomp.topi.normalization.moments import rounded, sum_dtype
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     require_constant,
     require_float,
     require_rank,
     widen,
     window_extent,
 )
-from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION
+from refcomp.topi.tags import PAD, REDUCTION
 
 # Number of spatial axes -> layout -> the first spatial axis.
 LAYOUTS = {

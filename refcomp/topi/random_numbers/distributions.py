@@ -20,7 +20,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -35,8 +37,8 @@ from refcomp.topi.random_numbers.keys import (
     random_block,
     random_words_numpy,
 )
-from refcomp.topi.shapes import Array, extents, require_float
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.shapes import Array, require_float
+from refcomp.topi.tags import SHARED
 
 _FLOATS = ("float32", "float32", "float64", "float16", "bfloat16")
 

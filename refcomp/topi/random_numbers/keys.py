@@ -20,7 +20,9 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -34,8 +36,7 @@ from refcomp.topi.random_numbers.counters import (
     threefry_block,
     threefry_words_numpy,
 )
-from refcomp.topi.shapes import Array, Extent, product
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, product
 
 _LAST_WORD = 2**32 - 1  # the second word of counters that make keys
 _LEFT, _RIGHT, _NEXT = range(3)  # the first word of these

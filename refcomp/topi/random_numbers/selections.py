@@ -15,8 +15,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -32,14 +34,8 @@ from refcomp.topi.random_numbers.keys import (
     random_words_numpy,
 )
 from refcomp.topi.reduction.extrema import argmax
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_constant,
-    require_float,
-    require_rank,
-)
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.shapes import Array, require_constant, require_float, require_rank
+from refcomp.topi.tags import REDUCTION, SHARED
 
 _GUMBEL_BITS = 23  # with the half that is added, all digits of an f32
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
@@ -15,7 +16,6 @@ from refcomp.topi.recurrent.sequences import require_shape
 from refcomp.topi.recurrent.steps import CellStep, ReadRow
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
     require_float,
     require_one_dtype,

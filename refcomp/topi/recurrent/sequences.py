@@ -18,8 +18,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws
 from refcomp.topi.normalization.moments import rounded, sum_dtype
@@ -27,17 +29,13 @@ from refcomp.topi.recurrent.activations import CellActivations
 from refcomp.topi.recurrent.steps import CellStep, ReadRow, ReadState
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     require_constant,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
-    require_tensor,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 # Direction -> for each pass over the sequence, True if it goes backwards.
 DIRECTIONS = {

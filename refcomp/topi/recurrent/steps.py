@@ -16,11 +16,12 @@ from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import Tensor
 from refcomp.topi.recurrent.activations import CellActivations
-from refcomp.topi.shapes import Array, Extent
+from refcomp.topi.shapes import Array
 from refcomp.topi.tags import REDUCTION, SHARED
 
 # Reads the element of a row: of a weight, or of a state (sample, unit).

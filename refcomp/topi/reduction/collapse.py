@@ -10,20 +10,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast
 from refcomp.te import reducer
+from refcomp.te.extents import extents, is_same, require_extent
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of, reduce_along
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    is_same,
-    require_extent,
-    require_number,
-    widen,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_number, widen
 
 
 def collapse_sum(data: Tensor, *, shape: Sequence[int]) -> Tensor:

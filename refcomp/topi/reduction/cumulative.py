@@ -17,21 +17,16 @@ from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import accumulator_of, finish
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    normalize_axis,
-    replace_entry,
-    require_number,
-)
-from refcomp.topi.tags import INJECTIVE, PAD, REDUCTION
+from refcomp.topi.shapes import Array, normalize_axis, replace_entry, require_number
+from refcomp.topi.tags import PAD, REDUCTION
 
 # Sums along an axis that is longer, and constant, are computed in blocks.
 _LONGEST_DIRECT = 32

@@ -15,6 +15,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import EQ, NE, Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
@@ -28,7 +29,7 @@ from refcomp.topi.reduction.reduce import (
     reduce_along,
     reduction_of_numbers,
 )
-from refcomp.topi.shapes import Array, extents, require_number
+from refcomp.topi.shapes import Array, require_number
 from refcomp.topi.tags import REDUCTION
 
 

@@ -13,19 +13,15 @@ from refcomp.foundation.dtype import F32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import ExprLike, IterVar, Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.elements import map_elements
-from refcomp.topi.shapes import (
-    Extent,
-    extents,
-    normalize_axis,
-    product,
-    require_number,
-)
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.shapes import normalize_axis, product, require_number
+from refcomp.topi.tags import REDUCTION
 
 Axes = int | Sequence[int] | None
 # Reduces an expression over axes, as `refcomp.te.reducer.sum` does.

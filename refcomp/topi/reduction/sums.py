@@ -12,7 +12,9 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.reduction.reduce import (
@@ -27,8 +29,7 @@ from refcomp.topi.reduction.reduce import (
     reduction_of_floats,
     reduction_of_numbers,
 )
-from refcomp.topi.shapes import Array, extents, require_float, widen
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, require_float, widen
 
 
 def sum(

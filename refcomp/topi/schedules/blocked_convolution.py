@@ -27,9 +27,10 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.operation import ComputeOp, Operation
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.vector_registers import VectorRegisters
-from refcomp.topi.tags import CONV2D_NCHWC, DEPTHWISE_NCHWC, INJECTIVE, PAD
+from refcomp.topi.tags import CONV2D_NCHWC, DEPTHWISE_NCHWC, PAD
 
 _BLOCKS = 2  # blocks of output channels in a tile, if their number is even and they fit; else 1
 _MAX_SUMS = 16  # registers of sums in a tile

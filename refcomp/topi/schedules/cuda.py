@@ -15,6 +15,7 @@ from refcomp.schedule.schedule import Schedule, create_schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, TensorRead, thread_axis
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.gpu import schedule_reuse, schedule_stages
@@ -24,7 +25,6 @@ from refcomp.topi.schedules.tiled_product import (
     find_product,
     schedule_product,
 )
-from refcomp.topi.tags import INJECTIVE
 
 _ACCESS_BYTES = 16  # of the widest access of a thread to memory
 _THREADS = 256

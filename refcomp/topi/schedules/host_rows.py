@@ -12,9 +12,9 @@ from refcomp.ir.constants import as_int
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.schedules.rows import RowChain
-from refcomp.topi.tags import INJECTIVE
 
 # Bytes of the widest vector register, that of AVX-512. LLVM splits vectors for narrower machines.
 _VECTOR_BYTES = 64

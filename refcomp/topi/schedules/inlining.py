@@ -5,7 +5,7 @@ from __future__ import annotations
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
-from refcomp.topi.tags import INJECTIVE
+from refcomp.te.tag import INJECTIVE
 
 
 def is_inlined(stage: Stage) -> bool:

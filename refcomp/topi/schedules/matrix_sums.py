@@ -27,12 +27,13 @@ from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.schedule import create_schedule
 from refcomp.te.operation import ComputeOp, PlaceholderOp, reachable_operations
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 from refcomp.topi.schedules.blocked_convolution import elementwise_follower
 from refcomp.topi.schedules.register_tiles import find_tiles
 from refcomp.topi.schedules.stored_borders import PIXEL, is_padded, pixels_shape
 from refcomp.topi.schedules.window_walk import Digit
-from refcomp.topi.tags import INJECTIVE, PAD
+from refcomp.topi.tags import PAD
 
 SIDE = 16  # rows and columns of a block, which one instruction computes
 WAVES = 4  # of a group

@@ -35,9 +35,10 @@ from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
 from refcomp.topi.schedules.blocked_convolution import local_result
-from refcomp.topi.tags import INJECTIVE, PAD
+from refcomp.topi.tags import PAD
 
 _THREADS = 256  # of a group, at most
 _COLUMN_LANES = 32

@@ -26,8 +26,9 @@ from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import readers_of
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp, Operation
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, TensorRead, thread_axis
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 # Threads of a group: the width of the widest waves, so that no wave has idle lanes.
 GROUP_THREADS = 64

@@ -29,8 +29,9 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import IterVar, Tensor, TensorRead, thread_axis
-from refcomp.topi.tags import INJECTIVE, PAD
+from refcomp.topi.tags import PAD
 
 _WARP_ROWS, _WARP_COLUMNS = 4, 8  # threads of a warp
 _LANES = 4  # f32 of an access of 128 bits

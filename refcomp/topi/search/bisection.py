@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from refcomp.ir import builder
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
+from refcomp.te.extents import extents
 from refcomp.te.externs import extern
 from refcomp.te.tensor import DTypeLike, Tensor, as_dim
 from refcomp.topi.search.comparison import is_less
 from refcomp.topi.search.flat_index import index_at
-from refcomp.topi.shapes import extents, product
+from refcomp.topi.shapes import product
 
 _MOST_HALVINGS = 63  # of a sequence whose length is not known
 

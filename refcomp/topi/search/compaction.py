@@ -20,12 +20,13 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.externs import extern
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
-from refcomp.topi.shapes import extents
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 
 # The longest input whose flags are counted for each flag anew.
 LONGEST_COUNTED = 256

@@ -8,8 +8,10 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.movement.scattering import Scatter
@@ -17,16 +19,8 @@ from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.bisection import bisect
 from refcomp.topi.search.flat_index import flat
 from refcomp.topi.search.ordering import sorted_order, take_along
-from refcomp.topi.shapes import (
-    Array,
-    extents,
-    require_constant,
-    require_extent,
-    require_one_dtype,
-    require_rank,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.shapes import Array, require_constant, require_one_dtype, require_rank
+from refcomp.topi.tags import REDUCTION
 
 # The most values that are compared with each element; more of them are sorted and searched.
 MOST_COMPARED = 64

@@ -17,15 +17,14 @@ from refcomp.ir.promotion import const
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.externs import extern
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     product,
-    require_extent,
     require_float,
     require_integer,
     require_one_dtype,

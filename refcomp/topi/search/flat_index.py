@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import Extent, is_same
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.movement.transform import reshape
-from refcomp.topi.shapes import Extent, is_same, product
+from refcomp.topi.shapes import product
 
 
 def index_at(position: Expr, sizes: Sequence[Extent]) -> tuple[Expr, ...]:

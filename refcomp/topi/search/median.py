@@ -8,20 +8,20 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.sort import sort
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     require_constant,
     require_float,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def median(data: Tensor, *, axis: int = -1) -> Tensor:

@@ -19,10 +19,11 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
 from refcomp.te import maths
+from refcomp.te.extents import extents
 from refcomp.te.externs import extern
 from refcomp.te.tensor import Tensor
 from refcomp.topi.search.comparison import precedes
-from refcomp.topi.shapes import extents, require_constant
+from refcomp.topi.shapes import require_constant
 
 # Elements that one thread sorts by ranks, and elements of a merge that one thread computes. The
 # second is at most twice the first, so that no segment belongs to two merges.

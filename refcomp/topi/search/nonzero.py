@@ -12,23 +12,15 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, is_same, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.compaction import set_positions
 from refcomp.topi.search.flat_index import flat, index_at
-from refcomp.topi.shapes import (
-    Array,
-    Extent,
-    extents,
-    is_same,
-    normalize_axis,
-    replace_entry,
-    require_rank,
-    require_tensor,
-)
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array, normalize_axis, replace_entry, require_rank
 
 
 def nonzero(data: Tensor) -> list[Tensor]:

@@ -13,14 +13,16 @@ import math
 
 from refcomp.ir.expr import Expr
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.movement.transform import reshape
 from refcomp.topi.search.comparison import precedes
 from refcomp.topi.search.merge_sort import merged_order
-from refcomp.topi.shapes import extents, replace_entry, require_constant
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.shapes import replace_entry, require_constant
+from refcomp.topi.tags import REDUCTION
 
 # The longest axis that is sorted by ranks. A merge costs a launch for each doubling.
 LONGEST_RANKED_AXIS = 256

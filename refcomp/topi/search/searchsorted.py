@@ -7,18 +7,16 @@ from typing import Literal
 import numpy as np
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.bisection import bisect
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_index_dtype,
     require_one_dtype,
     require_rank,
-    require_tensor,
 )
 
 Side = Literal["left", "right"]

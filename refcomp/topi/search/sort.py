@@ -10,21 +10,20 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
+from refcomp.te.extents import extents, require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.search.ordering import sorted_order, take_along
 from refcomp.topi.shapes import (
     Array,
-    extents,
     normalize_axis,
     replace_entry,
     require_constant,
     require_index_dtype,
-    require_tensor,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def sort(data: Tensor, *, axis: int = -1, is_ascend: bool = True) -> Tensor:

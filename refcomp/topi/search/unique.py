@@ -10,7 +10,9 @@ import numpy as np
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import require_tensor
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
@@ -19,8 +21,7 @@ from refcomp.topi.search.compaction import set_positions
 from refcomp.topi.search.comparison import is_less
 from refcomp.topi.search.flat_index import flat
 from refcomp.topi.search.ordering import sorted_order, take_along
-from refcomp.topi.shapes import Array, require_tensor
-from refcomp.topi.tags import INJECTIVE
+from refcomp.topi.shapes import Array
 
 
 def unique(data: Tensor, *, is_sorted: bool = True) -> list[Tensor]:

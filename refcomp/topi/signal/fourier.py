@@ -16,14 +16,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
     normalize_axis,
     replace_entry,
     require_constant,
@@ -40,7 +40,6 @@ from refcomp.topi.signal.stages import (
     transform_numpy,
     wide_dtype,
 )
-from refcomp.topi.tags import INJECTIVE
 
 
 def dft(

@@ -29,11 +29,13 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import Extent, extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor, as_dim
-from refcomp.topi.shapes import Array, Extent, extents, replace_entry
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.shapes import Array, replace_entry
+from refcomp.topi.tags import REDUCTION, SHARED
 
 # A factor of 4 halves the number of stages that two factors of 2 would need.
 _FACTORS = (4, 2, 3)

@@ -18,11 +18,12 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import Array
-from refcomp.topi.tags import INJECTIVE, SHARED
+from refcomp.topi.tags import SHARED
 
 # Coefficients of a window in powers of sin(pi * n / period) ** 2. They stand for the cosines of the
 # literature, but do not cancel near the ends of the window.

@@ -21,20 +21,21 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
+from refcomp.te.extents import extents
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import sum_dtype
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
     require_constant,
     require_float,
     require_one_dtype,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.topi.tags import REDUCTION, SHARED
 from refcomp.topi.transformer.scaled_dot_product import (
     four_dimensional,
     rounded_to,

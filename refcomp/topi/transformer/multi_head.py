@@ -10,22 +10,22 @@ import numpy as np
 from refcomp.foundation.dtype import DType
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
+from refcomp.te.extents import extents, require_extent
 from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import sum_dtype
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    extents,
-    require_extent,
     require_float,
     require_one_dtype,
     require_rank,
     widen,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 from refcomp.topi.transformer.scaled_dot_product import (
     divide_heads,
     divided_numpy,

@@ -11,22 +11,20 @@ from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import maths
+from refcomp.te.extents import Extent, extents, is_same
 from refcomp.te.operation import compute
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.normalization.moments import sum_dtype
 from refcomp.topi.operator import meaning_of
 from refcomp.topi.shapes import (
     Array,
-    Extent,
-    extents,
-    is_same,
     require_constant,
     require_float,
     require_one_dtype,
     require_rank,
 )
-from refcomp.topi.tags import INJECTIVE
 from refcomp.topi.transformer.weighted_values import (
     HeadedTensor,
     Scoring,

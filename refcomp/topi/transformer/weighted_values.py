@@ -21,20 +21,20 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
-from refcomp.te.operation import compute
-from refcomp.te.reducer import reduce_axis
-from refcomp.te.tensor import Tensor
-from refcomp.topi.elements import read_broadcast
-from refcomp.topi.shapes import (
-    Array,
+from refcomp.te.elements import read_broadcast
+from refcomp.te.extents import (
     Extent,
     broadcast_extents,
     extents,
     is_same,
     require_tensor,
-    widen,
 )
-from refcomp.topi.tags import INJECTIVE, REDUCTION, SHARED
+from refcomp.te.operation import compute
+from refcomp.te.reducer import reduce_axis
+from refcomp.te.tag import INJECTIVE
+from refcomp.te.tensor import Tensor
+from refcomp.topi.shapes import Array, widen
+from refcomp.topi.tags import REDUCTION, SHARED
 
 # Reads an element: sample, head, position, channel.
 ReadHead = Callable[[Expr, Expr, Expr, Expr], Expr]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents
 from refcomp.te.tensor import var
 from refcomp.topi.contraction.einsum import einsum, outer, tensordot
-from refcomp.topi.shapes import extents
 from tests.strategies.operands import integers, run_te, tensors
 
 

@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents as extents_of
 from refcomp.te.tensor import var
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
-from refcomp.topi.shapes import extents as extents_of
 from tests.strategies.operands import (
     assert_same,
     batches,

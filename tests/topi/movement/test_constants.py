@@ -5,9 +5,9 @@ import pytest
 
 import refcomp as rc
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents
 from refcomp.te.tensor import var
 from refcomp.topi.movement import constants
-from refcomp.topi.shapes import extents
 from tests.strategies.operands import tensors
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents
 from refcomp.te.tensor import var
 from refcomp.topi.movement.padding import mirror_pad, pad
-from refcomp.topi.shapes import extents
 from tests.strategies.operands import run_te, tensors
 
 THREE = np.array([1, 2, 3], np.int32)

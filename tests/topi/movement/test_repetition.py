@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents
 from refcomp.te.tensor import var
 from refcomp.topi.movement.repetition import repeat, roll, tile
-from refcomp.topi.shapes import extents
 from tests.strategies.operands import run_te, tensors
 
 MATRIX = np.arange(6, dtype=np.int32).reshape(2, 3)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from refcomp.arith import simplify
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents as extents_of
 from refcomp.te.tensor import var
 from refcomp.topi.movement import transform
-from refcomp.topi.shapes import extents as extents_of
 from tests.strategies.operands import (
     assert_same,
     batches,

@@ -3,10 +3,10 @@
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.te.extents import extents
 from refcomp.te.tensor import var
 from refcomp.topi.pooling.pool1d import max_pool1d
 from refcomp.topi.pooling.windows import first_spatial_axis, make_windows
-from refcomp.topi.shapes import extents
 from tests.strategies.operands import tensors
 
 PLAIN = {"rank": 1, "padding": (0, 0), "dilation": (1,), "layout": "NCW"}

@@ -8,12 +8,13 @@ from refcomp.te.operation import compute
 from refcomp.te.reducer import max as max_over
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.reducer import sum as sum_over
+from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import var
 from refcomp.topi.elementwise.activations import relu
 from refcomp.topi.normalization.softmax import softmax
 from refcomp.topi.pooling.global_pool import global_avg_pool2d
 from refcomp.topi.schedules.rows import find_rows
-from refcomp.topi.tags import INJECTIVE, REDUCTION
+from refcomp.topi.tags import REDUCTION
 from tests.strategies.operands import tensors
 from tests.topi.schedules.scheduled import (
     EVERYWHERE,
