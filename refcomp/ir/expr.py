@@ -172,7 +172,7 @@ class Operators(NotANumber):
     def __getitem__(self, index: object) -> NoReturn:
         raise UserError(
             "an expression is a single value and has no elements",
-            remedy="give all indices of a tensor at once: A[i, j], not A[i][j]",
+            remedy="give a tensor as many indices as it has dimensions",
         )
 
 

@@ -7,11 +7,13 @@ if it fits. No type is widened to `int` first: i8 + i8 is i8 and wraps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from typing import cast as cast_type
 
 from refcomp.foundation.dtype import BOOL, F32, I32, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
+    EQ,
     NE,
     And,
     BinaryExpr,
@@ -29,6 +31,7 @@ from refcomp.ir.expr import (
     Or,
     Sub,
 )
+from refcomp.ir.not_numbers import NotANumber
 
 
 def const(value: object, dtype: object = None) -> Expr:
@@ -272,7 +275,15 @@ def _invert(value: object) -> Expr:
     return binary(BitXor, operand, IntImm(-1, operand.dtype.element))
 
 
-Operators.build_binary = staticmethod(binary)
+def _binary_operator(cls: type[BinaryExpr], a: object, b: Any) -> Any:
+    """Return `binary(cls, a, b)`; leave a tensor of rank 1 or more to its own operators."""
+    is_tensor = isinstance(b, NotANumber) and not isinstance(b, Operators)
+    if is_tensor and b.ndim and cls not in (EQ, NE):
+        return NotImplemented
+    return binary(cls, a, b)
+
+
+Operators.build_binary = staticmethod(_binary_operator)
 Operators.build_cast = staticmethod(cast)
 Operators.negate = staticmethod(_negate)
 Operators.invert = staticmethod(_invert)

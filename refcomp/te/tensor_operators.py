@@ -1,11 +1,14 @@
-"""Python's operators on tensors: defined for tensors of one element, refused for others.
+"""Python's operators on tensors, which work element by element, with numpy's broadcasting.
 
-`A + B` on tensors would hide the memory and the loops of another operation.
+`A + B` is a compute of its own, with the dtype that `A[i] + B[i]` has. An operator on tensors of
+rank 0 and numbers alone is an expression.
 """
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
@@ -20,17 +23,22 @@ from refcomp.ir.expr import (
     BitXor,
     Div,
     Expr,
+    FloatImm,
     FloorDiv,
+    IntImm,
     Mod,
     Mul,
     Operators,
     ShiftLeft,
     ShiftRight,
     Sub,
+    Var,
 )
 from refcomp.ir.not_numbers import NotANumber
+from refcomp.ir.promotion import binary
 
-_IN_TOPI = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+# The names of the computes.
+_NAMES = {Add: "add", Sub: "subtract", Mul: "multiply", Div: "divide"}
 
 
 class TensorOperators(NotANumber):
@@ -67,36 +75,35 @@ class TensorOperators(NotANumber):
 
     def _binary(
         self, symbol: str, node: type[BinaryExpr], left: object, right: object
-    ) -> Expr:
-        if self.ndim == 0:
-            return Operators.build_binary(node, left, right)
-        tensors = [x for x in (left, right) if isinstance(x, TensorOperators)]
+    ) -> Any:
+        if not any(isinstance(x, TensorOperators) and x.ndim for x in (left, right)):
+            return binary(node, left, right)
+        if not all(map(_is_whole, (left, right))):
+            raise self._refusal(symbol, left, right)
+        name = _NAMES.get(node, node.__name__.lower())
+        return _elements((left, right), partial(binary, node), name)
+
+    def _refusal(self, symbol: str, left: object, right: object) -> UserError:
+        """Return the error for an operand that is known inside of one compute only."""
         texts = [
             x._element() if isinstance(x, TensorOperators) else repr(x)
             for x in (left, right)
         ]
-        remedy = self._advise(f"{texts[0]} {symbol} {texts[1]}")
-        if len(tensors) == 2 and symbol in _IN_TOPI:
-            names = f"{tensors[0].name}, {tensors[1].name}"
-            remedy += f"; or refcomp.topi.{_IN_TOPI[symbol]}({names})"
-        raise self._refusal(symbol, remedy)
-
-    def _refusal(self, symbol: str, remedy: str) -> UserError:
         return UserError(
-            f"`{symbol}` cannot be applied to tensor {self.name}",
-            why="operators are for elements; an operation on whole tensors is a compute of its own",
-            remedy=remedy,
+            f"`{symbol}` cannot be applied to tensor {self.name} and an expression",
+            why="with a tensor, the result is a tensor, whose elements are computed elsewhere",
+            remedy=f"read an element: {texts[0]} {symbol} {texts[1]}",
         )
 
-    def __neg__(self) -> Expr:
+    def __neg__(self) -> Any:
         if self.ndim == 0:
             return Operators.negate(self)
-        raise self._refusal("-", self._advise(f"-{self._element()}"))
+        return _elements((self,), Operators.negate, "negative")
 
-    def __invert__(self) -> Expr:
+    def __invert__(self) -> Any:
         if self.ndim == 0:
             return Operators.invert(self)
-        raise self._refusal("~", self._advise(f"~{self._element()}"))
+        return _elements((self,), Operators.invert, "invert")
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
         raise UserError(
@@ -105,80 +112,106 @@ class TensorOperators(NotANumber):
             remedy="use refcomp.compute; refcomp.hybrid.script and refcomp.extern write elements",
         )
 
-    def __add__(self, other: object) -> Expr:
+    def __add__(self, other: object) -> Any:
         return self._binary("+", Add, self, other)
 
-    def __radd__(self, other: object) -> Expr:
+    def __radd__(self, other: object) -> Any:
         return self._binary("+", Add, other, self)
 
-    def __sub__(self, other: object) -> Expr:
+    def __sub__(self, other: object) -> Any:
         return self._binary("-", Sub, self, other)
 
-    def __rsub__(self, other: object) -> Expr:
+    def __rsub__(self, other: object) -> Any:
         return self._binary("-", Sub, other, self)
 
-    def __mul__(self, other: object) -> Expr:
+    def __mul__(self, other: object) -> Any:
         return self._binary("*", Mul, self, other)
 
-    def __rmul__(self, other: object) -> Expr:
+    def __rmul__(self, other: object) -> Any:
         return self._binary("*", Mul, other, self)
 
-    def __truediv__(self, other: object) -> Expr:
+    def __truediv__(self, other: object) -> Any:
         return self._binary("/", Div, self, other)
 
-    def __rtruediv__(self, other: object) -> Expr:
+    def __rtruediv__(self, other: object) -> Any:
         return self._binary("/", Div, other, self)
 
-    def __floordiv__(self, other: object) -> Expr:
+    def __floordiv__(self, other: object) -> Any:
         return self._binary("//", FloorDiv, self, other)
 
-    def __rfloordiv__(self, other: object) -> Expr:
+    def __rfloordiv__(self, other: object) -> Any:
         return self._binary("//", FloorDiv, other, self)
 
-    def __mod__(self, other: object) -> Expr:
+    def __mod__(self, other: object) -> Any:
         return self._binary("%", Mod, self, other)
 
-    def __rmod__(self, other: object) -> Expr:
+    def __rmod__(self, other: object) -> Any:
         return self._binary("%", Mod, other, self)
 
-    def __and__(self, other: object) -> Expr:
+    def __and__(self, other: object) -> Any:
         return self._binary("&", BitAnd, self, other)
 
-    def __rand__(self, other: object) -> Expr:
+    def __rand__(self, other: object) -> Any:
         return self._binary("&", BitAnd, other, self)
 
-    def __or__(self, other: object) -> Expr:
+    def __or__(self, other: object) -> Any:
         return self._binary("|", BitOr, self, other)
 
-    def __ror__(self, other: object) -> Expr:
+    def __ror__(self, other: object) -> Any:
         return self._binary("|", BitOr, other, self)
 
-    def __xor__(self, other: object) -> Expr:
+    def __xor__(self, other: object) -> Any:
         return self._binary("^", BitXor, self, other)
 
-    def __rxor__(self, other: object) -> Expr:
+    def __rxor__(self, other: object) -> Any:
         return self._binary("^", BitXor, other, self)
 
-    def __lshift__(self, other: object) -> Expr:
+    def __lshift__(self, other: object) -> Any:
         return self._binary("<<", ShiftLeft, self, other)
 
-    def __rlshift__(self, other: object) -> Expr:
+    def __rlshift__(self, other: object) -> Any:
         return self._binary("<<", ShiftLeft, other, self)
 
-    def __rshift__(self, other: object) -> Expr:
+    def __rshift__(self, other: object) -> Any:
         return self._binary(">>", ShiftRight, self, other)
 
-    def __rrshift__(self, other: object) -> Expr:
+    def __rrshift__(self, other: object) -> Any:
         return self._binary(">>", ShiftRight, other, self)
 
-    def __lt__(self, other: object) -> Expr:
+    def __lt__(self, other: object) -> Any:
         return self._binary("<", LT, self, other)
 
-    def __le__(self, other: object) -> Expr:
+    def __le__(self, other: object) -> Any:
         return self._binary("<=", LE, self, other)
 
-    def __gt__(self, other: object) -> Expr:
+    def __gt__(self, other: object) -> Any:
         return self._binary(">", GT, self, other)
 
-    def __ge__(self, other: object) -> Expr:
+    def __ge__(self, other: object) -> Any:
         return self._binary(">=", GE, self, other)
+
+
+def _is_whole(operand: object) -> bool:
+    """Return True for tensors, and for numbers and scalar arguments, which all elements share."""
+    if isinstance(operand, NotANumber):
+        return isinstance(operand, TensorOperators | Var | IntImm | FloatImm)
+    return True  # a number, or refused as anything else
+
+
+def _elements(
+    operands: Sequence[object], function: Callable[..., Expr], name: str
+) -> Any:
+    """Return the tensor of function(*elements); other operands stand for themselves."""
+    # That file needs `compute`, which needs tensors, which need these operators.
+    from refcomp.te.elements import broadcast_elements  # noqa: PLC0415
+
+    # Any: this is the base class of tensors, and they have no other.
+    tensors: list[Any] = [x for x in operands if isinstance(x, TensorOperators)]
+
+    def element(*reads: Expr) -> Expr:
+        left = iter(reads)
+        return function(
+            *(next(left) if isinstance(x, TensorOperators) else x for x in operands)
+        )
+
+    return broadcast_elements(tensors, element, name)
