@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,10 @@ class TensorReader:
 
     folder: Path | None
     max_bytes: int
+    # Each mapped file keeps a descriptor, and a process has few. So many tensors share one.
+    _mapped: dict[Path, MappedFile] = field(
+        default_factory=dict, init=False, compare=False
+    )
 
     def read(self, tensor: Proto, raw: memoryview | None = None) -> Array:
         """Return the elements of a stored tensor, as a graph holds them.
@@ -176,14 +180,17 @@ class TensorReader:
                     )
                 if length == 0:
                     return memoryview(b"")
-                mapped = MappedFile.open(file, path, is_stable=True)
+                # A file that grew meanwhile is mapped again.
+                if offset + length > len(self._mapped.get(path, b"")):
+                    mapped = MappedFile.open(file, path, is_stable=True)
+                    self._mapped[path] = mapped
         except OSError as error:
             raise UserError(
                 f"{what} lies in {location!r}, which cannot be read",
                 why=str(error),
                 remedy="put the file into the folder of the model",
             ) from error
-        return memoryview(mapped)[offset : offset + length]
+        return memoryview(self._mapped[path])[offset : offset + length]
 
 
 def _inside(folder: Path, location: str, what: str) -> Path:

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.mapped_files import file_of
 from refcomp.frontend.onnx.element_types import ELEMENT_TYPES, STRINGS, stored
 from refcomp.frontend.onnx.tensors import TensorReader
 
@@ -145,6 +146,13 @@ def test_data_in_another_file_is_read(reader: TensorReader) -> None:
     assert reader.folder is not None
     (reader.folder / "sub" / "more").write_bytes(b"\0" * 9)
     assert reader.read(inner).tolist() == [0, 0]
+
+
+def test_tensors_of_a_file_share_its_mapping(reader: TensorReader) -> None:
+    first = reader.read(external(location="data", length=8))
+    second = reader.read(external(location="data", offset=4))
+    file = file_of(first)
+    assert file is not None and file_of(second) is file
 
 
 def test_narrow_types_lie_in_other_files_too(reader: TensorReader) -> None:
