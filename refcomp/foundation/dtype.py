@@ -110,8 +110,15 @@ class DType:
         return DType, (self.kind, self.bits, self.lanes)
 
     def __eq__(self, other: object) -> bool:
-        """Return True for the same type, or for a text that names it: `A.dtype == "float32"`."""
-        return self is other or (isinstance(other, str) and find_dtype(other) is self)
+        """Return True for the same type, or for a text that names it: `A.dtype == "float32"`.
+
+        A numpy dtype compares itself with a type.
+        """
+        if self is other:
+            return True
+        if isinstance(other, str):
+            return find_dtype(other) is self
+        return NotImplemented
 
     # Not that of a text: a type has several names.
     __hash__ = object.__hash__

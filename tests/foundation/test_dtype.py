@@ -73,6 +73,11 @@ def test_spellings(value: object, text: str) -> None:
     assert str(as_dtype(value)) == text
 
 
+def test_a_type_equals_its_numpy_dtype_from_both_sides() -> None:
+    assert F32 == np.dtype("float32") != I64
+    assert np.dtype("int64") == I64 != np.dtype("uint64")
+
+
 @given(VECTORS)
 def test_a_type_equals_each_text_that_names_it(dtype: DType) -> None:
     assert dtype == str(dtype)
