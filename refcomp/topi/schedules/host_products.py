@@ -388,15 +388,17 @@ def _is_shared(product: HostProduct, tile: RegisterTile) -> bool:
 def _is_matrix(product: HostProduct) -> bool:
     """Return True if the vector factor is a matrix, or several.
 
-    Its last axis is that of the lanes, and its other axes are those of the result or of the
-    reduction.
+    Its last axis is that of the lanes. Its other axes are those of the result or of the reduction,
+    with at least one of the reduction.
     """
     op, vector, scalar = product.op, product.vector, product.scalar
     if vector is None or scalar is None or vector.tensor is scalar.tensor:
         return False
     known = [axis.var for axis in (*op.axis, *op.reduce_axis)]
     is_simple = all(any(index is axis for axis in known) for index in vector.indices)
-    return is_simple and vector.indices[-1] is op.axis[product.lanes].var
+    has_rows = any(depends_on(vector, axis.var) for axis in op.reduce_axis)
+    has_lanes = vector.indices[-1] is op.axis[product.lanes].var
+    return is_simple and has_rows and has_lanes
 
 
 def _is_blocked(product: HostProduct, tile: RegisterTile) -> bool:

@@ -14,6 +14,7 @@ from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.te.tensor import var
 from refcomp.toolchain import compile_source
 from refcomp.topi.contraction.dense import gemm, gemm_numpy, matmul, matmul_numpy
+from refcomp.topi.contraction.einsum import einsum
 from refcomp.topi.contraction.packed_dense import dense_pack, dense_pack_numpy
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_numpy
 from refcomp.topi.elementwise.activations import relu
@@ -176,6 +177,16 @@ def test_narrow_columns_are_packed_for_tiles_that_share_them() -> None:
     assert _copied([a, b], matmul(a, b), "v3") == {}  # too few tiles read a copy
     (a,) = tensors((64, 64))
     assert _copied([a], matmul(a, a), "v3") == {}  # a copy would hold the other factor, too
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [("ik,j->ij", ((64, 5), (1024,))), ("imk,mj->imj", ((64, 3, 5), (3, 1024)))],
+    ids=["row", "rows of the result"],
+)
+def test_a_vector_factor_without_the_reduction_is_not_copied(equation, shapes) -> None:
+    inputs = tensors(*shapes)
+    assert _copied(inputs, einsum(*inputs, equation=equation), "v3") == {}
 
 
 @pytest.mark.parametrize(
