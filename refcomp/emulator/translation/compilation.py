@@ -1,7 +1,8 @@
 """Compiles texts of translated code, at once or beside the interpreter.
 
 Beside the interpreter a thread waits for the tools, one module after the other. `collect` takes the
-functions of those that are finished, so nothing changes while waves run.
+functions of those that are finished, so nothing changes while waves run. A process that ends waits
+for the tools, too: so their results are in the cache, and no temporary folder is left.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import ctypes
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Thread, main_thread
 from typing import NamedTuple, Protocol
 
 from refcomp.emulator.translation.printer import Variant, print_module
@@ -75,11 +76,33 @@ class WantedVariant(NamedTuple):
     variant: Variant
 
 
-class _PendingModule(NamedTuple):
+class _PendingModule(Thread):
     """A module that the tools compile."""
 
-    library: Future[HostLibrary]
-    wanted: Sequence[WantedVariant]  # in the order of its functions
+    def __init__(
+        self,
+        compile_text: Callable[[str], HostLibrary],
+        text: str,
+        wanted: Sequence[WantedVariant],
+        earlier: Thread | None,
+    ) -> None:
+        super().__init__(name="refcomp-translation", daemon=False)
+        self.wanted = wanted  # in the order of its functions
+        self.error: BaseException | None = None
+        self.library: HostLibrary | None = None
+        self._compile_text = compile_text
+        self._text = text
+        self._earlier = earlier
+
+    def run(self) -> None:
+        """Compile the module after the earlier one."""
+        if self._earlier is not None:
+            self._earlier.join()
+            self._earlier = None
+        try:
+            self.library = self._compile_text(self._text)
+        except BaseException as error:  # raised again by `collect`
+            self.error = error
 
 
 class Compilations:
@@ -88,7 +111,6 @@ class Compilations:
     def __init__(self, tools: HostTools) -> None:
         self._tools = tools
         self._pending: deque[_PendingModule] = deque()
-        self._executor: ThreadPoolExecutor | None = None
         self.is_broken = False  # a tool is missing or failed: never try again
 
     def begin(self, wanted: Sequence[WantedVariant]) -> None:
@@ -104,30 +126,47 @@ class Compilations:
         for number, (unit, variant) in enumerate(wanted):
             texts.append(unit.text(variant, _name(number), width))
             unit.begun.add(variant)
-        library = self._submit(print_module(texts, width))
-        self._pending.append(_PendingModule(library, wanted))
-        self.collect(is_waiting=not self._tools.is_concurrent)
+        earlier = self._pending[-1] if self._pending else None
+        text = print_module(texts, width)
+        module = _PendingModule(self._tools.compile, text, wanted, earlier)
+        self._pending.append(module)
+        # Python may start no thread once the main thread has ended.
+        is_concurrent = self._tools.is_concurrent and main_thread().is_alive()
+        if is_concurrent:
+            module.start()
+        else:
+            module.run()
+        self.collect(is_waiting=not is_concurrent)
 
     def collect(self, *, is_waiting: bool = False) -> None:
         """Take the functions of modules that are finished, or of all (`is_waiting`)."""
-        while self._pending and (is_waiting or self._pending[0].library.done()):
-            module = self._pending.popleft()
-            try:
-                library = module.library.result()
-            except ToolchainError as error:
-                self._give_up(error)
-                continue
-            for number, (unit, variant) in enumerate(module.wanted):
-                function = library[_name(number)]
-                function.restype = ctypes.c_int64  # type: ignore[attr-defined]
-                numbers = [ctypes.c_int64] * unit.numbers
-                function.argtypes = [ctypes.c_void_p, *numbers]  # type: ignore[attr-defined]
-                unit.functions[variant] = function
+        while self._pending:
+            module = self._pending[0]
+            if module.ident is not None and is_waiting:
+                module.join()
+            if module.is_alive():
+                return
+            self._pending.popleft()
+            self._take(module)
 
-    def _submit(self, text: str) -> Future[HostLibrary]:
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, "refcomp-translation")
-        return self._executor.submit(self._tools.compile, text)
+    def _take(self, module: _PendingModule) -> None:
+        """Take the functions of a module that is finished."""
+        if isinstance(module.error, ToolchainError):
+            self._give_up(module.error)
+            return
+        if module.error is not None:
+            raise module.error
+        if module.library is None:
+            # This process was forked while the thread ran, which did not come along.
+            for unit, variant in module.wanted:
+                unit.begun.discard(variant)
+            return
+        for number, (unit, variant) in enumerate(module.wanted):
+            function = module.library[_name(number)]
+            function.restype = ctypes.c_int64  # type: ignore[attr-defined]
+            numbers = [ctypes.c_int64] * unit.numbers
+            function.argtypes = [ctypes.c_void_p, *numbers]  # type: ignore[attr-defined]
+            unit.functions[variant] = function
 
     def _give_up(self, error: ToolchainError) -> None:
         if not self.is_broken:

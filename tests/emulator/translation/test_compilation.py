@@ -1,5 +1,8 @@
 """Modules of translated code, compiled at once or beside the interpreter."""
 
+import multiprocessing
+import subprocess
+import sys
 from collections import defaultdict
 from threading import Event
 
@@ -108,3 +111,84 @@ def test_other_errors_are_raised():
     with pytest.raises(ZeroDivisionError):  # of whichever comes after the end of the tools
         compilations.begin([WantedVariant(_Code(100), _PLAIN)])
         compilations.collect(is_waiting=True)
+
+
+_AFTER_THE_MAIN_THREAD = """
+import threading
+from collections import defaultdict
+from types import SimpleNamespace
+
+def work():
+    threading.main_thread().join()
+    from refcomp.emulator.translation.compilation import (
+        Compilable, Compilations, HostTools, WantedVariant
+    )
+    class Code(Compilable):
+        def text(self, variant, name, width):
+            return name
+    tools = HostTools(lambda text: defaultdict(SimpleNamespace), lambda: 8, is_concurrent=True)
+    compilations = Compilations(tools)
+    code = Code(100)
+    for variant in range(2):
+        compilations.begin([WantedVariant(code, variant)])
+    compilations.collect(is_waiting=True)
+    print(*code.functions)
+
+threading.Thread(target=work).start()
+"""
+
+
+def test_code_is_compiled_after_the_main_thread_has_ended():
+    command = [sys.executable, "-c", _AFTER_THE_MAIN_THREAD]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("0 1\n", "")
+
+
+def test_modules_are_compiled_one_after_the_other():
+    may_end = Event()
+    log = []
+
+    def compile_text(text):
+        log.append("begin")
+        assert may_end.wait(60)
+        log.append("end")
+        return defaultdict(_Function)
+
+    compilations = Compilations(HostTools(compile_text, lambda: 8, is_concurrent=True))
+    code = _Code(100)
+    for variant in (_PLAIN, _MASKED):
+        compilations.begin([WantedVariant(code, variant)])
+    may_end.set()
+    compilations.collect(is_waiting=True)
+    assert log == ["begin", "end"] * 2
+    assert code.functions.keys() == {_PLAIN, _MASKED}
+
+
+def test_a_forked_process_compiles_again():
+    may_end = Event()
+
+    def compile_text(text):
+        assert may_end.wait(60)
+        return defaultdict(_Function)
+
+    compilations = Compilations(HostTools(compile_text, lambda: 8, is_concurrent=True))
+    code = _Code(100)
+    compilations.begin([WantedVariant(code, _PLAIN)])
+
+    def continue_forked():
+        may_end.set()
+        compilations.collect()
+        assert not code.begun
+        compilations.begin([WantedVariant(code, _PLAIN)])
+        compilations.collect(is_waiting=True)
+        assert code.functions.keys() == {_PLAIN}
+
+    child = multiprocessing.get_context("fork").Process(target=continue_forked)
+    child.start()
+    child.join(60)
+    code_of_child = child.exitcode
+    child.kill()
+    may_end.set()
+    compilations.collect(is_waiting=True)
+    assert code_of_child == 0
+    assert code.functions.keys() == {_PLAIN}
