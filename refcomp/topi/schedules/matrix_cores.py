@@ -101,7 +101,10 @@ def on_matrix_cores(outputs: Sequence[Tensor], target: Target) -> list[Tensor]:
     stored = left
     if found.is_stored:
         is_possible = has_pixels(left) if found.pixels else has_border(left)
-        if not is_possible or found.walk(found.tile().depth) is None:
+        # Other reads would need the image itself, not one row.
+        if not is_possible or found.has_other_reads:
+            return listed
+        if found.walk(found.tile().depth) is None:
             return listed
         stored = store_pixels(left) if found.pixels else store_border(left)
     parts = found.parts()

@@ -112,6 +112,16 @@ class MatrixSum:
         return self.pixels > 0 or is_padded(self.left.tensor)
 
     @property
+    def has_other_reads(self) -> bool:
+        """Return True if more than the sum's one factor reads the tensor `left`."""
+        tensor = self.left.tensor
+        if self.right.tensor is tensor:
+            return True
+        found = reachable_operations([self.output.op])
+        others = (op for op in found if op is not self.sums.op)
+        return any(tensor in op.inputs for op in others)
+
+    @property
     def stored_shape(self) -> list[int]:
         """Return the extents of `left` as it is stored."""
         shape = [as_int(extent) or 0 for extent in self.left.tensor.shape]
@@ -316,8 +326,11 @@ def _by_pixels(found: MatrixSum) -> MatrixSum | None:
     order = sorted(down, key=[*found.window, found.deep].index)
     pixels = next(n for n in _PIXELS if extent_of(across[0]) <= n)
     made = replace(found, window=(*order, across[0]), deep=deep, pixels=pixels)
+    # Another channel of the image may be NaN, which a weight of zero does not remove.
+    has_all_channels = as_int(left.tensor.shape[-1]) == extent_of(deep)
     is_fitting = (
         _has_f32(made)
+        and has_all_channels
         and extent_of(made.column) % SIDE == 0
         and math.prod(map(extent_of, made.rows)) >= _MIN_ROWS
         and _ends_in(left, deep)

@@ -128,6 +128,26 @@ def test_a_border_of_channels_stays() -> None:
     assert on_matrix_cores([output], as_target(_GFX942)) == [output]
 
 
+def test_an_image_that_is_also_read_behind_the_sum_keeps_its_border() -> None:
+    x, w = _tensor(1, 5, 5, 16), _tensor(1, 1, 16, 16, name="w")
+    padded = refcomp.topi.pad(x, pad_before=(0, 1, 1, 0))
+    output = refcomp.topi.add(conv2d_nhwc(padded, w), padded)
+    assert on_matrix_cores([output], as_target(_GFX942)) == [output]
+
+
+def test_images_of_more_channels_than_the_sum_stay() -> None:
+    x, w = _tensor(1, 8, 8, 4), _tensor(3, 3, 3, 16, name="w")
+    down, across, deep = (refcomp.reduce_axis((0, 3)) for _ in range(3))
+    output = refcomp.compute(
+        (1, 6, 6, 16),
+        lambda n, i, j, o: refcomp.sum(
+            x[n, i + down, j + across, deep] * w[down, across, deep, o],
+            axis=[down, across, deep],
+        ),
+    )
+    assert on_matrix_cores([output], as_target(_GFX942)) == [output]
+
+
 def test_the_interpreter_agrees() -> None:
     a, b = _tensor(18, 16, name="a"), _tensor(16, 16, name="b")
     product = refcomp.topi.relu(refcomp.topi.matmul(a, b))
