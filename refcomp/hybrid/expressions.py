@@ -115,6 +115,8 @@ class Evaluator:
             owner, slices = self.owner(node.value)
             if isinstance(owner, BufferPointer):
                 return owner, [*slices, node.slice]
+            # Not `self.value(node.value)`, which would evaluate each level twice.
+            return self._item(node.value, owner), [node.slice]
         return self.value(node.value), [node.slice]
 
     def element(
@@ -245,11 +247,17 @@ class Evaluator:
         owner, slices = self.owner(node)
         if isinstance(owner, BufferPointer):
             return owner[self.element(node, owner, slices)]
+        return self._item(node, owner)
+
+    def _item(self, node: ast.Subscript, owner: Value) -> Value:
+        """Return the item of a tuple; refuse other owners."""
         if not isinstance(owner, tuple):
             self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
         index = self.value(node.slice)
         if not isinstance(index, int):
             self.source.refuse(node, "the index of a tuple must be a constant integer")
+        if not -len(owner) <= index < len(owner):
+            self.source.refuse(node, f"the tuple has no item {index}")
         return owner[index]
 
     def _compare(

@@ -2,6 +2,7 @@
 
 # ruff: noqa: C416, F821, RUF015
 
+import functools
 import re
 
 import numpy as np
@@ -56,6 +57,30 @@ def test_indices_may_be_given_one_after_the_other():
     given = np.arange(8, dtype=np.float32).reshape(2, 4)
     (found,) = refcomp.oracle.evaluate([f(x, y)], {x: given, y: given + 1})
     np.testing.assert_array_equal(found, 2 * given + 1)
+
+
+DEEP = functools.reduce(lambda item, _: (item,), range(20), 7.0)
+
+
+def test_each_index_of_nested_tuples_is_evaluated_once():
+    @script
+    def f(a):
+        c = output_tensor((1,), "float32")
+        c[0] = a[0] * DEEP[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]
+        return c
+
+    assert "c[0] = a[0] * 7.0f32" in str(f(A).op.body)
+
+
+def test_an_item_that_a_tuple_lacks():
+    @script
+    def f(a):
+        c = output_tensor((1,), "float32")
+        c[0] = a[0] * PAIR[2]
+        return c
+
+    with pytest.raises(UserError, match=r"the tuple has no item 2(.|\n)*PAIR\[2\]"):
+        f(A)
 
 
 def test_the_remainder_has_the_sign_of_the_divisor():
