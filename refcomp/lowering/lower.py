@@ -29,7 +29,9 @@ from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.buffer import GLOBAL, Buffer
 from refcomp.ir.expr import Expr, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
+    children,
     replace_buffers,
     substitute,
     variables_in,
@@ -310,19 +312,32 @@ def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> 
 
 
 def _check_variables(func: PrimFunc) -> None:
-    """Refuse scalar variables that nothing binds."""
+    """Refuse scalar variables that nothing binds, and loop variables outside of their loops."""
     bound = {*func.symbols}
     bound.update(param for param in func.params if isinstance(param, Var))
-    used: list[Var] = []
-    for node in walk(func.body):
-        if isinstance(node, For | Let | LetStmt):
-            bound.add(node.var)
+    bound.update(n.var for n in walk(func.body) if isinstance(n, Let | LetStmt))
+    free: dict[str, None] = {}
+    seen: set[int] = set()
+    # Nodes to visit. Before the body of a loop stands its variable, whose scope ends there.
+    stack: list[Node | tuple[Var]] = [func.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tuple):
+            bound.discard(node[0])
+            seen.clear()  # what was seen may use the variable
         elif isinstance(node, Var):
-            used.append(node)
-    free = [var.name for var in used if var not in bound]
+            if node not in bound:
+                free[node.name] = None
+        elif id(node) not in seen:
+            seen.add(id(node))
+            if isinstance(node, For):
+                bound.add(node.var)
+                stack.append((node.var,))
+            stack += children(node)
     if free:
         raise UserError(
             f"the computation uses {', '.join(free)}, which nothing gives a value",
+            why="an axis has values in its own compute only, not in one that it reads",
             remedy="add scalar variables to the list of arguments; "
             "reduce over reduction axes",
         )

@@ -75,6 +75,18 @@ def test_scalar_arguments():
         refcomp.lower(s, [a, b])
 
 
+def test_an_axis_in_a_compute_that_its_own_compute_reads():
+    a = refcomp.placeholder((4,), name="A")
+    k = refcomp.reduce_axis(4, "k")
+    leaks = [
+        refcomp.compute((4,), lambda i: (a + i)[i], name="B"),
+        refcomp.compute((4,), lambda i: refcomp.sum((a * k.var)[i], k), name="B"),
+    ]
+    for b, name in zip(leaks, "ik", strict=True):
+        with pytest.raises(UserError, match=f"uses {name}, which nothing gives a value(.|\n)*own"):
+            refcomp.lower(refcomp.create_schedule(b.op), [a, b])
+
+
 @pytest.mark.parametrize("missing", [0, 2])
 def test_missing_arguments(missing):
     s, *args = _add(8)
