@@ -16,6 +16,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.records import record
 from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
+from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.promotion import as_expr, binary, cast, const
 from refcomp.ir.rewrite import substitute
 from refcomp.te.tensor import (
@@ -150,9 +151,10 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
 
 
 def _is_value(axes: object) -> bool:
-    """Return True for an expression, or a tuple of them, in place of the axes of a reduction."""
+    """Return True for a value, or a tuple of values, in place of the axes of a reduction."""
     items = axes if isinstance(axes, tuple | list) else (axes,)
-    return len(items) > 0 and all(isinstance(item, Expr) for item in items)
+    is_known_later = [isinstance(item, NotANumber) for item in items]
+    return any(is_known_later) and not any(isinstance(i, IterVar) for i in items)
 
 
 def _check_axes(axes: AxisLike, function: str) -> tuple[IterVar, ...]:
@@ -244,7 +246,7 @@ def comm_reducer(
     Returns:
         A function `reducer(expr_or_tuple, axis=..., where=None)`. `axis` is a reduction axis or a
         list of them, and `where` a condition for the elements that count. `reducer(a, b, ...)`
-        combines expressions, or tuples of them, without any axis.
+        combines expressions, or tuples of them, without any axis and any condition.
 
     Raises:
         UserError: the combiner is not a commutative monoid. The message has numbers that show it.
@@ -276,12 +278,12 @@ def comm_reducer(
     def reduce(
         expr: ExprLike | Sequence[ExprLike],
         axis: AxisLike = None,
-        where: Any = None,
         *more: Any,
+        where: Any = None,
     ) -> Any:
         if _is_value(axis):
-            return _combine_values(fcombine, (expr, axis, where, *more), name)
-        _refuse_more(more, name)
+            return _combine_values(fcombine, (expr, axis, *more), where, name)
+        condition = _condition(more, where, name)
         axes = _check_axes(axis, name)
         values = expr if isinstance(expr, tuple | list) else (expr,)
         if not values:
@@ -292,17 +294,23 @@ def comm_reducer(
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
         # Only now, since the dtypes decide what the combiner returns.
         check_reducer(reducer)
-        reduced = _reduce(reducer, sources, axes, where)
+        reduced = _reduce(reducer, sources, axes, condition)
         return tuple(reduced) if isinstance(expr, tuple | list) else reduced[0]
 
     return reduce
 
 
 def _combine_values(
-    combine: Callable[..., Any], given: tuple[Any, ...], name: str
+    combine: Callable[..., Any], given: tuple[Any, ...], where: object, name: str
 ) -> Any:
     """Return the combination of two or more values, from left to right."""
-    first, *others = [value for value in given if value is not None]
+    if where is not None:
+        raise UserError(
+            f"{name} combines values and is given a condition",
+            why="where= chooses among the iterations of reduction axes",
+            remedy="combine select(condition, value, identity) instead",
+        )
+    first, *others = given
     for other in others:
         parts = [len(v) if isinstance(v, tuple | list) else 0 for v in (first, other)]
         if parts[0] != parts[1]:
@@ -310,18 +318,23 @@ def _combine_values(
                 f"{name} combines {first!r} with {other!r}",
                 remedy="pass two expressions, or two tuples of equally many",
             )
-        first = combine(first, other)
+        # As over axes, where the combiner takes values, not tuples of one value.
+        is_single = parts[0] == 1
+        first = (combine(first[0], other[0]),) if is_single else combine(first, other)
     if isinstance(first, tuple | list):
         return tuple(as_expr(part) for part in first)
     return as_expr(first)
 
 
-def _refuse_more(more: tuple[object, ...], name: str) -> None:
-    if more:
+def _condition(more: tuple[Any, ...], where: Any, name: str) -> Any:
+    """Return the condition of a reduction over axes: `where`, or the argument behind the axes."""
+    given = more if where is None else (*more, where)
+    if len(given) > 1:
         raise UserError(
-            f"{name} is given {len(more) + 3} arguments with reduction axes",
+            f"{name} is given {len(given) + 2} arguments with reduction axes",
             remedy="pass a value, axes and a condition; or expressions only",
         )
+    return given[0] if given else None
 
 
 def _counted(value: ExprLike) -> Expr:
@@ -335,16 +348,19 @@ def _reduce_with(
     combiner: type[Add | Mul | Max | Min],
     identity: Callable[[DType], Expr],
     given: tuple[Any, ...],
+    where: ExprLike | None,
 ) -> Expr:
-    """Return `given`, (value, axes, condition), reduced; or all of it combined if it is values."""
-    expr, axis, where, *more = given
+    """Return `given`, (value, axes) or values, reduced over the axes or combined."""
+    expr, axis, *more = given
     if _is_value(axis):
 
         def combine(a: ExprLike, b: ExprLike) -> Expr:
-            return binary(combiner, _counted(a), _counted(b))
+            # A number of Python takes the dtype of the other value, as in `a + 1`.
+            parts = [x if isinstance(x, int | float) else _counted(x) for x in (a, b)]
+            return binary(combiner, *parts)
 
-        return cast_type(Expr, _combine_values(combine, given, name))
-    _refuse_more(tuple(more), name)
+        return cast_type(Expr, _combine_values(combine, given, where, name))
+    condition = _condition(tuple(more), where, name)
     axes = _check_axes(axis, name)
     value = _counted(expr)
     lhs = Var("lhs0", value.dtype)
@@ -352,14 +368,14 @@ def _reduce_with(
     reducer = CommReducer(
         name, (lhs,), (rhs,), (combiner(lhs, rhs),), (identity(value.dtype),)
     )
-    return _reduce(reducer, (value,), axes, where)[0]
+    return _reduce(reducer, (value,), axes, condition)[0]
 
 
 def sum(
     expr: ExprLike,
     axis: AxisLike = None,
-    where: ExprLike | None = None,
     *more: ExprLike,
+    where: ExprLike | None = None,
 ) -> Expr:
     """Return the sum of `expr` over reduction axes, as the whole body of a compute.
 
@@ -371,11 +387,12 @@ def sum(
         expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
+        more: the condition behind the axes, without its name; or further values, if `axis` is one.
         where: a condition. Iterations where it is false do not count; by default all count.
-        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, a number, named twice or not a reduction axis.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis; or values are
+            combined under a condition.
 
     Source: TVM, te.sum.
 
@@ -396,14 +413,14 @@ def sum(
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [10. 10.]
     """
-    return _reduce_with("sum", Add, partial(const, 0), (expr, axis, where, *more))
+    return _reduce_with("sum", Add, partial(const, 0), (expr, axis, *more), where)
 
 
 def prod(
     expr: ExprLike,
     axis: AxisLike = None,
-    where: ExprLike | None = None,
     *more: ExprLike,
+    where: ExprLike | None = None,
 ) -> Expr:
     """Return the product of `expr` over reduction axes, as the whole body of a compute.
 
@@ -415,11 +432,12 @@ def prod(
         expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
+        more: the condition behind the axes, without its name; or further values, if `axis` is one.
         where: a condition. Iterations where it is false do not count; by default all count.
-        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, a number, named twice or not a reduction axis.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis; or values are
+            combined under a condition.
 
     Source: TVM, te.prod.
 
@@ -440,14 +458,14 @@ def prod(
         >>> print(*rc.oracle.evaluate([B], {A: np.array([[1, 2, 3, 4], [5, 0, 5, 0]], "float32")}))
         [24.  0.]
     """
-    return _reduce_with("prod", Mul, partial(const, 1), (expr, axis, where, *more))
+    return _reduce_with("prod", Mul, partial(const, 1), (expr, axis, *more), where)
 
 
 def max(
     expr: ExprLike,
     axis: AxisLike = None,
-    where: ExprLike | None = None,
     *more: ExprLike,
+    where: ExprLike | None = None,
 ) -> Expr:
     """Return the maximum of `expr` over reduction axes, as the whole body of a compute.
 
@@ -459,11 +477,12 @@ def max(
         expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
+        more: the condition behind the axes, without its name; or further values, if `axis` is one.
         where: a condition. Iterations where it is false do not count; by default all count.
-        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, a number, named twice or not a reduction axis.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis; or values are
+            combined under a condition.
 
     Source: TVM, te.max.
 
@@ -486,14 +505,14 @@ def max(
     """
     from refcomp.te.maths import min_value  # noqa: PLC0415  (as in `comm_reducer`)
 
-    return _reduce_with("max", Max, min_value, (expr, axis, where, *more))
+    return _reduce_with("max", Max, min_value, (expr, axis, *more), where)
 
 
 def min(
     expr: ExprLike,
     axis: AxisLike = None,
-    where: ExprLike | None = None,
     *more: ExprLike,
+    where: ExprLike | None = None,
 ) -> Expr:
     """Return the minimum of `expr` over reduction axes, as the whole body of a compute.
 
@@ -505,11 +524,12 @@ def min(
         expr: the value at each iteration, of any scalar dtype. A bool becomes i32, and the dtype of
             the result is that of the value.
         axis: an axis of `reduce_axis`, or a list of such axes.
+        more: the condition behind the axes, without its name; or further values, if `axis` is one.
         where: a condition. Iterations where it is false do not count; by default all count.
-        more: further values, if `axis` and `where` are values, too.
 
     Raises:
-        UserError: `axis` is missing, a number, named twice or not a reduction axis.
+        UserError: `axis` is missing, a number, named twice or not a reduction axis; or values are
+            combined under a condition.
 
     Source: TVM, te.min.
 
@@ -532,4 +552,4 @@ def min(
     """
     from refcomp.te.maths import max_value  # noqa: PLC0415  (as in `comm_reducer`)
 
-    return _reduce_with("min", Min, max_value, (expr, axis, where, *more))
+    return _reduce_with("min", Min, max_value, (expr, axis, *more), where)

@@ -81,6 +81,53 @@ def test_reducers_of_the_user_combine_values_without_axes():
         _argmax()((refcomp.const(0), a[0]), a[1])
 
 
+def test_numbers_take_the_dtype_of_the_values_that_they_are_combined_with():
+    a = refcomp.placeholder((8,), "int8", name="A")
+    for reduction in (refcomp.sum, refcomp.prod, refcomp.max, refcomp.min):
+        assert reduction(a[0], a[1], 2).dtype == reduction(2, a[0]).dtype == "int8"
+
+
+def test_tensors_of_rank_0_are_values():
+    a, point = refcomp.placeholder((8,), name="A"), refcomp.placeholder((), name="p")
+    assert str(refcomp.max(a[0], point)) == "max(TensorRead(A, 0), TensorRead(p))"
+    with pytest.raises(UserError, match="tensor A is used as a number"):
+        refcomp.max(a[0], a)
+
+
+@pytest.mark.parametrize(
+    "reduction", [refcomp.sum, refcomp.comm_reducer(lambda x, y: x + y, lambda t: 0)]
+)
+def test_values_have_no_condition_and_none_may_be_missing(reduction):
+    a = refcomp.placeholder((8,), name="A")
+    with pytest.raises(UserError, match="combines values and is given a condition"):
+        reduction(a[0], a[1], where=a[0] > 0)
+    for given in ((None, a[1]), (a[0], a[1], None)):
+        with pytest.raises(UserError, match="None cannot be used as an expression"):
+            reduction(*given)
+
+
+def test_tuples_of_one_value_are_combined_like_values():
+    a = refcomp.placeholder((8,), name="A")
+    total = refcomp.comm_reducer(lambda x, y: x + y, lambda t: refcomp.const(0, t))
+    (found,) = total((a[0],), (a[1],), (a[2],))
+    assert str(found) == "TensorRead(A, 0) + TensorRead(A, 1) + TensorRead(A, 2)"
+
+
+def test_tuples_may_hold_numbers():
+    a = refcomp.placeholder((8,), name="A")
+    where, value = _argmax()((0, a[0]), (1, a[1]))
+    assert (where.dtype, value.dtype) == ("int32", "float32")
+
+
+def test_the_condition_may_follow_the_axes_without_its_name():
+    a = refcomp.placeholder((8,), name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    for reduction in (refcomp.sum, refcomp.comm_reducer(lambda x, y: x + y, lambda t: 0)):
+        assert str(reduction(a[k], k, a[k] > 0)) == str(reduction(a[k], k, where=a[k] > 0))
+        with pytest.raises(UserError, match="4 arguments with reduction axes"):
+            reduction(a[k], k, a[k] > 0, where=a[k] > 1)
+
+
 def test_axes_and_further_values_do_not_mix():
     a = refcomp.placeholder((8,), name="A")
     k = refcomp.reduce_axis((0, 8), "k")
