@@ -14,6 +14,7 @@ from typing import cast as cast_type
 from refcomp.foundation.dtype import BOOL, I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.records import record
+from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
 from refcomp.ir.node import node
 from refcomp.ir.not_numbers import NotANumber
@@ -145,9 +146,11 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
     as_dim(begin)
     as_dim(end)
     extent = end if isinstance(begin, int) and begin == 0 else end - begin
-    if isinstance(extent, int) and extent < 0:
+    made = axis(name, begin, extent, REDUCTION)
+    count = as_int(made.extent)
+    if count is not None and count < 0:
         raise UserError(f"the range {dom!r} to reduce over ends before it begins")
-    return axis(name, begin, extent, REDUCTION)
+    return made
 
 
 def _is_value(axes: object) -> bool:

@@ -136,6 +136,12 @@ def test_axes_and_further_values_do_not_mix():
             reduction(a[k], k, a[k] > 0, a[0])
 
 
+@pytest.mark.parametrize("dom", [-1, (3, 2), (refcomp.const(3), 2), refcomp.const(3) - 4])
+def test_a_range_that_ends_before_it_begins(dom):
+    with pytest.raises(UserError, match="to reduce over ends before it begins"):
+        refcomp.reduce_axis(dom)
+
+
 def test_the_range_of_an_axis_is_one_argument():
     assert str(refcomp.reduce_axis((2, 10), "k").extent) == "8"
     with pytest.raises(UserError, match="64 is not a name for an axis"):
