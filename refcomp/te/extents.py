@@ -61,7 +61,7 @@ def require_extent(
 def _text(extent: Extent) -> str:
     if isinstance(extent, int):
         return str(extent)
-    return getattr(extent, "name", "symbolic")
+    return str(extent)
 
 
 def broadcast_extents(

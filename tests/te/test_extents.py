@@ -18,3 +18,5 @@ def test_broadcast_extents() -> None:
     assert extents.broadcast_extents((n, 1, 3), (4, 1), "add") == (n, 4, 3)
     with pytest.raises(UserError, match="an extent of the second operand is 3 instead of n"):
         extents.broadcast_extents((n,), (3,), "add")
+    with pytest.raises(UserError, match=r"operand is 1 \+ n instead of n \+ 1"):
+        extents.broadcast_extents((n + 1,), (1 + n,), "add")
