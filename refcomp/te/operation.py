@@ -23,8 +23,15 @@ from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Stmt
 from refcomp.te.check_reads import check_reads
+from refcomp.te.extents import (
+    Extent,
+    broadcast_extents,
+    extents,
+    is_same,
+    require_tensor,
+)
 from refcomp.te.reducer import Reduce
-from refcomp.te.tag import tag_in_force
+from refcomp.te.tag import INJECTIVE, tag_in_force
 from refcomp.te.tensor import (
     DATA_PARALLEL,
     DTypeLike,
@@ -37,6 +44,7 @@ from refcomp.te.tensor import (
     axis,
     scalar_dtype,
 )
+from refcomp.te.tensor_operators import TensorOperators
 
 
 @record(eq=False, frozen=False)
@@ -529,6 +537,38 @@ def _check_reductions(nodes: Iterable[Node], name: str) -> None:
             why="a reduction must be the whole body: it becomes a loop of its own",
             remedy="compute the reduction as a tensor first, then use its elements",
         )
+
+
+def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
+    """Return the element of `tensor` that broadcasting puts at `index` of the result."""
+    aligned = index[len(index) - tensor.ndim :]
+    own: list[ExprLike] = []
+    for i, size in zip(aligned, extents(tensor), strict=True):
+        own.append(0 if is_same(size, 1) else i)
+    return tensor[tuple(own)]
+
+
+def broadcast_elements(
+    tensors: Sequence[Tensor], function: Callable[..., Expr], name: str
+) -> Tensor:
+    """Return function(*elements) for the elements of one or more tensors, with broadcasting.
+
+    Raises:
+        UserError: an operand is not a tensor, or the shapes do not broadcast.
+    """
+    shape: tuple[Extent, ...] = ()
+    for tensor in tensors:
+        require_tensor(tensor, name)
+        shape = broadcast_extents(shape, extents(tensor), name, tensors=tensors)
+
+    def element(*index: Expr) -> Expr:
+        return function(*(read_broadcast(tensor, index) for tensor in tensors))
+
+    return compute(shape, element, name=name, tag=INJECTIVE)
+
+
+# Operators on tensors make computes, and this file needs tensors.
+TensorOperators.broadcast = staticmethod(broadcast_elements)
 
 
 def reachable_operations(outputs: Iterable[Operation]) -> tuple[Operation, ...]:

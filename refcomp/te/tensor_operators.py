@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import (
@@ -45,6 +45,9 @@ class TensorOperators(NotANumber):
     """The operators of a tensor, which has the properties `ndim` and `name`."""
 
     __slots__ = ()
+
+    # Set by refcomp.te.operation, which needs tensors and so cannot stand above.
+    broadcast: ClassVar[Callable[..., Any]]
 
     @property
     def name(self) -> str:
@@ -202,9 +205,6 @@ def _elements(
     operands: Sequence[object], function: Callable[..., Expr], name: str
 ) -> Any:
     """Return the tensor of function(*elements); other operands stand for themselves."""
-    # That file needs `compute`, which needs tensors, which need these operators.
-    from refcomp.te.elements import broadcast_elements  # noqa: PLC0415
-
     # Any: this is the base class of tensors, and they have no other.
     tensors: list[Any] = [x for x in operands if isinstance(x, TensorOperators)]
 
@@ -214,4 +214,4 @@ def _elements(
             *(next(left) if isinstance(x, TensorOperators) else x for x in operands)
         )
 
-    return broadcast_elements(tensors, element, name)
+    return TensorOperators.broadcast(tensors, element, name)

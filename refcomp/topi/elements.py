@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from refcomp.ir.expr import Expr
-from refcomp.te.elements import broadcast_elements
 from refcomp.te.extents import require_tensor
-from refcomp.te.operation import compute
+from refcomp.te.operation import broadcast_elements, compute
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.shapes import require_one_dtype

@@ -1,11 +1,13 @@
 import functools
 import inspect
 
+import numpy as np
 import pytest
 
 import refcomp
 from refcomp.foundation.errors import UserError
-from refcomp.te.operation import reachable_operations
+from refcomp.te.operation import broadcast_elements, reachable_operations
+from tests.strategies.operands import run_te, tensors
 
 
 def test_axes_are_named_after_the_functions_parameters():
@@ -138,3 +140,14 @@ def test_the_range_of_a_reduction_depends_on_no_axis():
     with pytest.raises(UserError, match="range of axis k of compute C depends on") as caught:
         refcomp.compute((8,), sum_of_first, name="C")
     assert "where=" in str(caught.value)
+
+
+def test_any_number_of_operands_broadcast():
+    def mixed(*given):
+        return broadcast_elements(given, lambda x, y, z: x * 100.0 + y * 10.0 + z, "mix")
+
+    column, row, one = np.float32([[1], [2]]), np.float32([3, 4]), np.float32(5)
+    found = run_te(mixed, column, row, one, is_symbolic=False)
+    np.testing.assert_array_equal(found, np.float32([[135, 145], [235, 245]]))
+    with pytest.raises(UserError, match="mix is applied to a float, not to a tensor"):
+        mixed(*tensors((2,), (2,)), 0.5)

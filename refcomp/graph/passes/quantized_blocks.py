@@ -11,17 +11,49 @@ their order. So no bit of a result changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from refcomp.graph.graph import GraphNode, Value
+from refcomp.graph.builder import GraphRewriter
+from refcomp.graph.graph import Array, Graph, GraphNode, Value
 from refcomp.topi.convolution.quantized_conv2d_nchwc import pair_channels_numpy
+from refcomp.topi.operator import Attribute
 
-if TYPE_CHECKING:
-    from refcomp.graph.graph import Array
-    from refcomp.graph.passes.block_channels import Blocker
+
+class BlockRewriter(Protocol):
+    """The rewriter of `block_channels`, as far as quantized convolutions need it."""
+
+    graph: Graph
+    rewriter: GraphRewriter
+    plain: dict[Value, Value]  # old value -> new value [n, c, h, w]
+
+    def as_plain(self, value: Value) -> None:
+        """Let `plain` have a value."""
+
+    def in_blocks(self, value: Value, block: int) -> Value:
+        """Return a value in blocks of this length."""
+
+    def length(self, channels: int) -> int:
+        """Return the length of blocks for a number of channels; 0 if none fits."""
+
+    def read_length(self, data: Value, depth: int, groups: int) -> int:
+        """Return the length of the blocks in which an image is read; 0 if none fits."""
+
+    def depthwise_length(self, data: Value, channels: int) -> int:
+        """Return the length of the blocks of channels that are convolved alone; 0 for none."""
+
+    def make(
+        self,
+        node: GraphNode,
+        block: int,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Attribute],
+        operator: str = "",
+    ) -> bool:
+        """Add the node that computes a node's result in blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +86,7 @@ _PLACES = {
 QUANTIZED_CONVOLUTIONS = tuple(_PLACES)
 
 
-def add_quantized_convolution(blocker: Blocker, node: GraphNode) -> bool:
+def add_quantized_convolution(blocker: BlockRewriter, node: GraphNode) -> bool:
     """Add a quantized convolution in blocks, and return True; False if it has none.
 
     Args:
@@ -99,7 +131,7 @@ def add_quantized_convolution(blocker: Blocker, node: GraphNode) -> bool:
     return blocker.make(node, block, inputs, attributes, operator)
 
 
-def _weights(blocker: Blocker, node: GraphNode, places: _Places) -> Array | None:
+def _weights(blocker: BlockRewriter, node: GraphNode, places: _Places) -> Array | None:
     """Return the weights less their zero points; None unless both are constants."""
     constants = blocker.graph.constants
     weight = _input(node, places.weight)
@@ -122,7 +154,7 @@ def _interleaved(weights: Array, block: int) -> Array:
 
 
 def _ratio(
-    blocker: Blocker, node: GraphNode, places: _Places, outs: int, block: int
+    blocker: BlockRewriter, node: GraphNode, places: _Places, outs: int, block: int
 ) -> Value | None:
     """Return data_scale * weight_scale / y_scale: one number, or [blocks, block]."""
     if places.scales is None:
@@ -138,18 +170,18 @@ def _ratio(
 
 
 def _vector(
-    blocker: Blocker, value: Value | None, outs: int, block: int
+    blocker: BlockRewriter, value: Value | None, outs: int, block: int
 ) -> Value | None:
     plain = _plain(blocker, value)
     return None if plain is None else _reshaped(blocker, plain, outs, block)
 
 
-def _reshaped(blocker: Blocker, value: Value, outs: int, block: int) -> Value:
+def _reshaped(blocker: BlockRewriter, value: Value, outs: int, block: int) -> Value:
     shape = {"shape": (outs // block, block)}
     return blocker.rewriter.node("reshape", [value], shape, f"{value.name}.blocks")
 
 
-def _plain(blocker: Blocker, value: Value | None) -> Value | None:
+def _plain(blocker: BlockRewriter, value: Value | None) -> Value | None:
     if value is None:
         return None
     blocker.as_plain(value)

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from refcomp.te import maths
-from refcomp.te.elements import broadcast_elements
 from refcomp.te.extents import require_tensor
+from refcomp.te.operation import broadcast_elements
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, several_operands, two_operands
 from refcomp.topi.elements import combine_elements

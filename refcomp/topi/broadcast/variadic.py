@@ -14,7 +14,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import cast, const
 from refcomp.te import maths
-from refcomp.te.elements import broadcast_elements
+from refcomp.te.operation import broadcast_elements
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, several_operands
 from refcomp.topi.operator import meaning_of

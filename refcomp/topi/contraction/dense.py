@@ -12,7 +12,6 @@ from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
-from refcomp.te.elements import read_broadcast
 from refcomp.te.extents import (
     Extent,
     broadcast_extents,
@@ -21,7 +20,7 @@ from refcomp.te.extents import (
     require_extent,
     require_tensor,
 )
-from refcomp.te.operation import compute
+from refcomp.te.operation import compute, read_broadcast
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.broadcast.arithmetic import add, scale

@@ -14,7 +14,6 @@ from refcomp.foundation.dtype import I32, DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.te import reducer
-from refcomp.te.elements import read_broadcast
 from refcomp.te.extents import (
     Extent,
     broadcast_extents,
@@ -23,7 +22,7 @@ from refcomp.te.extents import (
     require_extent,
     require_tensor,
 )
-from refcomp.te.operation import compute
+from refcomp.te.operation import compute, read_broadcast
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor

@@ -12,8 +12,8 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
-from refcomp.te.elements import broadcast_elements
 from refcomp.te.extents import extents, require_extent, require_tensor
+from refcomp.te.operation import broadcast_elements
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, one_float_operand, one_number_operand
 from refcomp.topi.elements import map_elements

@@ -21,7 +21,6 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
-from refcomp.te.elements import read_broadcast
 from refcomp.te.extents import (
     Extent,
     broadcast_extents,
@@ -29,7 +28,7 @@ from refcomp.te.extents import (
     is_same,
     require_tensor,
 )
-from refcomp.te.operation import compute
+from refcomp.te.operation import compute, read_broadcast
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
