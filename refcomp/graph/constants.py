@@ -53,6 +53,12 @@ def aligned(elements: Array) -> Array:
     return copy
 
 
+def lasting(elements: Array) -> Array:
+    """Return `elements`, or a copy if they are a part of a file that may change."""
+    file = file_of(elements)
+    return elements if file is None or file.is_stable else aligned(elements)
+
+
 def copy_elements(target: Array, source: Array) -> None:
     """Copy all elements of `source` to `target`, an array of the same shape.
 

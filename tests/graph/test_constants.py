@@ -9,7 +9,7 @@ from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.mapped_files import MappedFile
 from refcomp.graph import constants
 from refcomp.graph.compile import compile_graph
-from refcomp.graph.constants import aligned, aligned_empty, constant_on, copy_elements
+from refcomp.graph.constants import aligned, aligned_empty, constant_on, copy_elements, lasting
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.memory_plan import ALIGNMENT
 from refcomp.runtime.device import address_of, cpu
@@ -97,7 +97,7 @@ def map_floats(path, offset=0, is_stable=False) -> np.ndarray:
 def test_parts_of_a_model_are_copied_though_they_are_aligned(tmp_path) -> None:
     given = map_floats(tmp_path / "model")
     assert address_of(given) % ALIGNMENT == 0
-    for copy in (aligned(given), constant_on(cpu(), given).numpy()):
+    for copy in (aligned(given), lasting(given), constant_on(cpu(), given).numpy()):
         assert not np.shares_memory(copy, given)
         np.testing.assert_array_equal(copy, floats(0, 4, 6))
 
@@ -105,6 +105,7 @@ def test_parts_of_a_model_are_copied_though_they_are_aligned(tmp_path) -> None:
 def test_parts_of_a_stable_file_are_shared_if_they_are_aligned(tmp_path) -> None:
     given = map_floats(tmp_path / "data", is_stable=True)
     assert aligned(given) is given
+    assert lasting(given) is given
     assert np.shares_memory(constant_on(cpu(), given).numpy(), given)
     shifted = map_floats(tmp_path / "shifted", offset=4, is_stable=True)
     assert not np.shares_memory(constant_on(cpu(), shifted).numpy(), shifted)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from refcomp.foundation.target import Target, as_target
 from refcomp.graph.compile import compile_graph
+from refcomp.graph.constants import lasting
 from refcomp.graph.control.machine import RunValue, ShapedTensor
 from refcomp.graph.control.operator import run_control
 from refcomp.graph.control.operators import find_control
@@ -223,7 +225,10 @@ class _GraphRunner:
             elif stage.is_typed:
                 self._typed[stage] = machine.compiled(stage.graph)
             else:
-                self._untyped[stage] = SegmentRunner(machine, stage.graph)
+                # Runs compile segments, when a file of weights may have changed.
+                constants = {v: lasting(e) for v, e in stage.graph.constants.items()}
+                lasting_graph = replace(stage.graph, constants=constants)
+                self._untyped[stage] = SegmentRunner(machine, lasting_graph)
 
     @property
     def launches(self) -> int:

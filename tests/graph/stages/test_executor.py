@@ -1,9 +1,12 @@
 """The executor of stages: what it compiles, what it keeps, and on which devices it runs."""
 
+import os
+
 import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.mapped_files import MappedFile
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.executor import GraphExecutor
 from refcomp.graph.parser import parse_graph
@@ -29,6 +32,28 @@ def test_shapes_and_attributes_are_compiled_for_once() -> None:
     assert executor.run(x=f32(0, 0), k=i64(0))[0].shape == (1, 2)
     assert executor.run(x=f32(0)[None], k=i64(0))[0].shape == (1, 1, 1)
     assert executor.compilations == 3
+
+
+def test_weights_of_a_file_that_is_written_later_stay(tmp_path) -> None:
+    text = """
+graph g(x: f32[*], k: i64[]) -> (y) {
+  const w: f32[4, 6]
+  s: f32[*] = add(x, w)
+  y: f32[*] = expand_dims(s) {axis=@k}
+}"""
+    path = tmp_path / "model"
+    weights = np.arange(24, dtype=np.float32).reshape(4, 6)
+    path.write_bytes(weights.tobytes())
+    with path.open("rb") as file:
+        mapped = MappedFile.open(file, path)
+    array = np.frombuffer(mapped, np.float32).reshape(4, 6)
+    executor = StagedExecutor(parse_graph(text, {"w": array}), "interp")
+    with path.open("r+b") as file:
+        file.write(bytes(96))
+    later = path.stat().st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+    (y,) = executor.run(x=np.ones(6, "float32"), k=i64(0))
+    np.testing.assert_array_equal(y.numpy()[0], weights + 1)
 
 
 def test_the_last_compilations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
