@@ -128,7 +128,8 @@ def emulate_program(
         file: SCRIPT.py[:NAME] or MODEL.onnx.
         device: the GPU.
         filling: how arguments are filled that are not given.
-        given: arguments by name. Each function of a program gets all of them.
+        given: arguments by name. Each function of a program gets those that it has. A name that
+            no function has is refused.
         contract: `a * b + c` may be rounded once.
         card: the card that estimates are for, None for the GPU's usual one.
 
@@ -141,11 +142,18 @@ def emulate_program(
     if file.endswith(_MODEL):
         return _run_model(file, device, filling, given, contract=contract, card=card)
     runs = []
-    for piece in load_program(file).pieces:
+    pieces = load_program(file).pieces
+    names = [{param.name for param in piece.func.params} for piece in pieces]
+    known = set().union(*names)
+    for piece, own in zip(pieces, names, strict=True):
+        # An unknown name is left for `make_arguments`, which refuses it.
+        taken = {
+            name: a for name, a in given.items() if name in own or name not in known
+        }
         profile = Profile()
         with build_options(contract=contract), progress(f"emulating {piece.func.name}"):
             module = build_functions([piece.func], f"rocm -mcpu={device.gpu}")
-            arguments = make_arguments(module.entry.signature, given, filling)
+            arguments = make_arguments(module.entry.signature, taken, filling)
             call = partial(_call, module, device.observed_by(profile), arguments)
             failure = _failure(call)
         report = partial(report_of, code=module, schedule=piece.schedule, card=card)

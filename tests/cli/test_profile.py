@@ -100,6 +100,35 @@ def test_a_program_runs_on_given_arrays_and_for_the_gpu_of_a_card(cli, program, 
     assert "array A has dtype float64, expected float32" in wrong.stderr
 
 
+_TWO_FUNCTIONS = """
+import refcomp
+
+def _added(n, names):
+    A = refcomp.placeholder((n,), name=names[0])
+    B = refcomp.compute((n,), lambda i: A[i] + 1.0, name=names[1])
+    return refcomp.topi.schedule_gpu([B]), [A, B], f"of_{names}"
+
+def computation():
+    return [_added(64, "AB"), _added(32, "CD")]
+"""
+
+
+@pytest.mark.rocm
+def test_each_function_of_a_program_takes_the_given_arrays_that_it_has(cli, tmp_path):
+    script, given = tmp_path / "two.py", tmp_path / "given.npz"
+    script.write_text(_TWO_FUNCTIONS)
+    np.savez(given, A=np.ones(64, np.float32))
+    result = cli("emulate", script, "-i", given, "--hazards")
+    assert result.exit_code == 0, result.stderr
+    assert "nothing was found in 2 launches" in result.stderr
+    np.savez(given, C=np.ones(31, np.float32))
+    wrong = cli("emulate", script, "-i", given, "--hazards")
+    assert wrong.exit_code == 4 and "C" in wrong.stderr
+    np.savez(given, Z=np.ones(64, np.float32))
+    unknown = cli("emulate", script, "-i", given, "--hazards")
+    assert unknown.exit_code == 4 and "unknown input 'Z'" in unknown.stderr
+
+
 @pytest.mark.rocm
 def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
     cases = [
