@@ -387,10 +387,9 @@ class Blocker:
 
 def _has_one_scale(node: GraphNode) -> bool:
     """Return True for a change of quantization by scales and zero points for the whole tensor."""
-    parameters = [value for value in node.inputs[1:] if value is not None]
-    return node.operator in _SCALED and all(
-        dim == 1 for value in parameters for dim in value.shape
-    )
+    shapes = [value.shape for value in node.inputs[1:] if value is not None]
+    # A scale for a block of the data has the rank of the data, even if all is one block.
+    return node.operator in _SCALED and all(s in ((), (1,)) for s in shapes)
 
 
 def _numbers(attribute: Attribute | None) -> tuple[object, ...]:

@@ -128,6 +128,16 @@ def test_scales_per_axis_have_no_blocks() -> None:
     assert operators_of(_blocked(_net(build)))[-2:] == ["layout_transform", "dequantize"]
 
 
+def test_scales_per_block_of_the_data_have_no_blocks_of_channels() -> None:
+    def build(builder, x):
+        scales = builder.constant("s", np.full((1, 1, 1, 1), 0.5, np.float32))
+        attributes = {"axis": 1, "block_size": 16}
+        return builder.node("dequantize", [_add(builder, x), scales], attributes)
+
+    changed = _blocked(_net(build, size=1))
+    assert operators_of(changed)[-2:] == ["layout_transform", "dequantize"]
+
+
 @pytest.mark.parametrize(
     "case",
     [
