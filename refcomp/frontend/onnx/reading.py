@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -52,7 +53,8 @@ def read_model(
             # Not max_bytes + 1 at once: Python takes that much memory, however small the file is.
             size = os.fstat(file.fileno()).st_size
             if MIN_MAPPED <= size <= max_bytes and _is_regular(file):
-                return MappedFile.open(file, path)
+                with suppress(OSError):  # some file systems map no files
+                    return MappedFile.open(file, path)
             pieces = [file.read(min(size, max_bytes) + 1)]
             # The file may have grown, and a pipe has no size.
             while sum(map(len, pieces)) <= max_bytes and (piece := file.read(_PIECE)):

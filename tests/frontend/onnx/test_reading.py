@@ -1,6 +1,7 @@
 """The bytes of a model: their size, and whether they are a model at all."""
 
 import builtins
+import errno
 import os
 import threading
 
@@ -102,4 +103,15 @@ def test_large_files_are_mapped(tmp_path, monkeypatch) -> None:
     with pytest.raises(UserError, match="is larger than 9 bytes"):
         read_model(path, 9)
     monkeypatch.setattr(reading, "MIN_MAPPED", len(CONTENT) + 1)
+    assert read_model(path, 1000) == CONTENT
+
+
+def test_a_file_that_cannot_be_mapped_is_read(tmp_path, monkeypatch) -> None:
+    def refuse(*_given, **_named):
+        raise OSError(errno.ENODEV, "no such device")
+
+    monkeypatch.setattr(reading, "MIN_MAPPED", 1)
+    monkeypatch.setattr(MappedFile, "open", refuse)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(CONTENT)
     assert read_model(path, 1000) == CONTENT
