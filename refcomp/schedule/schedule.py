@@ -133,8 +133,8 @@ class Schedule:
 
         Raises:
             UserError: a reader does not read the tensor, its stage is inlined, the scope is
-                unknown, or the panel is negative. With a panel, also: the last extent is not a
-                constant, or a reader is an extern operation.
+                unknown, or the panel is negative or not an int. With a panel, also: the last extent
+                is not a constant, or a reader is an extern operation.
 
         Example::
 
@@ -171,7 +171,8 @@ class Schedule:
         from refcomp.schedule.primitives.cache_read import cache_read  # noqa: PLC0415
 
         # A step without panels reads as it always did.
-        given = {"panel": panel} if panel else {}
+        is_plain = type(panel) is int and panel == 0
+        given = {} if is_plain else {"panel": panel}
         return self.apply(
             stage, cache_read, tensor.value_index, scope, reading, **given
         )

@@ -111,7 +111,7 @@ def test_a_step_tells_the_panel():
     assert str(s.steps[0]) == "s[A].cache_read(0, global, [s[B]], panel=4)"
 
 
-@pytest.mark.parametrize("panel", [-1, 2.0, True])
+@pytest.mark.parametrize("panel", [-1, 2.0, True, 0.0, None, "", np.array([4, 5])], ids=repr)
 def test_a_panel_is_a_number_of_columns(panel):
     s, a, b = _scaled(8)
     with pytest.raises(UserError, match=r"the panel is .*\n(.|\n)*use an int"):
