@@ -364,6 +364,13 @@ class Tensor(TensorOperators):
 
     # Without this method, `if tensor:` would call __len__, which raises.
     def __bool__(self) -> bool:
+        if self.dtype.is_bool:
+            raise UserError(
+                f"tensor {self.name} of bool has no truth value",
+                why="`and`, `or`, `not`, `if` and comparisons such as `0 < A < 1` ask for one",
+                remedy="use (0 < A) & (A < 1), `|`, `~`; and `is not None` for optional tensors",
+                earlier=[self.declaration()],
+            )
         return True
 
     def __len__(self) -> NoReturn:
@@ -470,6 +477,9 @@ class TensorSlice(Operators):
 
     def __call__(self, *indices: ExprLike) -> TensorRead:
         return self[indices]
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        self.tensor[(*self.indices, index)] = value  # which refuses it
 
     def __iter__(self) -> NoReturn:
         raise _not_iterable(self.tensor)

@@ -58,6 +58,12 @@ def test_a_read_that_lacks_indices_is_no_number(use):
         refcomp.compute((4,), lambda i: a[i])
 
 
+def test_a_read_that_lacks_indices_cannot_be_written_to():
+    a = refcomp.placeholder((4, 8), name="A")
+    with pytest.raises(UserError, match="tensor A cannot be written to"):
+        a[3][1] = 2
+
+
 def test_a_read_that_lacks_indices_cannot_be_iterated_over():
     a = refcomp.placeholder((4, 8), name="A")
     with pytest.raises(UserError, match="tensor A cannot be iterated over"):

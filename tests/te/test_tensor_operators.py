@@ -106,6 +106,14 @@ def test_an_element_and_a_tensor(use: Any) -> None:
     assert "B[i]" in text
 
 
+@pytest.mark.parametrize("use", [lambda: 0 < A < 1, lambda: A < 0 or A > 1, lambda: not A < 0])
+def test_comparisons_have_no_truth_value(use: Any) -> None:
+    text = refused(use)
+    assert "of bool has no truth value" in text.splitlines()[0]
+    assert "(0 < A) & (A < 1)" in text
+    assert A
+
+
 def test_an_operator_inside_of_a_compute_is_not_an_element() -> None:
     text = refused(lambda: rc.compute((4,), lambda i: A + B))
     assert text.startswith("tensor add is used as a number\n")
