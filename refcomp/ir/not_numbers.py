@@ -85,9 +85,11 @@ class NotANumber:
         if method == "__call__" and not options and ufunc.__name__ in _OPERATORS:
             left, right = inputs
             left_method, right_method = _OPERATORS[ufunc.__name__]
+            result: object = NotImplemented
             if isinstance(left, NotANumber):
                 result = getattr(left, left_method)(right)
-            else:
+            # An expression leaves its operators with a tensor to the tensor.
+            if result is NotImplemented and isinstance(right, NotANumber):
                 result = getattr(right, right_method)(left)
             if result is NotImplemented:
                 # Tensors are compared by identity, so a tensor never equals a number.

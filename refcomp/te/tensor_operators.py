@@ -35,7 +35,7 @@ from refcomp.ir.expr import (
     Var,
 )
 from refcomp.ir.not_numbers import NotANumber
-from refcomp.ir.promotion import binary
+from refcomp.ir.promotion import as_expr, binary
 
 # The names of the computes.
 _NAMES = {Add: "add", Sub: "subtract", Mul: "multiply", Div: "divide"}
@@ -89,7 +89,7 @@ class TensorOperators(NotANumber):
     def _refusal(self, symbol: str, left: object, right: object) -> UserError:
         """Return the error for an operand that is known inside of one compute only."""
         texts = [
-            x._element() if isinstance(x, TensorOperators) else repr(x)
+            x._element() if isinstance(x, TensorOperators) else _as_operand(as_expr(x))
             for x in (left, right)
         ]
         return UserError(
@@ -192,6 +192,11 @@ class TensorOperators(NotANumber):
 
     def __ge__(self, other: object) -> Any:
         return self._binary(">=", GE, self, other)
+
+
+def _as_operand(expr: Expr) -> str:
+    """Return the text of an expression as it stands beside an operator."""
+    return f"({expr})" if isinstance(expr, BinaryExpr) else str(expr)
 
 
 def _is_whole(operand: object) -> bool:

@@ -106,6 +106,22 @@ def test_an_element_and_a_tensor(use: Any) -> None:
     assert "B[i]" in text
 
 
+def test_advice_for_an_element_and_a_tensor_can_be_pasted() -> None:
+    n, k = rc.var("n"), rc.reduce_axis(4, "k")
+    assert "read an element: (n + 1) * B[i]" in refused(lambda: (n + 1) * B)
+    assert "read an element: B[i] * k" in refused(lambda: B * k)
+    assert "M has 2 dimensions and is read with 1 index\n" in refused(lambda: M[0] + B)
+
+
+def test_numpy_leaves_an_expression_and_a_tensor_to_the_tensor() -> None:
+    for function in (np.add, np.less):
+        assert "applied to tensor B and an expression" in refused(lambda f=function: f(A[0], B))
+    k = rc.var("k", "float32")
+    (found,) = evaluate([np.add(rc.const(1.0), A)], {A: np.arange(4, dtype="float32")})
+    np.testing.assert_array_equal(found, [1, 2, 3, 4])
+    assert np.subtract(k, A).name == "subtract"
+
+
 @pytest.mark.parametrize("use", [lambda: 0 < A < 1, lambda: A < 0 or A > 1, lambda: not A < 0])
 def test_comparisons_have_no_truth_value(use: Any) -> None:
     text = refused(use)
