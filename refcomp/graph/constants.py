@@ -39,7 +39,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if size >= 2 * _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
             pages.madvise(mmap.MADV_HUGEPAGE)  # as numpy does
-    except OSError:
+    except (OSError, OverflowError):
         return empty(shape, dtype).numpy()  # whose errors name the shape
     return np.frombuffer(pages, np.uint8).view(dtype).reshape(shape)
 

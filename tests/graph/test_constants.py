@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.dtype import as_dtype, to_numpy
+from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.mapped_files import MappedFile
 from refcomp.graph import constants
 from refcomp.graph.compile import compile_graph
@@ -26,6 +27,11 @@ def test_empty_constants_are_aligned(shape, dtype) -> None:
     assert made.flags.c_contiguous
     # numpy gives an array without elements any address.
     assert made.size == 0 or address_of(made) % ALIGNMENT == 0
+
+
+def test_arrays_beyond_all_addresses_are_refused() -> None:
+    with pytest.raises(RefcompError, match=str(1 << 62)):
+        aligned_empty((1 << 62, 4), np.dtype("float32"))
 
 
 def test_only_other_memory_is_copied() -> None:
