@@ -27,7 +27,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -204,10 +204,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in given.models:
         if name not in known:
             parser.error(f"no light model {name}; there are {', '.join(known)}")
+    if given.table is not None and not given.table.is_file():
+        parser.error(f"no file {given.table}")
+    try:  # before networks run for minutes
+        rows = read_rows(given.table or given.json)
+    except ValueError as error:
+        parser.error(str(error))
     if given.table is not None:
-        if not given.table.is_file():
-            parser.error(f"no file {given.table}")
-        print(table_of(json.loads(given.table.read_text(encoding="utf-8"))["rows"]))
+        print(table_of(rows))
         return 0
     machine = describe_machine()
     is_right = True
@@ -261,13 +265,33 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def read_rows(path: Path | None) -> list[dict[str, Any]]:
+    """Return the rows of a file that `save` wrote; none if there is no file yet.
+
+    Raises:
+        ValueError: the file has other contents.
+    """
+    if path is None or not path.exists():
+        return []
+    names = {field.name for field in fields(NetworkRow)}
+    try:
+        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        is_known = all(names <= set(row) for row in rows)
+    except (ValueError, LookupError, TypeError):
+        is_known = False
+    if not is_known:
+        raise ValueError(f"{path} has no rows of emulated networks")
+    return rows
+
+
 def save(path: Path, row: NetworkRow, machine: Mapping[str, Any]) -> None:
     """Write a row to a JSON file, in place of an earlier one of the same network and GPU.
 
     Each row has its machine, since the rows of a file may be measured at different times.
     """
-    rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-    kept = [one for one in rows if (one["network"], one["arch"]) != (row.network, row.arch)]
+    kept = [
+        one for one in read_rows(path) if (one["network"], one["arch"]) != (row.network, row.arch)
+    ]
     kept.append({**asdict(row), "machine": machine})
     kept.sort(key=lambda one: (one["network"], one["arch"]))
     path.write_text(json.dumps({"rows": kept}, indent=1) + "\n", encoding="utf-8")

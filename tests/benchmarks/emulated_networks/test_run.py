@@ -138,6 +138,18 @@ def test_wrong_arguments_have_their_exit_code(given: list[str]) -> None:
     assert stopped.value.code == 2
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"rows": [{"case": 1}]}', '{"rows": 3}'])
+@pytest.mark.parametrize("option", ["--json", "--table"])
+def test_a_file_of_other_contents_is_noticed_first(tmp_path, capsys, content, option) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(content)
+    with pytest.raises(SystemExit) as stopped:
+        main(["squeezenet", option, str(path)])
+    assert stopped.value.code == 2
+    assert f"{path} has no rows of emulated networks" in capsys.readouterr().err
+    assert path.read_text() == content
+
+
 def test_rows_replace_earlier_ones_of_the_same_network_and_gpu(tmp_path) -> None:
     path = tmp_path / "rows.json"
     for row in (_ROW, replace(_ROW, arch="gfx90a"), replace(_ROW, checked_cpu_s=9.0)):
