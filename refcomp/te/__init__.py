@@ -1,10 +1,10 @@
 """Tensor expressions: what to compute, without saying how.
 
 Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
-and calls.py (functions of elements), reducer.py (`sum` and its kin), tensor_operators.py
-and extents.py (`A + B` of whole tensors), check_reads.py and check_reducer.py (refused
-computations), scans.py, externs.py, declare.py, intrin.py, tag.py, gradients/; maths_pages.py holds
-manual pages.
+and calls.py (functions of elements), reducer.py (`sum` and its kin), tensor_operators.py and
+extents.py (`A + B` of whole tensors). Then follow check_reads.py and check_reducer.py (refused
+computations), scans.py, externs.py, declare.py, intrin.py, tag.py and gradients/. maths_pages.py
+holds manual pages.
 
 Example::
 
