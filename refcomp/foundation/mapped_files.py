@@ -109,5 +109,5 @@ def _view_of(array: _Array) -> memoryview | None:
 
 
 def _state_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return numbers of which the first two name a file, and another changes when it is written."""
+    """Return two numbers that name a file, and its size and time, which writing changes."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
