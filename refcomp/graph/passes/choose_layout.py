@@ -21,8 +21,9 @@ After::
       y: f32[N, 2, 2, 2] = transpose(y.nhwc) {axes=[0, 3, 1, 2]}
     }
 
-Elementwise operators, poolings, pads and concatenations keep the layout of their inputs. All other
-operators read [n, c, h, w], by a transpose if needed.
+Elementwise operators, poolings, pads and concatenations keep the layout of their inputs. Operands
+that broadcast, such as a number for each channel, are transposed. All other operators read
+[n, c, h, w], by a transpose if needed.
 
 Requires: a convolution that is converted has constant weights and one group.
 Ensures: each value is transposed at most once each way. The weights are transposed by nodes, which
@@ -32,7 +33,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from refcomp.graph.builder import GraphRewriter
 from refcomp.graph.graph import Graph, GraphNode, Value
@@ -92,7 +93,8 @@ class _LayoutRewriter:
             # Axis 1 of [n, c, h, w] is the last one here.
             self._add_last(node, {"axis": _TO_LAST.index(_axis(node))})
         elif self._follows(node):
-            self._add_last(node, node.attributes)
+            operands = [None if v is None else self._operand(v) for v in node.inputs]
+            self._make_last(node, operands, node.attributes)
         else:
             for value in node.reads:
                 self.as_plain(value)
@@ -101,10 +103,24 @@ class _LayoutRewriter:
     def _follows(self, node: GraphNode) -> bool:
         """Return True if the node may work on the layout with channels last."""
         shape = node.outputs[0].shape
-        # With broadcasting, an input of fewer dimensions would meet other axes.
-        if not is_pointwise(node):
+        images = [value for value in node.reads if value.shape == shape]
+        if not images or not is_pointwise(node):
             return False
-        return all(value in self.last and value.shape == shape for value in node.reads)
+        return all(value in self.last for value in images)
+
+    def _operand(self, value: Value) -> Value:
+        """Return the operand that meets images with channels last as `value` meets others."""
+        if value in self.last:
+            return self.last[value]
+        self.as_plain(value)
+        plain = self.plain[value]
+        if all(dim == 1 for dim in value.shape):
+            return plain
+        missing = len(_TO_LAST) - len(value.shape)
+        if missing:
+            axes = tuple(range(missing))
+            plain = self.rewriter.node("expand_dims", [plain], {"axis": axes})
+        return self._transpose(plain, _TO_LAST, f"{value.name}.nhwc")
 
     def _is_pooling(self, node: GraphNode) -> bool:
         """Return True for a pooling over [h, w] of a value that has channels last."""
@@ -122,6 +138,14 @@ class _LayoutRewriter:
 
     def _add_last(self, node: GraphNode, attributes: Mapping[str, Attribute]) -> None:
         inputs = [None if value is None else self.last[value] for value in node.inputs]
+        self._make_last(node, inputs, attributes)
+
+    def _make_last(
+        self,
+        node: GraphNode,
+        inputs: Sequence[Value | None],
+        attributes: Mapping[str, Attribute],
+    ) -> None:
         name = f"{node.name}.nhwc"
         made = self.rewriter.node(node.operator, inputs, attributes, name)
         self.last[node.outputs[0]] = made

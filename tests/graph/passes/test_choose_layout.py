@@ -126,9 +126,56 @@ def test_others_read_channels_second() -> None:
     assert_equivalent(graph, changed)
 
 
-def test_adding_another_shape_is_no_reason_to_follow() -> None:
-    graph = make_graph(lambda b, x: b.node("add", [conv(b, x), b.constant("c", floats(0, 6))]))
+OPERANDS = {
+    "scalar": (),
+    "ones": (1, 1),
+    "columns": (6,),
+    "rows": (6, 1),
+    "channels": (4, 1, 1),
+    "images": (1, 4, 1, 6),
+    "image": (4, 6, 6),
+}
+
+
+@pytest.mark.parametrize("shape", OPERANDS.values(), ids=OPERANDS)
+@pytest.mark.parametrize("is_first", (False, True))
+def test_operands_that_broadcast_are_transposed(shape, is_first) -> None:
+    def build(builder, x):
+        operand = builder.constant("c", floats(3, *shape))
+        values = [operand, conv(builder, x)] if is_first else [conv(builder, x), operand]
+        return conv(builder, builder.node("relu", [builder.node("subtract", values)]))
+
+    graph = make_graph(build)
+    changed = choose_layout(graph)
+    of_images = [
+        n.inputs[0].name
+        for n in changed.nodes
+        if n.operator == "transpose" and n.name not in ("c.nhwc", "w.packed", "w.1.packed")
+    ]
+    assert of_images == ["x", "conv2d.1.nhwc"]
+    verify_graph(changed)
+    assert_equivalent(graph, changed)
+
+
+def test_an_operand_is_not_taken_for_an_image() -> None:
+    def build(builder, x):
+        bias = builder.node("relu", [builder.constant("c", floats(3, 4, 1, 1))])
+        value = builder.node("add", [conv(builder, x), bias])
+        return [value, builder.node("concatenate", [bias, bias], {"axis": 1})]
+
+    graph = make_graph(build)
     assert_equivalent(graph, choose_layout(graph))
+
+
+def test_adding_another_image_is_no_reason_to_follow() -> None:
+    def build(builder, x):
+        return builder.node("add", [conv(builder, x), builder.constant("c", floats(0, 2, 4, 6, 6))])
+
+    graph = make_graph(build, (2, 3, 6, 6))
+    changed = choose_layout(graph)
+    (add,) = [node for node in changed.nodes if node.operator == "add"]
+    assert add.outputs[0].shape == graph.outputs[0].shape
+    assert_equivalent(graph, changed)
 
 
 def test_graphs_that_do_not_profit_stay() -> None:
