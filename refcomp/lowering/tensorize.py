@@ -251,7 +251,7 @@ class _IntrinsicPlacement:
         places = match_intrin(self.bounds, self.tensorized)
         intrin = self.tensorized.intrin
         blocks: dict[Buffer, _Block] = {}
-        for tensor, view in intrin.buffers.items():
+        for tensor, view in intrin.views.items():
             place = places[tensor]
             buffer = self.buffers[place.tensor]
             origin = self.element(place.tensor, place.origin)

@@ -4,6 +4,7 @@ Reading order:
 
 - stage.py: the loops of one operation
 - relations.py, axes.py: loops made of loops
+- stage_view.py: what programs can read of a stage
 - stage_schedule.py: the primitives, with the loops before and after
 - schedule.py, step.py: the schedule and its recorded primitives
 - primitives/: the checks of each primitive
@@ -22,5 +23,17 @@ Example::
 """
 
 from refcomp.schedule.auto_inline import AutoInlineElemWise, AutoInlineInjective
+from refcomp.schedule.relations import Fuse, Singleton, Split
+from refcomp.schedule.schedule import Schedule, create_schedule
+from refcomp.te.tensor import IterVar
 
-__all__ = ["AutoInlineElemWise", "AutoInlineInjective"]
+__all__ = [
+    "AutoInlineElemWise",
+    "AutoInlineInjective",
+    "Fuse",
+    "IterVar",
+    "Schedule",
+    "Singleton",
+    "Split",
+    "create_schedule",
+]

@@ -29,33 +29,107 @@ def ceil_div(value: Expr, divisor: int) -> Expr:
 
 @record(eq=False)
 class Split:
-    """parent = outer * extent(inner) + inner.
+    """The division of a loop into two: parent = outer * extent(inner) + inner.
 
     The last iterations may lie beyond the extent of the parent.
+
+    Attributes:
+        parent: the loop that was split.
+        outer: the outer one of the two loops.
+        inner: the inner one.
+        factor: the extent of `inner`; None if `nparts` is given.
+        nparts: the extent of `outer`; None if `factor` is given.
+
+    Source: TVM, te.schedule.Split.
+
+    Example::
+
+        >>> A = rc.placeholder((8,), name="A")
+        >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> outer, inner = s[B].split(B.op.axis[0], factor=4)
+        >>> (split,) = s[B].relations
+        >>> isinstance(split, rc.schedule.Split), split.parent is B.op.axis[0]
+        (True, True)
+        >>> split.outer is outer, split.inner is inner, split.factor, split.nparts
+        (True, True, 4, None)
+        >>> split.extents(split.parent.extent)
+        (2, 4)
     """
 
     parent: IterVar
     outer: IterVar
     inner: IterVar
-    factor: int | None  # the extent of `inner`; None if `nparts` is given
-    nparts: int | None  # the extent of `outer`; None if `factor` is given
+    factor: int | None
+    nparts: int | None
 
     def extents(self, parent_extent: Expr) -> tuple[Expr, Expr]:
-        """Return the extents of (outer, inner)."""
+        """Return the extents of (outer, inner).
+
+        Args:
+            parent_extent: the extent of the parent, an i64 expression.
+        """
         return split_extents(parent_extent, self.factor, self.nparts)
 
 
 @record(eq=False)
 class Fuse:
-    """fused = outer * extent(inner) + inner, exactly the iterations of both."""
+    """The union of two loops: fused = outer * extent(inner) + inner, without a tail.
+
+    Attributes:
+        outer: the outer one of the loops that were fused.
+        inner: the inner one.
+        fused: the loop that replaced them.
+
+    Source: TVM, te.schedule.Fuse.
+
+    Example::
+
+        >>> A = rc.placeholder((8, 4), name="A")
+        >>> B = rc.compute((8, 4), lambda i, j: A[i, j] + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> fused = s[B].fuse(*B.op.axis)
+        >>> (fuse,) = s[B].relations
+        >>> isinstance(fuse, rc.schedule.Fuse), fuse.fused is fused
+        (True, True)
+        >>> fuse.indices(fused.var, fuse.inner.extent)
+        (i.j.fused // 4, i.j.fused % 4)
+    """
 
     outer: IterVar
     inner: IterVar
     fused: IterVar
 
     def indices(self, fused: Expr, inner_extent: Expr) -> tuple[Expr, Expr]:
-        """Return the values of (outer, inner)."""
+        """Return the values of (outer, inner).
+
+        Args:
+            fused: the value of the fused loop.
+            inner_extent: the extent of the inner loop.
+        """
         return FloorDiv(fused, inner_extent), FloorMod(fused, inner_extent)
+
+
+@record(eq=False)
+class Singleton:
+    """A loop of one iteration, which `fuse` makes of no loops.
+
+    Attributes:
+        iter: the loop.
+
+    Source: TVM, te.schedule.Singleton.
+
+    Example::
+
+        >>> A = rc.placeholder((), name="A")
+        >>> B = rc.compute((), lambda: A() + 1.0, name="B")
+        >>> s = rc.create_schedule(B)
+        >>> single = s[B].fuse()
+        >>> s[B].relations[0].iter is single
+        True
+    """
+
+    iter: IterVar
 
 
 Relation = Split | Fuse

@@ -12,7 +12,8 @@ rfactor moves a reduction to another stage, its axes belong to that stage, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Concatenate, TypeVar, cast, overload
 
 from refcomp.foundation.errors import RefcompError, UserError
@@ -23,7 +24,8 @@ from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage
-from refcomp.schedule.stage_schedule import P, R, StageGroup, StageSchedule
+from refcomp.schedule.stage_schedule import StageGroup, StageSchedule
+from refcomp.schedule.stage_view import P, R
 from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
@@ -35,7 +37,14 @@ class Schedule:
     """The stages of a computation, and the primitives that were applied to them.
 
     `create_schedule` makes a schedule, and `s[T]` is the stage of tensor T with its primitives.
-    Attribute `stages` lists the stages, producers first. Attribute `steps` records the primitives.
+    `s[T]` also has the attributes of `refcomp.schedule.stage_view`, for reading.
+
+    Attributes:
+        outputs: the operations to compute.
+        stages: the stages, producers first.
+        steps: the primitives that were called, oldest first.
+        groups: the groups that `create_group` made, oldest first. They are not part of the steps.
+        stage_map: operation -> `s[operation]`, for the present and the original operations.
 
     Args:
         outputs: the operations to compute. What they need is part of the schedule.
@@ -54,6 +63,8 @@ class Schedule:
         (['A', 'B', 'C'], 'inline')
         >>> [step.primitive for step in s.normalize().steps]
         ['compute_inline']
+        >>> s.outputs == (C.op,), s.stage_map[B.op].attach_type, s.groups
+        (True, 'inline', [])
         >>> print(rc.lower(s, [A, C], "inlined"))
         func inlined(A: f32[8], C: f32[8] out) {
           for i in range(8) {
@@ -66,6 +77,7 @@ class Schedule:
         self.outputs = _checked_operations(outputs)
         self.steps: list[Step] = []  # the primitives, in the order of the calls
         self.stages: list[Stage] = []  # producers before their consumers
+        self.groups: list[StageGroup] = []  # oldest first
         outputs_set = set(self.outputs)
         names = UniqueNames(separator=".")
         for op in reachable_operations(self.outputs):
@@ -104,6 +116,14 @@ class Schedule:
                 remedy="create the schedule from the operation whose result you want",
             )
         return stage
+
+    @property
+    def stage_map(self) -> Mapping[Operation, StageSchedule]:
+        """Return `s[operation]` by operation: the present and the original one of each stage."""
+        views = [StageSchedule(self, stage) for stage in self.stages]
+        found = {view.origin_op: view for view in views}
+        found |= {view.op: view for view in views}
+        return MappingProxyType(found)
 
     def __getitem__(self, target: Tensor | Operation) -> StageSchedule:
         return StageSchedule(self, self.stage_of(target))
@@ -283,6 +303,8 @@ class Schedule:
             >>> group = s.create_group(outputs=C, inputs=A)
             >>> [stage.name for stage in group.stages]
             ['B', 'C']
+            >>> s[B].group is group, s[D].group is None, s.groups == [group]
+            (True, True, True)
             >>> group.compute_at(s[D], D.op.axis[0])
             >>> print(rc.lower(s, [A, D], "grouped"))
             func grouped(A: f32[8], D: f32[8] out) {
@@ -301,7 +323,10 @@ class Schedule:
               }
             }
         """
-        return StageGroup(self, stages_between(self, outputs, inputs, include_inputs))
+        between = stages_between(self, outputs, inputs, include_inputs)
+        group = StageGroup(self, between)
+        self.groups.append(group)
+        return group
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Divide a reduction into one that keeps the results along a loop apart, and one of these.

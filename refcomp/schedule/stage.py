@@ -146,6 +146,8 @@ class StageThreads:
 
     # Bound loop -> its thread axis, without loops of virtual threads.
     bound: dict[IterVar, IterVar] = field(default_factory=dict)
+    # Loop -> the axis of virtual threads that it is bound to.
+    virtual: dict[IterVar, IterVar] = field(default_factory=dict)
     # The threads of a kernel that begins outside of the stage's loops; else empty.
     env: list[IterVar] = field(default_factory=list)
 

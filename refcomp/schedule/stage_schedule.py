@@ -10,12 +10,12 @@ Each method imports its primitive, since a program uses few of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Concatenate
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.operation import Operation
+from refcomp.schedule.stage_view import P, R, Recorder, StageView
 from refcomp.te.tensor import IterVar, Tensor
 
 if TYPE_CHECKING:
@@ -23,44 +23,11 @@ if TYPE_CHECKING:
 
 # house: allow-long (the manual pages of all primitives)
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-class Recorder(Protocol):
-    """A schedule, as far as the primitives of a stage need it."""
-
-    def stage_of(self, target: Tensor | Operation) -> Stage:
-        """Return the stage of a tensor or operation."""
-
-    def apply(
-        self,
-        stage: Stage,
-        primitive: Callable[Concatenate[Stage, Provenance, P], R],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> R:
-        """Apply a primitive to a stage, record it, and return its result."""
-
-
-class StageSchedule:
+class StageSchedule(StageView):
     """The loops of one stage, and the primitives that change them."""
 
-    __slots__ = ("schedule", "stage")
-
-    def __init__(self, schedule: Recorder, stage: Stage) -> None:
-        self.schedule = schedule
-        self.stage = stage
-
-    @property
-    def op(self) -> Operation:
-        """The operation that the stage computes."""
-        return self.stage.op
-
-    @property
-    def leaf_iter_vars(self) -> tuple[IterVar, ...]:
-        """The loops of the stage, outermost first."""
-        return tuple(self.stage.loops.leaves)
+    __slots__ = ()
 
     def split(
         self, parent: IterVar, factor: int | None = None, nparts: int | None = None

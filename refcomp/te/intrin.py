@@ -47,10 +47,13 @@ class TensorIntrin:
         name: the name in messages.
         op: the compute that defines the result; its extents are constants.
         inputs: the tensors that `op` reads.
-        views: the views of the block of each input, then of each output.
+        buffers: the views of the block of each input, then of each output.
+        views: tensor -> its view.
         body: the statement that computes the whole output; None if there is none.
-        reset: the statement that stores the identity; None if there is none.
-        update: the statement that adds one part; None if there is none.
+        reset: the statement that stores the identity; None if there is none. `reduce_init` is the
+            classic name.
+        update: the statement that adds one part; None if there is none. `reduce_update` is the
+            classic name.
 
     Source: TVM, te.TensorIntrin.
 
@@ -61,24 +64,36 @@ class TensorIntrin:
         >>> def call_double(ins, outs):
         ...     return rc.call_extern("int32", "double_four", outs[0], ins[0])
         >>> double_four = rc.decl_tensor_intrin(b.op, call_double, name="double_four")
-        >>> double_four, double_four.inputs, list(double_four.buffers)
+        >>> double_four, double_four.inputs, list(double_four.views)
         (tensor intrinsic double_four, (Tensor(a: f32, rank 1),), [Tensor(a: f32, rank 1), ...])
-        >>> double_four.reset is None, double_four.update is None
+        >>> double_four.buffers[0].shape, double_four.buffers[1] is double_four.views[b]
+        ((4,), True)
+        >>> double_four.reduce_init is None, double_four.reduce_update is None
         (True, True)
     """
 
     name: str
     op: ComputeOp
     inputs: tuple[Tensor, ...]
-    views: tuple[BufferView, ...]
+    buffers: tuple[BufferView, ...]
     body: Stmt | None
     reset: Stmt | None
     update: Stmt | None
 
     @property
-    def buffers(self) -> dict[Tensor, BufferView]:
+    def views(self) -> dict[Tensor, BufferView]:
         """Return the view of each tensor."""
-        return dict(zip((*self.inputs, *self.op.outputs), self.views, strict=True))
+        return dict(zip((*self.inputs, *self.op.outputs), self.buffers, strict=True))
+
+    @property
+    def reduce_init(self) -> Stmt | None:
+        """Return `reset`, under its classic name."""
+        return self.reset
+
+    @property
+    def reduce_update(self) -> Stmt | None:
+        """Return `update`, under its classic name."""
+        return self.update
 
     def __repr__(self) -> str:
         return f"tensor intrinsic {self.name}"
@@ -216,8 +231,8 @@ def _statements(given: object, op: ComputeOp, name: str) -> tuple[Stmt | None, .
 
 
 def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
-    outputs = tuple(view.name for view in intrin.views[len(intrin.inputs) :])
-    buffers = tuple(view.buffer for view in intrin.views)
+    outputs = tuple(view.name for view in intrin.buffers[len(intrin.inputs) :])
+    buffers = tuple(view.buffer for view in intrin.buffers)
     # The verifier checks functions, whose arguments are global: here the blocks in their place.
     given = {buffer: with_fields(buffer, scope=GLOBAL) for buffer in buffers}
     params: tuple[Buffer | Var, ...] = (*given.values(), *_scalars(intrin, statement))
@@ -247,7 +262,7 @@ def _scalars(intrin: TensorIntrin, statement: Stmt) -> list[Var]:
     """
     bound = {item for node in walk(statement) for item in bound_by(node)}
     declared: set[Var] = set()
-    for view in intrin.views:
+    for view in intrin.buffers:
         for expr in (*view.strides, view.elem_offset):
             declared.update(variables_in(expr))
     used = [var for var in dict.fromkeys(variables_in(statement)) if var not in bound]

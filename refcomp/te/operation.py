@@ -55,7 +55,8 @@ class Operation:
         name: the name of the operation, of its first output and of the loops' stage.
         line: `file:line` of the user's call.
         outputs: the tensors that the operation makes.
-        inputs: the tensors that the operation reads.
+        inputs: the tensors that the operation reads; `input_tensors` is the classic name.
+        num_outputs: the number of tensors that the operation makes.
         what: the kind of operation, for messages; one text for each class.
 
     Source: TVM, te.Operation.
@@ -66,8 +67,8 @@ class Operation:
         >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
         >>> isinstance(B.op, rc.te.Operation), B.op.name, B.op.what
         (True, 'B', 'a compute')
-        >>> B.op.inputs, B.op.outputs
-        ((Tensor(A: f32, rank 1),), (Tensor(B: f32, rank 1),))
+        >>> B.op.inputs == B.op.input_tensors == (A,), B.op.outputs == (B,), B.op.num_outputs
+        (True, True, 1)
     """
 
     what: ClassVar[str] = "an operation"
@@ -99,6 +100,16 @@ class Operation:
     def inputs(self) -> tuple[Tensor, ...]:
         """Return the tensors that are read, in order of first appearance."""
         return ()
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """Return `inputs`, under its classic name."""
+        return self.inputs
+
+    @property
+    def num_outputs(self) -> int:
+        """Return the number of tensors that the operation makes."""
+        return len(self.outputs)
 
 
 @record(eq=False, frozen=False)

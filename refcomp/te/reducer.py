@@ -46,6 +46,8 @@ class CommReducer:
         rhs: variables that stand for the next values, of the dtypes of `lhs`.
         results: the combined values, as expressions of `lhs` and `rhs`.
         identities: constants; combining with them changes nothing.
+        result: `results`, under its classic name.
+        identity_element: `identities`, under its classic name.
 
     Source: TVM, tir.CommReducer.
 
@@ -59,6 +61,8 @@ class CommReducer:
         ('sum', (lhs0,), (rhs0,))
         >>> reducer.results, reducer.identities
         ((lhs0 + rhs0,), (0.0f32,))
+        >>> reducer.result, reducer.identity_element
+        ((lhs0 + rhs0,), (0.0f32,))
     """
 
     name: str
@@ -66,6 +70,16 @@ class CommReducer:
     rhs: tuple[Var, ...]
     results: tuple[Expr, ...]
     identities: tuple[Expr, ...]
+
+    @property
+    def result(self) -> tuple[Expr, ...]:
+        """Return `results`, under its classic name."""
+        return self.results
+
+    @property
+    def identity_element(self) -> tuple[Expr, ...]:
+        """Return `identities`, under its classic name."""
+        return self.identities
 
     def combine(
         self, so_far: Sequence[Expr], next_values: Sequence[Expr]
@@ -100,6 +114,21 @@ class Reduce(Derived):
     axes: tuple[IterVar, ...]
     condition: Expr  # bool; iterations where it is false do not count
     value_index: int  # which of the reduced values this expression is
+
+    @property
+    def combiner(self) -> CommReducer:
+        """Return `reducer`, under its classic name."""
+        return self.reducer
+
+    @property
+    def source(self) -> tuple[Expr, ...]:
+        """Return `sources`, under its classic name."""
+        return self.sources
+
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """Return `axes`, under its classic name."""
+        return self.axes
 
     def _derive_dtype(self) -> DType:
         return self.sources[self.value_index].dtype

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 from typing import cast as cast_type
 
 import numpy as np
@@ -27,7 +27,14 @@ from refcomp.ir.node import node
 from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.promotion import as_expr, cast, const
 from refcomp.ir.rewrite import variables_in, walk
-from refcomp.ir.stmt import THREAD_TAGS, VTHREAD
+from refcomp.ir.stmt import (
+    PARALLEL,
+    THREAD_TAGS,
+    UNROLLED,
+    VECTORIZED,
+    VTHREAD,
+    LoopKind,
+)
 from refcomp.te.tensor_operators import TensorOperators
 
 # What `as_expr` accepts. A NotANumber is an expression, an axis, or a tensor of rank 0.
@@ -59,6 +66,21 @@ ORDERED = AxisKind.ORDERED
 OPAQUE = AxisKind.OPAQUE
 THREAD = AxisKind.THREAD
 _TAGS = (*THREAD_TAGS, VTHREAD, *(f"{VTHREAD}.{dim}" for dim in "xyz"))
+# The mark of a loop that a tensor intrinsic replaces.
+TENSORIZED: Final = "tensorized"
+
+
+@record
+class AxisRange:
+    """The range of an axis, as `IterVar.dom` returns it.
+
+    Attributes:
+        min: an i64 expression, the first value.
+        extent: an i64 expression, the number of iterations.
+    """
+
+    min: Expr
+    extent: Expr
 
 
 @record(eq=False)
@@ -76,6 +98,9 @@ class IterVar(Operators):
         kind: what is known about the iterations: data_parallel, reduction, ordered, opaque or
             thread.
         thread_tag: the threads that a thread axis means, such as `threadIdx.x`; else empty.
+        DataPar, ThreadIndex, CommReduce, Ordered, Opaque: the classic names of the kinds.
+        Unrolled, Vectorized, Parallelized, Tensorized: the classic names of what primitives make
+            of a loop, as `iter_var_attrs` of a stage says it.
 
     Source: TVM, tir.IterVar.
 
@@ -88,7 +113,19 @@ class IterVar(Operators):
         ('k', 2, 6, 'reduction')
         >>> k.as_expr() is k.var, k + 1
         (True, k + 1)
+        >>> k.dom.min, k.dom.extent, k.iter_type == rc.te.IterVar.CommReduce
+        (2, 6, True)
     """
+
+    DataPar: ClassVar[AxisKind] = DATA_PARALLEL
+    ThreadIndex: ClassVar[AxisKind] = THREAD
+    CommReduce: ClassVar[AxisKind] = REDUCTION
+    Ordered: ClassVar[AxisKind] = ORDERED
+    Opaque: ClassVar[AxisKind] = OPAQUE
+    Unrolled: ClassVar[LoopKind] = UNROLLED
+    Vectorized: ClassVar[LoopKind] = VECTORIZED
+    Parallelized: ClassVar[LoopKind] = PARALLEL
+    Tensorized: ClassVar[str] = TENSORIZED
 
     var: Var
     minimum: Expr
@@ -100,6 +137,16 @@ class IterVar(Operators):
     def name(self) -> str:
         """Return the variable's name, unique within its stage."""
         return self.var.name
+
+    @property
+    def dom(self) -> AxisRange:
+        """Return `minimum` and `extent` under their classic names, `min` and `extent`."""
+        return AxisRange(self.minimum, self.extent)
+
+    @property
+    def iter_type(self) -> AxisKind:
+        """Return `kind`, under its classic name."""
+        return self.kind
 
     def as_expr(self) -> Expr:
         """Return the variable, so that an axis can be used as an expression."""

@@ -37,10 +37,10 @@ def test_three_statements():
     _, _, z = product()
     intrin = refcomp.decl_tensor_intrin(z.op, gemv, name="gemv")
     assert intrin.inputs == z.op.inputs and repr(intrin) == "tensor intrinsic gemv"
-    assert [view.name for view in intrin.views] == ["w", "x", "z"]
-    assert [view.access for view in intrin.views] == ["read", "read", "update"]
+    assert [view.name for view in intrin.buffers] == ["w", "x", "z"]
+    assert [view.access for view in intrin.buffers] == ["read", "read", "update"]
     assert str(intrin.reset) == "extern i32 memset(write(z), 0i32, 16i32)"
-    assert intrin.buffers[z] is intrin.views[2]
+    assert intrin.views[z] is intrin.buffers[2]
 
 
 @pytest.mark.parametrize("statements", [("body",), ("reset", "update")])
@@ -50,7 +50,7 @@ def test_the_statements_mean_what_the_compute_does(statements):
     w = np.arange(16, dtype=np.float32).reshape(4, 4)
     x, got = np.arange(4, dtype=np.float32), np.full(4, 9, np.float32)
     frame = Frame()
-    for view, array in zip(intrin.views, (w, x, got), strict=True):
+    for view, array in zip(intrin.buffers, (w, x, got), strict=True):
         frame.memory[view.buffer] = Memory(view.buffer, array.shape, array)
     for statement in statements:
         run_to_end(frame, getattr(intrin, statement))
@@ -67,7 +67,7 @@ def test_declared_buffers_have_strides_and_offsets():
         default_buffer_params={"data_alignment": 16},
     )
     assert str(intrin.body) == "packed f(read(W), s, W.elem_offset)"
-    assert [v.data_alignment for v in intrin.views] == [0, 16, 16]
+    assert [v.data_alignment for v in intrin.buffers] == [0, 16, 16]
 
 
 def test_two_statements_are_reset_and_update():
@@ -80,7 +80,7 @@ def test_buffers_of_one_name_are_kept_apart():
     _, _, z = product()
     views = {t: refcomp.decl_buffer(t.shape) for t in (*z.op.inputs, z)}
     intrin = refcomp.decl_tensor_intrin(z, gemv, binds=views)
-    assert [view.name for view in intrin.views] == ["buffer", "buffer_1", "buffer_2"]
+    assert [view.name for view in intrin.buffers] == ["buffer", "buffer_1", "buffer_2"]
 
 
 def _stores_to_an_input(ins, outs):

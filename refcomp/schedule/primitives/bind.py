@@ -52,6 +52,7 @@ def _bind_virtual(
         check_extent(stage, loop, loop.extent, VTHREAD)
     _check_extent(stage, loop, thread)
     stage.loops.mark(loop, VTHREAD, provenance)
+    stage.threads.virtual[loop] = thread
 
 
 def _check_reduction(stage: Stage, loop: IterVar, thread: IterVar) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Final
 
 from refcomp.foundation.provenance import declared_at
 from refcomp.foundation.snippets import Snippet
@@ -13,9 +12,7 @@ from refcomp.ir.expr import Expr, IntImm
 from refcomp.schedule.stage import Provenance, Stage, Tensorized
 from refcomp.te.intrin import TensorIntrin
 from refcomp.te.operation import ComputeOp
-from refcomp.te.tensor import IterVar
-
-TENSORIZED: Final = "tensorized"
+from refcomp.te.tensor import TENSORIZED, IterVar
 
 
 def tensorize(
