@@ -87,6 +87,31 @@ class SharingDriver(Protocol):
     dlpack_stream: int  # DLPack's number of the stream to which all work goes
 
 
+@record
+class DeviceAttributes:
+    """The properties of a device, by their classic names.
+
+    None stands for what a device does not report, or does not have: the host has no warps.
+    """
+
+    # Of a group of threads that runs one kernel: in all, and in x, y and z.
+    max_threads_per_block: int | None = None
+    max_thread_dimensions: tuple[int, int, int] | None = None
+    max_shared_memory_per_block: int | None = None  # bytes
+    warp_size: int | None = None  # threads that run in step
+    multi_processor_count: int | None = None
+    max_clock_rate: int | None = None  # kHz, of the multiprocessors
+    # "9.0" for sm_90, "9.4" for gfx942, the version of OpenCL for its devices.
+    compute_version: str | None = None
+
+
+@runtime_checkable
+class DescribingDriver(Protocol):
+    """A Driver that knows properties of its devices."""
+
+    def attributes(self, index: int) -> DeviceAttributes: ...
+
+
 def part_of(memory: DeviceMemory, offset: int, size: int) -> DeviceMemory:
     """Return a part of a piece of memory, for devices with real addresses.
 
@@ -150,9 +175,18 @@ class Device:
         kind: the kind of device: `cpu`, `opencl`, `rocm` or a registered kind.
         index: the number of the device among those of its kind, counted from 0.
         driver: the driver of the kind.
+        max_threads_per_block: threads of a group, at most. This and the next attributes are None if
+            the device does not report them, as the host does not.
+        max_thread_dimensions: threads of a group in x, y and z, at most.
+        max_shared_memory_per_block: bytes of shared memory of a group, at most.
+        warp_size: threads that run in step.
+        multi_processor_count: the number of multiprocessors, or of OpenCL's compute units.
+        max_clock_rate: the highest clock of the multiprocessors, in kHz.
+        compute_version: a text: "9.0" for sm_90, "9.4" for gfx942, or the version of OpenCL.
 
     Raises:
-        UserError: `name`, `sync` or `require` is used, and this machine does not have the device.
+        UserError: an attribute is read, or `sync` or `require` is called, and this machine does not
+            have the device. `exist`, `kind`, `index` and `driver` can always be read.
 
     Source: TVM, tvm.runtime.Device.
 
@@ -161,7 +195,16 @@ class Device:
         >>> host = rc.cpu()
         >>> host.kind, host.index, str(host), host.exist
         ('cpu', 0, 'cpu:0', True)
-        >>> len(host.name) > 0
+        >>> len(host.name) > 0, host.device_name == host.name
+        (True, True)
+        >>> gpu = rc.rocm_emulator("gfx942")
+        >>> gpu.max_threads_per_block, gpu.warp_size, gpu.compute_version
+        (1024, 64, '9.4')
+        >>> gpu.max_thread_dimensions, gpu.max_shared_memory_per_block
+        ((1024, 1024, 1024), 65536)
+        >>> gpu.multi_processor_count, gpu.max_clock_rate  # of the emulator
+        (1, 1000)
+        >>> host.warp_size is None
         True
         >>> host.sync()  # wait for all work of the device
         >>> rc.cpu(1).require()
@@ -187,6 +230,52 @@ class Device:
         """The vendor's name for it. UserError if it does not exist."""
         self.require()
         return self.driver.name(self.index)
+
+    @property
+    def device_name(self) -> str:
+        """The classic name of `name`."""
+        return self.name
+
+    @property
+    def max_threads_per_block(self) -> int | None:
+        """The largest number of threads in a group."""
+        return self._attributes().max_threads_per_block
+
+    @property
+    def max_thread_dimensions(self) -> tuple[int, int, int] | None:
+        """The largest numbers of threads in a group in x, y and z."""
+        return self._attributes().max_thread_dimensions
+
+    @property
+    def max_shared_memory_per_block(self) -> int | None:
+        """The largest amount of shared memory of a group, in bytes."""
+        return self._attributes().max_shared_memory_per_block
+
+    @property
+    def warp_size(self) -> int | None:
+        """The number of threads that run in step."""
+        return self._attributes().warp_size
+
+    @property
+    def multi_processor_count(self) -> int | None:
+        """The number of multiprocessors, or of OpenCL's compute units."""
+        return self._attributes().multi_processor_count
+
+    @property
+    def max_clock_rate(self) -> int | None:
+        """The highest clock of the multiprocessors, in kHz."""
+        return self._attributes().max_clock_rate
+
+    @property
+    def compute_version(self) -> str | None:
+        """The version of the instruction set or of OpenCL, such as 9.0 for sm_90."""
+        return self._attributes().compute_version
+
+    def _attributes(self) -> DeviceAttributes:
+        self.require()
+        if isinstance(self.driver, DescribingDriver):
+            return self.driver.attributes(self.index)
+        return DeviceAttributes()
 
     def sync(self) -> None:
         """Wait until the device has done all work. UserError if it does not exist."""

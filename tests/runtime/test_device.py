@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.records import field_names
 from refcomp.runtime.device import (
     Device,
+    DeviceAttributes,
     DeviceMemory,
     PartingDriver,
     address_of,
@@ -102,6 +104,21 @@ def test_registered_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
         register_device_kind("far", FarMemory())
     with pytest.raises(UserError, match=r"'Far!' cannot be the name of a kind of device"):
         register_device_kind("Far!", driver)
+
+
+def test_a_device_that_reports_nothing_has_no_attributes() -> None:
+    for plain in (cpu(), Device("far", 0, FarMemory())):
+        assert plain.device_name == plain.name
+        for name in field_names(DeviceAttributes):
+            assert getattr(plain, name) is None
+        with pytest.raises(AttributeError):
+            plain.warp_size = 32  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", [*field_names(DeviceAttributes), "device_name"])
+def test_attributes_of_a_device_that_is_not_there(name: str) -> None:
+    with pytest.raises(UserError, match=r"this machine has no device cpu:1\n"):
+        getattr(cpu(1), name)
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 1000])

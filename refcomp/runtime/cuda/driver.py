@@ -47,6 +47,7 @@ from refcomp.runtime.cuda.library import (
 )
 from refcomp.runtime.cuda.stream import CudaEvent, CudaStream, EnteredStreams, bytes_of
 from refcomp.runtime.device import (
+    DeviceAttributes,
     DeviceMemory,
     HostArray,
     address_of,
@@ -99,6 +100,7 @@ class CudaDriver:
         ...     driver.download(index, memory, result)
         ...     driver.sync(index)
         ...     print(result, driver.seconds(index, lambda: None), driver.limits(index).threads)
+        ...     print(driver.attributes(index).warp_size)
         ...     return driver.load(index, rc.runtime.Module, [])  # raises: not machine code
         >>> work(driver.count())  # counted from 0, so this device does not exist
         Traceback (most recent call last):
@@ -177,6 +179,26 @@ class CudaDriver:
                 shared_bytes=read("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
                 groups_per_axis=axes(read, "MAX_GRID_DIM"),
             )
+
+    def attributes(self, index: int) -> DeviceAttributes:
+        """Return the properties of a device, by their classic names.
+
+        The shared memory is what a kernel may ask for, also beyond 48 KiB.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
+        info = self.info(index)
+        limits = self.limits(index)
+        return DeviceAttributes(
+            max_threads_per_block=limits.threads,
+            max_thread_dimensions=limits.threads_per_axis,
+            max_shared_memory_per_block=limits.shared_bytes,
+            warp_size=info.warp_lanes,
+            multi_processor_count=info.multiprocessors,
+            max_clock_rate=info.clock // 1000,
+            compute_version=info.compute_version,
+        )
 
     def sync(self, index: int) -> None:
         """Wait until a device has done all work.

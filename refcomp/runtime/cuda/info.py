@@ -49,6 +49,11 @@ class CudaInfo:
     pci: str  # domain:bus:device.function, in hexadecimal digits
 
     @property
+    def compute_version(self) -> str:
+        """Return the compute capability: 9.0 for sm_90."""
+        return f"{self.arch[3:-1]}.{self.arch[-1]}"
+
+    @property
     def peak_bandwidth(self) -> float:
         """Return bytes a second between GPU and memory, from the clock and the width of the bus."""
         # Two transfers a clock.

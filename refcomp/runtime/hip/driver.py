@@ -25,6 +25,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.own_targets import AMD_LIMITS
 from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.runtime.device import (
+    DeviceAttributes,
     DeviceMemory,
     HostArray,
     address_of,
@@ -84,6 +85,8 @@ class HipDriver:
         (1, 'emulated AMD GPU (gfx942)', 'gfx942', 'the emulator of gfx942')
         >>> driver.info(0).wave_lanes, driver.limits(0).threads
         (64, 1024)
+        >>> driver.attributes(0).compute_version
+        '9.4'
         >>> why, remedy = driver.absence()  # for messages, if count() is 0
         >>> memory = driver.allocate(0, 4)  # bytes
         >>> driver.upload(0, np.array([1, 2, 3, 4], "uint8"), memory)
@@ -174,6 +177,24 @@ class HipDriver:
             threads=attribute(library, index, "MaxThreadsPerBlock"),
             shared_bytes=attribute(library, index, "MaxSharedMemoryPerBlock"),
             groups_per_axis=axes(library, index, "MaxGridDim"),
+        )
+
+    def attributes(self, index: int) -> DeviceAttributes:
+        """Return the properties of a device, by their classic names.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
+        info = self.info(index)
+        limits = self.limits(index)
+        return DeviceAttributes(
+            max_threads_per_block=limits.threads,
+            max_thread_dimensions=limits.threads_per_axis,
+            max_shared_memory_per_block=limits.shared_bytes,
+            warp_size=info.wave_lanes,
+            multi_processor_count=info.multiprocessors,
+            max_clock_rate=info.clock // 1000,
+            compute_version=info.compute_version,
         )
 
     def sync(self, index: int) -> None:

@@ -51,6 +51,12 @@ class HipInfo:
     pci: str  # domain:bus:device, in hexadecimal digits
 
     @property
+    def compute_version(self) -> str:
+        """Return the version of the instruction set: 9.4 for gfx942, 11.0 for gfx1100."""
+        # The last two digits are the minor version and the stepping, which is hexadecimal.
+        return f"{self.arch[3:-2]}.{self.arch[-2]}"
+
+    @property
     def peak_bandwidth(self) -> float:
         """Return bytes a second between GPU and memory, from the clock and the width of the bus."""
         # Two transfers a clock.

@@ -24,7 +24,12 @@ import numpy as np
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target_kind import DeviceLimits
-from refcomp.runtime.device import DeviceMemory, HostArray, register_device_kind
+from refcomp.runtime.device import (
+    DeviceAttributes,
+    DeviceMemory,
+    HostArray,
+    register_device_kind,
+)
 from refcomp.runtime.launch import KernelSignature
 from refcomp.runtime.opencl.kernels import OpenCLKernels, OpenCLPrograms
 
@@ -74,6 +79,8 @@ class OpenCLDriver:
         (True, True)
         >>> len(driver.name(0)) > 0, driver.limits(0).threads >= 1
         (True, True)
+        >>> driver.attributes(0).multi_processor_count >= 1
+        True
         >>> why, remedy = driver.absence()  # for messages, if count() is 0
         >>> memory = driver.allocate(0, 4)  # bytes
         >>> driver.upload(0, np.array([1, 2, 3, 4], "uint8"), memory)
@@ -124,6 +131,24 @@ class OpenCLDriver:
             threads=device.max_work_group_size,
             shared_bytes=device.local_mem_size,
             features=frozenset(device.extensions.split()),
+        )
+
+    def attributes(self, index: int) -> DeviceAttributes:
+        """Return the properties of a device. `warp_size` needs an extension of its vendor.
+
+        Args:
+            index: the number of the device, counted from 0.
+        """
+        device = self._look().devices[index]
+        limits = self.limits(index)
+        return DeviceAttributes(
+            max_threads_per_block=limits.threads,
+            max_thread_dimensions=limits.threads_per_axis,
+            max_shared_memory_per_block=limits.shared_bytes,
+            warp_size=_warp_size(device),
+            multi_processor_count=device.max_compute_units,
+            max_clock_rate=device.max_clock_frequency * 1000,
+            compute_version=device.version.split()[1],  # of "OpenCL 3.0 PoCL ..."
         )
 
     def sync(self, index: int) -> None:
@@ -241,6 +266,16 @@ class OpenCLDriver:
                 opened = self._opened.get(index) or _open(found.devices[index])
                 self._opened[index] = opened
         return opened
+
+
+def _warp_size(device: pyopencl.Device) -> int | None:
+    """Return the number of threads that run in step, if the vendor has an extension to say so."""
+    import pyopencl  # noqa: PLC0415 (it is installed, since there is a device)
+
+    for name in ("warp_size_nv", "wavefront_width_amd"):
+        with suppress(pyopencl.Error):
+            return int(getattr(device, name))
+    return None
 
 
 def _find_devices() -> _OpenclDevices:

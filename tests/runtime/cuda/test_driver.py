@@ -32,6 +32,12 @@ def test_a_device_has_a_name_and_limits(recording):
     expected = DeviceLimits((1024, 1024, 64), 1024, 232448, frozenset(), groups, 4096)
     assert driver.limits(0) == expected
     assert driver.library_details() == {"pycuda": "13.0", "driver": "12.8"}
+    assert (gpu.max_threads_per_block, gpu.max_shared_memory_per_block) == (1024, 232448)
+    assert (gpu.max_thread_dimensions, gpu.warp_size) == ((1024, 1024, 64), 32)
+    info = driver.info(0)
+    assert gpu.multi_processor_count == info.multiprocessors
+    assert gpu.max_clock_rate * 1000 == info.clock
+    assert gpu.compute_version == "9.0"
     gpu.sync()
     assert recording.calls[-3:] == ["cuCtxPushCurrent", "cuCtxSynchronize", "cuCtxPopCurrent"]
     assert not Device("cuda", 1, driver).exist

@@ -32,6 +32,12 @@ def test_a_device_tells_its_name_and_limits(recording):
     known = DeviceLimits((1024, 512, 64), 1024, 65536, features, groups, 4096, 128)
     assert driver.limits(0) == known
     assert driver.info(0).wave_lanes == 64
+    assert (gpu.max_threads_per_block, gpu.max_shared_memory_per_block) == (1024, 65536)
+    assert (gpu.max_thread_dimensions, gpu.warp_size) == ((1024, 512, 64), 64)
+    info = driver.info(0)
+    assert gpu.multi_processor_count == info.multiprocessors
+    assert gpu.max_clock_rate * 1000 == info.clock
+    assert gpu.compute_version == "9.0"
     gpu.sync()
     assert recording.calls[-2:] == ["hipSetDevice", "hipDeviceSynchronize"]
     assert not Device("rocm", 1, driver).exist

@@ -1,5 +1,7 @@
 """What a GPU tells of itself is read by the numbers of the library's version."""
 
+from dataclasses import replace
+
 import pytest
 
 from refcomp.foundation.errors import ToolchainError
@@ -63,3 +65,11 @@ def test_a_name_that_is_not_there():
     assert "recording" in str(caught.value) and "rocm -mcpu=gfx" in str(caught.value)
     recording.hipDeviceGetName = lambda *args: 0
     assert gpu_name(library_of(recording), 0) == "AMD GPU"
+
+
+@pytest.mark.parametrize(
+    ("arch", "version"), [("gfx942", "9.4"), ("gfx90a", "9.0"), ("gfx1100", "11.0")]
+)
+def test_version_of_the_instruction_set(arch, version):
+    info = describe_gpu(library_of(RecordingHip()), 0)
+    assert replace(info, arch=arch).compute_version == version

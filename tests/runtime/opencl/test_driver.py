@@ -1,6 +1,7 @@
 """OpenCL devices: memory and copies on PoCL, and what is told where something is missing."""
 
 import multiprocessing
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
@@ -13,6 +14,7 @@ import refcomp
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.device import Device
+from refcomp.runtime.opencl import driver as driver_room
 from refcomp.runtime.opencl.driver import OpenCLDriver
 
 
@@ -78,6 +80,20 @@ class TestAbsence:
         ]
         monkeypatch.setitem(sys.modules, "pyopencl", _fake_pyopencl(platforms))
         assert OpenCLDriver().count() == 3
+
+
+@pytest.mark.parametrize("extension", ["warp_size_nv", "wavefront_width_amd"])
+def test_warp_size_is_read_by_the_extension_of_the_vendor(
+    extension: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gpu:
+        def __getattr__(self, name: str) -> int:
+            if name == extension:
+                return 64
+            raise _Error("INVALID_VALUE")
+
+    monkeypatch.setitem(sys.modules, "pyopencl", _fake_pyopencl([]))
+    assert driver_room._warp_size(Gpu()) == 64
 
 
 @pytest.mark.pocl
@@ -147,6 +163,16 @@ class TestOnPocl:
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(there_and_back, range(64)))
+
+    def test_attributes(self) -> None:
+        device = refcomp.opencl()
+        limits = device.driver.limits(0)
+        assert device.max_threads_per_block == limits.threads
+        assert device.max_thread_dimensions == limits.threads_per_axis
+        assert device.max_shared_memory_per_block == limits.shared_bytes
+        assert device.multi_processor_count >= 1 and device.max_clock_rate % 1000 == 0
+        assert re.fullmatch(r"\d\.\d", device.compute_version)
+        assert device.warp_size is None  # PoCL's processor has no extension for it
 
     def test_in_a_forked_process_it_is_refused(self) -> None:
         device = refcomp.opencl()
