@@ -1,9 +1,8 @@
 """Gradients of graphs against central differences, in f64, away from kinks.
 
-With D(h) = (L(x + h) - L(x - h)) / (2 * h), Taylor's theorem gives D(h) - D(h / 2) = 3/4 of the
-truncation error of D(h), up to h**4. So that difference bounds the truncation error of D(h / 2).
-Rounding adds at most ULPS ulps of each term of L, divided by h / 2. At a kink or a jump within h,
-the difference does not shrink with h: such an element is not compared. Nothing else is tolerated.
+`refcomp.testing.central_difference` bounds the truncation error of D(h / 2). Rounding adds at most
+ULPS ulps of each term of L, divided by h / 2. At a kink or a jump within h, the difference does not
+shrink with h: such an element is not compared. Nothing else is tolerated.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy as np
 
 import refcomp as rc
 from refcomp.graph.graph import Graph
+from refcomp.testing import central_difference
 from refcomp.topi.draws import Draws, Sample
 from refcomp.topi.operator import find_operator
 
@@ -148,21 +148,14 @@ class _Loss:
         # Where the head is weighted by an infinite result, only finite terms count.
         return np.where(np.isfinite(one), one * self.head, np.nan)
 
-    def difference(self, place: int, element: int, step: float) -> np.ndarray:
-        after = self.terms(place, element, step)
-        before = self.terms(place, element, -step)
-        if after.shape != before.shape:
-            return np.full((), np.nan)
-        return (after - before).sum() / (2 * step)
-
 
 def _compare_element(loss: _Loss, place: int, element: int, slope, result: Comparison) -> None:
     size = abs(loss.sample.operands[place].reshape(-1)[element])
     step = STEP * max(1.0, float(size))
-    wide = loss.difference(place, element, step)
-    close = loss.difference(place, element, step / 2)
+    difference = central_difference(lambda h: loss.terms(place, element, h), step)
+    close = difference.close
     found = slope.reshape(-1)[element]
-    change = abs(wide - close)
+    change = difference.change
     if not np.isfinite(close) or change > LARGEST_CHANGE * (1 + abs(close)):
         return
     magnitude = np.abs(loss.terms(place, element, 0.0)).sum()
