@@ -1,7 +1,8 @@
 """Python's operators on tensors, which work element by element, with numpy's broadcasting.
 
-`A + B` is a compute of its own, with the dtype that `A[i] + B[i]` has. An operator on tensors of
-rank 0 and numbers alone is an expression.
+`A + B` is a compute of its own, with the dtype that `A[i] + B[i]` has. In `(n + 1) * A`, all
+elements share the value of the scalar expression. An operator on tensors of rank 0 and numbers
+alone is an expression.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ from refcomp.ir.expr import (
     BitAnd,
     BitOr,
     BitXor,
+    Call,
+    Cast,
     Div,
     Expr,
     FloatImm,
     FloorDiv,
+    IfThenElseExpr,
     IntImm,
     Mod,
     Mul,
+    Not,
     Operators,
+    Select,
     ShiftLeft,
     ShiftRight,
     Sub,
@@ -36,6 +42,7 @@ from refcomp.ir.expr import (
 )
 from refcomp.ir.not_numbers import NotANumber
 from refcomp.ir.promotion import as_expr, binary
+from refcomp.ir.rewrite import walk
 
 # The names of the computes.
 _NAMES = {Add: "add", Sub: "subtract", Mul: "multiply", Div: "divide"}
@@ -200,10 +207,20 @@ def _as_operand(expr: Expr) -> str:
 
 
 def _is_whole(operand: object) -> bool:
-    """Return True for tensors, and for numbers and scalar arguments, which all elements share."""
-    if isinstance(operand, NotANumber):
-        return isinstance(operand, TensorOperators | Var | IntImm | FloatImm)
-    return True  # a number, or refused as anything else
+    """Return True for tensors, and for values that all elements share.
+
+    These are numbers, scalar arguments and arithmetic on them.
+    """
+    if isinstance(operand, Expr):
+        return all(isinstance(node, _SHARED) for node in walk(operand))
+    # A number, or refused as anything else.
+    return isinstance(operand, TensorOperators) or not isinstance(operand, NotANumber)
+
+
+# The nodes of arithmetic on scalars. None of them reads a tensor.
+_SHARED = (
+    Var | IntImm | FloatImm | BinaryExpr | Cast | Not | Select | IfThenElseExpr | Call
+)
 
 
 def _elements(

@@ -78,6 +78,36 @@ def test_scalar_arguments_and_tensors_of_rank_0_stand_for_each_element() -> None
     np.testing.assert_array_equal(found, (2 * given - 1) / (1 + given))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32"])
+def test_arithmetic_on_scalar_arguments_stands_for_each_element(dtype: str) -> None:
+    n, whole = rc.var("n", dtype), rc.placeholder((4,), dtype, name="W")
+    shared = rc.select(n > 2, n, n * 2).astype("float32")
+    result = (n + 1) * whole - whole / (2 * n - 1) + rc.sqrt(shared) * A
+    built = rc.build(rc.create_schedule(result), [n, whole, A, result], "interp")
+    given, others = np.array([1, 2, 4, 8], dtype), np.array([1, 0, 2, 3], "float32")
+    found = np.zeros(4, "float32")
+    built(4, given, others, found)
+    divided = given / 7 if dtype == "float32" else given // 7
+    wanted = (5 * given - divided).astype("float32") + 2 * others
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_an_extent_is_a_scalar_that_elements_may_share() -> None:
+    n = rc.var("n")
+    vector = rc.placeholder((n,), "int64", name="V")
+    result = vector * (n - 1)
+    assert result.op.tag == rc.topi.add(A, B).op.tag
+    (found,) = evaluate([result], {vector: np.arange(5)})
+    np.testing.assert_array_equal(found, np.arange(5) * 4)
+
+
+def test_an_axis_of_another_compute_is_no_scalar_argument() -> None:
+    k = rc.reduce_axis(4, "k")
+    made = (k + 1) * B
+    text = refused(lambda: rc.lower(rc.create_schedule(made), [B, made]))
+    assert text.startswith("the computation uses k, which nothing gives a value\n")
+
+
 def test_dtypes_are_those_of_the_elements() -> None:
     small = rc.placeholder((4,), "int8", name="small")
     assert (A + small).dtype == "float32"
@@ -107,8 +137,8 @@ def test_an_element_and_a_tensor(use: Any) -> None:
 
 
 def test_advice_for_an_element_and_a_tensor_can_be_pasted() -> None:
-    n, k = rc.var("n"), rc.reduce_axis(4, "k")
-    assert "read an element: (n + 1) * B[i]" in refused(lambda: (n + 1) * B)
+    k = rc.reduce_axis(4, "k")
+    assert "read an element: (TensorRead(A, 0) + 1.0f32) * B[i]" in refused(lambda: (A[0] + 1) * B)
     assert "read an element: B[i] * k" in refused(lambda: B * k)
     assert "M has 2 dimensions and is read with 1 index\n" in refused(lambda: M[0] + B)
 

@@ -147,7 +147,8 @@ def _as_product(
         a for a in op.axis if id(a.var) in seen[1] and id(a.var) not in seen[0]
     ]
     batch = [a for a in op.axis if id(a.var) in seen[0] and id(a.var) in seen[1]]
-    if of_columns != [op.axis[-1]] or not of_rows:
+    # A product has both; a scalar product of two vectors has no axes at all.
+    if not of_rows or of_columns != [op.axis[-1]]:
         return None
     (column,) = of_columns
     step = op.reduce_axis[-1]

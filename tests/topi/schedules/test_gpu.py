@@ -5,16 +5,21 @@ import pytest
 
 import refcomp
 from refcomp.compiler import build_functions
+from refcomp.ir.constants import as_int
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Allocate, For
 from refcomp.lowering.lower import lower
 from refcomp.oracle.lockstep.interpret import interpret
+from refcomp.oracle.tensors.evaluate import evaluate
+from refcomp.passes.insert_barriers import insert_barriers
+from refcomp.passes.split_host_device import split_host_device
 from refcomp.te.tensor import var
 from refcomp.topi.contraction.dense import gemm, gemm_numpy
 from refcomp.topi.convolution.conv2d import conv2d, conv2d_nhwc, conv2d_nhwc_numpy, conv2d_numpy
 from refcomp.topi.elementwise.activations import relu, relu_numpy
 from refcomp.topi.normalization.softmax import softmax
 from refcomp.topi.pooling.pool2d import max_pool2d, max_pool2d_numpy
+from refcomp.topi.schedules.cuda import schedule_cuda
 from refcomp.topi.schedules.gpu import schedule_gpu
 from refcomp.topi.schedules.llvm import stored_tensors
 from tests.strategies.operands import integers, tensors
@@ -53,6 +58,45 @@ def test_what_has_no_axis_gets_a_loop_of_one_iteration() -> None:
     (data,) = tensors(())
     schedule = schedule_gpu([relu(data)])
     assert [step.primitive for step in schedule.steps] == ["fuse", "split", "bind", "bind"]
+
+
+def _sum(*factors):
+    """The sum over k of the products of `factors[k]`, which has rank 0."""
+    k = refcomp.reduce_axis((0, factors[0].shape[0]), "k")
+    product = factors[0][k] if len(factors) == 1 else factors[0][k] * factors[1][k]
+    return refcomp.compute((), lambda: refcomp.sum(product, axis=k), name="T")
+
+
+def _scalar_results():
+    """Yield inputs and a result of rank 0: with and without a reduction, of one stage or two."""
+    n = var("n")
+    for shape in (n, 64, 0):
+        x, y = tensors((shape,), (shape,))
+        yield [x], _sum(x)
+        yield [x, y], _sum(x, y)
+    (matrix, a, b, x) = tensors((8, 5), (), (), (n,))
+    k, r = refcomp.reduce_axis((0, 8), "k"), refcomp.reduce_axis((0, 5), "r")
+    yield [matrix], refcomp.compute((), lambda: refcomp.max(matrix[k, r], axis=[k, r]), name="M")
+    yield [a, b], refcomp.compute((), lambda: a() * 2 + b(), name="C")
+    yield [matrix], refcomp.compute((), lambda: matrix[3, 2] + 1, name="C")
+    total = _sum(x)
+    yield [x, a], refcomp.compute((), lambda: total() * a(), name="C")
+
+
+@pytest.mark.parametrize("schedule", [schedule_gpu, schedule_cuda], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("case", range(10))
+def test_results_of_rank_0_are_computed_in_kernels(case, schedule):
+    inputs, result = list(_scalar_results())[case]
+    func = lower(schedule([result]), [*inputs, result], "f")
+    assert split_host_device(func).kernels  # it refuses what is left to the host
+    sizes = [
+        [as_int(extent) if as_int(extent) is not None else 7 for extent in x.shape] for x in inputs
+    ]
+    arrays = [integers(3, *size) for size in sizes]
+    found = np.full((), 77, "float32")
+    interpret(insert_barriers(func), [*arrays, found])
+    (wanted,) = evaluate([result], dict(zip(inputs, arrays, strict=True)))
+    np.testing.assert_array_equal(found, wanted)
 
 
 def _cases():
