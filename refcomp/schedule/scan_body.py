@@ -32,7 +32,7 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
     """Attach the stages of scan bodies to the loops over rows.
 
     Raises:
-        UserError: a compute reads the state of a scan but belongs to no scan.
+        UserError: the first rows of a compute cannot be computed, and it belongs to no scan.
     """
     listed = list(stages)
     has_scans = any(isinstance(stage.op, ScanOp) for stage in listed)
@@ -41,7 +41,8 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
         point = scan_attach_point(stage) if has_scans else None
         if point is None and isinstance(op, ComputeOp) and op.waits_for_scan:
             # Its reads of earlier rows are legal only in a scan, so this check raises.
-            check_reads(op.name, (*op.axis, *op.reduce_axis), op.body)
+            axes = (*op.axis, *op.reduce_axis)
+            check_reads(op.name, axes, op.body, at=stage.declaration())
         stage.placement = point or "root"
 
 

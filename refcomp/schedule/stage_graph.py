@@ -74,9 +74,10 @@ def make_operation(
     axes: Sequence[IterVar],
     body: Sequence[Expr],
     like: Sequence[Tensor],
+    waits_for_scan: bool = False,
 ) -> ComputeOp:
     """Return an operation with new tensors, of the shapes and dtypes of those in `like`."""
-    op = ComputeOp(name, line, tuple(axes), tuple(body))
+    op = ComputeOp(name, line, tuple(axes), tuple(body), waits_for_scan=waits_for_scan)
     op.outputs = tuple(Tensor(op, k, t.shape, t.dtype) for k, t in enumerate(like))
     return op
 

@@ -1,6 +1,8 @@
 """Refuse computations that certainly read beyond a tensor.
 
-An index is judged where its minimum and maximum are attained (`arith.attained`). Conditional reads
+An index is judged where its minimum and maximum are attained (`arith.attained`). A scan does not
+compute its first rows: an index that leaves a tensor in the first rows only is judged when the
+computation is scheduled, since it may belong to a scan. Conditional reads
 (in a branch, under `where=`) are not judged. Reads that depend on the values of symbols become
 conditions that each call checks (`refcomp.lowering.required_reads`).
 
@@ -9,16 +11,17 @@ Most computations read whole axes. They are judged without `arith`, which is imp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.snippets import Snippet
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import Add, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
+from refcomp.ir.expr import LE, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in
-from refcomp.ir.structure import structurally_equal
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, TensorRead
 
@@ -33,12 +36,21 @@ def check_reads(
     axes: Iterable[IterVar],
     bodies: Iterable[Expr],
     rows: IterVar | None = None,
+    at: Snippet | None = None,
 ) -> bool:
     """Raise UserError if `bodies` read an element that does not exist, for all values of `axes`.
 
-    `rows` is the first axis of a computation that may belong to a scan. Then a read of an earlier
-    row (`S[t - 1, i]`) of a placeholder with the same number of rows is accepted. S may be the
-    state of the scan, which does not compute the first rows. Return True if there was such a read.
+    Args:
+        name: the name of the computation.
+        axes: its axes.
+        bodies: its expressions.
+        rows: the first axis of a computation that may belong to a scan, which does not compute the
+            first rows. Then a read is accepted if it is out of range only for those, as
+            `X[t - 1, i]` is.
+        at: the line of the computation, if another line is being executed.
+
+    Returns:
+        True if there was such a read.
     """
     needs_scan = False
     listed = list(bodies)
@@ -50,23 +62,22 @@ def check_reads(
     for read in certain_reads(listed):
         for dim, index in enumerate(read.indices):
             same = (id(read.tensor), dim, id(index))
-            if dim == 0 and rows is not None and _may_be_state(read, rows):
+            if same in checked:
+                continue
+            checked.add(same)
+            extent = read.tensor.shape[dim]
+            if is_whole_axis(index, extent, ranges):
+                continue
+            if box is None:
+                box = box_of(given)
+            beyond = box.judge(index, extent).beyond
+            if beyond is None:
+                continue
+            if rows is not None and _is_in_later_rows(index, extent, given):
                 needs_scan = True
-            elif same not in checked:
-                checked.add(same)
-                if is_whole_axis(index, read.tensor.shape[dim], ranges):
-                    continue
-                if box is None:
-                    box = box_of(given)
-                beyond = box.judge(index, read.tensor.shape[dim]).beyond
-                if beyond is not None:
-                    _refuse(
-                        name,
-                        read,
-                        dim,
-                        beyond,
-                        is_operand=id(read) in logic_operands(listed),
-                    )
+                continue
+            is_operand = id(read) in logic_operands(listed)
+            _refuse(name, read, dim, beyond, is_operand=is_operand, at=at)
     return needs_scan
 
 
@@ -109,22 +120,21 @@ def widened(box: Box, axes: Iterable[IterVar]) -> Box:
     return box
 
 
-def _may_be_state(read: TensorRead, rows: IterVar) -> bool:
-    """Return True for `S[t - 1, ...]` of a placeholder S with as many rows as the compute."""
-    match read.indices[0]:
-        case Sub(a=row, b=IntImm(value=back)):
-            is_earlier = row is rows.var and back > 0
-        case Add(a=row, b=IntImm(value=step)):
-            is_earlier = row is rows.var and step < 0
-        case _:
-            return False
-    # A placeholder, without importing its class: operation.py imports this module.
-    is_given = not read.tensor.op.inputs and not hasattr(read.tensor.op, "axis")
-    return (
-        is_earlier
-        and is_given
-        and structurally_equal(read.tensor.shape[0], rows.extent)
-    )
+def _is_in_later_rows(index: Expr, extent: Expr, axes: Sequence[IterVar]) -> bool:
+    """Return True if `index` may be in range for the rows of a scan.
+
+    These are all rows of the first of `axes` from some row after the first one.
+    """
+    from refcomp.arith import Facts  # noqa: PLC0415  (see above)
+
+    rows, *others = axes
+    if rows.var not in variables_in(index):
+        return False
+    begin = Var("begin", I64)
+    facts = Facts().assume(LE(IntImm(1, I64), begin))
+    box = box_of(others, facts)
+    box = box.with_axis(rows.var, begin, Sub(rows.extent, begin))
+    return box.judge(index, extent).beyond is None
 
 
 def certain_reads(bodies: Iterable[Expr]) -> Iterator[TensorRead]:
@@ -155,7 +165,12 @@ _WITH_CONDITION = (IfThenElseExpr, Select, Reduce)
 
 
 def _refuse(
-    name: str, read: TensorRead, dim: int, beyond: Bound, is_operand: bool
+    name: str,
+    read: TensorRead,
+    dim: int,
+    beyond: Bound,
+    is_operand: bool,
+    at: Snippet | None,
 ) -> NoReturn:
     from refcomp.arith import simplify  # noqa: PLC0415  (see above)
 
@@ -167,5 +182,6 @@ def _refuse(
         where=f"{tensor.name}[{', '.join(map(str, read.indices))}]",
         why=f"that dimension has the elements 0 .. {simplify(extent - 1)}",
         remedy=f"compute a smaller tensor, or {NEST_CONDITIONS if is_operand else guard}",
+        at=at,
         earlier=[tensor.declaration()],
     )

@@ -144,7 +144,7 @@ class ComputeOp(Operation):
         axis: the data-parallel axes, one for each dimension.
         body: the value of each output at the point `axis`.
         tag: a label for schedules; empty without any.
-        waits_for_scan: True if the compute is legal only as the update of a scan.
+        waits_for_scan: True if its first rows cannot be computed, so that it must belong to a scan.
         attrs: name -> value that a schedule may read.
 
     Source: TVM, te.ComputeOp.
@@ -272,7 +272,10 @@ class ScanOp(Operation):
     def body_operations(
         self, updates: Sequence[Operation] | None = None
     ) -> list[Operation]:
-        """Return the operations of a row: those on the way from the states to the updates.
+        """Return the operations of a row, which the scan computes row by row.
+
+        These are the operations on the way from the states to the updates. A compute whose first
+        rows cannot be computed (`X[t - 1, i]`) is one, too, and what reads it.
 
         Args:
             updates: the operations to end at; None for the updates of the scan.
@@ -296,7 +299,8 @@ class ScanOp(Operation):
         order = []
         for op in reachable_operations(last):
             is_fed = any(tensor.op in inside for tensor in op.inputs)
-            if op not in states and (is_fed or op in last):
+            waits = isinstance(op, ComputeOp) and op.waits_for_scan
+            if op not in states and (is_fed or waits or op in last):
                 inside.add(op)
                 order.append(op)
         return order

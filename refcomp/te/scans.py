@@ -6,14 +6,16 @@
     S = scan(init, update, state)
 
 Row t of the result is row t of `init` where that has one, else row t of `update`, in which the
-placeholder stands for the result so far. Refuses an update that reads a row which may not be there
-yet, or another row of an update than its own, and anything but computes between the state and the
-update.
+placeholder stands for the result so far. Only rows that are computed need their inputs: an update
+may read `X[t - 1, i]`, and so may a compute that it reads. Refuses an update that reads a row which
+may not be there yet, or another row of an update than its own, and anything but computes between
+the state and the update.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import overload
 
 from refcomp.arith import Facts, prove, simplify
@@ -24,6 +26,7 @@ from refcomp.foundation.provenance import caller_line
 from refcomp.ir.expr import EQ, LT, Expr, IntImm, Sub, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.structure import structurally_equal
+from refcomp.te.check_reads import check_reads
 from refcomp.te.operation import (
     ComputeOp,
     PlaceholderOp,
@@ -239,6 +242,15 @@ def _check_body(op: ScanOp) -> None:
     for tensor in op.update:
         if isinstance(tensor.op, ComputeOp):
             _check_reads(op, tensor.op, states)
+            # Of an update, the scan computes the rows after those of the init.
+            rows = replace(
+                tensor.op.axis[0],
+                minimum=op.scan_axis.minimum,
+                extent=op.scan_axis.extent,
+            )
+            axes = (rows, *tensor.op.axis[1:], *tensor.op.reduce_axis)
+            at = tensor.declaration()
+            check_reads(tensor.op.name, axes, tensor.op.body, at=at)
 
 
 def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:

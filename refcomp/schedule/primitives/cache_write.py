@@ -44,7 +44,12 @@ def cache_write(
     fresh = {old.var: a.var for old, a in zip(op.axis, axes, strict=True)}
     body = [substitute(value, fresh) for value in op.body]
     made_op = make_operation(
-        f"{op.name}.{checked}", provenance.line, axes, body, op.outputs
+        f"{op.name}.{checked}",
+        provenance.line,
+        axes,
+        body,
+        like=op.outputs,
+        waits_for_scan=op.waits_for_scan,
     )
     made = add_stage(made_op, made_op.name, stage, after=False, provenance=provenance)
     made.memory.scope = checked

@@ -132,7 +132,13 @@ class _Parts:
     def make_stage(self, provenance: Provenance) -> tuple[Tensor, ...]:
         """Insert the new stage, move the reduction loops to it, and return its tensors."""
         name = f"{self.op.name}.rf"
-        op = ComputeOp(name, provenance.line, tuple(self.axes), self._bodies())
+        op = ComputeOp(
+            name,
+            provenance.line,
+            tuple(self.axes),
+            self._bodies(),
+            waits_for_scan=self.op.waits_for_scan,
+        )
         shape = tuple(a.extent for a in self.axes)
         dtypes = enumerate(tensor.dtype for tensor in self.op.outputs)
         op.outputs = tuple(Tensor(op, k, shape, dtype) for k, dtype in dtypes)
