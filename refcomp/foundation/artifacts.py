@@ -181,6 +181,8 @@ class Condition:
     dim: int = field(default=0, compare=False)  # the dimension that is accessed, from 0
     # How to guard the access in the user's program, if that is not obvious.
     advice: str = field(default="", compare=False)
+    # What a failed assert says; '' if an access or an extent is the reason.
+    failure: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return dim_to_plain_text(self.test)
@@ -312,6 +314,7 @@ def _condition_from_json(value: JsonObject) -> Condition:
         buffer=_text(value["buffer"]),
         dim=dim,
         advice=_text(value.get("advice", "")),
+        failure=_text(value.get("failure", "")),
     )
 
 

@@ -64,7 +64,7 @@ _COMPARISONS: dict[type[ast.AST], tuple[_Binary, type[BinaryExpr]]] = {
 _SAME_NAMES = (
     "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sigmoid sin cos tan asin acos atan atan2 "
     "sinh cosh tanh asinh acosh atanh floor ceil trunc round abs isnan isinf isfinite hypot "
-    "copysign power select if_then_else"
+    "copysign popcount power select if_then_else"
 )
 FUNCTIONS: dict[str, Callable[..., Expr]] = {
     **{name: getattr(maths, name) for name in _SAME_NAMES.split()},

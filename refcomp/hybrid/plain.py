@@ -49,6 +49,12 @@ def _cast(name: str) -> Callable[[npt.ArrayLike], object]:
     return lambda value: np.asarray(value).astype(dtype)[()]
 
 
+def _popcount(value: np.integer) -> np.integer:
+    """Return the number of ones among the bits of an integer, in its dtype."""
+    mask = (1 << value.dtype.itemsize * 8) - 1
+    return value.dtype.type((int(value) & mask).bit_count())
+
+
 NAMES: dict[str, Callable[..., object]] = {
     **dict.fromkeys(LOOP_WORDS, range),
     "const_range": range,
@@ -59,6 +65,7 @@ NAMES: dict[str, Callable[..., object]] = {
     **{name: getattr(np, name) for name in _SAME_NAMES.split()},
     **{name: getattr(np, other) for name, other in _OTHER_NAMES.items()},
     "exp10": lambda x: np.power(10.0, x),
+    "popcount": _popcount,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "select": lambda condition, yes, no: yes if condition else no,

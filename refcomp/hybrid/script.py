@@ -29,6 +29,7 @@ def script(function: Callable[..., object]) -> HybridFunction:
 
     - loops over range, parallel, vectorize, unroll, const_range and bind
     - branches and assignments
+    - asserts about shapes and integer arguments, which each call checks at its entry
     - `output_tensor(shape, dtype)` and `allocate(shape, dtype, scope)`
     - arithmetic, maths by name, and conversions such as `float32(x)`
     - at the end a return of outputs
@@ -182,5 +183,7 @@ class HybridFunction:
             out_buffers=returned,
             tag="hybrid",
         )
+        op = (result[0] if isinstance(result, list) else result).op
+        op.requires = tuple(writer.requires)
         several = result if isinstance(result, list) else [result]
         return tuple(several) if writer.is_tuple else several[0]

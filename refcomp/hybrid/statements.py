@@ -14,12 +14,14 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from refcomp.foundation.dtype import I64, as_dtype
+from refcomp.hybrid.asserts import requirement_of
 from refcomp.hybrid.expressions import Cell, Evaluator, Value
 from refcomp.hybrid.plain import LOOP_WORDS
 from refcomp.hybrid.source import PythonSource
 from refcomp.ir.buffer import GLOBAL, LOCAL, READ
 from refcomp.ir.builder import BufferPointer, IRBuilder
 from refcomp.ir.expr import Expr, FloorDiv, IntImm
+from refcomp.ir.func import Requirement
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.rewrite import buffers_in
 from refcomp.ir.stmt import PARALLEL, Origin
@@ -40,6 +42,7 @@ class Writer:
         self.outputs: list[BufferView] = []  # made by `output_tensor`
         self.returned: list[BufferView] | None = None  # None before the return
         self.is_tuple = False  # the function returns a tuple
+        self.requires: list[Requirement] = []  # made by asserts
         self._assigned = _assignments(source.definition)
         self._depth = 0  # of loops and branches around the current statement
         self._concurrent = 0  # loops around it whose iterations run at once
@@ -65,6 +68,8 @@ class Writer:
                     self._write_loop(stmt)
                 case ast.If():
                     self._write_branch(stmt)
+                case ast.Assert():
+                    self._assert(stmt)
                 case ast.Return():
                     self._return(stmt)
                 case ast.Expr(ast.Constant()) | ast.Pass():
@@ -290,6 +295,13 @@ class Writer:
         if node.orelse:
             with self._block(), self.builder.else_scope():
                 self.write(node.orelse)
+
+    def _assert(self, node: ast.Assert) -> None:
+        found = requirement_of(
+            self.source, self.evaluator, node, is_outermost=not self._depth
+        )
+        if found is not None:
+            self.requires.append(found)
 
     def _return(self, node: ast.Return) -> None:
         if self._depth:

@@ -31,6 +31,7 @@ class RequirementOrigin:
     buffer: str = ""  # the buffer that is accessed; '' if an extent is the reason
     dim: int = 0  # the dimension of the buffer that the condition limits
     advice: str = ""  # how to guard the access, if that is not obvious
+    failure: str = ""  # what a failed assert says; '' if no assert is the reason
 
 
 @node

@@ -22,7 +22,7 @@ from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.stage import Stage
 from refcomp.te.check_reads import certain_reads, widened
-from refcomp.te.operation import ComputeOp, ScanOp
+from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 # Reads of attached stages that are followed for each root stage. Others are not judged.
@@ -58,6 +58,8 @@ def required_reads(
     for stage in stages:
         if stage.attach_point is None:
             found += reads.of_root(stage)
+        if isinstance(stage.op, ExternOp):
+            found += stage.op.requires
     distinct: dict[int, Requirement] = {}
     for requirement in found:
         condition = facts.table.intern(requirement.condition)

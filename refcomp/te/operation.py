@@ -18,6 +18,7 @@ from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.records import record
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr
+from refcomp.ir.func import Requirement
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import variables_in, walk
@@ -319,6 +320,7 @@ class ExternOp(Operation):
         out_buffers: the buffers that stand for the outputs, one for each.
         body: the statement, which is loop IR.
         tag: a label for schedules; empty without any.
+        requires: conditions on sizes and scalar arguments, which each call must meet.
 
     Source: TVM, te.ExternOp.
 
@@ -341,6 +343,7 @@ class ExternOp(Operation):
     out_buffers: tuple[Buffer, ...]
     body: Stmt
     tag: str = ""
+    requires: tuple[Requirement, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

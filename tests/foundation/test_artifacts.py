@@ -258,8 +258,11 @@ def test_a_condition_has_no_needless_parentheses(dim: Dim, text: str | None) -> 
 
 
 def test_the_advice_of_a_condition_is_kept_and_may_be_missing():
-    signature = Signature("f", (), ("m",), (Condition(("lt", 0, "m"), advice="nest"),))
+    signature = Signature(
+        "f", (), ("m",), (Condition(("lt", 0, "m"), advice="nest", failure="no"),)
+    )
     value = signature.to_json()
     assert signature_from_json(value).requires[0].advice == "nest"
+    assert signature_from_json(value).requires[0].failure == "no"
     del value["requires"][0]["advice"]
     assert signature_from_json(value).requires[0].advice == ""

@@ -18,6 +18,10 @@ def test_words_mean_what_python_does():
     assert isinstance(plain.NAMES["float32"](1), np.float32)
     assert plain.NAMES["sigmoid"](0.0) == 0.5
     assert plain.NAMES["select"](True, 1, 2) == 1
+    ones = plain.NAMES["popcount"](np.int16(-2))
+    assert ones == 15
+    assert ones.dtype == np.int16
+    assert plain.NAMES["popcount"](np.uint64(2**64 - 1)) == 64
 
 
 def test_the_words_are_in_reach_of_the_function_that_is_run():
@@ -33,5 +37,5 @@ def test_the_words_are_in_reach_of_the_function_that_is_run():
 def test_what_is_compiled_can_be_run():
     assert set(FUNCTIONS) - set(dir(builtins)) <= set(plain.NAMES)
     for name in set(FUNCTIONS) - {"copysign", "hypot", "atan2", "select", "if_then_else"}:
-        if name not in ("pow", "power", "min", "max", "acosh"):
+        if name not in ("pow", "power", "min", "max", "acosh", "popcount"):
             plain.NAMES[name](np.float32(0.5))

@@ -87,6 +87,7 @@ class RebuiltOperations:
                 out_buffers=tuple(map(self.buffer, op.out_buffers)),
                 body=self.visit(op.body),
                 tag=op.tag,
+                requires=op.requires,
             )
         assert isinstance(op, PlaceholderOp)
         return PlaceholderOp(op.name, op.line)

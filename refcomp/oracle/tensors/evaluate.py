@@ -275,6 +275,16 @@ def run_extern(
     frame = Frame()
     for var, value in values.items():
         frame.values[var] = make_scalar(value, var.dtype)
+    for requirement in op.requires:
+        if not frame.evaluate(requirement.condition):
+            origin = requirement.origin
+            assert origin is not None
+            raise EvaluateError(
+                f"{origin.by}: {origin.failure}",
+                where=origin.line,
+                why=f"{op.name} needs {print_expr(requirement.condition)}",
+                remedy="feed arrays and numbers whose sizes fit",
+            )
     for buffer, tensor in op.buffers.items():
         array = known[tensor]
         is_fresh = tensor in op.outputs

@@ -40,6 +40,8 @@ def refusal(
 
 
 def _what(signature: Signature, condition: Condition, values: Mapping[str, int]) -> str:
+    if condition.failure:
+        return f"{condition.by}: {condition.failure}"
     test = condition.test
     # (extent <= 0) or ... or bound: the last operand is the bound itself.
     while isinstance(test, tuple) and test[0] == "or":

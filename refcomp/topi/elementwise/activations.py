@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.te import maths
@@ -17,7 +18,7 @@ from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample, one_float_operand, one_number_operand
 from refcomp.topi.elements import map_elements
 from refcomp.topi.operator import meaning_of
-from refcomp.topi.shapes import Array, require_float, widen
+from refcomp.topi.shapes import Array, require_float, require_number, widen
 
 
 def relu(data: Tensor) -> Tensor:
@@ -115,13 +116,14 @@ def tanh_numpy(data: Array) -> Array:
 
 
 def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) -> Tensor:
-    """Return min(max(x, minimum), maximum) for each element x of a float tensor.
+    """Return min(max(x, minimum), maximum) for each element x, of any numeric dtype.
 
-    The bounds are rounded to the dtype of `data` first. If minimum > maximum, each element becomes
-    the maximum.
+    For floats, the bounds are rounded to the dtype of `data` first. For integers, they are
+    integers, and a bound that no element can pass does nothing. If minimum > maximum, each element
+    becomes the maximum.
 
     Args:
-        data: a tensor of a float dtype.
+        data: a tensor of any numeric dtype.
         minimum: the lower bound; by default none.
         maximum: the upper bound; by default none.
 
@@ -129,7 +131,9 @@ def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) ->
         A tensor of the shape and dtype of `data`.
 
     Raises:
-        UserError: `data` is not a tensor, or not of such a dtype.
+        UserError: `data` is not a tensor, or not of such a dtype. A bound of integers has a
+            fraction or is NaN, or all elements would become an integer that the dtype does not
+            have.
 
     Reference: ONNX Clip. NaN propagates.
 
@@ -140,18 +144,52 @@ def clip(data: Tensor, minimum: float = -math.inf, maximum: float = math.inf) ->
         >>> print(*rc.oracle.evaluate([B], {A: np.array([-1, 3, 9, np.nan], "float32")}))
         [ 0.  3.  6. nan]
     """
-    require_float(data, "clip")
+    require_number(data, "clip")
+    low: float = minimum
+    high: float = maximum
+    if data.dtype.is_int:
+        low, high = _integer_bounds(data, minimum, maximum)
 
     def clipped(x: Expr) -> Expr:
-        above = maths.maximum(x, const(minimum, data.dtype))
-        return maths.minimum(above, const(maximum, data.dtype))
+        above = maths.maximum(x, const(low, data.dtype))
+        return maths.minimum(above, const(high, data.dtype))
 
     return map_elements(data, clipped, "clip")
 
 
+def _integer_bounds(data: Tensor, minimum: float, maximum: float) -> tuple[int, int]:
+    """Return the bounds as integers of the dtype of `data`."""
+    dtype = data.dtype
+    for name, bound in (("minimum", minimum), ("maximum", maximum)):
+        if bound not in (-math.inf, math.inf) and bound != bound // 1:
+            raise UserError(
+                f"clip cannot have the {name} {bound}",
+                why=f"the elements are {dtype}",
+                remedy=f'use an integer, or convert {data.name} first: .astype("float32")',
+                earlier=[data.declaration()],
+            )
+    is_below = maximum < dtype.min_value
+    if is_below or min(minimum, maximum) > dtype.max_value:
+        shown = f"maximum {maximum}" if is_below else f"minimum {minimum}"
+        raise UserError(
+            f"clip cannot have the {shown}, which is not a value of {dtype}",
+            why=f"the values of {dtype} are {dtype.min_value} to {dtype.max_value}",
+            remedy="use a bound among them, or convert the tensor to a wider dtype first",
+            earlier=[data.declaration()],
+        )
+    least = dtype.min_value
+    most = dtype.max_value
+    return int(min(max(minimum, least), most)), int(min(maximum, most))
+
+
 def _sample_clip(draws: Draws) -> Sample:
-    bounds = {"minimum": draws.number(-3, 1), "maximum": draws.number(-1, 3)}
-    return Sample(one_float_operand(draws).operands, bounds)
+    data = draws.array(draws.shape(), draws.number_dtype())
+    low = draws.number(-3, 1)
+    high = draws.number(-1, 3)
+    if data.dtype.kind in "iu":  # bfloat16 is of kind V
+        low = float(round(low))
+        high = float(round(high)) if data.dtype.kind == "i" else float(abs(round(high)))
+    return Sample((data,), {"minimum": low, "maximum": high})
 
 
 @meaning_of(clip, sample=_sample_clip, pattern="elementwise")
@@ -160,8 +198,14 @@ def clip_numpy(
 ) -> Array:
     # Not np.clip: it leaves the order of the bounds open when minimum > maximum.
     kind = data.dtype.type
-    above = np.maximum(data, kind(minimum))
-    return np.asarray(np.minimum(above, kind(maximum)))
+    low: float = minimum
+    high: float = maximum
+    if data.dtype.kind in "iu":  # bfloat16 is of kind V
+        limits = np.iinfo(data.dtype)
+        low = int(min(max(minimum, limits.min), limits.max))
+        high = int(min(maximum, limits.max))
+    above = np.maximum(data, kind(low))
+    return np.asarray(np.minimum(above, kind(high)))
 
 
 def identity(data: Tensor) -> Tensor:

@@ -56,6 +56,7 @@ def _make_windows(
     strides: Pair,
     padding: Padding,
     ceil_mode: bool,
+    may_be_empty: bool = False,
 ) -> PoolWindows:
     """Return the windows. Raise UserError for operands that do not fit."""
     require_float(data, operator)
@@ -69,6 +70,7 @@ def _make_windows(
         dilation=(1, 1),
         layout="NCHW",
         ceil_mode=ceil_mode,
+        may_be_empty=may_be_empty,
     )
     require_one_dtype(operator, data, grad)
     require_rank(grad, 4, operator, "grad")
@@ -201,7 +203,7 @@ def avg_pool2d_grad(
         data: floats [n, c, h, w], of which only the shape and dtype matter.
         kernel: extents of a window down and across.
         strides: elements down and across, from one window to the next.
-        padding: elements added at the top, left, bottom and right, each less than a window.
+        padding: elements added at the top, left, bottom and right; any number.
         ceil_mode: True if a last window may reach beyond the padding.
         count_include_pad: True if padding counts as elements.
 
@@ -223,7 +225,9 @@ def avg_pool2d_grad(
         [[[[0.5, 5.5, 5.0]]]]
     """
     operator = "avg_pool2d_grad"
-    windows = _make_windows(operator, grad, data, kernel, strides, padding, ceil_mode)
+    windows = _make_windows(
+        operator, grad, data, kernel, strides, padding, ceil_mode, may_be_empty=True
+    )
 
     def term(index: tuple[Expr, ...], window: tuple[Expr, ...]) -> Expr:
         count = windows.count(data, window, count_include_pad)
@@ -252,7 +256,8 @@ def avg_pool2d_grad_numpy(
     windows = of_array(data, kernel, strides, padding, (1, 1), "NCHW", ceil_mode)
     ones = np.ones(data.shape)
     count = np.add.reduce(windows_numpy(ones, windows, float(count_include_pad), 0))
-    share = widen(grad) / count
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a window without elements
+        share = widen(grad) / count
     own = np.arange(data.size).reshape(data.shape)
     result = np.zeros(data.size)
     for places in windows_numpy(own, windows, -1):

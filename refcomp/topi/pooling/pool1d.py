@@ -129,7 +129,7 @@ def avg_pool1d(
         data: [n, c, w], or [n, w, c] in the layout NWC, of a float dtype.
         kernel: the extent of a window, as a tuple of one number, as are the next ones.
         strides: elements from one window to the next.
-        padding: elements added at the beginning and at the end, each less than a window.
+        padding: elements added at the beginning and at the end; any number.
         dilation: elements from one element of a window to the next.
         layout: NCW or NWC.
         ceil_mode: True for a last window that reaches beyond the padding, if it starts before it.
@@ -163,12 +163,13 @@ def avg_pool1d(
         dilation=dilation,
         layout=layout,
         ceil_mode=ceil_mode,
+        may_be_empty=True,
     )
     return average_windows(data, windows, count_include_pad)
 
 
 def _sample_avg_pool1d(draws: Draws) -> Sample:
-    attributes = sample_windows(draws, 1)
+    attributes = sample_windows(draws, 1, may_be_empty=True)
     data = sample_images(draws, attributes, draws.float_dtype())
     attributes["count_include_pad"] = draws.flag()
     return Sample((data,), attributes)

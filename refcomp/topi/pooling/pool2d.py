@@ -130,7 +130,7 @@ def avg_pool2d(
             NCHWc it is [n, channels / block, h, w, block].
         kernel: extents of a window down and across.
         strides: elements down and across, from one window to the next.
-        padding: elements added at the top, left, bottom and right, each less than a window.
+        padding: elements added at the top, left, bottom and right; any number.
         dilation: elements down and across, from one element of a window to the next.
         layout: NCHW, NHWC or NCHWc.
         ceil_mode: True for a last window that reaches beyond the padding, if it starts before it.
@@ -164,12 +164,13 @@ def avg_pool2d(
         dilation=dilation,
         layout=layout,
         ceil_mode=ceil_mode,
+        may_be_empty=True,
     )
     return average_windows(data, windows, count_include_pad)
 
 
 def _sample_avg_pool2d(draws: Draws) -> Sample:
-    attributes = sample_windows(draws, 2)
+    attributes = sample_windows(draws, 2, may_be_empty=True)
     data = sample_images(draws, attributes, draws.float_dtype())
     attributes["count_include_pad"] = draws.flag()
     return Sample((data,), attributes)

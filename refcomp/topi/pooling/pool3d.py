@@ -130,8 +130,8 @@ def avg_pool3d(
         data: [n, c, d, h, w], or [n, d, h, w, c] in the layout NDHWC, of a float dtype.
         kernel: extents of a window along d, h and w.
         strides: elements along each axis, from one window to the next.
-        padding: elements added at the beginnings of d, h and w, then at their ends, each less
-            than a window.
+        padding: elements added at the beginnings of d, h and w, then at their ends; any
+            number.
         dilation: elements along each axis, from one element of a window to the next.
         layout: NCDHW or NDHWC.
         ceil_mode: True for a last window that reaches beyond the padding, if it starts before it.
@@ -165,12 +165,13 @@ def avg_pool3d(
         dilation=dilation,
         layout=layout,
         ceil_mode=ceil_mode,
+        may_be_empty=True,
     )
     return average_windows(data, windows, count_include_pad)
 
 
 def _sample_avg_pool3d(draws: Draws) -> Sample:
-    attributes = sample_windows(draws, 3)
+    attributes = sample_windows(draws, 3, may_be_empty=True)
     data = sample_images(draws, attributes, draws.float_dtype())
     attributes["count_include_pad"] = draws.flag()
     return Sample((data,), attributes)

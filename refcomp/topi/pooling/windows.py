@@ -138,7 +138,11 @@ class PoolWindows:
         skipped = _quotient_up(const(begin, start.dtype) - start, self.dilation[k])
         reached = _quotient_up(end - start, self.dilation[k])
         first = maths.maximum(skipped, const(0, skipped.dtype))
-        return maths.minimum(reached, const(self.kernel[k], reached.dtype)) - first
+        count = maths.minimum(reached, const(self.kernel[k], reached.dtype)) - first
+        # Only a window that lies in the padding may end before its first element.
+        if with_padding or max(self.before[k], self.after[k]) < _reach(self, k):
+            return count
+        return maths.maximum(count, const(0, count.dtype))
 
 
 def _quotient_up(dividend: Expr, divisor: int) -> Expr:
@@ -170,8 +174,11 @@ def make_windows(
     dilation: Sequence[int],
     layout: str,
     ceil_mode: bool = False,
+    may_be_empty: bool = False,
 ) -> PoolWindows:
     """Return the windows of a pooling over `rank` spatial axes.
+
+    With `may_be_empty`, padding may be as large as a window or larger.
 
     Raises:
         UserError: an argument is ill-formed, or a window would hold only padding.
@@ -194,7 +201,7 @@ def make_windows(
         beyond=(0,) * rank,
     )
     for k, added in enumerate(padding):
-        if added >= _reach(windows, k % rank):
+        if added >= _reach(windows, k % rank) and not may_be_empty:
             raise UserError(
                 f"{operator} cannot pad by {tuple(padding)}: a window would hold only padding",
                 remedy="pad each side by less than the dilated kernel's extent",
@@ -280,7 +287,10 @@ def max_windows(data: Tensor, windows: PoolWindows) -> Tensor:
 
 
 def average_windows(data: Tensor, windows: PoolWindows, with_padding: bool) -> Tensor:
-    """Return the mean of each window. Padding counts as 0 with `with_padding`."""
+    """Return the mean of each window; NaN if it has no elements.
+
+    With `with_padding`, padding counts as elements of the value 0.
+    """
     total = reduce_windows(data, windows, reducer.sum, const(0, data.dtype))
     whole = const(float(math.prod(windows.kernel)), data.dtype)
 
@@ -468,14 +478,18 @@ def lp_pool_numpy(
 # Samples.
 
 
-def sample_windows(draws: Draws, rank: int) -> dict[str, object]:
+def sample_windows(
+    draws: Draws, rank: int, *, may_be_empty: bool = False
+) -> dict[str, object]:
     """Return attributes of a pooling over `rank` spatial axes, without those of its reduction."""
     kernel = [draws.integer(1, 3) for _ in range(rank)]
     dilation = [draws.integer(1, 2) for _ in range(rank)]
     return {
         "kernel": tuple(kernel),
         "strides": tuple(draws.integer(1, 3) for _ in range(rank)),
-        "padding": tuple(draws.integer(0, extent - 1) for extent in (*kernel, *kernel)),
+        "padding": tuple(
+            draws.integer(0, extent - 1 + may_be_empty) for extent in (*kernel, *kernel)
+        ),
         "dilation": tuple(dilation),
         "layout": draws.choice(tuple(LAYOUTS[rank])),
         "ceil_mode": draws.flag(),

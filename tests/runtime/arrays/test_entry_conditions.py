@@ -97,3 +97,11 @@ def test_a_condition_on_an_unknown_name_is_refused():
     with pytest.raises(UserError, match="the condition q < 1 depends on q, which is unknown"):
         check_signature(_signature(Condition(("lt", "q", 1))))
     check_conditions(_signature(LOW), Sizes({"k": 0}))
+
+
+def test_an_assert_speaks_for_itself():
+    condition = Condition(("lt", "n", "m"), "a < b", "assert of f", "x.py:3", failure="too long")
+    said = _refusal(condition, 3, 2, 0)
+    assert said.startswith("assert of f: too long")
+    assert "a < b needs n < m: n is 3" in said
+    assert "x.py:3" in said

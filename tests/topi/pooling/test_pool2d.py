@@ -71,6 +71,24 @@ def test_meanings_by_hand() -> None:
     np.testing.assert_array_equal(with_padding[0], [-0.25, 0.25])
 
 
+def test_average_of_a_window_in_the_padding() -> None:
+    """As numpy's mean of nothing, and as ONNX's evaluator; ONNX Runtime refuses such padding."""
+    data = np.array([[1, 2], [3, 4]], np.float32).reshape(1, 1, 2, 2)
+    how = {"kernel": (2, 2), "padding": (2, 3, 2, 0)}
+    rows = [[np.nan] * 4, [np.nan, 1, 1.5, 2], [np.nan, 2, 2.5, 3], [np.nan, 3, 3.5, 4]]
+    # Padding before is 2 at the top and 3 at the left; after it is 2 and 0.
+    expected = np.array([[np.nan, *row][:4] for row in [*rows, rows[0]]], np.float32)
+    mean = run_te(pool.avg_pool2d, data, **how)
+    np.testing.assert_array_equal(mean[0, 0], expected)
+    np.testing.assert_array_equal(pool.avg_pool2d_numpy(data, **how), mean)
+    counted = run_te(pool.avg_pool2d, data, **how, count_include_pad=True)
+    assert counted[0, 0, 0].tolist() == [0, 0, 0, 0]
+    np.testing.assert_array_equal(counted[0, 0, 2], [0, 0, 1, 2.5])
+    np.testing.assert_array_equal(
+        pool.avg_pool2d_numpy(data, **how, count_include_pad=True), counted
+    )
+
+
 def test_max_pool2d_of_integers_and_of_nan() -> None:
     data = np.array([[-128, -100], [-128, -128]], np.int8).reshape(1, 1, 2, 2)
     how = {"kernel": (2, 2), "padding": (1, 1, 1, 1)}

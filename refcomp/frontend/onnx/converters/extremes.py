@@ -60,9 +60,11 @@ def clip(node: OnnxNode) -> Value:
         bound is None or array is not None
         for bound, array in zip(bounds, stored, strict=True)
     )
-    if data.dtype.is_float and is_stored:
-        least = -math.inf if stored[0] is None else float(stored[0])
-        greatest = math.inf if stored[1] is None else float(stored[1])
+    if not data.dtype.is_bool and is_stored:
+        # An integer stays one: not every i64 is a float.
+        number = int if data.dtype.is_int else float
+        least = -math.inf if stored[0] is None else number(stored[0])
+        greatest = math.inf if stored[1] is None else number(stored[1])
         if not (math.isnan(least) or math.isnan(greatest)):
             return node.make("clip", [data], minimum=least, maximum=greatest)
     for operator, bound in zip(("maximum", "minimum"), bounds, strict=True):

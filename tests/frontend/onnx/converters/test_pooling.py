@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import onnx
 import pytest
@@ -33,6 +35,16 @@ def mean_of_rest(data):
     padded = np.pad(data, ((0, 0), (0, 0), (1, 1)), constant_values=np.nan)
     views = np.lib.stride_tricks.sliding_window_view(padded, 3, axis=2)
     return np.nanmean(views, -1).astype(np.float32)
+
+
+def beyond_kernel(data, counts):
+    """Return the means of windows of 2, with padding of 3 before and of 2 after."""
+    filler = 0 if counts else np.nan
+    padded = np.pad(data, [(0, 0), (0, 0), (3, 2)], constant_values=filler)
+    views = np.lib.stride_tricks.sliding_window_view(padded, 2, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is NaN
+        return np.nanmean(views, -1).astype(np.float32)
 
 
 def places(data, kernel, order):
@@ -77,6 +89,18 @@ AVERAGE = [
     NodeCase("AveragePool", 22, [X3], {"kernel_shape": [2, 2, 2], "strides": [2, 1, 2]}),
     NodeCase(
         "AveragePool", 10, [X1], {"kernel_shape": [2], "strides": [2], "ceil_mode": 1}, label="ceil"
+    ),
+    *(
+        NodeCase(
+            "AveragePool",
+            22,
+            [X1],
+            {"kernel_shape": [2], "pads": [3, 2], "count_include_pad": counts},
+            expected=[beyond_kernel(X1, counts)],
+            label=f"wide padding {counts}",
+            wrong={"ONNX Runtime": "it refuses padding that is not smaller than the kernel"},
+        )
+        for counts in (0, 1)
     ),
     *(
         NodeCase(
