@@ -57,6 +57,7 @@ class Certificate:
         steps: the number of recorded primitives of the schedule.
         passes: the passes that changed the program, in order.
         bounds: why each access stays within its buffer; None if a step is guilty.
+        notes: sentences about arguments that nothing reads, and outputs that are not arguments.
 
     Example::
 
@@ -88,6 +89,8 @@ class Certificate:
     steps: int = 0  # the number of recorded primitives of the schedule
     passes: tuple[str, ...] = ()  # the passes that changed the program, in order
     bounds: BoundsReport | None = None  # why each access stays within its buffer
+    # Sentences about arguments that nothing reads, and outputs that are not arguments.
+    notes: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -103,7 +106,7 @@ class Certificate:
         return f"{self.name}: {self.guilty} is guilty{on}\n  {self.difference}"
 
     def report(self) -> str:
-        """Return the verdict, then the programs, inputs and bounds behind it, a line each."""
+        """Return the verdict, then programs, inputs, bounds and notes, a line each."""
         steps = counted(self.steps, "schedule step")
         passes = counted(len(self.passes), "pass")
         lines = [
@@ -114,6 +117,7 @@ class Certificate:
         ]
         if self.bounds is not None:
             lines += [f"  {line}" for line in str(self.bounds).splitlines()]
+        lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
     def brief(self) -> str:

@@ -29,7 +29,7 @@ from refcomp.ir.kernels import kernels_in
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CALLS
 from refcomp.lowering.entry_conditions import with_entry_conditions
-from refcomp.lowering.lower import checked_args, lower
+from refcomp.lowering.lower import argument_notes, checked_args, lower
 from refcomp.oracle.exact.stand_ins import with_stand_ins
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.tensors.evaluate import EvaluateError
@@ -121,6 +121,7 @@ def certify(
         steps=len(schedule.steps),
         passes=tuple(version.name for version in made[1:]),
         bounds=None if found else bounds_of(lowered),
+        notes=argument_notes(schedule, args),
     )
 
 

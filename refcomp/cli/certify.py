@@ -89,4 +89,5 @@ def _to_json(certificate: Certificate) -> dict[str, object]:
         "steps": certificate.steps,
         "passes": list(certificate.passes),
         "bounds": certificate.bounds.to_json() if certificate.bounds else None,
+        "notes": list(certificate.notes),
     }

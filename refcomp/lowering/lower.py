@@ -3,11 +3,12 @@
 Before (te):    C = compute((n,), lambda i: A[i] + B[i])
 After:          func add(A: f32[n], B: f32[n], C: f32[n] out) { for i in range(n) { ... } }
 
-Requires: every placeholder and every output of the schedule is an argument.
+Requires: every placeholder that is read and at least one computed tensor are arguments.
 Ensures:
 - Each stage at the root is computed once, producers first.
 - Each attached stage is computed in the loop that it is attached to.
-- Intermediate tensors that are not arguments are allocated.
+- Intermediate tensors and outputs that are not arguments are allocated.
+- An argument may be a placeholder that nothing reads.
 - Loops bound to threads form kernels in canonical form, without barriers.
 - The function requires the sizes without which a read would be out of range (see
   `required_reads`).
@@ -51,6 +52,7 @@ from refcomp.schedule.axes import Region
 from refcomp.schedule.placement import placement_lines
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
+from refcomp.schedule.stage_graph import find_stage
 from refcomp.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from refcomp.te.tensor import Tensor
 
@@ -72,6 +74,8 @@ def lower(
         schedule: the stages, and the primitives that were applied to them.
         args: the parameters of the function: tensors and scalar variables. Symbolic extents are
             taken from the shapes of the tensors at each call, unless their variables are arguments.
+            A placeholder that nothing reads is allowed. An output that is left out is allocated
+            inside, as long as another computed tensor is an argument.
         name: the name of the function.
         simple_mode: accepted for the classic API, and ignored. The text of a function is always the
             simple one.
@@ -80,7 +84,8 @@ def lower(
         A function of the loop IR at the nested level. `print_func` returns its text.
 
     Raises:
-        UserError: an argument is missing, foreign or given twice.
+        UserError: a placeholder that is read is missing, no computed tensor is an argument, or an
+            argument is foreign or given twice.
 
     Source: TVM, tvm.lower.
 
@@ -262,10 +267,39 @@ def checked_args(
                 f"argument {arg.name} is given twice", remedy="list it once"
             )
         seen.add(id(arg))
-        if isinstance(arg, Tensor):
+        if isinstance(arg, Tensor) and not _is_unread(schedule, arg):
             _check_tensor(makers.get(arg) or schedule.stage_of(arg), arg)
     _check_nothing_missing(schedule, args)
     return args
+
+
+def _is_unread(schedule: Schedule, tensor: Tensor) -> bool:
+    """Return True for a placeholder that no stage of the schedule reads."""
+    is_given = isinstance(tensor.op, PlaceholderOp)
+    return is_given and find_stage(schedule.stages, tensor) is None
+
+
+def argument_notes(schedule: Schedule, args: Sequence[Tensor | Var]) -> tuple[str, ...]:
+    """Return a sentence for each argument that nothing reads, and each output left out.
+
+    Args:
+        schedule: the stages.
+        args: the arguments, as `checked_args` allows them.
+    """
+    notes: list[str] = []
+    for arg in args:
+        if isinstance(arg, Tensor) and _is_unread(schedule, arg):
+            notes.append(f"nothing reads argument {arg.name}")
+    for op in schedule.outputs:
+        if isinstance(op, PlaceholderOp):
+            continue
+        for tensor in op.outputs:
+            if all(tensor is not arg for arg in args):
+                notes.append(
+                    f"output {tensor.name} is not an argument: its memory is inside, "
+                    "and no caller sees it"
+                )
+    return tuple(notes)
 
 
 def _check_tensor(stage: Stage, tensor: Tensor) -> None:
@@ -294,18 +328,25 @@ def _check_tensor(stage: Stage, tensor: Tensor) -> None:
 
 def _check_nothing_missing(schedule: Schedule, args: Sequence[Tensor | Var]) -> None:
     given = {arg for arg in args if isinstance(arg, Tensor)}
-    missing: list[Tensor] = []
     for stage in schedule.stages:
         if isinstance(stage.op, ScanOp):
             given.update(stage.op.state)  # a state lies in the scan's result
+    missing: list[Tensor] = []
+    computed: list[Tensor] = []
     for stage in schedule.stages:
-        if stage.is_output or isinstance(stage.op, PlaceholderOp):
-            missing += [t for t in stage.op.outputs if t not in given]
+        if isinstance(stage.op, PlaceholderOp):
+            missing += [tensor for tensor in stage.op.outputs if tensor not in given]
+        else:
+            computed += stage.op.outputs
+    if computed and given.isdisjoint(computed):
+        # Without a result, the function would do nothing.
+        missing += [tensor for op in schedule.outputs for tensor in op.outputs]
     if missing:
         quoted = missing[:_MAX_QUOTED]
         raise UserError(
             f"the arguments lack {', '.join(tensor.name for tensor in missing)}",
-            why="every placeholder and every output needs memory from the caller",
+            why="every placeholder that is read, and at least one result, needs memory from the "
+            "caller",
             remedy="add them to the list of arguments",
             earlier=[declared_at(tensor.op.line, tensor.name) for tensor in quoted],
         )

@@ -22,7 +22,7 @@ from refcomp.foundation.near_misses import advise
 from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.scan_body import attach_bodies
-from refcomp.schedule.stage import Provenance, Stage
+from refcomp.schedule.stage import MARKING_PRIMITIVES, Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage
 from refcomp.schedule.stage_schedule import StageGroup, StageSchedule
 from refcomp.schedule.stage_view import P, R
@@ -273,6 +273,44 @@ class Schedule:
         The classic primitive shifts axes to begin at 0. Here all loops do so from the beginning.
         """
         return replay(self.outputs, self.steps)
+
+    def copy(self, *, marks: bool = True) -> Schedule:
+        """Return a new schedule of the same operations, to which the same steps are applied.
+
+        A loop keeps its first mark, and a mark belongs to one kind of target. So schedule the loops
+        once, and mark them in a copy for each target. The copy has loops of its own: take them from
+        `copy[T].leaf_iter_vars`, and stages that steps made from `copy.stages`.
+
+        Args:
+            marks: False to leave out the steps `vectorize`, `unroll`, `parallel` and `bind`.
+
+        Raises:
+            UserError: `marks` is not a bool, or a later step needs a mark that is left out.
+
+        Source: TVM, Schedule::copy.
+
+        Example::
+
+            >>> A = rc.placeholder((8,), name="A")
+            >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+            >>> host = rc.create_schedule(B)
+            >>> outer, inner = host[B].split(B.op.axis[0], factor=4)
+            >>> host[B].parallel(outer)
+            >>> gpu = host.copy(marks=False)
+            >>> outer, inner = gpu[B].leaf_iter_vars
+            >>> gpu[B].bind(outer, rc.thread_axis("blockIdx.x"))
+            >>> gpu[B].bind(inner, rc.thread_axis("threadIdx.x"))
+            >>> [step.primitive for step in gpu.steps]
+            ['split', 'bind', 'bind']
+            >>> [step.primitive for step in host.steps]
+            ['split', 'parallel']
+        """
+        if not isinstance(marks, bool):
+            raise UserError(
+                f"marks is {marks!r}", remedy="pass True or False, as marks=False"
+            )
+        kept = [s for s in self.steps if marks or s.primitive not in MARKING_PRIMITIVES]
+        return replay(self.outputs, kept)
 
     def create_group(
         self,

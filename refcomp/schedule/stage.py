@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _VERBS = {"parallel": "parallelize"}
 
 
+# The primitives that say how a loop is executed, for one kind of target.
+MARKING_PRIMITIVES = ("vectorize", "unroll", "parallel", "bind")
+
 # How a loop is executed: a kind other than serial, or by the tensor intrinsic of the stage.
 LoopMark = LoopKind | Literal["tensorized"]
 
@@ -296,6 +299,11 @@ class Stage:
         if loop in self.loops.marks:
             why = f"it is {self.mark_text(loop)} already"
             call = self.loops.provenance[loop]
+            is_mark = call.primitive in MARKING_PRIMITIVES
+            if is_mark and primitive in MARKING_PRIMITIVES:
+                remedy += (
+                    "; for another target, mark a copy: schedule.copy(marks=False)"
+                )
             self.refuse(primitive, loop.name, why, remedy, earlier=[call.snippet()])
         return loop
 

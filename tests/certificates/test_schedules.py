@@ -445,3 +445,17 @@ def test_a_schedule_without_arguments_is_refused() -> None:
         "  why: the arguments and their order are those of the function that is lowered\n"
         "  what to do: pass the tensors that build() would take: certify(s, [A, B, C])"
     )
+
+
+def test_notes_name_unread_arguments_and_outputs_left_out():
+    a, unread = (rc.placeholder((8,), name=name) for name in "AX")
+    b = rc.compute((8,), lambda i: a[i] + 1.0, name="B")
+    c = rc.compute((8,), lambda i: b[i] * 2.0, name="C")
+    s = rc.create_schedule([b.op, c.op])
+    certificate = rc.certify(s, [a, unread, c])
+    assert certificate.holds
+    assert certificate.notes[0] == "nothing reads argument X"
+    assert certificate.notes[1].startswith("output B is not an argument")
+    assert certificate.report().endswith("no caller sees it")
+    # The stand-in keeps the argument, too.
+    assert rc.certify(s, [a, unread, c], max_points=4).holds

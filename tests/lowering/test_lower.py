@@ -4,9 +4,11 @@ import pytest
 import refcomp
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Let
+from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import buffers_in, walk
 from refcomp.ir.stmt import Allocate
 from refcomp.ir.verify import verify
+from refcomp.lowering.lower import argument_notes
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.schedule.stage import Stage
 
@@ -97,9 +99,54 @@ def test_missing_arguments(missing):
 
 def test_a_tensor_of_another_schedule():
     s, *args = _add(8)
-    foreign = refcomp.placeholder((8,), name="D")
+    foreign = refcomp.compute((8,), lambda i: i, name="D")
     with pytest.raises(UserError, match="D is not part of this schedule"):
         refcomp.lower(s, [*args, foreign])
+
+
+def test_an_argument_that_nothing_reads():
+    s, *args = _add(8)
+    n = refcomp.var("n")
+    unread = refcomp.placeholder((n,), name="D")
+    func = refcomp.lower(s, [*args, unread])
+    assert "main(A: f32[8], B: f32[8], C: f32[8] out, D: f32[n])" in print_func(func)
+    module = refcomp.build(s, [*args, unread], target="interp")
+    c = np.zeros(8, "float32")
+    module(np.ones(8, "float32"), np.ones(8, "float32"), c, np.zeros(5, "float32"))
+    assert c.tolist() == [2] * 8
+    assert argument_notes(s, [*args, unread]) == ("nothing reads argument D",)
+
+
+def test_an_output_that_is_not_an_argument_is_allocated_inside():
+    a = refcomp.placeholder((8,), name="A")
+    b = refcomp.compute((8,), lambda i: a[i] + 1.0, name="B")
+    c = refcomp.compute((8,), lambda i: b[i] * 2.0, name="C")
+    s = refcomp.create_schedule([b.op, c.op])
+    text = print_func(refcomp.lower(s, [a, c]))
+    assert "main(A: f32[8], C: f32[8] out)" in text and "alloc B: f32[8]" in text
+    first, second = refcomp.compute((8,), lambda i: (a[i] + 1.0, a[i] * 2.0), name="D")
+    pair = refcomp.create_schedule(first.op)
+    text = print_func(refcomp.lower(pair, [a, second]))
+    assert "main(A: f32[8], D.v1: f32[8] out)" in text and "alloc D: f32[8]" in text
+    (note,) = argument_notes(pair, [a, second])
+    assert note == f"output {first.name} is not an argument: its memory is inside, " + (
+        "and no caller sees it"
+    )
+
+
+def test_the_state_of_a_scan_that_is_not_an_argument_is_allocated_inside():
+    x = refcomp.placeholder((4, 3), name="X")
+    s1, s2 = (refcomp.placeholder((4, 3), name=name) for name in ("S1", "S2"))
+    init = [refcomp.compute((1, 3), lambda _, i: x[0, i], name=name) for name in ("I1", "I2")]
+    u1 = refcomp.compute((4, 3), lambda t, i: s1[t - 1, i] + x[t, i], name="U1")
+    u2 = refcomp.compute((4, 3), lambda t, i: s2[t - 1, i] + s1[t - 1, i], name="U2")
+    sums, nested = refcomp.scan(init, [u1, u2], [s1, s2], inputs=[x])
+    s = refcomp.create_schedule(sums.op)
+    given = np.arange(12, dtype="float32").reshape(4, 3)
+    expected = refcomp.oracle.evaluate([nested], {x: given})[0]
+    found = np.zeros((4, 3), "float32")
+    refcomp.build(s, [x, nested], target="interp")(given, found)
+    assert (found == expected).all()
 
 
 def test_an_argument_given_twice_or_of_another_kind():

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import refcomp
@@ -108,3 +109,38 @@ def test_only_operations_and_tensors_are_scheduled(given, told):
 def test_a_stage_is_named_by_its_tensor_or_operation():
     with pytest.raises(UserError, match="is not part of this schedule"):
         refcomp.create_schedule(_matmul())[[0]]
+
+
+def test_a_copy_without_marks_is_bound_for_another_target():
+    a = refcomp.placeholder((32,), name="A")
+    b = refcomp.compute((32,), lambda i: a[i] + 1.0, name="B")
+    c = refcomp.compute((32,), lambda i: b[i] * 2.0, name="C")
+    host = refcomp.create_schedule(c.op)
+    outer, inner = host[c].split(c.op.axis[0], factor=8)
+    host[b].compute_at(host[c], outer)
+    host[c].parallel(outer)
+    host[c].vectorize(inner)
+    gpu = host.copy(marks=False)
+    assert [step.primitive for step in gpu.steps] == ["split", "compute_at"]
+    outer, inner = gpu[c].leaf_iter_vars
+    gpu[c].bind(outer, refcomp.thread_axis("blockIdx.x"))
+    gpu[c].bind(inner, refcomp.thread_axis("threadIdx.x"))
+    assert "range(4) blockIdx.x" in refcomp.print_func(refcomp.lower(gpu, [a, c]))
+    assert "range(4) parallel" in refcomp.print_func(refcomp.lower(host, [a, c]))
+    given = np.arange(32, dtype="float32")
+    for s in (host, gpu):
+        found = np.zeros(32, "float32")
+        refcomp.build(s, [a, c], target="interp")(given, found)
+        assert (found == (given + 1) * 2).all()
+
+
+def test_a_copy_is_a_schedule_of_its_own():
+    c = _matmul()
+    s = refcomp.create_schedule(c.op)
+    s[c].unroll(c.op.axis[1])
+    again = s.copy()
+    again[c].parallel(c.op.axis[0])
+    assert [step.primitive for step in s.steps] == ["unroll"]
+    assert [step.primitive for step in again.steps] == ["unroll", "parallel"]
+    with pytest.raises(UserError, match="marks is 1(.|\n)*pass True or False"):
+        s.copy(marks=1)

@@ -24,6 +24,17 @@ def test_marks(primitive, mark):
         getattr(stage, primitive)(i)
 
 
+def test_a_second_mark_is_refused_and_offers_a_copy_for_the_other_target():
+    stage, i, _ = _stage()
+    stage.parallel(i)
+    offer = r"for another target, mark a copy: schedule\.copy\(marks=False\)"
+    with pytest.raises(UserError, match=rf"it is parallel already(.|\n)*{offer}"):
+        stage.bind(i, refcomp.thread_axis("blockIdx.x"))
+    with pytest.raises(UserError) as caught:
+        stage.split(i, 4)  # no mark
+    assert "schedule.copy" not in str(caught.value)
+
+
 @pytest.mark.parametrize("primitive", ["vectorize", "parallel"])
 def test_reduction_axes_are_refused(primitive):
     stage, _, k = _stage()
