@@ -23,6 +23,7 @@ Rooms beside this path:
 - emulator/ runs AMD machine code without a GPU.
 - certificates/ find the step that changed a result.
 - topi/, graph/ and frontend/ bring operators, models and ONNX.
+- classic/ has the names of the classic system as aliases.
 - cli/ makes each stage a command.
 
 The walkthrough scripts/walkthroughs/matmul.py follows one matrix product along this tour.
@@ -48,6 +49,7 @@ _MODULES = (
     "oracle",
     "profile",
     "testing",
+    "classic",
 )
 _SOURCES = {
     "refcomp.foundation.dtype": "DType as_dtype",

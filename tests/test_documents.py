@@ -19,6 +19,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "refcomp/ARCHITECTURE.md",
     "refcomp/GLOSSARY.md",
+    "refcomp/classic/MIGRATION.md",
     "benchmarks/README.md",
     "scripts/data/digits/README.md",
     "scripts/walkthroughs/README.md",

@@ -1,0 +1,40 @@
+"""Classic names: flat aliases for programs that were written for TVM 0.5 and 0.6, or NNVM.
+
+Each alias is an object of refcomp, under its classic name. names/ holds the table of all names,
+table.py reads it, namespace.py makes the namespaces, and page.py the page MIGRATION.md. A classic
+name that would hide another meaning is left out. Its AttributeError says what to write instead.
+
+Example::
+
+    >>> from refcomp import classic as tvm
+    >>> A = tvm.placeholder((4,), name="A")
+    >>> B = tvm.compute(A.shape, lambda i: A[i] + 1.0, name="B")
+    >>> f = tvm.build(tvm.create_schedule(B.op), [A, B], "interp")
+    >>> a, b = tvm.nd.array(np.ones(4, "float32")), tvm.nd.empty((4,))
+    >>> f(a, b)
+    >>> print(b.asnumpy())
+    [2. 2. 2. 2.]
+    >>> tvm.topi.nn.relu is rc.topi.relu, tvm.nnvm.sym.dense is rc.sym.dense
+    (True, True)
+    >>> tvm.register_intrin_rule
+    Traceback (most recent call last):
+        ...
+    AttributeError: module 'refcomp.classic' has no attribute 'register_intrin_rule': write ...
+"""
+
+from typing import Any
+
+from refcomp.classic.namespace import look_up, make_namespaces, public_names
+
+__all__ = public_names(__name__)
+globals().update(make_namespaces())
+
+
+def __getattr__(name: str) -> Any:
+    """Return an alias, and keep it."""
+    value = globals()[name] = look_up(__name__, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,139 @@
+"""The table of classic names: what refcomp calls each, or what to write instead.
+
+The files in `names/` hold the table. Each file is an area, such as schedules:
+
+    classic = "tvm"             # the prefix of its classic names
+    refcomp = ""                # the prefix of refcomp's names
+    same = "var const ..."      # the same name and the same meaning
+    [other]                     # another name, the same meaning: classic name = refcomp's name
+    [differs]                   # refcomp's nearest name, and how it differs
+    [absent]                    # what to write instead, and why
+
+Names of the first two kinds are aliases in `refcomp.classic`. With `alias = false` the names are
+methods, which need no alias.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from refcomp.foundation.records import record
+
+FOLDER = Path(__file__).parent / "names"
+# The files in the order of the page.
+AREAS = (
+    "expressions",
+    "schedules",
+    "schedule_methods",
+    "build",
+    "runtime",
+    "runtime_methods",
+    "targets",
+    "builders",
+    "builder_methods",
+    "contrib",
+    "topi",
+    "topi_schedules",
+    "topi_targets",
+    "symbols",
+    "networks",
+    "autotvm",
+)
+
+
+@record
+class ClassicName:
+    """A classic name, with what refcomp has for it.
+
+    Attributes:
+        name: the full classic name, such as `tvm.nd.array` or `topi.nn.relu`.
+        target: the name below `refcomp`, such as `nd.array`; empty if refcomp has no such thing.
+        note: how `target` differs, or what to write instead; empty if both mean the same.
+        is_alias: True if `refcomp.classic` has the name.
+    """
+
+    name: str
+    target: str
+    note: str
+    is_alias: bool
+
+
+@record
+class Area:
+    """Classic names of one kind.
+
+    Attributes:
+        title: the heading of the area.
+        text: what to know about all its names; may be empty.
+        names: its names, in the order of the page.
+    """
+
+    title: str
+    text: str
+    names: tuple[ClassicName, ...]
+
+
+@cache
+def read_areas() -> tuple[Area, ...]:
+    """Return the table of classic names."""
+    return tuple(_read(name) for name in AREAS)
+
+
+def _read(name: str) -> Area:
+    document = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return Area(
+        title=document["title"],
+        text=document.get("text", "").strip(),
+        names=tuple(_names(document)),
+    )
+
+
+def _names(document: Mapping[str, Any]) -> Iterator[ClassicName]:
+    is_alias = document.get("alias", True)
+
+    def named(name: str, target: str, note: str = "") -> ClassicName:
+        return ClassicName(
+            name=_joined(document["classic"], name),
+            target=_joined(document["refcomp"], target) if target else "",
+            note=note,
+            is_alias=is_alias and not note,
+        )
+
+    for name in document.get("same", "").split():
+        yield named(name, name)
+    for name, target in document.get("other", {}).items():
+        yield named(name, target)
+    for name, (target, note) in document.get("differs", {}).items():
+        yield named(name, target, note)
+    for name, note in document.get("absent", {}).items():
+        yield named(name, "", note)
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+@cache
+def by_place() -> dict[str, ClassicName]:
+    """Return all names that are not methods, by their place below `refcomp.classic`."""
+    return {
+        entry.name.removeprefix("tvm."): entry
+        for area in read_areas()
+        for entry in area.names
+        if entry.is_alias or entry.note
+    }
+
+
+def resolve(target: str) -> Any:
+    """Return what a name below `refcomp` means, such as `nd.array` or `ir.expr.Var`."""
+    found: Any = import_module("refcomp")
+    for part in target.split("."):
+        if not hasattr(found, part):
+            import_module(f"{found.__name__}.{part}")
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,62 @@
+"""Aliases of `refcomp.classic` are the objects that the table names, and nothing else."""
+
+import importlib
+import sys
+
+import pytest
+
+import refcomp as rc
+from refcomp import classic
+from refcomp.classic.namespace import Namespace, look_up, make_namespaces, public_names
+from refcomp.classic.table import by_place, resolve
+
+ALIASES = {place: entry for place, entry in by_place().items() if entry.is_alias}
+
+
+def at(place: str) -> object:
+    found: object = classic
+    for part in place.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def test_every_alias_is_the_object_that_the_table_names() -> None:
+    assert len(ALIASES) > 300
+    for place, entry in ALIASES.items():
+        assert at(place) is resolve(entry.target), place
+
+
+def test_every_other_name_says_what_to_write_instead() -> None:
+    for place, entry in by_place().items():
+        if not entry.is_alias:
+            with pytest.raises(AttributeError) as info:
+                at(place)
+            assert entry.note in str(info.value), place
+            assert entry.target in str(info.value), place
+
+
+def test_unknown_names_are_refused_in_pythons_words() -> None:
+    with pytest.raises(AttributeError, match=r"'refcomp.classic.nd' has no attribute 'arrays'$"):
+        classic.nd.arrays  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'refcomp.classic' has no attribute 'nonsense'$"):
+        look_up("refcomp.classic", "nonsense")
+
+
+def test_namespaces_can_be_imported() -> None:
+    module = importlib.import_module("refcomp.classic.contrib.graph_runtime")
+    assert module is classic.contrib.graph_runtime
+    assert module.create is rc.graph.executor.create
+    assert isinstance(sys.modules["refcomp.classic.topi.nn"], Namespace)
+
+
+def test_namespaces_at_the_top_are_returned() -> None:
+    made = make_namespaces()
+    assert {"nd", "topi", "nnvm", "contrib", "autotvm"} <= set(made)
+    assert not any("." in name for name in made)
+
+
+def test_names_are_listed() -> None:
+    assert public_names("refcomp.classic.nnvm.compiler") == dir(classic.nnvm.compiler)
+    assert "build_config" in dir(classic.nnvm.compiler)
+    assert {"placeholder", "nd", "topi"} <= set(dir(classic))
+    assert "autotvm" not in dir(classic)  # a namespace of notes only

@@ -1,0 +1,26 @@
+"""MIGRATION.md is what the table, the refusals and the tutorials say."""
+
+from pathlib import Path
+
+import refcomp
+from refcomp.classic.page import WIDTH, migration_page
+from refcomp.classic.table import read_areas
+
+PAGE = Path(refcomp.__file__).parent / "classic" / "MIGRATION.md"
+
+
+def test_the_page_is_current(request) -> None:
+    page = migration_page()
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page, "if that is right: pytest --update-golden"
+
+
+def test_every_name_is_on_the_page() -> None:
+    page = migration_page()
+    for entry in (entry for area in read_areas() for entry in area.names):
+        assert f"`{entry.name}`" in page
+
+
+def test_lines_are_of_readable_length() -> None:
+    assert [line for line in migration_page().splitlines() if len(line) > WIDTH] == []
