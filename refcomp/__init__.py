@@ -39,6 +39,7 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "topi",
+    "contrib",
     "te",
     "schedule",
     "ir",

@@ -46,6 +46,7 @@ MARKS = {
 def pages() -> Iterator[tuple[str, object]]:
     """Yield each public name with what it names, as `NAME`, `MODULE.NAME` or `CLASS.METHOD`."""
     top = {name: getattr(rc, name) for name in rc.__all__ if name != "__version__"}
+    top["contrib.sparse"] = rc.contrib.sparse
     inside = {
         f"{module}.{name}": value
         for module, members in top.items()

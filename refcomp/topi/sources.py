@@ -71,6 +71,7 @@ SOURCES = {
     # Contraction: products that are summed
     "contraction.binary": "binarize_pack binary_dense",
     "contraction.bitserial": "bitpack bitserial_dense",
+    "contraction.csr": "csrmm sparse_dense",
     "contraction.dense": "gemm matmul",
     "contraction.determinant": "det",
     "contraction.einsum": "einsum outer tensordot",

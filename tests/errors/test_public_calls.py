@@ -53,7 +53,7 @@ WRONG = {
     "type": int,
     "bytes": b"x",
 }
-ROOMS = (rc, rc.te, rc.topi, rc.graph, rc.symbol, rc.oracle, rc.frontend)
+ROOMS = (rc, rc.te, rc.topi, rc.contrib.sparse, rc.graph, rc.symbol, rc.oracle, rc.frontend)
 PUBLIC = {
     f"{room.__name__}.{name}": value
     for room in ROOMS
