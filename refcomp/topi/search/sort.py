@@ -6,11 +6,16 @@ of both signs are equal.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from refcomp.foundation.dtype import DType
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr
-from refcomp.te.extents import extents, require_tensor
+from refcomp.ir.promotion import const
+from refcomp.te import maths
+from refcomp.te.extents import extents, require_extent, require_tensor
 from refcomp.te.operation import compute
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import DTypeLike, Tensor
@@ -23,6 +28,8 @@ from refcomp.topi.shapes import (
     replace_entry,
     require_constant,
     require_index_dtype,
+    require_integer,
+    require_rank,
 )
 
 
@@ -84,14 +91,22 @@ def _stable_order_numpy(data: Array, axis: int, is_ascend: bool) -> Array:
 
 
 def argsort(
-    data: Tensor, *, axis: int = -1, is_ascend: bool = True, dtype: DTypeLike = "int32"
+    data: Tensor,
+    valid_count: Tensor | None = None,
+    *,
+    axis: int = -1,
+    is_ascend: bool = True,
+    dtype: DTypeLike = "int32",
 ) -> Tensor:
     """Return the positions of the elements along an axis in sorted order.
 
-    The order, its cost and its restrictions are those of `sort`.
+    The order, its cost and its restrictions are those of `sort`. With `valid_count`, only the first
+    elements are sorted; the elements behind them keep their positions.
 
     Args:
         data: numbers of any shape with at least one dimension.
+        valid_count: integers of the shape of `data` without the axis: how many elements are sorted,
+            none for a number below 0. None sorts all.
         axis: the axis to sort along; -1 is the last one.
         is_ascend: True to begin with the least element, False with the greatest.
         dtype: the dtype of the positions: int32 or int64.
@@ -100,10 +115,10 @@ def argsort(
         A tensor of the shape of `data` that holds positions along the axis, counted from 0.
 
     Raises:
-        UserError: the axis does not exist, a long axis stands beside a symbolic extent, or the
-            dtype is another one.
+        UserError: the axis does not exist, a long axis stands beside a symbolic extent, the counts
+            have another shape, or the dtype is another one.
 
-    Reference: TVM, topi.argsort; numpy.argsort with kind="stable".
+    Reference: TVM, topi.argsort and contrib.sort.argsort_nms; numpy.argsort with kind="stable".
 
     Example::
 
@@ -111,11 +126,19 @@ def argsort(
         >>> B = rc.topi.argsort(A, is_ascend=False)
         >>> print(*rc.oracle.evaluate([B], {A: np.array([2, 9, 2, 5], "float32")}))
         [1 3 0 2]
+        >>> N = rc.placeholder((), "int32", name="N")
+        >>> C = rc.topi.argsort(A, N)
+        >>> feeds = {A: np.array([9, 2, 1, 0], "float32"), N: np.array(2, "int32")}
+        >>> print(*rc.oracle.evaluate([C], feeds))
+        [1 0 2 3]
     """
     require_tensor(data, "argsort")
     require_index_dtype(dtype, "argsort")
     place = normalize_axis(axis, data.ndim, "argsort")
-    order = sorted_order(data, place, is_ascend)
+    keys = data
+    if valid_count is not None:
+        keys = _only_valid(data, valid_count, place, is_ascend)
+    order = sorted_order(keys, place, is_ascend)
     return compute(
         data.shape,
         lambda *index: order[index].astype(dtype),
@@ -124,17 +147,67 @@ def argsort(
     )
 
 
+def _only_valid(
+    data: Tensor, valid_count: Tensor, place: int, is_ascend: bool
+) -> Tensor:
+    """Return the data, with the last value of the order in place of what is not valid.
+
+    The sort is stable, and all valid elements come before the others. So the others stay behind
+    valid elements of the same value, and in their own order.
+    """
+    require_integer(valid_count, "argsort")
+    rest = [extent for k, extent in enumerate(extents(data)) if k != place]
+    require_rank(valid_count, len(rest), "argsort", "the tensor of counts")
+    for extent, wanted in zip(extents(valid_count), rest, strict=True):
+        what = "an extent of the counts"
+        tensors = (valid_count, data)
+        require_extent(extent, wanted, "argsort", what, tensors=tensors)
+    last = const(_last_of_order(data.dtype, is_ascend), data.dtype)
+
+    def key(*index: Expr) -> Expr:
+        row = (*index[:place], *index[place + 1 :])
+        is_valid = index[place] < valid_count[row].astype("int64")
+        return maths.select(is_valid, data[index], last)
+
+    return compute(data.shape, key, name="keys", tag=INJECTIVE)
+
+
+def _last_of_order(dtype: DType, is_ascend: bool) -> float:
+    if dtype.is_float:
+        return math.nan if is_ascend else -math.inf
+    return dtype.max_value if is_ascend else dtype.min_value
+
+
 def _sample_argsort(draws: Draws) -> Sample:
     sample = _sample_sort(draws)
     attributes = {**sample.attributes, "dtype": draws.choice(("int32", "int64"))}
-    return Sample(sample.operands, attributes)
+    (data,) = sample.operands
+    assert data is not None
+    axis = normalize_axis(draws.axis(data.ndim), data.ndim, "argsort")
+    attributes["axis"] = axis
+    rest = data.shape[:axis] + data.shape[axis + 1 :]
+    size = data.shape[axis]
+    count = draws.integers(rest, -1, size + 1, draws.choice(("int32", "int64")))
+    return Sample((data, draws.choice((None, count))), attributes)
 
 
 @meaning_of(argsort, sample=_sample_argsort)
 def argsort_numpy(
-    data: Array, *, axis: int = -1, is_ascend: bool = True, dtype: str = "int32"
+    data: Array,
+    valid_count: Array | None = None,
+    *,
+    axis: int = -1,
+    is_ascend: bool = True,
+    dtype: str = "int32",
 ) -> Array:
-    return _stable_order_numpy(data, axis, is_ascend).astype(dtype)
+    if valid_count is None:
+        return _stable_order_numpy(data, axis, is_ascend).astype(dtype)
+    moved = np.moveaxis(data, axis, -1)
+    order = np.broadcast_to(np.arange(moved.shape[-1]), moved.shape).astype(dtype)
+    for row in np.ndindex(valid_count.shape):
+        valid = moved[row][: max(int(valid_count[row]), 0)]
+        order[row][: len(valid)] = _stable_order_numpy(valid, -1, is_ascend)
+    return np.moveaxis(order, -1, axis)
 
 
 def topk(

@@ -74,3 +74,49 @@ def test_ill_formed_calls_are_refused():
         topk(rc.placeholder((rc.var("n"),), name="data"), k=1)
     with pytest.raises(UserError, match="axis 2 is out of range for 2 dimensions"):
         topk(data, k=1, axis=2)
+
+
+def test_only_the_first_elements_are_sorted():
+    # The program of the classic tests, contrib.sort.argsort_nms.
+    data = np.array(
+        [
+            [[1, 2, 3], [2, 4.5, 3.5], [1.1, 0.5, 1], [3.2, -5, 0.5], [1.5, 0, 0]],
+            [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12], [13, 14, 15]],
+        ],
+        np.float32,
+    )
+    counts = np.array([[1, 2, 3], [4, 5, 5]], np.int32)
+    expected = [
+        [[0, 1, 1], [1, 0, 0], [2, 2, 2], [3, 3, 3], [4, 4, 4]],
+        [[3, 4, 4], [2, 3, 3], [1, 2, 2], [0, 1, 1], [4, 0, 0]],
+    ]
+    a = rc.placeholder(data.shape, name="A")
+    n = rc.placeholder(counts.shape, "int32", name="N")
+    order = argsort(a, n, axis=1, is_ascend=False)
+    (found,) = rc.oracle.evaluate([order], {a: data, n: counts})
+    assert found.tolist() == expected
+    assert argsort_numpy(data, counts, axis=1, is_ascend=False).tolist() == expected
+
+
+@pytest.mark.parametrize("is_ascend", [True, False])
+@pytest.mark.parametrize("count", [-1, 0, 2, 3, 5, 9])
+def test_equal_and_extreme_elements_keep_their_order_behind_the_count(is_ascend, count):
+    for values in ([NAN, -INF, NAN, -INF, NAN], np.array([127, -128, 127, -128, 0], np.int8)):
+        data = np.asarray(values)
+        given = np.array(count)
+        a = rc.placeholder((5,), data.dtype, name="A")
+        n = rc.placeholder((), "int64", name="N")
+        (found,) = rc.oracle.evaluate([argsort(a, n, is_ascend=is_ascend)], {a: data, n: given})
+        assert found.tolist() == argsort_numpy(data, given, is_ascend=is_ascend).tolist()
+        assert found.tolist()[max(count, 0) :] == list(range(5))[max(count, 0) :]
+
+
+def test_counts_of_another_shape_are_refused():
+    (data,) = tensors((2, 3))
+    few, many = tensors((3,), (2, 3), dtype="int32")
+    with pytest.raises(UserError, match="argsort: an extent of the counts is 3 instead of 2"):
+        argsort(data, few)
+    with pytest.raises(UserError, match="argsort: the tensor of counts has 2 dimensions inst"):
+        argsort(data, many)
+    with pytest.raises(UserError, match="argsort takes integer tensors, not f32"):
+        argsort(data, data)
