@@ -98,7 +98,7 @@ def random_uniform(
 
     Args:
         key: [2] of u32 (see `threefry_key`). Equal keys give equal numbers.
-        shape: the extents of the result.
+        shape: the extents of the result; outside of graphs also int64 variables.
         low: the least value.
         high: the upper limit.
         dtype: the float dtype of the result.
@@ -186,7 +186,7 @@ def random_normal(
 
     Args:
         key: [2] of u32 (see `threefry_key`). Equal keys give equal numbers.
-        shape: the extents of the result.
+        shape: the extents of the result; outside of graphs also int64 variables.
         mean: the mean.
         scale: the standard deviation.
         dtype: the float dtype of the result. It is computed in f32, or in f64 for f64.
@@ -280,7 +280,7 @@ def random_integers(
 
     Args:
         key: [2] of u32 (see `threefry_key`). Equal keys give equal numbers.
-        shape: the extents of the result.
+        shape: the extents of the result; outside of graphs also int64 variables.
         low: the least integer.
         high: the limit, which is not reached. high - low is 1 to 2**32.
         dtype: the integer dtype of the result, which holds low and high - 1.

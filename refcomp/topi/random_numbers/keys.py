@@ -42,9 +42,9 @@ _LAST_WORD = 2**32 - 1  # the second word of counters that make keys
 _LEFT, _RIGHT, _NEXT = range(3)  # the first word of these
 
 
-def check_shape(shape: Sequence[int], operator: str) -> tuple[int, ...]:
+def check_shape(shape: Sequence[Extent], operator: str) -> tuple[Extent, ...]:
     """Return a shape as a tuple, or raise UserError if an extent is negative."""
-    if any(extent < 0 for extent in shape):
+    if any(not isinstance(extent, Expr) and extent < 0 for extent in shape):
         raise UserError(
             f"{operator} cannot make the shape {tuple(shape)}",
             remedy="use extents >= 0",

@@ -213,7 +213,8 @@ def random_permutation(key: Tensor, *, size: int, dtype: DTypeLike = "int32") ->
         [0 1 2 3 4]
     """
     words = require_key(key, "random_permutation")
-    (count,) = check_shape((size,), "random_permutation")
+    (extent,) = check_shape((size,), "random_permutation")
+    count = require_constant(extent, "the size of a permutation")
     kind = as_dtype(dtype)
     if not kind.is_int or kind.lanes > 1 or count - 1 > kind.max_value:
         raise UserError(

@@ -119,3 +119,19 @@ def test_ill_formed_calls_are_refused() -> None:
     with pytest.raises(UserError, match="dropout cannot have the rate 1.0"):
         dropout(key, data, rate=1.0)
     assert str(rc.topi.dropout(key, data)[1].dtype) == "bool"
+
+
+def test_numbers_do_not_depend_on_whether_extents_are_symbolic() -> None:
+    n = rc.var("n")
+    key = rc.topi.threefry_key(seed=5)
+    for draw in (
+        lambda shape: random_uniform(key, shape=shape, low=-1.0),
+        lambda shape: random_normal(key, shape=shape, dtype="float64"),
+        lambda shape: random_integers(key, shape=shape, low=-3, high=9),
+    ):
+        symbolic = draw((n, 3))
+        (expected,) = rc.oracle.evaluate([draw((4, 3))], {})
+        module = rc.build(rc.create_schedule(symbolic), [symbolic], "interp")
+        found = rc.array(np.zeros((4, 3), expected.dtype))
+        module(found)
+        np.testing.assert_array_equal(found.asnumpy(), expected)
