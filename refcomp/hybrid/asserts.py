@@ -66,7 +66,9 @@ def requirement_of(
         )
     by = f"assert of hybrid function {source.name}"
     origin = RequirementOrigin(text, by, source.place(node), failure=failure)
-    requirement = Requirement(_as_logic(cast(BOOL, condition)), origin)
+    # Python's `and` and `or` are lazy. A requirement reads no memory: it needs no laziness.
+    as_logic = rewriter(_visit)
+    requirement = Requirement(as_logic(cast(BOOL, condition)), origin)
     fault = type_fault(requirement)
     if fault is not None:
         source.refuse(
@@ -83,7 +85,3 @@ def _visit(recurse: Rewrite, node: Node) -> Node:
         case IfThenElseExpr(a, b, IntImm(0)) if node.dtype == BOOL:
             return And(a, b)
     return node
-
-
-# Python's `and` and `or` are lazy. A requirement reads no memory, so that laziness is of no use.
-_as_logic = rewriter(_visit)

@@ -18,7 +18,8 @@ from refcomp.ir.buffer import READ
 from refcomp.ir.expr import Expr
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
-from refcomp.te.externs import extern
+from refcomp.te.externs import make_extern
+from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.tensor import Tensor
 
 
@@ -36,6 +37,10 @@ def script(function: Callable[..., object]) -> HybridFunction:
 
     Args:
         function: a function of plain parameters. Numbers and tuples of them may come from outside.
+
+    Returns:
+        The hybrid function. Called with tensors, it returns tensors, and `tensor.op.axis` are its
+        loops, to which split, fuse, reorder, unroll, vectorize, parallel and bind apply.
 
     Raises:
         UserError: the source cannot be read, or holds something else. The error names the line.
@@ -173,7 +178,8 @@ class HybridFunction:
         unused = [view.name for view in writer.outputs if view not in returned]
         if unused:
             self.source.refuse(definition, f"it does not return its output {unused[0]}")
-        result = extern(
+        op = make_extern(
+            HybridOp,
             [view.shape for view in returned],
             list(inputs.values()),
             lambda _ins, _outs: body,
@@ -183,7 +189,6 @@ class HybridFunction:
             out_buffers=returned,
             tag="hybrid",
         )
-        op = (result[0] if isinstance(result, list) else result).op
         op.requires = tuple(writer.requires)
-        several = result if isinstance(result, list) else [result]
-        return tuple(several) if writer.is_tuple else several[0]
+        op.find_axes()
+        return op.outputs if writer.is_tuple else op.outputs[0]

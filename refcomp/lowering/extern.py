@@ -26,6 +26,8 @@ from refcomp.ir.rewrite import (
 )
 from refcomp.ir.stmt import Origin, Stmt
 from refcomp.ir.structure import structurally_equal
+from refcomp.lowering.scheduled_statement import scheduled_statement
+from refcomp.schedule.stage import Stage
 from refcomp.te.operation import ExternOp
 from refcomp.te.tensor import Tensor, TensorRead
 
@@ -39,8 +41,9 @@ def reads_of_extern(op: ExternOp) -> list[Expr]:
     return [TensorRead(tensor, (zero,) * tensor.ndim) for tensor in op.inputs]
 
 
-def lower_extern(op: ExternOp, name: str, buffers: Mapping[Tensor, Buffer]) -> Stmt:
-    """Return the statement of `op`, the operation of stage `name`, on `buffers`."""
+def lower_extern(stage: Stage, op: ExternOp, buffers: Mapping[Tensor, Buffer]) -> Stmt:
+    """Return the statement of `op`, the operation of `stage`, on `buffers`."""
+    name = stage.name
     for node in walk(op.body):
         if not isinstance(node, AddressOf) or node.buffer not in op.buffers:
             continue
@@ -59,7 +62,8 @@ def lower_extern(op: ExternOp, name: str, buffers: Mapping[Tensor, Buffer]) -> S
                 earlier=[declared_at(tensor.op.line, tensor.name)],
             )
     memory = {buffer: buffers[tensor] for buffer, tensor in op.buffers.items()}
-    return with_origin(replace_buffers(op.body, memory), Origin(name, line=op.line))
+    body = op.body if stage.loops.statement is None else scheduled_statement(stage)
+    return with_origin(replace_buffers(body, memory), Origin(name, line=op.line))
 
 
 def with_origin(stmt: Stmt, origin: Origin) -> Stmt:

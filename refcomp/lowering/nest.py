@@ -89,7 +89,7 @@ def lower_stage(stage: Stage, context: LoweringContext) -> Stmt:
     bounds = context.bounds[stage]
     op = stage.op
     if isinstance(op, ExternOp):
-        return lower_extern(op, stage.name, context.buffers)
+        return lower_extern(stage, op, context.buffers)
 
     def attach(axis: IterVar, body: Stmt) -> Stmt:
         attached = context.attached.get(axis, ())

@@ -26,6 +26,7 @@ from refcomp.schedule.stage import MARKING_PRIMITIVES, Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage
 from refcomp.schedule.stage_schedule import StageGroup, StageSchedule
 from refcomp.schedule.stage_view import P, R
+from refcomp.schedule.statement_loops import begin_loops
 from refcomp.schedule.step import Step, resolve, to_name
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
@@ -84,7 +85,7 @@ class Schedule:
             stage = Stage(
                 op, names.take(op.name), op in outputs_set, siblings=self.stages
             )
-            stage.loops.leaves = list(stage.roots)
+            begin_loops(stage)
             self.stages.append(stage)
         attach_bodies(self.stages)
 

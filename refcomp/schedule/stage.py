@@ -15,8 +15,9 @@ from refcomp.foundation.snippets import Snippet
 from refcomp.ir.buffer import StorageScope
 from refcomp.ir.expr import Expr
 from refcomp.ir.rewrite import walk
-from refcomp.ir.stmt import For, LoopKind
+from refcomp.ir.stmt import For, LoopKind, Stmt
 from refcomp.schedule.relations import Fuse, Relation, Split
+from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.operation import ExternOp, Operation
 from refcomp.te.tensor import OPAQUE, ORDERED, AxisKind, IterVar, Tensor, axis
 
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
 
 # The verb of a primitive in messages, where its name is not one.
 _VERBS = {"parallel": "parallelize"}
+# Primitives that change a loop of a hybrid function, and those that let iterations run at once.
+_IN_STATEMENTS = (
+    "split",
+    "tile",
+    "fuse",
+    "reorder",
+    "unroll",
+    "vectorize",
+    "parallel",
+    "bind",
+    "pragma",
+)
+_AT_ONCE = ("vectorize", "parallel", "bind")
 
 
 # The primitives that say how a loop is executed, for one kind of target.
@@ -118,6 +132,8 @@ class StageLoops:
     prefetches: list[Prefetched] = field(default_factory=list)
     # The intrinsic that replaces the innermost loops.
     tensorized: Tensorized | None = None
+    # The statement of a hybrid function, with the present loops; None for other operations.
+    statement: Stmt | None = None
 
     def position(self, axis: IterVar) -> int:
         """Return the position of a loop among the leaves, 0 for the outermost."""
@@ -254,6 +270,9 @@ class Stage:
         self.refuse(primitive, axis.name, why, earlier=[call.snippet()])
 
     def _refuse_opaque(self, axis: IterVar, primitive: str) -> None:
+        if isinstance(self.op, HybridOp):
+            self._refuse_in_statement(self.op, axis, primitive)
+            return
         if axis.kind == ORDERED and primitive not in ("unroll", "compute_at"):
             self.refuse(
                 primitive,
@@ -271,16 +290,45 @@ class Stage:
                 earlier=[self.declaration()],
             )
 
+    def _refuse_in_statement(self, op: HybridOp, axis: IterVar, primitive: str) -> None:
+        """Refuse what is not possible with a loop of a hybrid function."""
+        if primitive not in _IN_STATEMENTS:
+            known = ", ".join(_IN_STATEMENTS)
+            self.refuse(
+                primitive,
+                axis.name,
+                "it is a loop of a hybrid function, which reads and writes whole tensors",
+                f"use {known}; schedule the stages before and after it",
+                earlier=[self.declaration()],
+            )
+        if axis.kind != ORDERED or primitive not in _AT_ONCE:
+            return
+        conflicts = dict(zip(op.axis, op.conflicts, strict=True))
+        why = next(filter(None, (conflicts[root] for root in self.origins(axis))), "")
+        self.refuse(
+            primitive,
+            axis.name,
+            f"its iterations may depend on each other: {why}",
+            "split, fuse, unroll and reorder keep their order; if they are independent, write "
+            "parallel(n), vectorize(n) or bind(tag, n) in the hybrid function",
+            earlier=[self.declaration()],
+        )
+
+    def origins(self, axis: IterVar) -> tuple[IterVar, ...]:
+        """Return the operation's axes of which `axis` is made, outermost first."""
+        for relation in self.loops.relations:
+            if isinstance(relation, Split):
+                if axis in (relation.outer, relation.inner):
+                    return self.origins(relation.parent)
+            elif axis is relation.fused:
+                return (*self.origins(relation.outer), *self.origins(relation.inner))
+        return (axis,)
+
     def _remedy_within(self) -> str:
         """Describe how the user can schedule the loops of an opaque operation."""
         beside = "the stages before and after it can be scheduled as usual"
         if not isinstance(self.op, ExternOp):
             return "schedule the stages before and after it"
-        if self.op.tag == "hybrid":
-            return (
-                "in the hybrid function, replace range(n) by parallel(n), vectorize(n), "
-                f'unroll(n) or bind("threadIdx.x", n); {beside}'
-            )
         if any(isinstance(node, For) for node in walk(self.op.body)):
             return (
                 'in the ir_builder, write for_range(0, n, for_type="parallel"), "vectorize" or '

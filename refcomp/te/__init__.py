@@ -36,6 +36,7 @@ _SOURCES = {
     "refcomp.te.declare": "decl_buffer",
     "refcomp.te.externs": "extern",
     "refcomp.te.gradients.gradient": "gradient",
+    "refcomp.te.hybrid_operation": "HybridOp",
     "refcomp.te.intrin": "TensorIntrin decl_tensor_intrin",
     "refcomp.te.maths": (
         "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
@@ -77,6 +78,7 @@ __all__ = [
     "floordiv", "floormod", "truncdiv", "truncmod", "popcount", "clz",
     "Tensor", "TensorSlice", "IterVar", "CommReducer", "TensorIntrin",
     "Operation", "PlaceholderOp", "ComputeOp", "ScanOp", "ExternOp",
+    "HybridOp",
 ]
 # fmt: on
 

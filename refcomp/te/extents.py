@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.structure import structurally_equal
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import ExprLike, Tensor
 
 Extent = int | Expr
 
@@ -92,3 +92,12 @@ def broadcast_extents(
             require_extent(y, x, operator, what, tensors=tensors)
         shape.append(x)
     return tuple(shape)
+
+
+def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
+    """Return the element of `tensor` that broadcasting puts at `index` of the result."""
+    aligned = index[len(index) - tensor.ndim :]
+    own: list[ExprLike] = []
+    for i, size in zip(aligned, extents(tensor), strict=True):
+        own.append(0 if is_same(size, 1) else i)
+    return tensor[tuple(own)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.errors import UserError
@@ -36,6 +36,8 @@ from refcomp.te.tensor import (
     axis,
     scalar_dtype,
 )
+
+_ExternOp = TypeVar("_ExternOp", bound=ExternOp)
 
 
 def extern(
@@ -88,6 +90,33 @@ def extern(
           }
         }
     """
+    op = make_extern(
+        ExternOp,
+        shape,
+        inputs,
+        fcompute,
+        name=name,
+        dtype=dtype,
+        in_buffers=in_buffers,
+        out_buffers=out_buffers,
+        tag=tag,
+    )
+    return list(op.outputs) if len(op.outputs) > 1 else op.outputs[0]
+
+
+def make_extern(
+    cls: type[_ExternOp],
+    shape: ShapeLike | Sequence[ShapeLike],
+    inputs: Sequence[Tensor],
+    fcompute: Callable[..., object],
+    *,
+    name: str,
+    dtype: DTypeLike | Sequence[DTypeLike] | None,
+    in_buffers: BufferView | Sequence[BufferView] | None,
+    out_buffers: BufferView | Sequence[BufferView] | None,
+    tag: str,
+) -> _ExternOp:
+    """Return the operation of class `cls` that `extern` describes."""
     checked_name(name, "a tensor")
     if not callable(fcompute):
         raise UserError(
@@ -104,7 +133,7 @@ def extern(
     shapes = _shapes(shape)
     dtypes = _dtypes(dtype, len(shapes), reads, name)
     first = enumerate(shapes[0])
-    op = ExternOp(
+    op = cls(
         name,
         caller_line(),
         axis=tuple(axis(f"i{k}", 0, extent, OPAQUE) for k, extent in first),
@@ -127,7 +156,7 @@ def extern(
             remedy="return call_packed(...), call_extern(...) or what ir_builder's get() gives",
         )
     _set_body(op, body, [*ins, *outs])
-    return list(op.outputs) if len(op.outputs) > 1 else op.outputs[0]
+    return op
 
 
 def _shapes(shape: ShapeLike | Sequence[ShapeLike]) -> list[tuple[Expr, ...]]:

@@ -28,7 +28,7 @@ from refcomp.te.extents import (
     Extent,
     broadcast_extents,
     extents,
-    is_same,
+    read_broadcast,
     require_tensor,
 )
 from refcomp.te.reducer import Reduce
@@ -555,15 +555,6 @@ def _check_reductions(nodes: Iterable[Node], name: str) -> None:
             why="a reduction must be the whole body: it becomes a loop of its own",
             remedy="compute the reduction as a tensor first, then use its elements",
         )
-
-
-def read_broadcast(tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
-    """Return the element of `tensor` that broadcasting puts at `index` of the result."""
-    aligned = index[len(index) - tensor.ndim :]
-    own: list[ExprLike] = []
-    for i, size in zip(aligned, extents(tensor), strict=True):
-        own.append(0 if is_same(size, 1) else i)
-    return tensor[tuple(own)]
 
 
 def broadcast_elements(

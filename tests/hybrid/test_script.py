@@ -154,15 +154,56 @@ def test_threads():
     assert np.array_equal(got, add(given)) and got[9] == 10
 
 
-@pytest.mark.parametrize("primitive", ["parallel", "vectorize", "unroll"])
-def test_how_its_loops_run_is_said_in_the_function(primitive):
+def test_its_loops_are_axes():
     a, b = refcomp.placeholder((4,), name="a"), refcomp.placeholder((3,), name="b")
     c = outer(a, b)
-    with pytest.raises(UserError) as told:
-        getattr(refcomp.create_schedule(c)[c], primitive)(c.op.axis[0])
-    assert f"{primitive}(n)" in told.value.remedy
-    assert "before and after it can be scheduled as usual" in told.value.remedy
-    assert "parallel" in refcomp.print_func(refcomp.lower(refcomp.create_schedule(c), [a, b, c]))
+    assert [str(axis) for axis in c.op.axis] == ["data_parallel axis i", "data_parallel axis j"]
+    schedule = refcomp.create_schedule(c)
+    schedule[c].unroll(c.op.axis[0])
+    text = refcomp.print_func(refcomp.lower(schedule, [a, b, c]))
+    assert "for i in range(4) unrolled {" in text
+    assert "for j in range(3) parallel {" in text
+    with pytest.raises(UserError, match="it is parallel already") as caught:
+        schedule[c].vectorize(c.op.axis[1])
+    # The message points to the loop in the hybrid function.
+    assert f"test_script.py:{outer.source.first_line + 4}" in str(caught.value)
+
+
+@pytest.mark.parametrize("move", ["compute_at", "compute_inline"])
+def test_upstream_of_other_stages_it_stays_at_the_root(move):
+    a, b = refcomp.placeholder((4,), name="a"), refcomp.placeholder((3,), name="b")
+    c = outer(a, b)
+    d = refcomp.compute((4, 3), lambda i, j: c[i, j] + 1.0, name="d")
+    schedule = refcomp.create_schedule(d)
+    args = (schedule[d], d.op.axis[0]) if move == "compute_at" else ()
+    with pytest.raises(UserError, match="it is a hybrid function(.|\n)*leave it at the root"):
+        getattr(schedule[c], move)(*args)
+    schedule[d].parallel(d.op.axis[0])  # what reads it is scheduled as usual
+    assert "outer[i, j] + 1.0f32" in str(refcomp.lower(schedule, [a, b, d]).body)
+
+
+def test_what_it_reads_stays_at_the_root():
+    a, b = refcomp.placeholder((4,), name="a"), refcomp.placeholder((3,), name="b")
+    doubled = refcomp.compute((4,), lambda i: a[i] * 2.0, name="doubled")
+    c = outer(doubled, b)
+    schedule = refcomp.create_schedule(c)
+    with pytest.raises(UserError, match="a hybrid function, which reads and writes whole tensors"):
+        schedule[doubled].compute_at(schedule[c], c.op.axis[0])
+    with pytest.raises(UserError, match="stage outer is a hybrid function, which reads its memory"):
+        schedule[doubled].compute_inline()
+    copy = schedule.cache_read(doubled, "global", [c])
+    outside, _ = schedule[c].split(c.op.axis[0], 2)
+    schedule[copy].vectorize(copy.op.axis[0])
+    result = refcomp.compute((4,), lambda i: outer(doubled, b)[i, 0] + doubled[i], name="result")
+    assert outside.name == "i.outer"
+    assert "doubled.global[i.outer * 2 + i.inner] * b[j]" in str(
+        refcomp.lower(schedule, [a, b, c]).body
+    )
+    given = np.arange(4, dtype=np.float32), np.ones(3, np.float32)
+    whole = refcomp.create_schedule(result)
+    got = np.zeros(4, np.float32)
+    refcomp.build(whole, [a, b, result], "interp")(*given, got)
+    assert got.tolist() == [0, 4, 8, 12]
 
 
 def test_statements_tell_their_lines():

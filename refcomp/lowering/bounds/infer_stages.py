@@ -27,7 +27,7 @@ from refcomp.lowering.bounds.regions import (
     check_size,
     infer_region,
 )
-from refcomp.schedule.axes import infer_extents, root_indices
+from refcomp.schedule.axes import Indices, infer_extents, root_indices
 from refcomp.schedule.placement import NestLoop, check_attachments
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.stage import Stage
@@ -68,6 +68,9 @@ def infer_stages(
         around = _facts_around(stage, bounds, facts)
         place = Place(stage, scopes[stage], kernel, around)
         region = None
+        if stage.loops.statement is not None:
+            bounds[stage] = _bounds_of_statement(place, bodies[stage])
+            continue
         if stage.attach_point is None:
             remedy = "compute it at a loop of its consumer, or keep it in global memory"
             check_size(stage, place.scope, stage.op.outputs[0].shape, remedy)
@@ -100,6 +103,14 @@ def infer_stages(
     for kernel in dict.fromkeys(kernels.values()):
         _check_threads(kernel, bounds, facts)
     return bounds
+
+
+def _bounds_of_statement(place: Place, bodies: Sequence[Expr]) -> StageBounds:
+    """Return the bounds of a hybrid function, whose loops have their extents and guards already."""
+    shape = place.stage.op.outputs[0].shape
+    check_size(place.stage, place.scope, shape, "keep it in global memory")
+    nothing = Indices({}, ())
+    return StageBounds(place, None, {}, {}, nothing, tuple(bodies), place.facts)
 
 
 def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]]:

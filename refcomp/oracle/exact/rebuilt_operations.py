@@ -7,6 +7,7 @@ define how variables, buffers, dtypes and nodes are rewritten.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from refcomp.foundation.dtype import DType
 from refcomp.ir.buffer import Buffer
@@ -78,16 +79,13 @@ class RebuiltOperations:
         if isinstance(op, ScanOp):
             return self._scan(op)
         if isinstance(op, ExternOp):
-            return ExternOp(
-                name=op.name,
-                line=op.line,
-                axis=op.axis,
+            # Not `ExternOp`: a hybrid function keeps its loops.
+            return replace(
+                op,
                 reads=self._replacements(op.reads),
                 in_buffers=tuple(map(self.buffer, op.in_buffers)),
                 out_buffers=tuple(map(self.buffer, op.out_buffers)),
                 body=self.visit(op.body),
-                tag=op.tag,
-                requires=op.requires,
             )
         assert isinstance(op, PlaceholderOp)
         return PlaceholderOp(op.name, op.line)

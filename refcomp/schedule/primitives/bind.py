@@ -5,10 +5,13 @@ from __future__ import annotations
 from refcomp.arith import simplify
 from refcomp.foundation.errors import Unsupported
 from refcomp.ir.constants import as_int
-from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD, LoopKind
+from refcomp.ir.kernels import is_bound
+from refcomp.ir.rewrite import statements_in
+from refcomp.ir.stmt import BLOCK_TAGS, VTHREAD, For, LoopKind
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.relations import Split
 from refcomp.schedule.stage import Provenance, Stage
+from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.tensor import REDUCTION, THREAD, IterVar
 
 
@@ -25,6 +28,9 @@ def bind(stage: Stage, provenance: Provenance, axis: object, thread: object) -> 
             f"{named} is not a thread axis",
             'pass a thread axis, such as thread_axis("threadIdx.x")',
         )
+    if isinstance(stage.op, HybridOp):
+        _bind_in_statement(stage, provenance, loop, thread)
+        return
     if thread.thread_tag.startswith(VTHREAD):
         _bind_virtual(stage, provenance, loop, thread)
         return
@@ -33,6 +39,25 @@ def bind(stage: Stage, provenance: Provenance, axis: object, thread: object) -> 
     _check_extent(stage, loop, thread)
     stage.loops.mark(loop, LoopKind(thread.thread_tag), provenance)
     stage.threads.bound[loop] = thread
+
+
+def _bind_in_statement(
+    stage: Stage, provenance: Provenance, loop: IterVar, thread: IterVar
+) -> None:
+    """Bind a loop of a hybrid function. The loops of a kernel are joined when it is lowered."""
+    statement = stage.loops.statement
+    assert statement is not None
+    own = next((stmt for stmt in statements_in(statement) if is_bound(stmt)), None)
+    if thread.thread_tag.startswith(VTHREAD) or own is not None:
+        why = "virtual threads are for computed stages"
+        if isinstance(own, For):
+            why = f"the hybrid function binds a loop to {own.kind} itself"
+        remedy = "bind it to a threadIdx or blockIdx"
+        if own is not None:
+            remedy = "bind all loops in the function, or all in the schedule"
+        stage.refuse("bind", loop.name, why, remedy, earlier=[stage.declaration()])
+    _check_extent(stage, loop, thread)
+    stage.loops.mark(loop, LoopKind(thread.thread_tag), provenance)
 
 
 def _bind_virtual(
@@ -103,6 +128,7 @@ def _check_extent(stage: Stage, loop: IterVar, thread: IterVar) -> None:
     """Refuse a loop of another extent than the thread axis, unless compute_at may change it."""
     fixed = (
         stage.is_output
+        or isinstance(stage.op, HybridOp)
         or loop.kind == REDUCTION
         or any(
             isinstance(relation, Split)

@@ -7,7 +7,12 @@ from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import IntImm
 from refcomp.schedule.relations import Fuse
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.te.tensor import DATA_PARALLEL, IterVar
+from refcomp.schedule.statement_loops import (
+    check_fusion,
+    fuse_statement,
+    surround_statement,
+)
+from refcomp.te.tensor import DATA_PARALLEL, AxisKind, IterVar
 
 
 def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
@@ -20,12 +25,15 @@ def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
     fused = loops[0]
     for inner in loops[1:]:
         outer = fused
+        check_fusion(stage, outer, inner)
         extent = simplify(outer.extent * inner.extent)
         name = f"{outer.name}.{inner.name}.fused"
         fused = stage.derive_axis(name, extent, outer.kind, provenance)
-        stage.loops.relations.append(Fuse(outer, inner, fused))
+        relation = Fuse(outer, inner, fused)
+        stage.loops.relations.append(relation)
         position = stage.loops.position(outer)
         stage.loops.leaves[position : position + 2] = [fused]
+        fuse_statement(stage, relation, provenance)
     return fused
 
 
@@ -34,6 +42,7 @@ def _add_single_iteration(stage: Stage, provenance: Provenance) -> IterVar:
     single = stage.derive_axis("single", IntImm(1, I64), DATA_PARALLEL, provenance)
     stage.loops.singles.append(single)
     stage.loops.leaves.insert(0, single)
+    surround_statement(stage, single, provenance)
     return single
 
 
@@ -53,7 +62,11 @@ def _check(stage: Stage, loops: list[IterVar]) -> None:
             stage.refuse(
                 "fuse",
                 loop.name,
-                f"it is a {loop.kind} axis and {loops[0].name} a {loops[0].kind} axis",
+                f"it is {_an(loop.kind)} axis and {loops[0].name} {_an(loops[0].kind)} axis",
                 "fuse loops of one kind only",
                 earlier=[stage.declaration()],
             )
+
+
+def _an(kind: AxisKind) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refcomp.schedule.stage import Provenance, Stage
+from refcomp.schedule.statement_loops import check_order, reorder_statement
 
 
 def reorder(stage: Stage, provenance: Provenance, *axes: object) -> None:
@@ -13,8 +14,12 @@ def reorder(stage: Stage, provenance: Provenance, *axes: object) -> None:
             stage.refuse(
                 "reorder", loop.name, "it is named twice", "name each loop once"
             )
+    if not loops:
+        return
+    check_order(stage, "reorder", loops)
     positions = sorted(stage.loops.position(loop) for loop in loops)
     # Loops that are not named keep their positions.
     for position, loop in zip(positions, loops, strict=True):
         stage.loops.leaves[position] = loop
         stage.loops.provenance[loop] = stage.loops.provenance.get(loop, provenance)
+    reorder_statement(stage)

@@ -8,6 +8,11 @@ from __future__ import annotations
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.relations import Split, split_extents
 from refcomp.schedule.stage import Provenance, Stage
+from refcomp.schedule.statement_loops import (
+    check_order,
+    reorder_statement,
+    split_statement,
+)
 from refcomp.te.tensor import IterVar
 
 
@@ -34,9 +39,11 @@ def split(
     outer_extent, inner_extent = split_extents(loop.extent, factor, nparts)
     outer = stage.derive_axis(f"{loop.name}.outer", outer_extent, loop.kind, provenance)
     inner = stage.derive_axis(f"{loop.name}.inner", inner_extent, loop.kind, provenance)
-    stage.loops.relations.append(Split(loop, outer, inner, factor, nparts))
+    relation = Split(loop, outer, inner, factor, nparts)
+    stage.loops.relations.append(relation)
     position = stage.loops.position(loop)
     stage.loops.leaves[position : position + 1] = [outer, inner]
+    split_statement(stage, relation, provenance)
     return outer, inner
 
 
@@ -60,11 +67,13 @@ def tile(
         )
     _check_size(x_factor, "factor", stage, loop_x)
     _check_size(y_factor, "factor", stage, loop_y)
+    check_order(stage, "tile", [loop_y, loop_x])  # the parts exchange places like both
     # Both are checked before the first changes the stage.
     x_outer, x_inner = split(stage, provenance, loop_x, x_factor)
     y_outer, y_inner = split(stage, provenance, loop_y, y_factor)
     position = stage.loops.position(x_outer)
     stage.loops.leaves[position : position + 4] = [x_outer, y_outer, x_inner, y_inner]
+    reorder_statement(stage)
     return x_outer, y_outer, x_inner, y_inner
 
 

@@ -11,8 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from refcomp.foundation.errors import UserError
-from refcomp.te.extents import Extent, extents, is_same, require_extent, require_tensor
-from refcomp.te.operation import compute, read_broadcast
+from refcomp.te.extents import (
+    Extent,
+    extents,
+    is_same,
+    read_broadcast,
+    require_extent,
+    require_tensor,
+)
+from refcomp.te.operation import compute
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor
 from refcomp.topi.draws import Draws, Sample

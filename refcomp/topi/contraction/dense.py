@@ -17,10 +17,11 @@ from refcomp.te.extents import (
     broadcast_extents,
     extents,
     is_same,
+    read_broadcast,
     require_extent,
     require_tensor,
 )
-from refcomp.te.operation import compute, read_broadcast
+from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.broadcast.arithmetic import add, scale

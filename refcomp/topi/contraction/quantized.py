@@ -19,10 +19,11 @@ from refcomp.te.extents import (
     broadcast_extents,
     extents,
     is_same,
+    read_broadcast,
     require_extent,
     require_tensor,
 )
-from refcomp.te.operation import compute, read_broadcast
+from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor

@@ -11,7 +11,7 @@ import numpy as np
 from refcomp.foundation.dtype import I32, as_dtype
 from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
-from refcomp.te.operation import read_broadcast
+from refcomp.te.extents import read_broadcast
 from refcomp.te.tensor import IterVar, Tensor
 from refcomp.topi.contraction.quantized import (
     add_integer_bias,

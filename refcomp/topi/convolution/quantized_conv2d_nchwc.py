@@ -28,8 +28,14 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.integer_pairs import make_pair, pair_product
 from refcomp.ir.promotion import const
 from refcomp.te import maths, reducer
-from refcomp.te.extents import Extent, extents, require_extent, require_tensor
-from refcomp.te.operation import compute, read_broadcast
+from refcomp.te.extents import (
+    Extent,
+    extents,
+    read_broadcast,
+    require_extent,
+    require_tensor,
+)
+from refcomp.te.operation import compute
 from refcomp.te.reducer import reduce_axis
 from refcomp.te.tag import INJECTIVE
 from refcomp.te.tensor import Tensor

@@ -1,0 +1,179 @@
+"""split, fuse, reorder and marks on the loops of hybrid functions: texts and refusals."""
+
+# ruff: noqa: F821
+
+import re
+from functools import partial
+
+import pytest
+
+import refcomp
+from refcomp.foundation.errors import UserError
+from refcomp.hybrid import script
+
+N = refcomp.var("n")
+A = refcomp.placeholder((N,), name="a")
+
+
+@script
+def outer(a):
+    c = output_tensor((a.shape[0], 10), "float32")
+    for i in range(a.shape[0]):
+        for j in range(2, 10):
+            c[i, j] = a[i] * j
+    return c
+
+
+@script
+def sums(a):
+    s = output_tensor((4,), "float32")
+    for i in range(4):
+        for k in range(1, 8):
+            for m in range(i):
+                s[i] = s[i] * 2.0 + a[k] + m
+    return s
+
+
+@script
+def orders(a):
+    s = output_tensor((1,), "float32")
+    for k in range(4):
+        for m in range(4):
+            s[0] = s[0] + a[k] * a[m]
+    for p in range(4):
+        s[0] = s[0] + a[p]
+        for q in range(4):
+            s[0] = s[0] * a[q]
+    return s
+
+
+def stage_of(tensor):
+    return refcomp.create_schedule(tensor)[tensor]
+
+
+def text(stage):
+    return str(stage.stage.loops.statement)
+
+
+def refused(call, message):
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        call()
+    return caught.value
+
+
+def test_split_guards_inside_of_directly_nested_loops():
+    c = outer(A)
+    stage = stage_of(c)
+    i, j = c.op.axis
+    io, ii = stage.split(i, factor=4)
+    jo, ji = stage.split(j, nparts=4)  # 8 iterations: no guard
+    assert [axis.name for axis in stage.leaf_iter_vars] == [
+        *("i.outer", "i.inner", "j.outer", "j.inner")
+    ]
+    assert (
+        text(stage)
+        == """\
+for i.outer in range((n + 3) // 4) {
+  for i.inner in range(4) {
+    for j.outer in range(4) {
+      for j.inner in range(2) {
+        if (i.outer * 4 + i.inner < n) {
+          c[i.outer * 4 + i.inner, 2 + (j.outer * 2 + j.inner)] = \
+a[i.outer * 4 + i.inner] * f32(2 + (j.outer * 2 + j.inner))
+        }
+      }
+    }
+  }
+}"""
+    )
+    stage.reorder(jo, io, ji, ii)
+    heads = re.findall(r"for (\S+) in", text(stage))
+    assert heads == ["j.outer", "i.outer", "j.inner", "i.inner"]
+    fused = stage.fuse(jo, io)
+    assert fused.name == "j.outer.i.outer.fused"
+    assert "for j.outer.i.outer.fused in range((n + 3) // 4 * 4)" in text(stage)
+
+
+def test_tile_and_a_single_iteration():
+    c = outer(A)
+    stage = stage_of(c)
+    stage.tile(*c.op.axis, 2, 3)
+    assert re.findall(r"for (\S+) in", text(stage)) == ["i.outer", "j.outer", "i.inner", "j.inner"]
+    single = stage.fuse()
+    assert text(stage).startswith("for single in range(1) {")
+    assert single.name == "single"
+
+
+def test_ordered_loops_keep_their_order():
+    s = orders(A)
+    k, m, p, q = s.op.axis
+    stage = stage_of(s)
+    said = refused(lambda: stage.reorder(m, k), "it is ordered, and would come before k")
+    assert "data-parallel loops may stand anywhere" in said.remedy
+    refused(lambda: stage.tile(k, m, 2, 2), "it is ordered, and would come before k")
+    refused(lambda: stage.reorder(q, p), "it is not nested directly with p")
+    refused(lambda: stage.reorder(p, k), "it is not nested directly with k")
+    refused(lambda: stage.fuse(p, q), "it is not nested directly with p")
+    fused = stage.fuse(k, m)
+    stage.unroll(stage.split(fused, 3)[1])
+    for mark in (stage.vectorize, stage.parallel):
+        said = refused(partial(mark, p), "its iterations may depend on each other")
+        assert "no index of s keeps apart what they access" in said.why
+        assert "in the hybrid function" in said.remedy
+    outer_part = stage.leaf_iter_vars[0]
+    refused(lambda: stage.parallel(outer_part), "no index of s keeps apart")
+    thread = refcomp.thread_axis("threadIdx.x")
+    refused(lambda: stage.bind(q, thread), "its iterations may depend on each other")
+
+
+def test_data_parallel_loops_move_past_ordered_ones():
+    s = sums(A)
+    i, k, m = s.op.axis
+    stage = stage_of(s)
+    assert [str(axis.kind) for axis in (i, k, m)] == ["data_parallel", "ordered", "ordered"]
+    said = refused(
+        lambda: stage.reorder(k, m, i), "its iterations depend on i, which would be inside"
+    )
+    assert said.remedy == "keep it inside i"
+    stage.reorder(k, i)
+    assert re.findall(r"for (\S+) in", text(stage)) == ["k", "i", "m"]
+    refused(lambda: stage.fuse(i, m), "it is an ordered axis and i a data_parallel axis")
+
+
+def test_loops_that_read_how_often_they_run():
+    @script
+    def counted(a):
+        c = output_tensor((4, 9), "float32")
+        for i in range(4):
+            for j in range(int64(a[i])):
+                c[i, j] = 1.0
+        return c
+
+    c = counted(A)
+    i, j = c.op.axis
+    stage = stage_of(c)
+    refused(lambda: stage.fuse(i, j), "its iterations depend on i")
+    stage.split(i, 3)
+    # A skipped iteration does not read a[i].
+    assert """\
+    if (i.outer * 3 + i.inner < 4) {
+      for j in range(i64(a[i.outer * 3 + i.inner])) {""" in text(stage)
+
+
+@pytest.mark.parametrize("primitive", ["prefetch", "compute_at", "rfactor", "tensorize"])
+def test_other_primitives_are_refused(primitive):
+    c = outer(A)
+    d = refcomp.compute((4,), lambda x: c[x, 0], name="d")
+    schedule = refcomp.create_schedule(d)
+    i = c.op.axis[0]
+    calls = {
+        "prefetch": lambda: schedule[c].prefetch(A, i, 1),
+        "compute_at": lambda: schedule[d].compute_at(schedule[c], i),
+        "rfactor": lambda: schedule.rfactor(c, i),
+        "tensorize": lambda: schedule[c].tensorize(i, None),
+    }
+    with pytest.raises(UserError) as caught:
+        calls[primitive]()
+    assert caught.value.remedy
+    if primitive == "prefetch":
+        assert caught.value.why.startswith("it is a loop of a hybrid function")
