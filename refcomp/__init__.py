@@ -71,8 +71,10 @@ _SOURCES = {
     "refcomp.te.tag": "tag_scope",
     "refcomp.te.intrin": "decl_tensor_intrin",
     "refcomp.te.calls": (
-        "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin"
+        "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin "
+        "trace"
     ),
+    "refcomp.te.conversion": "convert",
     "refcomp.te.tensor": "thread_axis var",
     "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
     "refcomp.te.maths": (
@@ -100,7 +102,6 @@ _SOURCES = {
 }
 _HOME = {name: module for module, names in _SOURCES.items() for name in names.split()}
 _RENAMED = {
-    "convert": ("refcomp.ir.promotion", "as_expr"),
     "pow": ("refcomp.te.maths", "power"),
 }
 

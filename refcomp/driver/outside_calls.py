@@ -9,7 +9,7 @@ from refcomp.driver.backends import backend_of
 from refcomp.foundation.c_functions import find_c_function, library_paths
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target
-from refcomp.ir.expr import PureExtern
+from refcomp.ir.expr import C_FUNCTION, PureExtern
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.gpu_intrinsics import vendor_of
 from refcomp.ir.rewrite import walk
@@ -29,7 +29,10 @@ def checked_calls(funcs: Iterable[PrimFunc], target: Target) -> Iterator[PrimFun
     for func in funcs:
         imported |= _imported_functions(func, target)
         for node in walk(func.body):
-            if isinstance(node, CallExtern | PureExtern) and node.name not in imported:
+            if not isinstance(node, CallExtern | PureExtern):
+                continue
+            is_registered = isinstance(node, PureExtern) and node.callee != C_FUNCTION
+            if not is_registered and node.name not in imported:
                 _check_call(node.name, libraries, target)
         yield func
 

@@ -8,6 +8,7 @@ tree of integers, names and operators.
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import astuple, field, fields
 from typing import Any
+from urllib.parse import quote, unquote
 
 from refcomp.foundation.dtype import SCALAR_DTYPES, DType, as_dtype
 from refcomp.foundation.integers import OPERATORS, wrap
@@ -341,20 +342,31 @@ class PackedCall:
     """A call of a registered function, as the machine code describes it by a text.
 
     The machine code passes the arguments in 64-bit slots. An array takes one slot for its address
-    and one for each extent. A number takes one slot, as a value of a dtype in `SLOT_DTYPES`.
+    and one for each extent. A number takes one slot, as a value of a dtype in `SLOT_DTYPES`. A text
+    takes none, since it is part of the description. A value that is used has one more slot.
     """
 
     name: str  # under which the function is registered
-    args: tuple[BufferArgument | DType, ...]
+    args: tuple[BufferArgument | DType | str, ...]  # memory, numbers, texts
+    result: DType | None = None  # of the value; None if it is not used
+    traces: bool = False  # None as the value means the last argument
 
     def to_text(self) -> str:
         """Return a text that `packed_call_from_text` reads back.
 
-        For example: `my.sum|read f32 2|write f32 1|i64`.
+        For example: `my.sum|read f32 2|write f32 1|i64|text:a%20b|returns f32`. It is of printable
+        ASCII, without quotation marks and backslashes.
         """
-        return "|".join([self.name, *map(str, self.args)])
+        parts = [
+            f"{_TEXT}{quote(arg, safe='')}" if isinstance(arg, str) else str(arg)
+            for arg in self.args
+        ]
+        if self.result is not None:
+            parts.append(f"{'traces' if self.traces else 'returns'} {self.result}")
+        return "|".join([self.name, *parts])
 
 
+_TEXT = "text:"
 # Kind of a number -> the dtype by which a slot carries it.
 SLOT_DTYPES = {
     "int": DType("int", 64),
@@ -367,16 +379,24 @@ SLOT_DTYPES = {
 def packed_call_from_text(text: str) -> PackedCall:
     """Return the PackedCall that `PackedCall.to_text` wrote."""
     name, *parts = text.split("|")
-    args: list[BufferArgument | DType] = []
+    args: list[BufferArgument | DType | str] = []
+    result: DType | None = None
+    traces = False
     for part in parts:
+        if part.startswith(_TEXT):
+            args.append(unquote(part.removeprefix(_TEXT), errors="strict"))
+            continue
         match part.split():
+            case ["returns" | "traces" as word, dtype]:
+                result = as_dtype(dtype)
+                traces = word == "traces"
             case [access, dtype, rank]:
                 args.append(BufferArgument(access, as_dtype(dtype), int(rank)))
             case [dtype]:
                 args.append(as_dtype(dtype))
             case _:
                 raise ValueError(f"{part!r} does not describe an argument")
-    return PackedCall(name, tuple(args))
+    return PackedCall(name, tuple(args), result, traces)
 
 
 @record

@@ -41,6 +41,7 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import NEST_ORDER, is_bound, kernel_nest
+from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.promotion import as_expr, cast
 from refcomp.ir.rewrite import map_children, walk, with_fields
 from refcomp.ir.stmt import (
@@ -189,7 +190,7 @@ class IRBuilder:
         # Of the statements that are emitted from now on.
         self.origin: Origin | None = None
 
-    def emit(self, stmt: Stmt) -> None:
+    def emit(self, stmt: object) -> None:
         """Add a statement.
 
         Args:
@@ -209,6 +210,7 @@ class IRBuilder:
               packed g(2i32)
             }
         """
+        stmt = as_statement(stmt)
         if not isinstance(stmt, Stmt):
             raise UserError(
                 f"{stmt!r} is not a statement",

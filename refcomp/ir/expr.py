@@ -21,7 +21,8 @@ Grammar (ASDL; every node also has `dtype`, derived where it is not listed)::
          | Broadcast(expr value, int lanes)
          | Let(var var, expr value, expr body)
          | Call(str name, expr* args, dtype dtype)
-         | PureExtern(str name, expr* args, dtype dtype)
+         | PureExtern(str name, expr* args, dtype dtype, callee callee)
+         | TextImm(str value)
 
 Reads of memory are in `refcomp.ir.buffer`. Both operands of a binary node have the same dtype; the
 Python operators insert the promotions (`refcomp.ir.promotion`). Vector nodes work lane by lane.
@@ -39,7 +40,8 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
-from refcomp.foundation.dtype import BOOL, DType, to_numpy
+from refcomp.foundation.choices import Choice
+from refcomp.foundation.dtype import BOOL, HANDLE, DType, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.integers import wrap
 from refcomp.ir.node import Bindable, Node, node
@@ -551,22 +553,57 @@ class Call(Expr):
     dtype: DType
 
 
+class Callee(Choice):
+    """The kind of function that a PureExtern calls."""
+
+    C_FUNCTION = (
+        "c_function"  # of the host, or an LLVM intrinsic, or an instruction of a GPU
+    )
+    REGISTERED = "registered"  # in Python, by `register_func`
+    TRACE = "trace"  # a registered function; None as its result means the last argument
+
+
+C_FUNCTION = Callee.C_FUNCTION
+REGISTERED = Callee.REGISTERED
+TRACE = Callee.TRACE
+
+
 @node
 class PureExtern(Expr):
-    """A call of the C function `name` on the host, with scalar arguments, or of an LLVM intrinsic.
+    """A call of a function outside the loop IR, with scalar arguments, whose value is used.
 
-    The call is pure: the value depends on the arguments only, and the call may be left out or
-    repeated.
+    By default, `name` is a C function of the host or an LLVM intrinsic. Such a call is pure: the
+    value depends on the arguments only, and the call may be left out or repeated.
+
+    A registered Python function is called once each time the expression is evaluated, in the order
+    of a serial program, and may print or record its arguments. If it raises, the program ends with
+    this exception. The call may be left out if nothing needs the value.
     """
 
     name: str  # of an LLVM intrinsic: begins with `llvm.`
-    args: tuple[Expr, ...]
+    args: tuple[Expr, ...]  # scalars; for a registered function also TextImm
     dtype: DType
+    callee: Callee = C_FUNCTION
 
     @property
     def is_llvm_intrinsic(self) -> bool:
         """Return True if LLVM itself defines the function."""
-        return self.name.startswith("llvm.")
+        return self.callee is C_FUNCTION and self.name.startswith("llvm.")
+
+    @property
+    def numbers(self) -> tuple[Expr, ...]:
+        """Return the arguments that are not texts."""
+        return tuple(arg for arg in self.args if not isinstance(arg, TextImm))
+
+
+@node
+class TextImm(Derived):
+    """A text, as an argument of a registered function."""
+
+    value: str
+
+    def _derive_dtype(self) -> DType:
+        return HANDLE
 
 
 def round_to_dtype(value: float, dtype: DType) -> float:

@@ -8,6 +8,7 @@ operator.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -31,12 +32,14 @@ from refcomp.ir.expr import (
     PureExtern,
     Ramp,
     Select,
+    TextImm,
     Var,
 )
 from refcomp.ir.intrinsics import INTRINSICS, SUBGROUP_INTRINSICS, find_intrinsic
 from refcomp.ir.node import Node
 from refcomp.ir.syntax import (
     BINARY_FUNCTIONS,
+    CALL_WORDS,
     COMPARISON,
     FLOAT_WORDS,
     NOT,
@@ -53,6 +56,7 @@ _MAX_LISTED = 20  # known names that an error lists
 _MAX_DIGITS = 9  # of a number of lanes, and of an alignment
 
 _N = TypeVar("_N", bound=Node)
+_CALLEES = {word: callee for callee, word in CALL_WORDS.items()}
 _NUMBER = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)(.*)")
 _FUNCTIONS = (
     *("select", "if_then_else", "ramp", "broadcast", *BufferAccess),
@@ -204,7 +208,16 @@ class ExprParser:
                 return self._parentheses()
         if token.kind == "name":
             return self._word(token)
+        if token.kind == "text":
+            return self._text(token)
         return self._no_expression(token)
+
+    def _text(self, token: Token) -> Expr:
+        try:
+            text = TextImm(str(json.loads(token.text)))
+        except ValueError:
+            self.stream.fail(token, f"{token} is not a text as in JSON")
+        return self.check(token, text)
 
     def _no_expression(self, token: Token) -> NoReturn:
         self.stream.fail(token, f"expected an expression, found {token}")
@@ -281,8 +294,9 @@ class ExprParser:
             return _float_word(token.text, 1)
         if token.text in ("true", "false"):
             return IntImm(token.text == "true", BOOL)
-        if token.text == "extern":
-            return self.check(token, PureExtern(*self.extern_call()))
+        if token.text in _CALLEES:
+            callee = _CALLEES[token.text]
+            return self.check(token, PureExtern(*self.extern_call(), callee))
         if token.text in WORDS:
             self._no_expression(token)
         if self.stream.is_next("("):

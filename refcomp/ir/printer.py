@@ -43,6 +43,7 @@ from refcomp.ir.stmt import (
 )
 from refcomp.ir.syntax import (
     BINARY_FUNCTIONS,
+    CALL_WORDS,
     LOOSEST,
     NOT,
     OPERATORS,
@@ -365,7 +366,9 @@ class _Writer:
                 return self._call(to_identifier(expr.name), *expr.args)
             case nodes.PureExtern():
                 call = self._call(to_identifier(expr.name), *expr.args)
-                return [f"extern {expr.dtype} ", *call]
+                return [f"{CALL_WORDS[expr.callee]} {expr.dtype} ", *call]
+            case nodes.TextImm():
+                return [json.dumps(expr.value)]
             case AddressOf():
                 return self._address_of(expr)
         return self._unknown(expr)

@@ -134,12 +134,11 @@ def as_expr(value: object) -> Expr:
     Raises:
         UserError: the value is none of these, for example a text.
 
-    Source: TVM, te.convert.
-
     Example::
 
+        >>> from refcomp.ir.promotion import as_expr
         >>> k = rc.reduce_axis((0, 8), name="k")
-        >>> rc.convert(k) * rc.convert(2)
+        >>> as_expr(k) * as_expr(2)
         k * 2
     """
     if isinstance(value, Expr):

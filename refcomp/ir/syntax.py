@@ -25,6 +25,7 @@ from refcomp.ir.expr import (
     BitAnd,
     BitOr,
     BitXor,
+    Callee,
     Div,
     FloorDiv,
     FloorMod,
@@ -78,8 +79,15 @@ BINARY_FUNCTIONS: Final[dict[str, type[BinaryExpr]]] = {
 WORDS: Final = frozenset(
     {"func", "for", "if", "else", "let", "alloc", "region", "block"}
     | {"barrier", "atomic", "launch", "with", "packed", "extern", "pragma", "prefetch"}
+    | {"trace"}
     | {"in", "and", "or", "not", "true", "false"}
 )
+# The word before a call whose value is used.
+CALL_WORDS: Final = {
+    Callee.C_FUNCTION: "extern",
+    Callee.REGISTERED: "packed",
+    Callee.TRACE: "trace",
+}
 FLOAT_WORDS: Final = frozenset(
     f"{dtype}.{value}"
     for dtype in ("f16", "f32", "f64", "bf16")

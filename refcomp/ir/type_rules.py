@@ -67,6 +67,7 @@ _INT = ("int", "uint")
 _NUMBER = (*_INT, "float", "bfloat")
 _ANY = (*_NUMBER, "bool")
 _PASSED_IN_C = (*_INT, "float", "bool")
+_ANY_BUT_BFLOAT = (*_INT, "float", "bool")
 # The operands that each binary node takes.
 _OPERANDS: dict[type[Node], tuple[str, ...]] = {
     **dict.fromkeys((ir.Add, ir.Sub, ir.Mul, ir.Div, ir.Mod), _NUMBER),
@@ -381,13 +382,23 @@ def _address_of(item: AddressOf) -> str | None:
     return _indices(item.buffer, item.indices)
 
 
+@_rule_for(ir.TextImm)
+def _text(item: ir.TextImm) -> str | None:
+    try:
+        item.value.encode()
+    except UnicodeEncodeError:
+        return "a text that is not Unicode cannot be passed"
+    return None
+
+
 @_rule_for(CallPacked)
 def _call_packed(item: CallPacked) -> str | None:
     for arg in item.args:
         if isinstance(arg, AddressOf) and arg.indices:
             return f"{item.name} is given a part of {arg.buffer.name}, not the whole buffer"
     fault = _callee(item.name)
-    return fault or _arguments(item.name, item.args, _ANY)
+    numbers = tuple(arg for arg in item.args if not isinstance(arg, ir.TextImm))
+    return fault or _arguments(item.name, numbers, _ANY)
 
 
 @_rule_for(CallExtern)
@@ -401,11 +412,27 @@ def _pure_extern(item: ir.PureExtern) -> str | None:
     for arg in item.args:
         if isinstance(arg, AddressOf):
             return f"{item.name} is given the address of {arg.buffer.name}, but called as pure"
+    if item.callee != ir.C_FUNCTION:
+        return _registered(item)
     if is_gpu_intrinsic(item.name):
         return gpu_intrinsic_fault(item)
     name = item.name.replace(".", "_") if item.is_llvm_intrinsic else item.name
     fault = _c_function(name, item.dtype)
     return fault or _arguments(item.name, item.args, _PASSED_IN_C)
+
+
+def _registered(item: ir.PureExtern) -> str | None:
+    """Return the fault of a call of a registered function whose value is used."""
+    if is_gpu_intrinsic(item.name):
+        return f"{item.name} is an instruction of a GPU, not a registered function"
+    fault = _callee(item.name)
+    fault = fault or _passed(f"the result of {item.name}", item.dtype, _ANY_BUT_BFLOAT)
+    fault = fault or _arguments(item.name, item.numbers, _ANY_BUT_BFLOAT)
+    if fault is not None or item.callee != ir.TRACE:
+        return fault
+    if not item.args or item.args[-1].dtype != item.dtype:
+        return f"a trace by {item.name} has the dtype {item.dtype}, not that of its last argument"
+    return None
 
 
 def _c_function(name: str, result: DType) -> str | None:

@@ -23,7 +23,8 @@ After::
     }
 
 Requires: nothing before it. Ensures: no parallel loop is left, and no region lies in
-another one: a parallel loop inside a region becomes serial. The minimum and the extent of
+another one: a parallel loop inside a region becomes serial. So does a loop that calls
+registered Python functions, which run in order. The minimum and the extent of
 a loop are evaluated once, outside. Captures are in order of first use. Level: flat, kept.
 It refuses nothing.
 """
@@ -31,9 +32,16 @@ It refuses nothing.
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import AddressOf, Buffer, Load
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import Expr, FloorDiv, IntImm, Let, Var
+from refcomp.ir.expr import (
+    Expr,
+    FloorDiv,
+    IntImm,
+    Let,
+    Var,
+)
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node, bound_by
+from refcomp.ir.outside_calls import calls_python
 from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import (
@@ -62,6 +70,9 @@ def outline_parallel(func: PrimFunc) -> PrimFunc:
         if isinstance(stmt, ParallelRegion):
             return stmt
         if isinstance(stmt, For) and stmt.kind == PARALLEL:
+            if calls_python(stmt.body):
+                stmt = with_fields(stmt, kind=SERIAL)
+                return map_children(stmt, visit, only=Stmt)
             name = f"{func.name}.parallel{count}"
             count += 1
             return _outline(stmt, name)

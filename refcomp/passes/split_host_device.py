@@ -64,7 +64,7 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.ir.buffer import SHARED, Buffer, Load
 from refcomp.ir.constants import as_ints
-from refcomp.ir.expr import Expr, IntImm, Mul, PureExtern, Var
+from refcomp.ir.expr import C_FUNCTION, Expr, IntImm, Mul, PureExtern, Var
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.gpu_intrinsics import is_gpu_intrinsic
 from refcomp.ir.kernels import is_bound, kernel_nest, kernels_in
@@ -272,12 +272,16 @@ def _check_calls(loop: For) -> None:
         inside = (node for expr in _own_exprs(stmt) for node in walk(expr))
         for node in inside:
             if isinstance(node, PureExtern) and not is_gpu_intrinsic(node.name):
+                is_c = node.callee == C_FUNCTION
+                kind = "C" if is_c else "registered Python"
                 raise Unsupported(
-                    f"the C function {node.name} cannot be called in a kernel",
+                    f"the {kind} function {node.name} cannot be called in a kernel",
                     where=place_of(stmt.origin),
                     at=line_of(stmt.origin),
-                    why="it is machine code of the host",
-                    remedy="use a function of refcomp, such as refcomp.exp",
+                    why=f"it is {'machine' if is_c else 'Python'} code of the host",
+                    remedy="use a function of refcomp, such as refcomp.exp"
+                    if is_c
+                    else 'build for the host, such as target="llvm"',
                 )
 
 

@@ -1,10 +1,10 @@
 """Tensor expressions: what to compute, without saying how.
 
 Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
-and calls.py (functions of elements), reducer.py (`sum` and its kin), tensor_operators.py and
-extents.py (`A + B` of whole tensors). Then follow check_reads.py and check_reducer.py (refused
-computations), scans.py, externs.py, declare.py, intrin.py, tag.py and gradients/. maths_pages.py
-holds manual pages.
+and calls.py (functions of elements), conversion.py (`convert`), reducer.py (`sum` and its kin),
+tensor_operators.py and extents.py (`A + B` of whole tensors). Then follow check_reads.py and
+check_reducer.py (refused computations), scans.py, externs.py, declare.py, intrin.py, tag.py and
+gradients/. maths_pages.py holds manual pages.
 
 Example::
 
@@ -31,8 +31,10 @@ from typing import Any
 _SOURCES = {
     "refcomp.ir.promotion": "const",
     "refcomp.te.calls": (
-        "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin"
+        "call_extern call_llvm_intrin call_packed call_pure_extern call_pure_intrin "
+        "trace"
     ),
+    "refcomp.te.conversion": "convert",
     "refcomp.te.declare": "decl_buffer",
     "refcomp.te.externs": "extern",
     "refcomp.te.gradients.gradient": "gradient",
@@ -58,7 +60,6 @@ _HOME = {
     name: (module, name) for module, names in _SOURCES.items() for name in names.split()
 }
 # Names of TVM.
-_HOME["convert"] = ("refcomp.ir.promotion", "as_expr")
 _HOME["pow"] = ("refcomp.te.maths", "power")
 
 # fmt: off
@@ -68,6 +69,7 @@ __all__ = [
     "scan", "extern", "decl_buffer", "decl_tensor_intrin", "tag_scope", "thread_axis",
     "gradient",
     "call_packed", "call_extern", "call_pure_extern", "call_pure_intrin", "call_llvm_intrin",
+    "trace",
     "abs", "fabs", "minimum", "maximum", "min_value", "max_value",
     "select", "if_then_else", "all", "any", "isfinite", "isinf", "isnan",
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "pow", "power",

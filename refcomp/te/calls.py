@@ -1,17 +1,27 @@
 """Calls of functions by name.
 
-call_packed, call_extern, call_pure_extern, call_pure_intrin and call_llvm_intrin.
+call_packed, trace, call_extern, call_pure_extern, call_pure_intrin and call_llvm_intrin.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from refcomp.foundation.dtype import F32, as_dtype
+from refcomp.foundation.dtype import F32, I32, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_callee
+from refcomp.foundation.registered_calls import DEFAULT_ACTION
 from refcomp.ir.buffer import AddressOf
-from refcomp.ir.expr import Call, Expr, PureExtern
+from refcomp.ir.expr import (
+    REGISTERED,
+    TRACE,
+    Call,
+    Callee,
+    Expr,
+    PureExtern,
+    TextImm,
+)
 from refcomp.ir.intrinsics import INTRINSICS, find_intrinsic
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr, cast
@@ -33,18 +43,30 @@ _N = TypeVar("_N", bound=Node)
 CallArgument = ExprLike | BufferView
 
 
-def call_packed(name: str, *args: CallArgument) -> CallPacked:
-    """Return a statement that calls a registered Python function.
+def call_packed(
+    name: str, *args: CallArgument | str, dtype: DTypeLike | None = None
+) -> Any:
+    """Return a call of a registered Python function: a statement, or an expression.
+
+    With a buffer among the arguments it is a statement. Without one it is an expression, whose
+    value is what the function returns. Where a statement is expected, in `extern` and in
+    `ir_builder.emit`, the expression becomes one, and its value is dropped.
 
     Args:
         name: the name under which `register_func` registered the function. It is looked up at each
             call of the compiled function.
         *args: a buffer arrives as a numpy array on its memory, which is valid only during the call.
-            A number arrives as a Python int, float or bool.
+            A number arrives as a Python int, float or bool, a text as a str.
+        dtype: the dtype of the value, int32 by default. A call with buffers has no value.
+
+    Returns:
+        A `CallPacked`, or an expression of `dtype`. Only host code can evaluate it. Loops that call
+        registered functions run in order, by one thread. If the function returns None or a number
+        that does not fit, the call of the compiled function raises UserError.
 
     Raises:
-        UserError: the name is not an identifier, or an argument is a text, or a tensor instead of a
-            buffer.
+        UserError: the name is not an identifier, an argument is a tensor instead of a buffer or a
+            vector, or a dtype is given with buffers.
 
     Source: TVM, tir.call_packed.
 
@@ -59,10 +81,76 @@ def call_packed(name: str, *args: CallArgument) -> CallPacked:
         >>> B = rc.extern((3,), [A], call_reverse, name="B")
         >>> print(*rc.oracle.evaluate([B], {A: np.array([1, 2, 3], "float32")}))
         [3. 2. 1.]
+        >>> _ = rc.register_func("demo.scale", lambda how, x: x * len(how), override=True)
+        >>> def scaled(i):
+        ...     return rc.call_packed("demo.scale", "ab", A[i], dtype="float32") + 1.0
+        >>> C = rc.compute((3,), scaled, name="C")
+        >>> print(*rc.oracle.evaluate([C], {A: np.array([1, 2, 3], "float32")}))
+        [3. 5. 7.]
     """
-    return _checked(
-        CallPacked(checked_callee(name), tuple(_argument(a, name) for a in args))
-    )
+    callee = checked_callee(name)
+    passed = tuple(_packed_argument(a, name) for a in args)
+    if not any(isinstance(arg, AddressOf) for arg in passed):
+        target = I32 if dtype is None else as_dtype(dtype)
+        return _registered(callee, passed, target, REGISTERED)
+    if dtype is not None:
+        raise UserError(
+            f"the value of {name} is used as {dtype}, but it is given buffers",
+            why="a call that may write memory is a statement, and has no value",
+            remedy="let the function write its result to a buffer, and leave out dtype",
+        )
+    return _checked(CallPacked(callee, passed))
+
+
+def trace(
+    args: Sequence[ExprLike | str],
+    trace_action: str = DEFAULT_ACTION,
+) -> Expr:
+    """Return the last of `args`, and pass all of them to a registered function at each evaluation.
+
+    Args:
+        args: numbers, expressions and texts; the last one is the value that is traced.
+        trace_action: the name of the registered function. The default prints the arguments as a
+            list. If the function returns a number, the number replaces the traced value.
+
+    Returns:
+        An expression of the dtype of the last argument. Only host code can evaluate it. Loops that
+        trace run in order, by one thread.
+
+    Raises:
+        UserError: `args` is not a list, is empty or ends in a text; or an argument is a tensor, a
+            buffer or a vector.
+
+    Source: TVM, tvm.trace.
+
+    Example::
+
+        >>> A = rc.placeholder((3,), name="A")
+        >>> B = rc.compute((3,), lambda i: rc.trace(["A", i, A[i]]) + 1.0, name="B")
+        >>> module = rc.build(rc.create_schedule(B), [A, B], target="interp")
+        >>> b = np.zeros(3, "float32")
+        >>> module(np.array([1, 2, 3], "float32"), b)
+        ['A', 0, 1.0]
+        ['A', 1, 2.0]
+        ['A', 2, 3.0]
+        >>> print(b)
+        [2. 3. 4.]
+    """
+    is_list = isinstance(args, list | tuple)
+    if not is_list or not args or isinstance(args[-1], str | bytes):
+        raise UserError(
+            f"trace is given {args!r}",
+            why="it returns the last item of a list, which is a number",
+            remedy="pass a list such as [A[i]] or [i, A[i]]",
+        )
+    passed = tuple(_packed_argument(a, trace_action) for a in args)
+    for given, arg in zip(args, passed, strict=True):
+        if isinstance(arg, AddressOf):
+            raise UserError(
+                f"trace is given the buffer {given!r}",
+                remedy="pass elements of it",
+            )
+    return _registered(checked_callee(trace_action), passed, passed[-1].dtype, TRACE)
 
 
 def call_extern(dtype: DTypeLike, name: str, *args: CallArgument) -> CallExtern:
@@ -206,6 +294,27 @@ def call_llvm_intrin(dtype: DTypeLike, name: str, *args: CallArgument) -> Expr:
     return _checked(PureExtern(checked_callee(name), tuple(operands), target))
 
 
+def _registered(
+    name: str, args: tuple[Expr, ...], dtype: DType, callee: Callee
+) -> Expr:
+    """Return the value of a registered function, with bf16 passed and returned as f32."""
+    passed = tuple(cast(F32, a) if a.dtype.kind == "bfloat" else a for a in args)
+    wide = F32 if dtype.kind == "bfloat" and dtype.lanes == 1 else dtype
+    return cast(dtype, _checked(PureExtern(name, passed, wide, callee)))
+
+
+def _packed_argument(given: CallArgument | str, name: str) -> Expr:
+    if not isinstance(given, str):
+        return _argument(given, name)
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{name} is given a text that is not Unicode", why=str(error)
+        ) from error
+    return TextImm(str(given))
+
+
 def _argument(given: CallArgument, name: str) -> Expr:
     if isinstance(given, BufferView):
         return given.data
@@ -220,8 +329,9 @@ def _argument(given: CallArgument, name: str) -> Expr:
     if isinstance(given, str | bytes):
         raise UserError(
             f"{name} is given the text {given!r}",
-            why="numbers and buffers can be passed",
-            remedy="register a function that knows the text: functools.partial(f, text)",
+            why="numbers and buffers can be passed to it",
+            remedy="pass a str by call_packed, or register a function that knows the text: "
+            "functools.partial(f, text)",
         )
     return as_expr(given)
 

@@ -20,6 +20,7 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import bound_by
+from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk
 from refcomp.ir.stmt import Block, Stmt
 from refcomp.ir.structure import structurally_equal
@@ -149,7 +150,7 @@ def make_extern(
     op.outputs = tuple(Tensor(op, k, dims, dtype) for k, (dims, dtype) in pairs)
     ins = _views(in_buffers, reads, READ, "in_buffers", name)
     outs = _views(out_buffers, op.outputs, WRITE, "out_buffers", name)
-    body = fcompute(ins, outs)
+    body = as_statement(fcompute(ins, outs))
     if not isinstance(body, Stmt):
         raise UserError(
             f"the function of extern {name} returns {body!r}, which is not a statement",

@@ -20,6 +20,7 @@ from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import bound_by
+from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.rewrite import (
     buffers_in,
     replace_buffers,
@@ -210,9 +211,12 @@ def _check_view(view: object, tensor: Tensor, name: str) -> None:
 
 
 def _statements(given: object, op: ComputeOp, name: str) -> tuple[Stmt | None, ...]:
-    several = given if isinstance(given, list | tuple) else (given, None, None)
+    several: list[Any] = [given, None, None]
+    if isinstance(given, list | tuple):
+        several = list(given)
     if len(several) == 2:  # reset and update, the form of older programs
-        several = (None, *several)
+        several = [None, *several]
+    several = [as_statement(s) for s in several]
     wrong = [s for s in several if not (s is None or isinstance(s, Stmt))]
     if len(several) != 3 or wrong:
         raise UserError(

@@ -183,6 +183,16 @@ def test_a_packed_call_and_its_text():
     assert packed_call_from_text("f") == PackedCall("f", ())
 
 
+@pytest.mark.parametrize("text", ["", "a|b", "returns f32", 'é "\\\n\0', "text:", "f32"])
+@pytest.mark.parametrize("traces", [True, False])
+def test_a_packed_call_with_a_text_and_a_value(text, traces):
+    call = PackedCall("f", (text, as_dtype("i64"), text), as_dtype("f32"), traces)
+    described = call.to_text()
+    assert packed_call_from_text(described) == call
+    assert described.isascii() and described.isprintable()
+    assert '"' not in described and "\\" not in described
+
+
 def test_a_condition_goes_through_json_and_reads_well() -> None:
     signature = signature_from_json(GOOD)
     (condition,) = signature.requires

@@ -17,6 +17,7 @@ _SORTS = {
     "StorageScope": "scope",
     "BufferAccess": "access",
     "LoopKind": "loop_kind",
+    "Callee": "callee",
 }
 
 

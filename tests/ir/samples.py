@@ -50,5 +50,6 @@ TEXTS: dict[type[Expr], str] = {
     Load: "A@[i if p]",
     AddressOf: "update(A[i, j])",
     ir.PureExtern: "extern f32 expf(x)",
+    ir.TextImm: '"text"',
 }
 EXPRS: list[Expr] = [parse_expr(text, NAMES) for text in TEXTS.values()]

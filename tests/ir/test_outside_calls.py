@@ -5,7 +5,19 @@ import pytest
 from refcomp.foundation.dtype import BOOL, F32, F64, I64, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import AddressOf, Buffer
-from refcomp.ir.expr import Broadcast, Cast, IntImm, Let, PureExtern, Select, Var
+from refcomp.ir.expr import (
+    REGISTERED,
+    TRACE,
+    Broadcast,
+    Cast,
+    IntImm,
+    Let,
+    PureExtern,
+    Select,
+    TextImm,
+    Var,
+)
+from refcomp.ir.outside_calls import as_statement, calls_python
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func
 from refcomp.ir.rewrite import buffers_in, replace_buffers
@@ -33,6 +45,8 @@ def parsed(text):
         "extern i32 memcpy(write(B[1, 0]), read(A), 16)",
         "extern f64 f(update(B[k]), extern f32 expf(f32(k)))",
         "B[0, 0] = extern f32 hypotf(A[0, 0], 1.0f32) * 2.0f32",
+        r'packed f("a \"b\"\n", k, "\u00e9")',
+        'B[0, 0] = packed f32 my.f("x", k, A[0, 0]) * trace f32 g(k, A[0, 0])',
     ],
 )
 def test_text_and_back(text):
@@ -140,3 +154,52 @@ def test_what_is_seen_differs_by_access_dtype_and_name():
     ]
     for a in calls:
         assert [structurally_equal(a, b) for b in calls].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('B[0, 0] = "x"', "B holds f32, not handle|handle"),
+        ('B[0, 0] = f32("x")', "handle"),
+        ('B["x", 0] = 1.0f32', "handle"),
+        ('let t: i64 = "x" { B[0, 0] = 1.0f32 }', "handle"),
+        ('if ("x") { B[0, 0] = 1.0f32 }', "handle"),
+        ('extern i32 f("x")', "argument 0 of f has dtype handle, which cannot be passed"),
+        ('B[0, 0] = extern f32 f("x")', "argument 0 of f has dtype handle"),
+        ("B[0, 0] = packed f32 f(read(A))", "address of A, but called as pure"),
+        ("B[0, 0] = packed f32x4 f(k)", "the result of f has dtype f32x4"),
+        ("B[0, 0] = f32(packed bf16 f(k))", "the result of f has dtype bf16"),
+        ("B[0, 0] = trace f32 f(k)", "trace by f has the dtype f32, not that of its last"),
+        ("B[0, 0] = trace f32 f()", "trace by f has the dtype f32"),
+        ('packed f("\\q")', "is not a text as in JSON"),
+        ('packed f("\\ud800")', "a text that is not Unicode"),
+        ("B[0, 0] = packed f32 llvm.amdgcn.sdot4(k)", "instruction of a GPU, not a registered"),
+    ],
+)
+def test_calls_whose_value_is_used_are_checked(text, message):
+    with pytest.raises(UserError, match=message):
+        parsed(text)
+
+
+def test_no_kernel_calls_python():
+    func = parsed("B[0, 0] = packed f32 f(k)")
+    assert find_fault(func, "nested") is None
+    kernel = parse_func("func f(B: f32[4] out) { B@[0] = packed f32 f(1) }")
+    fault = find_fault(kernel, "device")
+    assert fault is not None and "call of the host's function f is not allowed" in fault.what
+
+
+def test_a_call_is_a_statement_where_its_value_is_dropped():
+    k = Var("k", I64)
+    call = PureExtern("f", (TextImm("x"), k), I64, REGISTERED)
+    assert str(as_statement(call)) == 'packed f("x", k)'
+    for other in (k, PureExtern("f", (k,), I64), PureExtern("f", (k,), I64, TRACE)):
+        assert as_statement(other) is other
+
+
+def test_python_is_called_by_registered_functions_only():
+    for text in ("packed f(k)", "B[0, 0] = 1.0f32 + trace f32 f(x32)"):
+        head = HEAD.replace("k: i64", "k: i64, x32: f32")
+        assert calls_python(parse_func(head + "{" + text + "}").body)
+    for text in ("extern i32 f(k)", "B[0, 0] = extern f32 f(k)"):
+        assert not calls_python(parsed(text).body)

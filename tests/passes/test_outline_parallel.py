@@ -135,3 +135,15 @@ def test_origins_are_kept():
     region = outline_parallel(func).body
     assert region.origin is origin
     assert region.body.origin is origin
+
+
+@pytest.mark.parametrize(
+    "call", ["packed f(i)", "B@[i] = packed i64 f(i)", "B@[i] = trace i64 f(i)"]
+)
+def test_loops_that_call_python_run_in_order(call):
+    inner = "for j in range(4) parallel { B@[j] = j }"
+    func = _outlined(f"func g(B: i64[4] out) {{ for i in range(4) parallel {{ {call} {inner} }} }}")
+    (region,) = _regions(func)  # of the loop inside, which calls nothing
+    loops = [node for node in walk(func.body) if isinstance(node, For)]
+    assert loops[0].var.name == "i" and all(loop.kind != PARALLEL for loop in loops)
+    assert any(node is region for node in walk(loops[0].body))

@@ -70,7 +70,7 @@ def test_unrolled_copies_have_buffers_of_their_own():
 
 
 def test_a_region_captures_the_buffer_and_its_shape():
-    text = after(outline_parallel, "for i in range(4) parallel { packed f(read(A), i) }")
+    text = after(outline_parallel, "for i in range(4) parallel { extern i32 f(read(A), i) }")
     assert "region f.parallel0 (n, A)" in text or "region f.parallel0 (A, n)" in text
     assert (
         "n" in after(remove_no_ops, text[text.index("region") : text.rindex("}")]).split("task")[0]

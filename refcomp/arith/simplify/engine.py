@@ -64,6 +64,7 @@ from refcomp.ir.expr import (
     PureExtern,
     Ramp,
     Sub,
+    TextImm,
     Var,
 )
 from refcomp.ir.rewrite import map_children
@@ -73,7 +74,7 @@ from refcomp.ir.rewrite import map_children
 _Visit = Generator[tuple["Simplifier", Expr], None, Expr]
 # Classes of nodes whose parts are simplified under more facts.
 _UNDER_MORE_FACTS = {IfThenElseExpr, And, Or, Let}
-_LEAVES = {IntImm, FloatImm, Var}
+_LEAVES = {IntImm, FloatImm, TextImm, Var}
 # Classes of integer nodes of which no rule makes new terms of sums.
 _SUMS = {IntImm, Var, Add, Sub, Mul, Broadcast, Ramp}
 # Classes of nodes that are opaque if they are floats: a rule on them looks at constants only. So a

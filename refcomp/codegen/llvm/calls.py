@@ -23,7 +23,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir import expr as ir
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import AddressOf
-from refcomp.ir.expr import Expr
+from refcomp.ir.expr import Expr, Var
 
 # The templates declare these functions, with types of their own.
 OWN_CALLS = (
@@ -39,6 +39,33 @@ _BYTE = DType("uint", 8)
 
 def _call_packed(out: LlvmFunction, call: st.CallPacked) -> None:
     operands = [slot for arg in call.args for slot in _slots(out, arg)]
+    text = PackedCall(call.name, tuple(map(_described, call.args))).to_text()
+    _call_back(out, operands, text)
+
+
+def _registered_value(out: LlvmFunction, call: ir.PureExtern) -> str:
+    """Print a call whose value is used. The callback stores it in the slot behind the arguments."""
+    operands = [slot for arg in call.args for slot in _slots(out, arg)]
+    args = tuple(map(_described, call.args))
+    traces = call.callee == ir.TRACE
+    text = PackedCall(call.name, args, call.dtype, traces).to_text()
+    dtype = SLOT_DTYPES[call.dtype.kind]
+    type_ = out.module.memory_type_of(dtype)
+    # If the function is not called, because another one raised before, the value is 0.
+    zero = out.constant(0, _BYTE if dtype.is_bool else dtype)
+    slots = _call_back(out, [*operands, TypedValue(type_, zero)], text)
+    stored = out.instruction(
+        out.say.take_slot, slots=slots, position=len(operands), type=type_
+    )
+    if dtype.is_bool:
+        return out.convert(out.tables["cast"]["int_narrow"], stored, _BYTE, dtype)
+    value = Var("value", dtype)
+    out.names[value] = stored
+    return stored if call.dtype == dtype else out.value(ir.Cast(call.dtype, value))
+
+
+def _call_back(out: LlvmFunction, operands: Sequence[TypedValue], text: str) -> str:
+    """Print a call of the callback on slots with `operands`. Return the address of the slots."""
     slots = out.fresh()
     out.stack.append(out.say.slots(name=slots, count=max(1, len(operands))))
     for position, operand in enumerate(operands):
@@ -51,14 +78,16 @@ def _call_packed(out: LlvmFunction, call: st.CallPacked) -> None:
         )
     out.fails = True
     out.declare("callback", out.say.declare_callback)
-    text = PackedCall(call.name, tuple(map(_described, call.args))).to_text()
     number = out.number()
     description = _description(out, text)
     out.emit(out.say.call_packed(id=number, description=description, slots=slots))
+    return slots
 
 
 def _slots(out: LlvmFunction, arg: Expr) -> list[TypedValue]:
     """Return the contents of the slots of one argument."""
+    if isinstance(arg, ir.TextImm):
+        return []
     if isinstance(arg, AddressOf):
         i64 = out.type_of(I64)
         extents = [out.value(ir.Cast(I64, dim)) for dim in arg.buffer.shape]
@@ -72,7 +101,9 @@ def _slots(out: LlvmFunction, arg: Expr) -> list[TypedValue]:
     return [TypedValue(out.module.memory_type_of(dtype), operand)]
 
 
-def _described(arg: Expr) -> BufferArgument | DType:
+def _described(arg: Expr) -> BufferArgument | DType | str:
+    if isinstance(arg, ir.TextImm):
+        return arg.value
     if isinstance(arg, AddressOf):
         return BufferArgument(arg.access, arg.element, len(arg.buffer.shape))
     return SLOT_DTYPES[arg.dtype.kind]
@@ -119,6 +150,8 @@ def _call_extern(out: LlvmFunction, call: st.CallExtern) -> None:
 
 
 def _pure_extern(out: LlvmFunction, call: ir.PureExtern) -> str:
+    if call.callee != ir.C_FUNCTION:
+        return _registered_value(out, call)
     if call.is_llvm_intrinsic:
         # The types are LLVM's own. A constant is printed as a literal, which some intrinsics need.
         type_ = out.type_of(call.dtype)

@@ -260,9 +260,10 @@ def _pure_extern(node: ir.PureExtern, recurse: Rewrite) -> Expr:
             f"{node.name} makes an integer of floats, which has no meaning on field elements",
             remedy="certify the computes around it",
         )
-    args = [recurse(arg) for arg in node.args]
+    args = [recurse(arg) for arg in node.numbers]
     elements = [arg if arg.dtype == I64 else _reduced(Cast(I64, arg)) for arg in args]
-    return _stand_in(f"extern {node.name}", elements)
+    texts = [arg.value for arg in node.args if isinstance(arg, ir.TextImm)]
+    return _stand_in(" ".join(["extern", node.name, *texts]), elements)
 
 
 def _mod(node: ir.Mod, recurse: Rewrite) -> Expr:

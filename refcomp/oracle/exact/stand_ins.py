@@ -25,7 +25,7 @@ from refcomp.foundation.dtype import I32, I64
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.registry import register_func
 from refcomp.ir.buffer import READ, UPDATE, WRITE, AddressOf
-from refcomp.ir.expr import Expr, IntImm
+from refcomp.ir.expr import Expr, IntImm, TextImm
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter, walk
@@ -75,10 +75,13 @@ def _replaced(recurse: Rewrite, node: Node) -> Node:
 
 
 def _stand_in_call(call: CallPacked | CallExtern) -> CallPacked:
-    name = zlib.crc32(call.name.encode())
+    texts = [arg.value for arg in call.args if isinstance(arg, TextImm)]
+    name = zlib.crc32(" ".join([call.name, *texts]).encode())
     args: list[Expr] = [IntImm(name, I64)]
     for arg in call.args:
         kind = _NUMBER
+        if isinstance(arg, TextImm):
+            continue
         if isinstance(arg, AddressOf):
             kind = 2 + 2 * _ACCESSES.index(arg.access) + arg.element.is_float
             if arg.indices:

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from refcomp.foundation.c_functions import CArgument, call_c_function, find_c_function
 from refcomp.foundation.dtype import to_numpy
+from refcomp.foundation.lent_arrays import LentArray
 from refcomp.foundation.registry import get_global_func
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import READ, WRITE, AddressOf
-from refcomp.ir.expr import Expr
-from refcomp.oracle.interpreter.expressions import Frame
+from refcomp.ir.expr import TextImm
+from refcomp.oracle.interpreter.expressions import Frame, python_number
 
 
 def call_packed(frame: Frame, call: st.CallPacked) -> tuple[()]:
@@ -23,22 +24,17 @@ def call_packed(frame: Frame, call: st.CallPacked) -> tuple[()]:
     args: list[object] = []
     for arg in call.args:
         if isinstance(arg, AddressOf):
-            args.append(_array(frame, arg))
+            args.append(_array(frame, arg).view(LentArray))
+        elif isinstance(arg, TextImm):
+            args.append(arg.value)
         else:
-            args.append(_number(frame, arg))
+            args.append(python_number(frame.evaluate(arg), arg.dtype))
     function = get_global_func(call.name)
     assert function is not None
     # The interpreter silences numpy's warnings; the function gets numpy's defaults.
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
         function(*args)
     return ()
-
-
-def _number(frame: Frame, arg: Expr) -> bool | int | float:
-    value = frame.evaluate(arg)
-    if arg.dtype.is_bool:
-        return bool(value)
-    return int(value) if arg.dtype.is_int else float(value)
 
 
 def call_extern(frame: Frame, call: st.CallExtern) -> tuple[()]:

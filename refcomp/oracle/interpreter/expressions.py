@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from refcomp.foundation.c_functions import call_c_function, find_c_function
+from refcomp.foundation.dtype import DType
+from refcomp.foundation.registered_calls import call_registered
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
 from refcomp.ir.expr import Expr, Var
@@ -215,14 +219,19 @@ def _collective(frame: Frame, call: ir.Call | ir.PureExtern) -> Value:
 def _pure_extern(frame: Frame, call: ir.PureExtern) -> Value:
     if is_collective(call):
         return _collective(frame, call)
-    operands = [frame.value(arg) for arg in call.args]
+    operands = [frame.value(arg) for arg in call.numbers]
     return call_pure(call, operands, frame.libraries)
 
 
 def call_pure(
     call: ir.PureExtern, operands: Sequence[Scalar], libraries: Sequence[str]
 ) -> Scalar:
-    """Return the result of the C function, or of the GPU's instruction, that `call` names."""
+    """Return the result of the function, or of the GPU's instruction, that `call` names.
+
+    `operands` are the values of its numbers.
+    """
+    if call.callee != ir.C_FUNCTION:
+        return _call_registered(call, operands)
     if is_of_a_wave(call):
         refuse_without_group(call)
     if call.name in GPU_INTRINSICS:
@@ -230,6 +239,28 @@ def call_pure(
     args = [(value, arg.dtype) for value, arg in zip(operands, call.args, strict=True)]
     result = call_c_function(find_c_function(call.name, libraries), args, call.dtype)
     return make_scalar(result, call.dtype)
+
+
+def _call_registered(call: ir.PureExtern, operands: Sequence[Scalar]) -> Scalar:
+    numbers = iter(operands)
+    args: list[object] = []
+    for arg in call.args:
+        if isinstance(arg, ir.TextImm):
+            args.append(arg.value)
+        else:
+            args.append(python_number(next(numbers), arg.dtype))
+    traces = call.callee == ir.TRACE
+    # The interpreter silences numpy's warnings; the function gets numpy's defaults.
+    with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+        result = call_registered(call.name, args, call.dtype, traces=traces)
+    return make_scalar(result, call.dtype)
+
+
+def python_number(value: Any, dtype: DType) -> bool | int | float:
+    """Return a scalar of the interpreter as the number of Python that a function is given."""
+    if dtype.is_bool:
+        return bool(value)
+    return int(value) if dtype.is_int else float(value)
 
 
 def _buffer_load(frame: Frame, load: BufferLoad) -> Scalar:

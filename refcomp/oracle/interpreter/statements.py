@@ -15,6 +15,7 @@ from refcomp.ir import stmt as st
 from refcomp.ir.buffer import GLOBAL, SHARED, Buffer
 from refcomp.ir.expr import Expr
 from refcomp.ir.kernels import is_bound
+from refcomp.ir.outside_calls import calls_python
 from refcomp.ir.rewrite import children
 from refcomp.oracle.interpreter.calls import call_extern, call_packed
 from refcomp.oracle.interpreter.collectives import Arrival, AwaitsOthers
@@ -99,7 +100,7 @@ def _for(frame: Frame, loop: st.For) -> _Next:
     minimum = frame.evaluate(loop.minimum)
     extent = frame.evaluate(loop.extent)
     steps: Sequence[int] = range(extent)
-    if loop.kind == st.PARALLEL:
+    if loop.kind == st.PARALLEL and not calls_python(loop.body):
         steps = scrambled(extent)
     for step in steps:
         frame.bind(loop.var, wrap(minimum + step, loop.var.dtype))

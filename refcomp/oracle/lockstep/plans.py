@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import Buffer, BufferLoad, Load
-from refcomp.ir.expr import Call, Expr, Var
+from refcomp.ir.expr import C_FUNCTION, Call, Expr, PureExtern, Var
 from refcomp.ir.kernels import is_bound, kernel_nest
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import variables_in, walk
@@ -61,6 +61,9 @@ def plan_of(loop: st.For) -> LockstepPlan:
 def _is_known(node: Node) -> bool:
     """Return True if lockstep has a meaning for `node`."""
     if isinstance(node, Call) and node.name not in KNOWN:
+        return False
+    # Lockstep may give up and begin again, and a Python function would notice that.
+    if isinstance(node, PureExtern) and node.callee != C_FUNCTION:
         return False
     if isinstance(node, st.Stmt):
         return type(node) in STATEMENTS and not is_bound(node)

@@ -60,7 +60,7 @@ def _pure_extern(points: IterationPoints, expr: ir.PureExtern) -> Array:
         plain = [scalar.item() for scalar in scalars]
         return call_pure(expr, plain, points.libraries)
 
-    operands = [points.value(arg) for arg in expr.args]
+    operands = [points.value(arg) for arg in expr.numbers]
     return arrays.each(call_c, to_numpy(expr.dtype), *operands)
 
 

@@ -168,8 +168,8 @@ class Sharing:
         plain = expr.value if isinstance(expr, ir.Broadcast) else expr
         if isinstance(plain, ir.IntImm | ir.FloatImm):
             return False
-        # Back ends must see a ramp in its access, and an address in its call.
-        if isinstance(expr, Var | ir.Ramp | AddressOf):
+        # Back ends must see a ramp in its access, and an address or a text in its call.
+        if isinstance(expr, Var | ir.Ramp | AddressOf | ir.TextImm):
             return False
         # Likewise a vector of indices: it may be a ramp plus a scalar.
         is_index = expr.dtype.is_int and expr.dtype.lanes > 1

@@ -18,12 +18,13 @@ Example::
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
 
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.lent_arrays import LentArray
 from refcomp.runtime.arrays.cuda_interface import write_interface
 from refcomp.runtime.arrays.dlpack import read_capsule, write_capsule
 from refcomp.runtime.device import (
@@ -168,23 +169,28 @@ class NDArray:
         self._device.driver.download(self._device.index, self.memory, result)
         return result
 
-    def copyto(self, target: "NDArray | Device") -> "NDArray":
+    @overload
+    def copyto(self, target: "NDArray | Device") -> "NDArray": ...
+    @overload
+    def copyto(self, target: LentArray) -> LentArray: ...
+    def copyto(self, target: "NDArray | LentArray | Device") -> "NDArray | LentArray":
         """Copy the elements to another array, or to a new one on a device, and return that array.
 
         Args:
-            target: an NDArray of the same shape and dtype, or a Device.
+            target: an NDArray of the same shape and dtype, or a Device. In a registered function,
+                also an array that the function was given.
 
         Raises:
             UserError: the target is of another type, shape or dtype, or is read-only.
         """
         if isinstance(target, Device):
             target = _allocate(self.shape, self._dtype, target)
-        if not isinstance(target, NDArray):
+        if not isinstance(target, NDArray | LentArray):
             raise UserError(
                 f"copyto cannot write a {type(target).__name__}",
                 remedy="pass an NDArray or a Device; for numpy use a.asnumpy()",
             )
-        if target._dtype != self._dtype:
+        if np.dtype(target.dtype) != self._dtype:
             raise UserError(
                 f"copyto cannot convert {self.dtype} to {target.dtype}",
                 remedy="use target.copyfrom(a), which converts",

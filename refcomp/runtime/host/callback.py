@@ -2,7 +2,8 @@
 
 A module with such calls has a variable `refcomp.callback`. `connect` stores the address of this
 process's one callback there. The callback looks up the function by name, wraps the addresses of
-arrays into numpy arrays, and calls the function. If the function raises, the exception is kept
+arrays into numpy arrays, and calls the function. If the program uses the value, the callback stores
+it in the slot behind the arguments. If the function raises, the exception is kept
 under a number. Machine code returns this number as its status, and `take_raised` returns the
 exception for it. Several threads may call back at once, and a function may call a module again.
 """
@@ -13,16 +14,20 @@ import ctypes
 from functools import lru_cache
 from itertools import count
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from refcomp.foundation.artifacts import (
+    SLOT_DTYPES,
     BufferArgument,
     PackedCall,
     packed_call_from_text,
 )
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.lent_arrays import LentArray
+from refcomp.foundation.registered_calls import call_registered
 from refcomp.foundation.registry import get_global_func
 from refcomp.runtime.device import HostArray
 
@@ -64,9 +69,14 @@ def _call_back(description: bytes, slots: int) -> int:
     """
     try:
         call = _read_description(description)
-        function = get_global_func(call.name)
-        assert function is not None
-        function(*_arguments(call, slots))
+        args, behind = _arguments(call, slots)
+        if call.result is None:
+            function = get_global_func(call.name)
+            assert function is not None
+            function(*args)
+        else:
+            value = call_registered(call.name, args, call.result, traces=call.traces)
+            _put(SLOT_DTYPES[call.result.kind], behind, value)
         return 0
     # An exception cannot cross machine code, so it must be kept, whatever it is.
     except BaseException as error:
@@ -78,10 +88,15 @@ def _read_description(description: bytes) -> PackedCall:
     return packed_call_from_text(description.decode("ascii"))
 
 
-def _arguments(call: PackedCall, slots: int) -> list[HostArray | float]:
-    args: list[HostArray | float] = []
+def _arguments(
+    call: PackedCall, slots: int
+) -> tuple[list[HostArray | float | str], int]:
+    """Return the arguments at the address `slots`, and the address behind them."""
+    args: list[HostArray | float | str] = []
     for arg in call.args:
-        if isinstance(arg, BufferArgument):
+        if isinstance(arg, str):
+            args.append(arg)
+        elif isinstance(arg, BufferArgument):
             # An array takes a slot for its address and one for each extent.
             address = ctypes.c_uint64.from_address(slots).value
             extents = (ctypes.c_int64 * arg.rank).from_address(slots + _SLOT_BYTES)
@@ -91,7 +106,7 @@ def _arguments(call: PackedCall, slots: int) -> list[HostArray | float]:
         else:
             args.append(_number(arg, slots))
             slots += _SLOT_BYTES
-    return args
+    return args, slots
 
 
 def _array(arg: BufferArgument, address: int, shape: tuple[int, ...]) -> HostArray:
@@ -101,21 +116,29 @@ def _array(arg: BufferArgument, address: int, shape: tuple[int, ...]) -> HostArr
         size *= extent
     # An array without elements may have an address without memory.
     if size == 0:
-        return np.empty(shape, dtype)
+        return np.empty(shape, dtype).view(LentArray)
     memory = memoryview((ctypes.c_uint8 * size).from_address(address))
-    array: HostArray = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+    array = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape).view(LentArray)
     array.flags.writeable = arg.access != "read"
     return array
 
 
+# The dtype of a slot -> its type in C.
+_C_TYPES: dict[str, Any] = {
+    "bool": ctypes.c_uint8,
+    "int": ctypes.c_int64,
+    "uint": ctypes.c_uint64,
+    "float": ctypes.c_double,
+}
+
+
 def _number(dtype: DType, slot: int) -> bool | int | float:
-    if dtype.is_bool:
-        return ctypes.c_uint8.from_address(slot).value != 0
-    if dtype.is_float:
-        return ctypes.c_double.from_address(slot).value
-    if dtype.kind == "int":
-        return ctypes.c_int64.from_address(slot).value
-    return ctypes.c_uint64.from_address(slot).value
+    value: bool | int | float = _C_TYPES[dtype.kind].from_address(slot).value
+    return bool(value) if dtype.is_bool else value
+
+
+def _put(dtype: DType, slot: int, value: float) -> None:
+    _C_TYPES[dtype.kind].from_address(slot).value = value
 
 
 # Kept for ever, since machine code has its address.

@@ -91,3 +91,11 @@ def test_tensors_have_them_too():
     ones, twos = (np.full(3, x, np.float32) for x in (1, 2))
     found = [evaluate([fresh], {places[a]: given})[0].tolist() for given in (ones, ones, twos)]
     assert found[0] == found[1] != found[2]
+
+
+def test_texts_belong_to_the_function_that_stands_in():
+    def stood(text):
+        body = f'packed f("{text}", read(A), write(B))'
+        return with_stand_ins(parse_func(f"func g(A: f32[3], B: f32[3] out) {{ {body} }}"))
+
+    assert print_func(stood("x")) == print_func(stood("x")) != print_func(stood("y"))

@@ -35,6 +35,12 @@ def test_loops_on_which_the_place_of_each_write_depends(body, names):
     assert _loops(f"{loops} {body} }} }} }}") == names
 
 
+@pytest.mark.parametrize("word", ["packed", "trace"])
+def test_python_functions_are_called_by_the_plain_interpreter(word):
+    # Lockstep may give up, and calls would be repeated.
+    assert _loops(f"for i in range(3) {{ A[i, 0] = {word} i64 f(i) }}") == []
+
+
 def test_bounds_do_not_depend_on_loops_around():
     assert _loops("for i in range(3) { for j in range(i) { A[i, j] = 1 } }") == ["i"]
     assert _loops("for i in range(3) { for j in range(i, extent=2) { A[i, j] = 1 } }") == ["i"]
