@@ -78,10 +78,11 @@ _SOURCES = {
     "refcomp.te.tensor": "thread_axis var",
     "refcomp.te.reducer": "comm_reducer max min prod reduce_axis sum",
     "refcomp.te.maths": (
-        "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
-        "exp10 exp2 expm1 fabs floor floordiv floormod fma fmod hypot if_then_else isfinite isinf "
-        "isnan ldexp log log10 log1p log2 max_value maximum min_value minimum nearbyint nextafter "
-        "popcount power round rsqrt select sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod"
+        "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf "
+        "exp exp10 exp2 expm1 fabs floor floordiv floormod fma fmod hypot if_then_else "
+        "isfinite isinf isnan ldexp likely log log10 log1p log2 max_value maximum min_value "
+        "minimum nearbyint nextafter popcount power round rsqrt select sigmoid sin sinh sqrt "
+        "tan tanh trunc truncdiv truncmod"
     ),
     "refcomp.schedule.schedule": "Schedule create_schedule replay",
     "refcomp.certificates": "Certificate certify",

@@ -33,6 +33,7 @@ from refcomp.lowering.lower import argument_notes, checked_args, lower
 from refcomp.oracle.exact.stand_ins import with_stand_ins
 from refcomp.oracle.interpreter.failure import InterpretError
 from refcomp.oracle.tensors.evaluate import EvaluateError
+from refcomp.oracle.tensors.lane_axes import scalar_tensors
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Tensorized
 from refcomp.te.tensor import Tensor
@@ -99,7 +100,7 @@ def certify(
     for sizes in size_sets(subject.args, factors_of(schedule), lowered.requires):
         if compared and points_of(subject.schedule, sizes) > max_points:
             continue
-        judge = _judge(judge_of_tensors, subject.args, sizes, seed)
+        judge = _judge(judge_of_tensors, _of_scalars(subject.args), sizes, seed)
         if not made:
             is_itself = subject.schedule is schedule
             func = lowered if is_itself else lower_again(subject.schedule)
@@ -213,6 +214,12 @@ def _judge(
         except (EvaluateError, InterpretError):
             continue
     return make(Arguments(tuple(args), sizes, seed, MAX_INTEGERS[-1]))
+
+
+def _of_scalars(args: Sequence[Tensor | Var]) -> list[Tensor | Var]:
+    """Return tensors of scalars in place of tensors of vectors, as functions take them."""
+    scalars = scalar_tensors([arg for arg in args if isinstance(arg, Tensor)])
+    return [scalars.get(arg, arg) if isinstance(arg, Tensor) else arg for arg in args]
 
 
 def _subject(

@@ -47,9 +47,23 @@ WRITE = BufferAccess.WRITE
 UPDATE = BufferAccess.UPDATE
 
 
+def memory_scope(name: object, where: str | None = None) -> StorageScope:
+    """Return the scope that a user names.
+
+    `warp`, memory that the threads of a warp exchange by instructions in the classic API, is shared
+    memory: its values are the same.
+    """
+    if name == "warp":
+        return SHARED
+    return StorageScope.parse(name, "scope", where=where)
+
+
 @node
 class Buffer(Bindable):
-    """Memory for elements of `dtype`, in row-major order. It is bound like a variable."""
+    """Memory for elements of `dtype`, in row-major order. It is bound like a variable.
+
+    Only user's programs have elements that are vectors: see `refcomp.ir.lanes`.
+    """
 
     name: str
     dtype: DType
@@ -67,7 +81,8 @@ class BufferLoad(Derived):
 
     def _derive_dtype(self) -> DType:
         lanes = max((index.dtype.lanes for index in self.indices), default=1)
-        return self.buffer.dtype.with_lanes(lanes)
+        held = self.buffer.dtype
+        return held if lanes == 1 else held.with_lanes(lanes)
 
 
 @node

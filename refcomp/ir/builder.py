@@ -28,22 +28,22 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from refcomp.foundation.dtype import BOOL, I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.near_misses import advise
-from refcomp.ir.buffer import GLOBAL, READ, AddressOf, Buffer, StorageScope
+from refcomp.ir.buffer import GLOBAL, READ, AddressOf, Buffer, memory_scope
+from refcomp.ir.builder_scopes import OpenScope, Wrap, with_kernels
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.func import PrimFunc
-from refcomp.ir.kernels import NEST_ORDER, is_bound, kernel_nest
+from refcomp.ir.lanes import expand_lanes
 from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.promotion import as_expr, cast
-from refcomp.ir.rewrite import map_children, walk, with_fields
+from refcomp.ir.rewrite import walk, with_fields
 from refcomp.ir.stmt import (
     PARALLEL,
     SERIAL,
@@ -59,7 +59,6 @@ from refcomp.ir.stmt import (
     Origin,
     Pragma,
     Stmt,
-    block,
 )
 from refcomp.ir.view import BufferView, element_indices
 
@@ -72,7 +71,6 @@ _LOOP_KINDS: dict[str, LoopKind] = {
     "unroll": UNROLLED,
     "vectorize": VECTORIZED,
 }
-_Wrap = Callable[[Stmt], Stmt]  # puts a statement around those of a scope
 
 
 def create() -> IRBuilder:
@@ -128,33 +126,44 @@ class BufferPointer:
         """Return the dtype of the elements."""
         return self.view.dtype
 
-    def access_ptr(self, access_mask: object, offset: object = 0) -> AddressOf:
+    def access_ptr(
+        self,
+        access_mask: object,
+        offset: object = 0,
+        *,
+        ptr_type: object = "handle",
+        content_lanes: int = 1,
+        extent: object = None,
+    ) -> AddressOf:
         """Return the address of an element, for a function that is called.
 
         Args:
             access_mask: `"r"`, `"w"` or `"rw"`: the accesses of the function.
             offset: elements from the first one.
+            ptr_type: accepted for the classic API, and ignored: an address has no type.
+            content_lanes: the lanes of the vectors that the function accesses. They begin at
+                multiples of their size, so a constant offset must be a multiple of it.
+            extent: the number of elements that the function accesses; None for all that follow.
+
+        Raises:
+            UserError: the mask is unknown, or constants show that the function would access memory
+                beyond the buffer, or parts of vectors.
+
+        Source: TVM, Buffer.access_ptr.
+
+        Example::
+
+            >>> p = rc.ir_builder.create().buffer_ptr(rc.decl_buffer((8,), name="A"))
+            >>> p.access_ptr("rw"), p.access_ptr("r", offset=4, content_lanes=4, extent=4)
+            (update(A), read(A[4]))
         """
-        return self.view.access_ptr(access_mask, offset)
-
-
-@dataclass(slots=True)
-class _Scope:
-    """An open scope."""
-
-    stmts: list[Stmt] = field(default_factory=list)
-    # A statement around the rest of the scope, such as an allocation, with the number of statements
-    # before it.
-    wraps: list[tuple[int, _Wrap]] = field(default_factory=list)
-    last_if: int = -1  # index of the IfThenElse that an else_scope may follow; -1: none
-
-    def close(self) -> Stmt:
-        """Return the statements as one."""
-        stmts = list(self.stmts)
-        # The last one first: it lies inside of the others.
-        for number, wrap in reversed(self.wraps):
-            stmts[number:] = [wrap(block(stmts[number:]))]
-        return block(stmts)
+        return self.view.access_ptr(
+            access_mask,
+            offset,
+            ptr_type=ptr_type,
+            content_lanes=content_lanes,
+            extent=extent,
+        )
 
 
 class IRBuilder:
@@ -186,7 +195,7 @@ class IRBuilder:
     """
 
     def __init__(self) -> None:
-        self._scopes = [_Scope()]
+        self._scopes = [OpenScope()]
         # Of the statements that are emitted from now on.
         self.origin: Origin | None = None
 
@@ -226,14 +235,16 @@ class IRBuilder:
             raise UserError(
                 "a scope is still open", remedy="call get() after all `with` blocks"
             )
-        return _with_kernels(self._scopes[-1].close())
+        return with_kernels(self._scopes[-1].close())
 
-    def func(self, name: str, args: Sequence[BufferView | Var]) -> PrimFunc:
+    def func(
+        self, name: str, args: Sequence[BufferView | BufferPointer | Var]
+    ) -> PrimFunc:
         """Return the statements as a function. The buffers that they write are its outputs.
 
         Args:
             name: the name of the function.
-            args: the parameters: views and scalar variables.
+            args: the parameters: views, the results of `pointer`, and scalar variables.
 
         Raises:
             UserError: a scope is open, or the name is not a text.
@@ -253,23 +264,25 @@ class IRBuilder:
         params: list[Buffer | Var] = []
         outputs: list[str] = []
         for arg in args:
-            param = arg.buffer if isinstance(arg, BufferView) else arg
+            view = arg.view if isinstance(arg, BufferPointer) else arg
+            param = view.buffer if isinstance(view, BufferView) else view
             params.append(param)
             if isinstance(param, Buffer) and param in written:
                 outputs.append(param.name)
-        return PrimFunc(
+        func = PrimFunc(
             name=checked_name(name, "a function"),
             params=tuple(params),
             body=body,
             outputs=tuple(outputs),
         )
+        return expand_lanes(func)
 
     # Scopes.
 
     @contextmanager
-    def _scope(self, wrap: _Wrap) -> Iterator[None]:
+    def _scope(self, wrap: Wrap) -> Iterator[None]:
         """Open a scope; when it ends, emit `wrap` around its statements."""
-        self._scopes.append(_Scope())
+        self._scopes.append(OpenScope())
         origin = self.origin
         try:
             yield
@@ -386,7 +399,7 @@ class IRBuilder:
 
     # Statements around the rest of the scope.
 
-    def _around_the_rest(self, wrap: _Wrap) -> None:
+    def _around_the_rest(self, wrap: Wrap) -> None:
         scope = self._scopes[-1]
         scope.wraps.append((len(scope.stmts), wrap))
         scope.last_if = -1
@@ -397,10 +410,10 @@ class IRBuilder:
         """Allocate memory for the rest of the scope, and return its `BufferPointer`.
 
         Args:
-            dtype: a scalar dtype of the elements.
+            dtype: the dtype of the elements: a number, a bool, or a vector such as `float32x4`.
             shape: the extents: an int or an expression, or several.
             name: the name of the buffer.
-            scope: `"global"`, `"shared"` or `"local"`.
+            scope: `"global"`, `"shared"`, `"warp"` (which is shared memory) or `"local"`.
 
         Source: TVM, IRBuilder.allocate.
 
@@ -423,7 +436,7 @@ class IRBuilder:
             name=checked_name(name, "a buffer"),
             dtype=as_dtype(dtype),
             shape=tuple(cast(I64, dim) for dim in dims),
-            scope=StorageScope.parse(scope or GLOBAL, "scope"),
+            scope=memory_scope(scope or GLOBAL),
         )
         self._around_the_rest(lambda body: Allocate(buffer, body))
         return BufferPointer(self, BufferView(buffer))
@@ -482,6 +495,66 @@ class IRBuilder:
                 remedy='scope_attr(thread_axis("threadIdx.x"), "thread_extent", 64), or pragma_...',
             )
 
+    def pointer(
+        self, content_type: object, name: str = "ptr", scope: str = GLOBAL
+    ) -> BufferPointer:
+        """Return the `BufferPointer` of an argument of one dimension, as long as what is passed.
+
+        `func` takes it as an argument. Its extent is a symbol, `NAME.size`. A builder proves no
+        index within it: with `build_options(check_bounds=True)`, each access is checked.
+
+        Args:
+            content_type: the dtype of the elements.
+            name: the name of the argument.
+            scope: `"global"`, where arguments lie.
+
+        Raises:
+            UserError: the scope is another one.
+
+        Source: TVM, IRBuilder.pointer.
+
+        Example::
+
+            >>> ib = rc.ir_builder.create()
+            >>> n, a = rc.var("n"), ib.pointer("float32", name="A")
+            >>> with ib.for_range(0, n, name="i") as i:
+            ...     a[i] = a[i] * 2.0
+            >>> print(ib.func("double", [a, n]))
+            func double(A: f32[A.size] out, n: i64) {
+              for i in range(n) {
+                A[i] = A[i] * 2.0f32
+              }
+            }
+        """
+        label = checked_name(name, "a pointer")
+        if memory_scope(scope or GLOBAL) != GLOBAL:
+            raise UserError(
+                f"pointer {label} points to {scope} memory",
+                why="an argument lies in global memory",
+                remedy=f"allocate it: allocate(dtype, extent, scope={scope!r})",
+            )
+        dtype = as_dtype(content_type)
+        size = Var(f"{label}.size", I64)
+        return BufferPointer(self, BufferView(Buffer(label, dtype, (size,))))
+
+    def likely(self, expr: object) -> Expr:
+        """Return a condition, as a bool expression.
+
+        In the classic API, this marks guards that mostly hold. Here guards are found without marks.
+
+        Args:
+            expr: a condition. A number is compared with 0.
+
+        Source: TVM, IRBuilder.likely.
+
+        Example::
+
+            >>> ib = rc.ir_builder.create()
+            >>> ib.likely(rc.var("n") < 8)
+            n < 8
+        """
+        return cast(BOOL, expr)
+
     def buffer_ptr(self, view: BufferView) -> BufferPointer:
         """Return the `BufferPointer` of a view.
 
@@ -519,17 +592,3 @@ def written_buffers(body: Stmt) -> set[Buffer]:
         if isinstance(item, AddressOf) and item.access != READ:
             written.add(item.buffer)
     return written
-
-
-def _with_kernels(stmt: Stmt) -> Stmt:
-    """Return `stmt` with the bound loops of each nest in canonical order."""
-    if not isinstance(stmt, For) or not is_bound(stmt):
-        return map_children(stmt, _with_kernels, only=Stmt)
-    nest = kernel_nest(stmt)
-    body = _with_kernels(nest.body)
-    innermost_first = sorted(
-        nest.loops, key=lambda loop: NEST_ORDER.index(loop.kind), reverse=True
-    )
-    for loop in innermost_first:
-        body = with_fields(loop, body=body)
-    return body

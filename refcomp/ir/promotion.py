@@ -100,12 +100,19 @@ def _default_dtype(number: float) -> DType:
 def cast(dtype: object, value: object) -> Expr:
     """Return `value` converted to `dtype`; a scalar is broadcast to a vector dtype.
 
-    A constant is converted at once if that is exact.
+    A scalar dtype converts each lane of a vector. A constant is converted at once if that is exact.
+    Raises UserError if `dtype` has other lanes than a vector.
     """
     target = as_dtype(dtype)
     operand = as_expr(value)
     if operand.dtype.lanes == 1 and target.lanes > 1:
         return Broadcast(cast(target.element, operand), target.lanes)
+    if target.lanes not in (1, operand.dtype.lanes):
+        raise UserError(
+            f"a vector of {operand.dtype} cannot be converted to {target}",
+            why="a conversion keeps the number of lanes",
+            remedy=f"convert it to {target.element.with_lanes(operand.dtype.lanes)}",
+        )
     target = target.with_lanes(operand.dtype.lanes)
     if operand.dtype == target:
         return operand

@@ -30,6 +30,7 @@ from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.buffer import GLOBAL, Buffer
 from refcomp.ir.expr import Expr, IntImm, Let, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.lanes import expand_lanes
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
     children,
@@ -132,7 +133,7 @@ def lower(
         imports=imported_texts(stages),
         requires=required_reads(stages, bodies, args),
     )
-    func = _with_unique_names(func)
+    func = expand_lanes(_with_unique_names(func))
     _check_variables(func)
     return func
 

@@ -143,7 +143,7 @@ class Schedule:
 
         Args:
             tensor: the tensor to copy.
-            scope: `"global"`, `"shared"` or `"local"`.
+            scope: `"global"`, `"shared"`, `"warp"` (which is shared memory) or `"local"`.
             readers: the tensors or operations whose stages shall read the copy.
             panel: if not 0, the columns of a panel. The copy is then of shape
                 (ceil(n / panel), ..., panel) for a tensor of shape (..., n): it holds panels of
@@ -213,7 +213,7 @@ class Schedule:
 
         Args:
             tensor: the tensor that the stage computes, or the list of all if it computes several.
-            scope: `"global"`, `"shared"` or `"local"`.
+            scope: `"global"`, `"shared"`, `"warp"` (which is shared memory) or `"local"`.
 
         Returns:
             The tensor of the computation, or the list of all its tensors.

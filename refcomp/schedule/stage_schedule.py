@@ -539,7 +539,8 @@ class StageSchedule(StageView):
         """Choose the memory of the stage.
 
         Args:
-            scope: `"global"`, `"shared"` (of the threads of a group) or `"local"` (of one thread).
+            scope: `"global"`, `"shared"` (of the threads of a group), `"warp"` (which is shared
+                memory, too) or `"local"` (of one thread).
                 The default follows from the loop at which the stage is computed.
 
         Raises:

@@ -41,10 +41,11 @@ _SOURCES = {
     "refcomp.te.hybrid_operation": "HybridOp",
     "refcomp.te.intrin": "TensorIntrin decl_tensor_intrin",
     "refcomp.te.maths": (
-        "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf exp "
-        "exp10 exp2 expm1 fabs floor floordiv floormod fma fmod hypot if_then_else isfinite isinf "
-        "isnan ldexp log log10 log1p log2 max_value maximum min_value minimum nearbyint nextafter "
-        "popcount power round rsqrt select sigmoid sin sinh sqrt tan tanh trunc truncdiv truncmod"
+        "abs acos acosh all any asin asinh atan atan2 atanh ceil clz copysign cos cosh erf "
+        "exp exp10 exp2 expm1 fabs floor floordiv floormod fma fmod hypot if_then_else "
+        "isfinite isinf isnan ldexp likely log log10 log1p log2 max_value maximum min_value "
+        "minimum nearbyint nextafter popcount power round rsqrt select sigmoid sin sinh sqrt "
+        "tan tanh trunc truncdiv truncmod"
     ),
     "refcomp.te.operation": (
         "ComputeOp ExternOp Operation PlaceholderOp ScanOp compute placeholder"
@@ -71,7 +72,7 @@ __all__ = [
     "call_packed", "call_extern", "call_pure_extern", "call_pure_intrin", "call_llvm_intrin",
     "trace",
     "abs", "fabs", "minimum", "maximum", "min_value", "max_value",
-    "select", "if_then_else", "all", "any", "isfinite", "isinf", "isnan",
+    "select", "if_then_else", "likely", "all", "any", "isfinite", "isinf", "isnan",
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "pow", "power",
     "sqrt", "rsqrt", "hypot", "fma", "sigmoid", "erf", "ldexp", "copysign", "nextafter",
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from refcomp.foundation.dtype import I64
+from refcomp.foundation.dtype import I64, as_dtype
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_name
-from refcomp.ir.buffer import GLOBAL, Buffer, StorageScope
+from refcomp.ir.buffer import GLOBAL, Buffer, memory_scope
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.view import BufferView
 from refcomp.te.tensor import (
@@ -14,7 +14,6 @@ from refcomp.te.tensor import (
     ShapeLike,
     as_dim,
     as_shape,
-    scalar_dtype,
 )
 
 
@@ -33,13 +32,13 @@ def decl_buffer(
 
     Args:
         shape: the extents: ints, int64 variables, and expressions of them.
-        dtype: a scalar dtype of the elements.
+        dtype: the dtype of the elements: a number, a bool, or a vector such as `float32x4`.
         name: the name in the loop IR.
         data: memory of the user's, which is refused.
         strides: elements between neighbours, one for each dimension; row-major by default. A
             variable is bound at each use; anything else is a requirement.
         elem_offset: elements before the first one, like `strides` a variable or a requirement.
-        scope: the memory: `"global"`, `"shared"` or `"local"`.
+        scope: the memory: `"global"`, `"shared"`, `"warp"` (which is shared memory) or `"local"`.
         data_alignment: bytes, a power of two, on which the declaring code relies; -1 for none.
         offset_factor: a factor of the offset on which the declaring code relies; 0 for none.
 
@@ -69,7 +68,7 @@ def decl_buffer(
             remedy="pass the buffer where its memory is needed",
         )
     dims = as_shape(shape)
-    memory = StorageScope.parse(scope, "scope", where=f"buffer {name}")
+    memory = memory_scope(scope, f"buffer {name}")
     is_count = isinstance(data_alignment, int) and data_alignment > 0
     is_power_of_two = is_count and data_alignment & (data_alignment - 1) == 0
     if data_alignment != -1 and not is_power_of_two:
@@ -77,7 +76,7 @@ def decl_buffer(
             f"buffer {name} cannot be aligned to {data_alignment!r} bytes",
             remedy="use a power of two, as 64",
         )
-    element = scalar_dtype(dtype, f"buffer {name}")
+    element = as_dtype(dtype)
     buffer = Buffer(checked_name(name, "a buffer"), element, dims, memory)
     return BufferView(
         buffer,

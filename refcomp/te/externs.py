@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from refcomp.foundation.dtype import I64, DType
+from refcomp.foundation.dtype import I64, DType, as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames, checked_name
 from refcomp.foundation.provenance import caller_line
@@ -19,6 +19,7 @@ from refcomp.ir.buffer import GLOBAL, READ, WRITE, Buffer, BufferAccess
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.lanes import expand_lanes, expand_statement
 from refcomp.ir.node import bound_by
 from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.rewrite import replace_buffers, substitute, variables_in, walk
@@ -35,7 +36,6 @@ from refcomp.te.tensor import (
     Tensor,
     as_shape,
     axis,
-    scalar_dtype,
 )
 
 _ExternOp = TypeVar("_ExternOp", bound=ExternOp)
@@ -187,7 +187,7 @@ def _dtypes(
             f"extern {name} has {count} outputs and {len(dtypes)} dtypes",
             remedy="give one dtype for all outputs, or one for each",
         )
-    return [scalar_dtype(dtype, f"extern {name}") for dtype in dtypes]
+    return [as_dtype(dtype) for dtype in dtypes]
 
 
 def _views(
@@ -290,6 +290,8 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
         for view, tensor in zip(views, tensors, strict=True)
     }
     op.body = replace_buffers(substitute(body, values), fresh)
+    if all(tensor.dtype.lanes == 1 for tensor in tensors):
+        op.body = expand_statement(op.body, {})
     buffers = tuple(fresh[view.buffer] for view in views)
     op.in_buffers = buffers[: len(op.reads)]
     op.out_buffers = buffers[len(op.reads) :]
@@ -304,7 +306,7 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
     # Here, since most programs have no statements of their own.
     from refcomp.ir.verify import Level, find_fault  # noqa: PLC0415
 
-    fault = find_fault(func, Level.NESTED)
+    fault = find_fault(expand_lanes(func), Level.NESTED)
     if fault is not None:
         raise UserError(
             f"the statement of extern {op.name} is not legal: {fault.what}",

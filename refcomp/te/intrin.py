@@ -19,6 +19,7 @@ from refcomp.ir.buffer import GLOBAL, READ, UPDATE, Buffer
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.lanes import expand_lanes
 from refcomp.ir.node import bound_by
 from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.rewrite import (
@@ -244,7 +245,7 @@ def _check_statement(intrin: TensorIntrin, what: str, statement: Stmt) -> None:
     # Here, since most programs have no statements of their own.
     from refcomp.ir.verify import Level, find_fault  # noqa: PLC0415
 
-    fault = find_fault(func, Level.NESTED)
+    fault = find_fault(expand_lanes(func), Level.NESTED)
     if fault is not None:
         raise UserError(
             f"the {what} of {intrin} is not legal: {fault.what}",

@@ -14,11 +14,9 @@ from refcomp.ir.expr import (
     Call,
     Div,
     Expr,
-    FloatImm,
     FloorDiv,
     FloorMod,
     IfThenElseExpr,
-    IntImm,
     Max,
     Min,
     Mod,
@@ -37,7 +35,7 @@ def min_value(dtype: DTypeLike) -> Expr:
     It is the identity of `maximum`, and so the start of a reduction by `max`.
 
     Args:
-        dtype: a scalar dtype: a name such as `"int8"`, a numpy dtype or a `DType`.
+        dtype: a name such as `"int8"`, a numpy dtype or a `DType`. Vectors repeat the value.
 
     Raises:
         UserError: the dtype is unknown.
@@ -49,8 +47,8 @@ def min_value(dtype: DTypeLike) -> Expr:
     """
     target = as_dtype(dtype)
     if target.is_float:
-        return FloatImm(-math.inf, target)
-    return IntImm(0 if target.is_bool else target.min_value, target)
+        return const(-math.inf, target)
+    return const(0 if target.is_bool else target.min_value, target)
 
 
 def max_value(dtype: DTypeLike) -> Expr:
@@ -59,7 +57,7 @@ def max_value(dtype: DTypeLike) -> Expr:
     It is the identity of `minimum`, and so the start of a reduction by `min`.
 
     Args:
-        dtype: a scalar dtype: a name such as `"int8"`, a numpy dtype or a `DType`.
+        dtype: a name such as `"int8"`, a numpy dtype or a `DType`. Vectors repeat the value.
 
     Raises:
         UserError: the dtype is unknown.
@@ -70,11 +68,7 @@ def max_value(dtype: DTypeLike) -> Expr:
         ['127i8', '255u8', 'f32.inf', 'true']
     """
     target = as_dtype(dtype)
-    return (
-        FloatImm(math.inf, target)
-        if target.is_float
-        else IntImm(target.max_value, target)
-    )
+    return const(math.inf if target.is_float else target.max_value, target)
 
 
 def select(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> Expr:
@@ -101,7 +95,15 @@ def select(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> 
         [ 2.  -0.1  nan]
     """
     a, b = match_types(true_value, false_value)
-    return Select(cast(BOOL, condition), a, b)
+    chosen = cast(BOOL, condition)
+    lanes = max(chosen.dtype.lanes, a.dtype.lanes)
+    if {chosen.dtype.lanes, a.dtype.lanes} - {1, lanes}:
+        raise UserError(
+            f"select chooses among {a.dtype} by a condition of {chosen.dtype.lanes} lanes",
+            remedy="use as many lanes in the condition as in the values, or one",
+        )
+    dtype = a.dtype.with_lanes(lanes)
+    return Select(cast(BOOL.with_lanes(lanes), chosen), cast(dtype, a), cast(dtype, b))
 
 
 def if_then_else(
@@ -131,7 +133,38 @@ def if_then_else(
         [1. 2. 9.]
     """
     a, b = match_types(true_value, false_value)
-    return IfThenElseExpr(cast(BOOL, condition), a, b)
+    chosen = cast(BOOL, condition)
+    if chosen.dtype.lanes > 1:
+        raise UserError(
+            f"if_then_else is given a condition of {chosen.dtype.lanes} lanes",
+            why="it evaluates one of the values, for all lanes",
+            remedy="use select(condition, a, b), which chooses lane by lane",
+        )
+    return IfThenElseExpr(chosen, a, b)
+
+
+def likely(condition: ExprLike) -> Expr:
+    """Return a condition, as a bool expression.
+
+    In the classic API, this marks guards that mostly hold. Here guards are found without marks.
+
+    Args:
+        condition: a bool expression. A number is compared with 0.
+
+    Raises:
+        UserError: the condition cannot be an expression.
+
+    Source: TVM, tir.likely.
+
+    Example::
+
+        >>> X = rc.placeholder((2,), name="X")
+        >>> Y = rc.compute((3,), lambda i: rc.if_then_else(rc.likely(i < 2), X[i], 9.0), name="Y")
+        >>> (y,) = rc.oracle.evaluate([Y], {X: np.array([1, 2], "float32")})
+        >>> print(y)
+        [1. 2. 9.]
+    """
+    return cast(BOOL, condition)
 
 
 def all(*conditions: ExprLike) -> Expr:

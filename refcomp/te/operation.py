@@ -12,6 +12,7 @@ from dataclasses import field
 from types import FunctionType
 from typing import ClassVar, overload
 
+from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import checked_name
 from refcomp.foundation.provenance import caller_line
@@ -43,7 +44,6 @@ from refcomp.te.tensor import (
     TensorRead,
     as_shape,
     axis,
-    scalar_dtype,
 )
 from refcomp.te.tensor_operators import TensorOperators
 
@@ -370,12 +370,13 @@ def placeholder(
     Args:
         shape: the extents: ints of at least 0, int64 variables, and expressions of them. A single
             extent need not be in a tuple; `()` is a tensor of one element.
-        dtype: a scalar dtype of the elements.
+        dtype: the dtype of the elements. Elements of a vector dtype such as `float32x4` lie in
+            arrays with one more dimension, the lanes.
         name: the name of the argument.
 
     Raises:
         UserError: a constant extent is negative, a symbolic extent is not int64, the dtype is
-            unknown or a vector, or the name is not a text.
+            unknown, or the name is not a text.
 
     Source: TVM, te.placeholder.
 
@@ -387,9 +388,12 @@ def placeholder(
         ((n, 4), DType(kind='float', bits=16, lanes=1), 'A')
         >>> A[n - 1, 0]
         TensorRead(A, n - 1, 0)
+        >>> V = rc.placeholder((n,), "float32x4", name="V")
+        >>> print(rc.oracle.evaluate([V * 2.0], {V: np.ones((1, 4), "float32")})[0])
+        [[2. 2. 2. 2.]]
     """
     op = PlaceholderOp(checked_name(name, "a tensor"), caller_line())
-    element = scalar_dtype(dtype, f"tensor {name}")
+    element = as_dtype(dtype)
     tensor = Tensor(op, 0, as_shape(shape), element)
     op.outputs = (tensor,)
     return tensor
@@ -534,9 +538,14 @@ def _checked_roots(body: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
         raise UserError(
             f"compute {name} returns no value", remedy="return an expression"
         )
-    for value in body:
-        scalar_dtype(value.dtype, f"compute {name}")
     first = body[0]
+    if len({value.dtype.lanes for value in body}) > 1:
+        dtypes = ", ".join(str(value.dtype) for value in body)
+        raise UserError(
+            f"compute {name} returns values of different lanes: {dtypes}",
+            why="all values of a compute are computed over the same lanes",
+            remedy="make a compute for each, or convert scalars: .astype('float32x4')",
+        )
     if not isinstance(first, Reduce):
         return body
     if not all(isinstance(b, Reduce) and b.sources is first.sources for b in body):

@@ -223,6 +223,12 @@ def _reduce(
     where: ExprLike | None,
 ) -> list[Expr]:
     condition = IntImm(1, BOOL) if where is None else cast(BOOL, where)
+    if condition.dtype.lanes > 1:
+        raise UserError(
+            f"the condition of {reducer.name} is a vector of {condition.dtype.lanes} lanes",
+            why="an iteration counts for all lanes, or for none",
+            remedy="combine select(condition, value, identity) instead",
+        )
     return [Reduce(reducer, sources, axes, condition, k) for k in range(len(sources))]
 
 
@@ -324,8 +330,9 @@ def comm_reducer(
             )
         sources = tuple(as_expr(value) for value in values)
         reducer = _make_reducer(name, [s.dtype for s in sources], fcombine, fidentity)
-        # Only now, since the dtypes decide what the combiner returns.
-        check_reducer(reducer)
+        # Only now, since the dtypes decide what the combiner returns. Lanes are alike.
+        elements = [s.dtype.element for s in sources]
+        check_reducer(_make_reducer(name, elements, fcombine, fidentity))
         reduced = _reduce(reducer, sources, axes, condition)
         return tuple(reduced) if isinstance(expr, tuple | list) else reduced[0]
 

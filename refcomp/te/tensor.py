@@ -227,6 +227,11 @@ def as_dim(value: object) -> Expr:
     expr = const(value, I64) if isinstance(value, int) else as_expr(value)
     if expr.dtype is I64:
         return expr
+    if expr.dtype.lanes > 1:
+        raise UserError(
+            f"an index or extent must be a single integer, not a vector of {expr.dtype}",
+            remedy="compute over the lanes: a tensor of scalars with one more dimension",
+        )
     if not expr.dtype.is_int:
         raise UserError(
             f"an index or extent must be an integer, not {expr.dtype}",
@@ -284,13 +289,14 @@ def as_shape(shape: object) -> tuple[Expr, ...]:
     return tuple(extents)
 
 
-def scalar_dtype(dtype: object, of_what: str) -> DType:
-    """Return a dtype of one lane. Raise UserError for vectors, which only schedules make."""
+def _scalar_dtype(dtype: object, of_what: str) -> DType:
+    """Return a dtype of one lane. Raise UserError for vectors."""
     scalar = as_dtype(dtype)
     if scalar.lanes != 1:
         raise UserError(
             f"{of_what} has the vector dtype {scalar}",
-            remedy=f"use {scalar.element}, and vectorize a loop of the schedule",
+            why="an argument is a number or an array",
+            remedy=f"pass a tensor of one vector: placeholder((), {str(scalar)!r})",
         )
     return scalar
 
@@ -318,7 +324,7 @@ def var(name: str = "n", dtype: DTypeLike = "int64") -> Var:
         }
     """
     return Var(
-        checked_name(name, "a variable"), scalar_dtype(dtype, f"variable {name}")
+        checked_name(name, "a variable"), _scalar_dtype(dtype, f"variable {name}")
     )
 
 
@@ -331,7 +337,7 @@ class Tensor(TensorOperators):
         op: the operation that makes the tensor.
         value_index: the number of this output of `op`, counted from 0.
         shape: one i64 expression for each dimension.
-        dtype: the dtype of the elements, of one lane.
+        dtype: the dtype of the elements.
         name: the name of the operation, with `.v1`, `.v2` ... for further outputs.
         ndim: the number of dimensions.
 

@@ -459,3 +459,13 @@ def test_notes_name_unread_arguments_and_outputs_left_out():
     assert certificate.report().endswith("no caller sees it")
     # The stand-in keeps the argument, too.
     assert rc.certify(s, [a, unread, c], max_points=4).holds
+
+
+def test_computations_on_vectors_are_certified():
+    n = rc.var("n")
+    a = rc.placeholder((n, 8), "float32x4", name="A")
+    k = rc.reduce_axis((0, 8), name="k")
+    c = rc.compute((n,), lambda i: rc.sum(a[i, k] * 0.5, axis=k), name="C")
+    s = rc.create_schedule(c)
+    s[c].split(k, factor=3)
+    assert certify(s, [a, c]).holds

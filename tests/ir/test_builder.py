@@ -179,3 +179,32 @@ def test_extent_of_a_range_of_int32_does_not_wrap():
     with ib.for_range(refcomp.const(-(2**31), I32), refcomp.const(2**31 - 1, I32)) as i:
         ib.emit(refcomp.call_packed("f", i))
     assert f"extent={2**32 - 1})" in str(ib.get())
+
+
+def test_a_pointer_is_an_argument_as_long_as_what_is_passed():
+    ib, n = create(), refcomp.var("n")
+    a = ib.pointer("float32", name="A")
+    with ib.for_range(0, n, name="i") as i, ib.if_scope(ib.likely(i < 2)):
+        a[i] = a[i] + 1.0
+    func = ib.func("f", [a, n])
+    assert str(func.params[0].shape) == "(A.size)" or func.params[0].shape[0].name == "A.size"
+    values = np.zeros(3, "float32")
+    refcomp.build_functions([func], target="interp")["f"](values, 3)
+    assert values.tolist() == [1, 1, 0]
+    with pytest.raises(UserError, match=r"pointer p points to shared memory\n(.|\n)*allocate"):
+        ib.pointer("float32", name="p", scope="shared")
+
+
+def test_a_pointer_may_hold_vectors():
+    ib = create()
+    a = ib.pointer("float32x4", name="A")
+    a[1] = a[0] * 2.0
+    values = np.arange(8, dtype="float32").reshape(2, 4)
+    refcomp.build_functions([ib.func("f", [a])], target="interp")["f"](values)
+    assert values[1].tolist() == [0, 2, 4, 6]
+
+
+def test_memory_of_a_warp_is_shared():
+    ib = create()
+    assert ib.allocate("float32", 4, "t", scope="warp").view.scope == "shared"
+    assert refcomp.decl_buffer((4,), scope="warp").scope == "shared"

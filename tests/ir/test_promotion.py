@@ -147,3 +147,12 @@ def test_shifts_take_a_number_on_the_left():
     for shifted, cls in ((1 << amount, ir.ShiftLeft), (1 >> amount, ir.ShiftRight)):
         assert isinstance(shifted, cls)
         assert shifted.a.value == 1 and shifted.b is amount
+
+
+def test_a_conversion_keeps_the_lanes():
+    vector = Var("v", F32.with_lanes(4))
+    assert vector.astype("int8x4").dtype == vector.astype("int8").dtype
+    with pytest.raises(
+        UserError, match=r"a vector of f32x4 cannot be converted to i8x2\n(.|\n)*i8x4"
+    ):
+        vector.astype("int8x2")

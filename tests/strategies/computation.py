@@ -37,8 +37,9 @@ class Computation:
         return tuple(arg for arg in self.args if not arg.op.inputs and arg not in self.outputs)
 
     def shape_of(self, tensor: Tensor) -> tuple[int, ...]:
-        """The concrete shape of `tensor`."""
-        return tuple(int(evaluate_expr(dim, self.sizes)) for dim in tensor.shape)
+        """The concrete shape of an array for `tensor`, with the lanes of vectors last."""
+        shape = tuple(int(evaluate_expr(dim, self.sizes)) for dim in tensor.shape)
+        return shape if tensor.dtype.lanes == 1 else (*shape, tensor.dtype.lanes)
 
     def arrays(self, seed: int) -> list[np.ndarray]:
         """Inputs of small integers; outputs full of a value that no computation gives."""

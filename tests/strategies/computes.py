@@ -7,7 +7,8 @@ reductions (argmax, products of complex numbers), chains of reductions, two stag
 be inlined; reads beyond the edges (`tests.strategies.edge_computes`); the scans and extern
 operations of `tests.strategies.row_computes`; integer and float dtypes; constant and symbolic
 extents, 0 and 1 among them. Only where they are named, which keeps the other draws: `MORE`, of
-`tests.strategies.rearrangements` and `tests.strategies.typed_computes`.
+`tests.strategies.rearrangements` and `tests.strategies.typed_computes`, and `VECTORS`, of
+`tests.strategies.vector_computes`.
 
 Never drawn: values that are not small integers (so that every dtype computes them exactly), more
 than four computed stages, inexact intrinsics.
@@ -29,6 +30,7 @@ from tests.strategies.edge_computes import EDGE_MAKERS
 from tests.strategies.rearrangements import REARRANGEMENTS
 from tests.strategies.row_computes import EXTERN_MAKERS, SCAN_MAKERS
 from tests.strategies.typed_computes import TYPED
+from tests.strategies.vector_computes import VECTOR_EXTERN_MAKERS, VECTOR_MAKERS
 
 
 def _elementwise(d: Drawing) -> Computation:
@@ -283,8 +285,10 @@ COMPUTES = (*FEW_STAGES, *map(kind_of, _MORE_STAGES), *EDGES)
 SCANS = tuple(map(kind_of, SCAN_MAKERS))
 EXTERNS = tuple(map(kind_of, EXTERN_MAKERS))
 _MAKERS = (*_FEW_STAGES, *_MORE_STAGES, *EDGE_MAKERS, *EDGE_MAKERS, *SCAN_MAKERS, *EXTERN_MAKERS)
-_WHERE_NAMED = (*REARRANGEMENTS, *TYPED)
-MORE = tuple(map(kind_of, _WHERE_NAMED))
+MORE = tuple(map(kind_of, (*REARRANGEMENTS, *TYPED)))
+VECTORS = tuple(map(kind_of, VECTOR_MAKERS))
+VECTOR_EXTERNS = tuple(map(kind_of, VECTOR_EXTERN_MAKERS))
+_WHERE_NAMED = (*REARRANGEMENTS, *TYPED, *VECTOR_MAKERS, *VECTOR_EXTERN_MAKERS)
 # Of all kinds but MORE. Scans alone have inits to attach, products alone can be tensorized.
 _RARE = (*SCAN_MAKERS, _matmul, _matmul_of_computed)
 WEIGHTS = Counter(map(kind_of, (*_MAKERS, *_RARE)))

@@ -254,7 +254,7 @@ def schedules(draw: _Draw, computation: Computation, by_blocks: bool = True) -> 
         try:
             step(draw, schedule[stage.op])
         except (UserError, Unsupported):  # no other computation has anything to refuse
-            assert computation.kind in SCANS
+            assert computation.kind in (*SCANS, "vector scan")
         if len(schedule.steps) >= depth:
             break
     return with_wishes(draw, closed(schedule, computation), computation.args)

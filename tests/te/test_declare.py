@@ -34,7 +34,7 @@ def test_what_is_declared_of_the_memory():
         ({"data_alignment": 3}, "buffer A cannot be aligned to 3 bytes"),
         ({"strides": [1]}, "buffer A has 2 dimensions and 1 strides"),
         ({"offset_factor": -1}, "the offset factor of buffer A is -1"),
-        ({"dtype": "float32x4"}, "buffer A has the vector dtype f32x4"),
+        ({"dtype": "float3"}, "unknown dtype 'float3'"),
         ({"shape": (-1,)}, "a dimension cannot be negative"),
     ],
 )

@@ -105,8 +105,33 @@ def test_a_name_is_a_text():
 
 
 def test_a_variable_is_a_scalar():
-    with pytest.raises(UserError, match="variable x has the vector dtype f32x4"):
+    with pytest.raises(
+        UserError, match=r"variable x has the vector dtype f32x4\n(.|\n)*placeholder"
+    ):
         refcomp.var("x", "float32x4")
+
+
+def test_choices_of_vectors():
+    scalar, vector = refcomp.var("x", "float32"), refcomp.const(2, "float32x4")
+    for condition in (scalar > 0, vector > scalar):
+        chosen = refcomp.select(condition, vector, scalar)
+        assert chosen.dtype == vector.dtype and chosen.condition.dtype.lanes == 4
+    assert refcomp.select(vector > 0, scalar, 1.0).dtype.lanes == 4
+    with pytest.raises(UserError, match="select chooses among f32x4 by a condition of 2 lanes"):
+        refcomp.select(refcomp.const(True, "boolx2"), vector, vector)
+    assert refcomp.if_then_else(scalar > 0, vector, scalar).dtype == vector.dtype
+    with pytest.raises(UserError, match=r"a condition of 4 lanes\n(.|\n)*use select"):
+        refcomp.if_then_else(vector > 0, vector, scalar)
+
+
+def test_limits_of_vectors():
+    assert str(refcomp.min_value("int8x4")) == str(refcomp.const(-128, "int8x4"))
+    assert refcomp.max_value("float32x2").dtype.lanes == 2
+
+
+def test_a_likely_condition_is_the_condition():
+    n = refcomp.var("n")
+    assert str(refcomp.likely(n < 3)) == "n < 3" and refcomp.likely(n).dtype.is_bool
 
 
 def _evaluated(function, *arrays):

@@ -121,13 +121,24 @@ def test_a_computation_returns_values():
         refcomp.compute((4,), lambda i: (), name="C")
 
 
-def test_vectors_are_made_by_schedules_only():
-    a = refcomp.placeholder((4,), name="A")
-    with pytest.raises(UserError, match="tensor A has the vector dtype f32x4") as caught:
-        refcomp.placeholder((4,), "float32x4", name="A")
-    assert "use f32, and vectorize a loop" in str(caught.value)
-    with pytest.raises(UserError, match="compute C has the vector dtype i32x2"):
-        refcomp.compute((4,), lambda i: a[i].astype("int32x2"), name="C")
+def test_elements_may_be_vectors():
+    a = refcomp.placeholder((4,), "float32x4", name="A")
+    c = refcomp.compute((4,), lambda i: a[i] + 1.0, name="C")
+    assert (a.ndim, str(a.dtype), str(c.dtype)) == (1, "f32x4", "f32x4")
+    text = refcomp.print_func(refcomp.lower(refcomp.create_schedule(c), [a, c]))
+    assert "A: f32[4, 4], C: f32[4, 4] out" in text and "for lane in range(4) vectorized" in text
+
+
+def test_all_values_of_a_compute_have_the_same_lanes():
+    a = refcomp.placeholder((4,), "float32x4", name="A")
+    with pytest.raises(UserError, match="compute C returns values of different lanes: f32x4, i64"):
+        refcomp.compute((4,), lambda i: (a[i], i), name="C")
+
+
+def test_an_index_is_a_single_integer():
+    a = refcomp.placeholder((4,), "int32x4", name="A")
+    with pytest.raises(UserError, match="must be a single integer, not a vector of i32x4"):
+        refcomp.compute((4,), lambda i: a[a[i]], name="C")
 
 
 def test_the_range_of_a_reduction_depends_on_no_axis():

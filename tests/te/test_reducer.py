@@ -208,3 +208,14 @@ def test_a_reducer_of_several_values_makes_a_tuple_of_at_least_one():
         both((1.0, 2.0), axis=k)
     with pytest.raises(UserError, match="reducer both is given no values"):
         both((), axis=k)
+
+
+def test_lanes_are_reduced_each_for_itself():
+    a = refcomp.placeholder((8,), "int32x4", name="A")
+    k = refcomp.reduce_axis((0, 8), "k")
+    assert refcomp.max(a[k], axis=k).reducer.identities[0].dtype == a.dtype
+    difference = refcomp.comm_reducer(lambda x, y: x - y, lambda t: refcomp.const(0, t), "minus")
+    with pytest.raises(UserError, match="minus is not a reduction"):
+        difference(a[k], axis=k)
+    with pytest.raises(UserError, match=r"condition of sum is a vector of 4 lanes\n(.|\n)*select"):
+        refcomp.sum(a[k], axis=k, where=a[k] > 0)

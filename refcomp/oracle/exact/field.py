@@ -47,7 +47,7 @@ from refcomp.ir.stmt import (
     Prefetch,
     Store,
 )
-from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations
+from refcomp.oracle.tensors.rebuilt_operations import RebuiltOperations
 from refcomp.te.tensor import Tensor
 
 P = 2**31 - 1

@@ -31,8 +31,8 @@ from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter, walk
 from refcomp.ir.stmt import CALLS, CallExtern, CallPacked
 from refcomp.oracle.exact.field import P
-from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations
 from refcomp.oracle.tensors.arrays import Array
+from refcomp.oracle.tensors.rebuilt_operations import RebuiltOperations
 from refcomp.te.tensor import Tensor
 
 STAND_IN = "refcomp.oracle.stand_in"

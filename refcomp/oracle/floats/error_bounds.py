@@ -54,6 +54,7 @@ from refcomp.oracle.tensors.evaluate import (
     reduction_steps,
     shape_of,
 )
+from refcomp.oracle.tensors.lane_axes import with_lane_axes
 from refcomp.oracle.tensors.scan import run_scan
 from refcomp.te.operation import (
     ComputeOp,
@@ -205,6 +206,7 @@ def bound_errors(
         False
     """
     check_request(outputs, feeds, scalars)
+    outputs, feeds = with_lane_axes(outputs, feeds)
     needed = {tensor.op for tensor in outputs}
     order = reachable_operations(needed)
     for op in reversed(order):

@@ -29,6 +29,7 @@ from refcomp.oracle.interpreter.statements import run_to_end
 from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
 from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.elementwise import ELEMENTWISE
+from refcomp.oracle.tensors.lane_axes import with_lane_axes
 from refcomp.oracle.tensors.scan import run_scan
 from refcomp.te.operation import (
     ComputeOp,
@@ -70,7 +71,8 @@ def evaluate(
 
     Args:
         outputs: the tensors to compute.
-        feeds: an array for each placeholder that they need, of its dtype and shape.
+        feeds: an array for each placeholder that they need, of its dtype and shape. Lanes of
+            vectors are the last dimension of an array.
         scalars: a number for each scalar variable. Symbols that are missing here are solved from
             the shapes of the feeds.
 
@@ -87,6 +89,7 @@ def evaluate(
         [3. 2. 1.]
     """
     check_request(outputs, feeds, scalars)
+    outputs, feeds = with_lane_axes(outputs, feeds)
     operations = reachable_operations(tensor.op for tensor in outputs)
     scans = [op for op in operations if isinstance(op, ScanOp)]
     computed_by_scans = {inner for op in scans for inner in op.body_operations()}

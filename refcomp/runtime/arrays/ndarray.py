@@ -384,7 +384,7 @@ def _scalar_dtype(dtype: object) -> DType:
     if element.lanes != 1:
         raise UserError(
             f"the elements of an array cannot be vectors ({element})",
-            remedy=f"use {element.element}",
+            remedy=f"use {element.element}, with the lanes as the last dimension",
         )
     return element
 
@@ -414,12 +414,11 @@ def empty(
 
     Args:
         shape: the extents, an int or several of at least 0; () is one element.
-        dtype: a scalar dtype.
+        dtype: the dtype. Vectors, such as `float32x4`, make one more dimension: the lanes.
         device: the device; None is the host.
 
     Raises:
-        UserError: an extent is not such an int, the dtype is unknown or a vector, or the device
-            does not exist.
+        UserError: an extent is not such an int, the dtype is unknown, or the device does not exist.
 
     Source: TVM, tvm.nd.empty.
 
@@ -428,10 +427,16 @@ def empty(
         >>> a = rc.empty((2, 3), "int8")
         >>> a, a.address % 64
         (NDArray(shape=(2, 3), dtype=int8, device=cpu:0), 0)
+        >>> rc.empty(10, "float32x4")
+        NDArray(shape=(10, 4), dtype=float32, device=cpu:0)
     """
     extents = _checked_shape(shape)
-    element = to_numpy(_scalar_dtype(dtype))
-    return _allocate(extents, element, cpu() if device is None else device)
+    held = as_dtype(dtype)
+    if held.lanes > 1:
+        extents = (*extents, held.lanes)
+    return _allocate(
+        extents, to_numpy(held.element), cpu() if device is None else device
+    )
 
 
 def _allocate(

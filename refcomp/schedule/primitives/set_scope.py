@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from refcomp.foundation.errors import UserError
-from refcomp.ir.buffer import StorageScope
+from refcomp.ir.buffer import StorageScope, memory_scope
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.operation import ComputeOp, ExternOp
 
 
 def set_scope(stage: Stage, provenance: Provenance, scope: object) -> None:
-    """Keep the stage in memory `scope`: `global`, `shared` or `local`."""
+    """Keep the stage in memory `scope`: `global`, `shared`, `warp` or `local`."""
     checked = checked_scope(scope, stage)
     if stage.is_output or not isinstance(stage.op, ComputeOp):
         what = "an output" if stage.is_output else stage.op.what
@@ -30,4 +30,4 @@ def set_scope(stage: Stage, provenance: Provenance, scope: object) -> None:
 
 def checked_scope(scope: object, stage: Stage) -> StorageScope:
     """Return the scope that `scope` names. Raise UserError if it names none."""
-    return StorageScope.parse(scope, "scope", where=f"stage {stage.name}")
+    return memory_scope(scope, f"stage {stage.name}")

@@ -92,6 +92,13 @@ def _floats(tensor: object) -> Tensor:
             f"gradient is applied to a {type(tensor).__name__}, not to a tensor",
             remedy="pass tensors that refcomp.placeholder or refcomp.compute returned",
         )
+    if tensor.dtype.lanes > 1:
+        raise UserError(
+            f"{tensor.name} has no gradient, since it holds vectors of {tensor.dtype}",
+            remedy="compute on scalars, with the lanes as the last dimension; "
+            "vectorize its loop in the schedule",
+            earlier=[tensor.declaration()],
+        )
     if not tensor.dtype.is_float:
         raise UserError(
             f"{tensor.name} has no gradient, since it holds {tensor.dtype}",

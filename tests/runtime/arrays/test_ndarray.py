@@ -455,3 +455,11 @@ def test_arrays_are_values_of_their_own() -> None:
     with pytest.raises(AttributeError):
         a.shape = (2,)  # type: ignore[misc]
     assert isinstance(a, NDArray)
+
+
+def test_lanes_are_the_last_dimension() -> None:
+    made = empty((3, 2), "float32x4")
+    assert made.shape == (3, 2, 4) and made.dtype == "float32"
+    assert empty(5, "int8x16").asnumpy().shape == (5, 16)
+    with pytest.raises(UserError, match="use f32, with the lanes as the last dimension"):
+        array(np.zeros((3, 4)), dtype="float32x4")

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import refcomp
@@ -28,8 +29,8 @@ def test_memory_lies_where_it_is_asked_for(scope):
 def test_an_unknown_scope():
     s, _, b, _ = _two_stages()
     for call in (
-        lambda: s[b].set_scope("warp"),
-        lambda: s.cache_read(b, "warp", [s.stages[-1].op]),
+        lambda: s[b].set_scope("moon"),
+        lambda: s.cache_read(b, "moon", [s.stages[-1].op]),
         lambda: s.cache_write(b, ["local"]),
     ):
         with pytest.raises(UserError, match=r"is not a scope(.|\n)*one of global, local, shared"):
@@ -62,3 +63,22 @@ def test_shared_memory_belongs_to_a_kernel():
     s[b].set_scope("shared")
     with pytest.raises(UserError, match=r"B cannot lie in shared memory(.|\n)*no kernel is around"):
         refcomp.lower(s, [a, c])
+
+
+def test_memory_of_a_warp_is_shared():
+    a = refcomp.placeholder((128,), name="A")
+    b = refcomp.compute((128,), lambda i: a[i // 32 * 32 + (i + 1) % 32] + 3, name="B")
+    s = refcomp.create_schedule(b.op)
+    copy = s.cache_read(a, "warp", [b])
+    block, inner = s[b].split(b.op.axis[0], 64)
+    _, lane = s[b].split(inner, 32)
+    thread = refcomp.thread_axis("threadIdx.x")
+    s[b].bind(block, refcomp.thread_axis("blockIdx.x"))
+    s[b].bind(lane, thread)
+    s[copy].compute_at(s[b], block)
+    s[copy].bind(s[copy].split(s[copy].op.axis[0], 32)[1], thread)
+    assert _scopes(s, [a, b]) == ["shared"]
+    values = np.arange(128, dtype="float32")
+    found = np.zeros_like(values)
+    refcomp.build(s, [a, b], target="interp")(values, found)
+    assert (found == values.reshape(4, 32)[:, [*range(1, 32), 0]].ravel() + 3).all()

@@ -168,3 +168,10 @@ def test_wrong_arguments_are_refused() -> None:
     for head in (rc.placeholder((4,), "float64", name="H"), rc.placeholder((3,), name="H")):
         with pytest.raises(UserError, match="the head H does not fit the output Y"):
             rc.te.gradient(y, x, head)
+
+
+def test_vectors_have_no_gradient() -> None:
+    x = rc.placeholder((3,), "float32x4", name="X")
+    y = rc.compute((3,), lambda i: x[i] * x[i], name="Y")
+    with pytest.raises(UserError, match="X has no gradient, since it holds vectors of f32x4"):
+        rc.te.gradient(y, [x])

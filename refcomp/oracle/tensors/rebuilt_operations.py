@@ -14,6 +14,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import Rewrite, map_children, rewriter
+from refcomp.ir.stmt import Stmt
 from refcomp.te.operation import (
     ComputeOp,
     ExternOp,
@@ -23,7 +24,7 @@ from refcomp.te.operation import (
     reachable_operations,
 )
 from refcomp.te.reducer import CommReducer, Reduce
-from refcomp.te.tensor import Tensor, TensorRead
+from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 
 class RebuiltOperations:
@@ -45,6 +46,18 @@ class RebuiltOperations:
         """Return the dtype of the replacement of a tensor of `dtype`: the same."""
         return dtype
 
+    def shape(self, tensor: Tensor) -> tuple[Expr, ...]:
+        """Return the shape of the replacement of a tensor: the same."""
+        return tensor.shape
+
+    def axes(self, op: ComputeOp | ScanOp | ExternOp) -> tuple[IterVar, ...]:
+        """Return the axes of the replacement of an operation: the same."""
+        return op.axis
+
+    def statement(self, op: ExternOp) -> Stmt:
+        """Return the statement of the replacement of an extern operation."""
+        return self.visit(op.body)
+
     def visit_node(self, recurse: Rewrite, node: Node) -> Node:
         """Return the replacement of `node`; `recurse` rewrites its children."""
         if isinstance(node, TensorRead):
@@ -61,7 +74,7 @@ class RebuiltOperations:
     def _add(self, op: Operation) -> None:
         rebuilt = self._rebuilt(op)
         rebuilt.outputs = tuple(
-            Tensor(rebuilt, k, old.shape, self.dtype(old.dtype))
+            Tensor(rebuilt, k, self.shape(old), self.dtype(old.dtype))
             for k, old in enumerate(op.outputs)
         )
         self.tensors.update(zip(op.outputs, rebuilt.outputs, strict=True))
@@ -71,7 +84,7 @@ class RebuiltOperations:
             return ComputeOp(
                 name=op.name,
                 line=op.line,
-                axis=op.axis,
+                axis=self.axes(op),
                 body=self._body(op),
                 tag=op.tag,
                 waits_for_scan=op.waits_for_scan,
@@ -82,10 +95,11 @@ class RebuiltOperations:
             # Not `ExternOp`: a hybrid function keeps its loops.
             return replace(
                 op,
+                axis=self.axes(op),
                 reads=self._replacements(op.reads),
                 in_buffers=tuple(map(self.buffer, op.in_buffers)),
                 out_buffers=tuple(map(self.buffer, op.out_buffers)),
-                body=self.visit(op.body),
+                body=self.statement(op),
             )
         assert isinstance(op, PlaceholderOp)
         return PlaceholderOp(op.name, op.line)
@@ -123,7 +137,7 @@ class RebuiltOperations:
         return ScanOp(
             name=op.name,
             line=op.line,
-            axis=op.axis,
+            axis=self.axes(op),
             init=self._replacements(op.init),
             update=self._replacements(op.update),
             state=self._replacements(op.state),

@@ -4,8 +4,8 @@ import numpy as np
 
 import refcomp as rc
 from refcomp.ir.expr import IntImm
-from refcomp.oracle.exact.rebuilt_operations import RebuiltOperations
 from refcomp.oracle.tensors.evaluate import evaluate
+from refcomp.oracle.tensors.rebuilt_operations import RebuiltOperations
 from refcomp.te.operation import reachable_operations
 
 
