@@ -6,10 +6,8 @@ that make scans and externs are in files of their own: scans.py, externs.py.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from types import FunctionType
 from typing import ClassVar, overload
 
 from refcomp.foundation.dtype import as_dtype
@@ -24,6 +22,7 @@ from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Stmt
+from refcomp.te.axis_names import axis_names
 from refcomp.te.check_reads import check_reads
 from refcomp.te.extents import (
     Extent,
@@ -459,7 +458,7 @@ def compute(
         }
     """
     dims = as_shape(shape)
-    names = _axis_names(fcompute, len(dims), checked_name(name, "a tensor"))
+    names = axis_names(fcompute, len(dims), checked_name(name, "a tensor"))
     axes = tuple(axis(n, 0, d, DATA_PARALLEL) for n, d in zip(names, dims, strict=True))
     value = fcompute(*[a.var for a in axes])
     values = value if isinstance(value, tuple | list) else (value,)
@@ -476,46 +475,6 @@ def compute(
     op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)
     op.outputs = tuple([Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body)])
     return list(op.outputs) if values is value else op.outputs[0]
-
-
-def _axis_names(fcompute: Callable[..., object], rank: int, name: str) -> list[str]:
-    """Return the names of the parameters of `fcompute`, or i0, i1, ... for `lambda *index`."""
-    names = _plain_parameters(fcompute)
-    if names is None:
-        try:
-            parameters = inspect.signature(fcompute).parameters.values()
-        except (TypeError, ValueError) as error:  # not callable, or written in C
-            raise UserError(
-                f"compute {name} is given {fcompute!r}, not a function of its indices",
-                remedy="pass a function such as lambda i: A[i] + 1",
-            ) from error
-        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-            return [f"i{k}" for k in range(rank)]
-        # A default binds a value of the enclosing loop, as in `lambda i, k=k: ...`.
-        names = [p.name for p in parameters if p.default is p.empty]
-    if len(names) != rank:
-        raise UserError(
-            f"compute {name} has {rank} dimensions, but its function takes {len(names)} indices",
-            remedy="let the function take one index per dimension",
-        )
-    return names
-
-
-def _plain_parameters(function: object) -> list[str] | None:
-    """Return the parameters without defaults of a plain function, None for any other callable.
-
-    The same as from `inspect.signature`, which takes a sixth of the time of `compute`.
-    """
-    # Decorators leave attributes, such as the function that is wrapped.
-    if not isinstance(function, FunctionType) or function.__dict__:
-        return None
-    code = function.__code__
-    if code.co_kwonlyargcount or code.co_flags & (
-        inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-    ):
-        return None
-    count = code.co_argcount - len(function.__defaults__ or ())
-    return list(code.co_varnames[:count])
 
 
 def _check_extents(op: ComputeOp) -> None:
