@@ -38,6 +38,7 @@ AREAS = (
     "builder_methods",
     "contrib",
     "topi",
+    "topi_sparse",
     "topi_schedules",
     "topi_targets",
     "symbols",

@@ -272,7 +272,7 @@ def topk(
 
 def _sample_topk(draws: Draws) -> Sample:
     sample = _sample_argsort(draws)
-    (data,) = sample.operands
+    data = sample.operands[0]
     assert data is not None
     size = data.shape[int(str(sample.attributes["axis"]))]
     return Sample((data,), {**sample.attributes, "k": draws.integer(0, size)})
