@@ -17,8 +17,9 @@ from refcomp.ir.constants import as_constant
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.promotion import const
 
-# Small, so that sums and products of three are exact in every dtype, and all different.
-_TRIED = (3, 1, 2, 5)
+# Small, so that sums and products of three are exact in every dtype, and all different. A negative
+# number finds a maximum whose identity is 0. Dtypes without negative numbers take 5.
+_TRIED = (3, 1, 2, -5)
 _Values = tuple[Expr, ...]
 
 
@@ -60,7 +61,11 @@ def _values(reducer: _Reducer, k: int) -> _Values:
     values = []
     for component, var in enumerate(reducer.lhs):
         value = _TRIED[(k + component) % len(_TRIED)]
-        values.append(const(value % 2 if var.dtype.is_bool else value, var.dtype))
+        if var.dtype.is_bool:
+            value %= 2
+        elif var.dtype.kind == "uint":
+            value = abs(value)
+        values.append(const(value, var.dtype))
     return tuple(values)
 
 

@@ -79,3 +79,14 @@ def test_what_keeps_the_laws_is_taken(combine, identity, sources):
         assert reduced(lambda x, y: combine(x, y), identity, *sources)
     else:
         assert reduced(combine, identity, *sources)
+
+
+def test_a_maximum_whose_identity_is_0_is_refused_for_dtypes_with_negative_numbers():
+    def largest(tensor):
+        return reduced(rc.maximum, lambda t: rc.const(0, t), read(tensor))
+
+    with pytest.raises(UserError, match=r"f\(x, identity\) is 0 one way and -5 the other"):
+        largest(A)
+    with pytest.raises(UserError, match=r"f\(x, identity\) is 0 one way and -5"):
+        largest(I)
+    largest(rc.placeholder((4, 8), "uint8", name="U"))
