@@ -1,8 +1,9 @@
 """Classic names: flat aliases for programs that were written for TVM 0.5 and 0.6, or NNVM.
 
 Each alias is an object of refcomp, under its classic name. names/ holds the table of all names,
-table.py reads it, namespace.py makes the namespaces, and page.py the page MIGRATION.md. A classic
-name that would hide another meaning is left out. Its AttributeError says what to write instead.
+table.py reads it, and namespace.py makes the namespaces. programs.py reads refusals and tutorials,
+and page.py makes the page MIGRATION.md. A classic name that would hide another meaning is left out.
+Its AttributeError says what to write instead.
 
 Example::
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from refcomp.classic.programs import (
+    Refusal,
+    Tutorial,
+    TutorialStep,
+    read_refusals,
+    read_tutorials,
+)
 from refcomp.classic.table import Area, ClassicName, read_areas
 
 WIDTH = 110
@@ -20,12 +27,45 @@ test holds this page against refcomp.
 this page names. A name whose meaning would differ is left out, and its error says what to write
 instead.
 """
+_REFUSALS = """\
+## What refcomp refuses
+
+The classic system accepted each of these programs. Each stands with refcomp's message and with the
+wrong answer or the crash that it prevents. All of them run as tests. `np` is `import numpy as np`.
+"""
+_TUTORIALS = """\
+## Tutorials side by side
+
+The steps of each column are one program, which runs as a test. The classic one runs with
+`from refcomp import classic as tvm` in the place of `import tvm`.
+"""
+_ROW = """\
+{text}
+
+<table><tr><th>classic</th><th>refcomp</th></tr><tr><td>
+
+```text
+{classic}
+```
+
+</td><td>
+
+```python
+{refcomp}
+```
+
+</td></tr></table>
+"""
 
 
 def migration_page() -> str:
     """Return the page as Markdown."""
     sections = [_HEADING, "## Names\n"]
     sections += [block for area in read_areas() for block in _area(area)]
+    sections.append(_REFUSALS)
+    sections += [block for refusal in read_refusals() for block in _refusal(refusal)]
+    sections.append(_TUTORIALS)
+    sections += [block for one in read_tutorials() for block in _tutorial(one)]
     return "\n".join(sections)
 
 
@@ -61,16 +101,48 @@ def _note(entry: ClassicName) -> str:
     return f"`{entry.name}` is absent: {entry.note}"
 
 
+def _refusal(refusal: Refusal) -> Iterator[str]:
+    yield f"### {refusal.title}\n"
+    yield f"```python\n{refusal.program.strip()}\n```\n"
+    parts = [
+        f"{refusal.error}: {refusal.what}",
+        f"  why: {refusal.why}" if refusal.why else "",
+        f"  what to do: {refusal.remedy}" if refusal.remedy else "",
+    ]
+    lines = [_hanging(part, "    ") for part in parts if part]
+    yield "\n".join(["```text", *lines, "```\n"])
+    yield _wrapped(f"This prevents {refusal.prevents}")
+
+
+def _tutorial(tutorial: Tutorial) -> Iterator[str]:
+    yield f"### {tutorial.title}\n"
+    yield _wrapped(tutorial.text)
+    yield from map(_row, tutorial.steps)
+
+
+def _row(step: TutorialStep) -> str:
+    return _ROW.format(
+        text=_wrapped(step.text).strip(),
+        classic=step.classic.strip(),
+        refcomp=step.refcomp.strip(),
+    )
+
+
 def _wrapped(text: str) -> str:
     words = " ".join(text.split())
     return textwrap.fill(words, WIDTH, break_on_hyphens=False) + "\n"
 
 
 def _bullet(text: str) -> str:
+    return _hanging(f"- {' '.join(text.split())}", "  ")
+
+
+def _hanging(text: str, indent: str) -> str:
+    """Return the lines of a paragraph whose later lines are indented."""
     return textwrap.fill(
-        f"- {' '.join(text.split())}",
+        text,
         WIDTH,
-        subsequent_indent="  ",
+        subsequent_indent=indent,
         break_on_hyphens=False,
         break_long_words=False,
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import refcomp
 from refcomp.classic.page import WIDTH, migration_page
+from refcomp.classic.programs import read_refusals, read_tutorials
 from refcomp.classic.table import read_areas
 
 PAGE = Path(refcomp.__file__).parent / "classic" / "MIGRATION.md"
@@ -20,6 +21,16 @@ def test_every_name_is_on_the_page() -> None:
     page = migration_page()
     for entry in (entry for area in read_areas() for entry in area.names):
         assert f"`{entry.name}`" in page
+
+
+def test_every_program_is_on_the_page() -> None:
+    page = migration_page()
+    for refusal in read_refusals():
+        assert f"### {refusal.title}\n\n```python\n{refusal.program.strip()}\n```\n" in page
+        assert f"{refusal.error}: {refusal.what[:40]}" in page
+    for step in (step for tutorial in read_tutorials() for step in tutorial.steps):
+        assert f"```text\n{step.classic.strip()}\n```\n\n</td><td>" in page
+        assert f"```python\n{step.refcomp.strip()}\n```\n\n</td></tr>" in page
 
 
 def test_lines_are_of_readable_length() -> None:

@@ -1,0 +1,83 @@
+"""Programs of the migration page: refusals with their messages, tutorials of both columns."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import refcomp as rc
+from refcomp import classic
+from refcomp.classic.programs import Refusal, Tutorial, read_refusals, read_tutorials
+from refcomp.foundation import errors
+from refcomp.oracle import InterpretError
+
+_ERRORS = vars(errors) | {"InterpretError": InterpretError}
+TUTORIALS = [
+    pytest.param(
+        tutorial, id=tutorial.title, marks=[getattr(pytest.mark, m) for m in tutorial.marks]
+    )
+    for tutorial in read_tutorials()
+]
+REFUSALS = [pytest.param(refusal, id=refusal.title) for refusal in read_refusals()]
+
+
+def run(program: str, path: Path, **names: object) -> None:
+    """Run a program from a file, because hybrid functions read their source."""
+    path.write_text(program, encoding="utf-8")
+    runpy.run_path(str(path), init_globals=names)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_program_is_refused_with_the_message_of_the_page(
+    refusal: Refusal, tmp_path: Path
+) -> None:
+    with pytest.raises(_ERRORS[refusal.error]) as info:
+        run(refusal.program, tmp_path / "refused.py", rc=rc, np=np)
+    error = info.value
+    assert (error.what, error.why or "", error.remedy or "") == (
+        refusal.what,
+        refusal.why,
+        refusal.remedy,
+    )
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_only_the_last_line_of_a_program_is_refused(refusal: Refusal, tmp_path: Path) -> None:
+    lines = refusal.program.strip().splitlines()
+    run("\n".join(lines[:-1]), tmp_path / "accepted.py", rc=rc, np=np)
+
+
+@pytest.fixture
+def as_tvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let programs import tvm and nnvm: they get `refcomp.classic`."""
+    for name, module in list(sys.modules.items()):
+        place = name.removeprefix("refcomp.classic.")
+        if name == "refcomp.classic":
+            monkeypatch.setitem(sys.modules, "tvm", module)
+        elif place.startswith("nnvm"):
+            monkeypatch.setitem(sys.modules, place, module)
+        elif name.startswith("refcomp.classic."):
+            monkeypatch.setitem(sys.modules, f"tvm.{place}", module)
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS)
+def test_a_ported_tutorial_runs(tutorial: Tutorial, tmp_path: Path) -> None:
+    run(tutorial.refcomp, tmp_path / "ported.py")
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS)
+@pytest.mark.usefixtures("as_tvm")
+def test_a_classic_tutorial_runs_by_the_classic_names(tutorial: Tutorial, tmp_path: Path) -> None:
+    assert re.search(r"(?m)^import tvm$", tutorial.classic)
+    run(tutorial.classic, tmp_path / "classic.py")
+    assert sys.modules["tvm"] is classic
+
+
+def test_the_programs_are_narrow_enough_for_two_columns() -> None:
+    steps = [step for tutorial in read_tutorials() for step in tutorial.steps]
+    lines = [line for step in steps for line in (step.classic + step.refcomp).splitlines()]
+    assert len(read_tutorials()) >= 3
+    assert [line for line in lines if len(line) > 76] == []
