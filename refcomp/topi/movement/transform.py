@@ -348,6 +348,12 @@ def concatenate(*tensors: Tensor, axis: int) -> Tensor:
         >>> print(*rc.oracle.evaluate([C], {A: a, B: b}))
         [1 2 3 4 5]
     """
+    if not tensors:
+        raise UserError(
+            "concatenate is applied to no tensors", remedy="pass at least one"
+        )
+    for tensor in tensors:
+        require_tensor(tensor, "concatenate")
     first = tensors[0]
     place = normalize_axis(axis, first.ndim, "concatenate")
     for k, other in enumerate(tensors):

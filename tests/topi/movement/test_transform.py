@@ -146,3 +146,7 @@ def test_other_ill_formed_calls_are_refused() -> None:
         transform.split(data, axis=1, sizes=(2, 2))
     with pytest.raises(UserError, match="the joined extent must be a constant"):
         transform.concatenate(*tensors((var("n"),), (3,)), axis=0)
+    with pytest.raises(UserError, match="concatenate is applied to a tuple, not to a tensor"):
+        transform.concatenate(tuple(tensors((2,), (3,))), axis=0)
+    with pytest.raises(UserError, match="concatenate is applied to no tensors"):
+        transform.concatenate(axis=0)
