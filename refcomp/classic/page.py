@@ -6,9 +6,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from refcomp.classic.programs import (
+    ChangedMeaning,
     Refusal,
     Tutorial,
     TutorialStep,
+    read_differences,
     read_refusals,
     read_tutorials,
 )
@@ -27,11 +29,16 @@ test holds this page against refcomp.
 this page names. A name whose meaning would differ is left out, and its error says what to write
 instead.
 """
+_DIFFERENCES = """\
+## The same names, another meaning
+
+The programs run as tests. `np` is `import numpy as np`.
+"""
 _REFUSALS = """\
 ## What refcomp refuses
 
 The classic system accepted each of these programs. Each stands with refcomp's message and with the
-wrong answer or the crash that it prevents. All of them run as tests. `np` is `import numpy as np`.
+wrong answer or the crash that it prevents. All of them run as tests.
 """
 _TUTORIALS = """\
 ## Tutorials side by side
@@ -62,6 +69,8 @@ def migration_page() -> str:
     """Return the page as Markdown."""
     sections = [_HEADING, "## Names\n"]
     sections += [block for area in read_areas() for block in _area(area)]
+    sections.append(_DIFFERENCES)
+    sections += [block for one in read_differences() for block in _difference(one)]
     sections.append(_REFUSALS)
     sections += [block for refusal in read_refusals() for block in _refusal(refusal)]
     sections.append(_TUTORIALS)
@@ -99,6 +108,11 @@ def _note(entry: ClassicName) -> str:
     if entry.target:
         return f"`{entry.name}`: see `rc.{entry.target}`. {entry.note}"
     return f"`{entry.name}` is absent: {entry.note}"
+
+
+def _difference(difference: ChangedMeaning) -> Iterator[str]:
+    yield _wrapped(difference.text)
+    yield f"```python\n{difference.program.strip()}\n```\n"
 
 
 def _refusal(refusal: Refusal) -> Iterator[str]:

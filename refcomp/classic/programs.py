@@ -1,6 +1,6 @@
-"""The programs of MIGRATION.md: what refcomp refuses, and tutorials in both systems.
+"""The programs of MIGRATION.md: what differs, what refcomp refuses, and tutorials in both systems.
 
-refusals.toml and tutorials.toml hold them. Tests run each program.
+differences.toml, refusals.toml and tutorials.toml hold them. Tests run each program.
 """
 
 from __future__ import annotations
@@ -13,6 +13,19 @@ from typing import Any
 from refcomp.foundation.records import record
 
 _FOLDER = Path(__file__).parent
+
+
+@record
+class ChangedMeaning:
+    """A name that means something else than in the classic system.
+
+    Attributes:
+        text: what is different.
+        program: Python with `rc` and `np` that shows it.
+    """
+
+    text: str
+    program: str
 
 
 @record
@@ -78,6 +91,14 @@ class Tutorial:
     def refcomp(self) -> str:
         """Return the program for refcomp."""
         return "\n".join(step.refcomp for step in self.steps)
+
+
+@cache
+def read_differences() -> tuple[ChangedMeaning, ...]:
+    """Return the names that mean something else."""
+    return tuple(
+        ChangedMeaning(**fields) for fields in _read("differences")["difference"]
+    )
 
 
 @cache

@@ -26,6 +26,24 @@ def test_every_alias_is_the_object_that_the_table_names() -> None:
         assert at(place) is resolve(entry.target), place
 
 
+@pytest.mark.parametrize(
+    ("alias", "meant"),
+    [
+        (classic.indexdiv, rc.floordiv),
+        (classic.nd.array, rc.array),
+        (classic.cl, rc.opencl),
+        (classic.module.load, rc.load_module),
+        (classic.tensor.ComputeOp, rc.te.ComputeOp),
+        (classic.topi.nn.dense, rc.topi.dense),
+        (classic.topi.generic.schedule_softmax, rc.topi.schedule_softmax),
+        (classic.nnvm.compiler.build, rc.graph.build),
+        (classic.nnvm.sym.__lshift_scalar__, rc.sym.__left_shift_scalar__),
+    ],
+)
+def test_aliases_of_another_name_mean_what_users_expect(alias: object, meant: object) -> None:
+    assert alias is meant
+
+
 def test_every_other_name_says_what_to_write_instead() -> None:
     for place, entry in by_place().items():
         if not entry.is_alias:

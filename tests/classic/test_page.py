@@ -4,7 +4,7 @@ from pathlib import Path
 
 import refcomp
 from refcomp.classic.page import WIDTH, migration_page
-from refcomp.classic.programs import read_refusals, read_tutorials
+from refcomp.classic.programs import read_differences, read_refusals, read_tutorials
 from refcomp.classic.table import read_areas
 
 PAGE = Path(refcomp.__file__).parent / "classic" / "MIGRATION.md"
@@ -25,6 +25,8 @@ def test_every_name_is_on_the_page() -> None:
 
 def test_every_program_is_on_the_page() -> None:
     page = migration_page()
+    for difference in read_differences():
+        assert f"```python\n{difference.program.strip()}\n```\n" in page
     for refusal in read_refusals():
         assert f"### {refusal.title}\n\n```python\n{refusal.program.strip()}\n```\n" in page
         assert f"{refusal.error}: {refusal.what[:40]}" in page

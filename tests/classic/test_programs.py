@@ -10,7 +10,14 @@ import pytest
 
 import refcomp as rc
 from refcomp import classic
-from refcomp.classic.programs import Refusal, Tutorial, read_refusals, read_tutorials
+from refcomp.classic.programs import (
+    ChangedMeaning,
+    Refusal,
+    Tutorial,
+    read_differences,
+    read_refusals,
+    read_tutorials,
+)
 from refcomp.foundation import errors
 from refcomp.oracle import InterpretError
 
@@ -28,6 +35,11 @@ def run(program: str, path: Path, **names: object) -> None:
     """Run a program from a file, because hybrid functions read their source."""
     path.write_text(program, encoding="utf-8")
     runpy.run_path(str(path), init_globals=names)
+
+
+@pytest.mark.parametrize("difference", read_differences(), ids=lambda one: one.text[:30])
+def test_a_difference_is_as_the_page_says(difference: ChangedMeaning, tmp_path: Path) -> None:
+    run(difference.program, tmp_path / "difference.py", rc=rc, np=np)
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
