@@ -66,7 +66,7 @@ def _imported_functions(func: PrimFunc, target: Target) -> set[str]:
         raise UserError(
             f"the target {target} cannot take in LLVM IR",
             where=f"it defines {', '.join(sorted(names))}",
-            why="import_llvm is for code that LLVM compiles for this host",
+            why="import_llvm and import_c are for code that LLVM compiles for this host",
             remedy='build for the target "llvm"',
         )
     return names

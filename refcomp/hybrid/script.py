@@ -19,7 +19,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.externs import make_extern
-from refcomp.te.hybrid_operation import HybridOp
+from refcomp.te.hybrid_operation import HybridOp, find_axes
 from refcomp.te.tensor import Tensor
 
 
@@ -190,5 +190,5 @@ class HybridFunction:
             tag="hybrid",
         )
         op.requires = tuple(writer.requires)
-        op.find_axes()
+        find_axes(op)
         return op.outputs if writer.is_tuple else op.outputs[0]

@@ -268,6 +268,10 @@ class LaunchKernel(Stmt):
     origin: Origin | None = None
 
 
+# The key of a pragma around a parallel loop, whose tasks then take iterations in turns.
+STRIDE_PATTERN = "parallel_stride_pattern"
+
+
 @node
 class Pragma(Stmt):
     """Run `body`. `key` and `value` are a hint for passes, and do not change the meaning."""

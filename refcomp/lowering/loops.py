@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import And, IntImm, Var
 from refcomp.ir.rewrite import variables_in
-from refcomp.ir.stmt import SERIAL, For, IfThenElse, LoopKind, Origin, Pragma, Stmt
+from refcomp.ir.stmt import SERIAL, For, IfThenElse, LoopKind, Origin, Stmt
 from refcomp.lowering.bounds.kernels import Kernel
 from refcomp.lowering.bounds.regions import StageBounds
+from refcomp.lowering.loop_pragmas import with_pragmas
 from refcomp.schedule.axes import AxisGuard
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.tensor import IterVar
@@ -111,11 +112,7 @@ class Loops:
             kind = mark if isinstance(mark, LoopKind) else SERIAL
             extent = self.bounds.extents[slot]
             body = For(slot.var, slot.minimum, extent, kind, body, origin)
-        for pragma in stage.loops.pragmas:
-            # A text belongs to the function (see `hints.imported_texts`).
-            if pragma.axis is slot and isinstance(pragma.value, int):
-                body = Pragma(pragma.key, IntImm(pragma.value, I64), body, origin)
-        return body
+        return with_pragmas(stage, slot, body, origin)
 
     def _kernel(self, kernel: Kernel, body: Stmt) -> Stmt:
         """Return `body` inside the bound loops of `kernel`."""

@@ -46,6 +46,7 @@ from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.extern import reads_of_extern
 from refcomp.lowering.hints import aligned_shape, allocated, imported_texts
 from refcomp.lowering.inline import inline_reads
+from refcomp.lowering.loop_pragmas import check_parallel_pragmas
 from refcomp.lowering.nest import LoweringContext, attached_by_axis, lower_stage
 from refcomp.lowering.required_reads import required_reads
 from refcomp.lowering.scan import place_scans, reads_of_scan
@@ -118,6 +119,7 @@ def lower(
                 stages.append(stage)
         elif isinstance(stage.op, ComputeOp):
             inlined.append(stage.op)
+    check_parallel_pragmas(stages)
     bodies = {stage: _bodies(stage.op, inlined) for stage in stages}
     facts = Facts()
     for buffer in buffers.values():

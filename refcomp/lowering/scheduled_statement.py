@@ -28,7 +28,8 @@ from refcomp.ir.rewrite import (
     variables_in,
     with_fields,
 )
-from refcomp.ir.stmt import THREAD_TAGS, For, Pragma, Stmt
+from refcomp.ir.stmt import THREAD_TAGS, For, Stmt
+from refcomp.lowering.loop_pragmas import with_pragmas
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.statement_loops import nest_from
 from refcomp.te.tensor import IterVar
@@ -92,10 +93,7 @@ class _Marking:
         for loop in reversed(nest):
             axis = self.axes[loop.var]
             body = with_fields(loop, kind=self._mark(loop), body=body)
-            for pragma in self.stage.loops.pragmas:
-                if pragma.axis is axis and isinstance(pragma.value, int):
-                    value = IntImm(pragma.value, I64)
-                    body = Pragma(pragma.key, value, body, loop.origin)
+            body = with_pragmas(self.stage, axis, body, loop.origin)
         return body
 
     def _check_threads(self, threads: Sequence[For], inside: Sequence[For]) -> None:

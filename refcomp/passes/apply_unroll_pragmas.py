@@ -1,4 +1,4 @@
-"""Decides by pragmas which loops are unrolled, and removes all pragmas.
+"""Decides by pragmas which loops are unrolled, and removes all pragmas but those of parallel loops.
 
 Before::
 
@@ -27,7 +27,8 @@ most N stores, counted with the loops in it unrolled, too. `unroll_explicit 0` m
 unrolled loops unrollable, and leaves it to the target's compiler to unroll them. The innermost
 pragma of a key has precedence.
 
-Requires: passes that read other pragmas have run. Ensures: no Pragma is left. Level:
+Requires: passes that read other pragmas have run. Ensures: no Pragma is left,
+except `parallel_stride_pattern`. Level:
 nested or flat, kept. It refuses (UserError) a value that is not a constant.
 """
 
@@ -42,6 +43,7 @@ from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import (
     CALLS,
     SERIAL,
+    STRIDE_PATTERN,
     UNROLLABLE,
     UNROLLED,
     AtomicUpdate,
@@ -75,6 +77,8 @@ def apply_unroll_pragmas(func: PrimFunc) -> PrimFunc:
 
 
 def _visit(stmt: Stmt, settings: _Settings) -> Stmt:
+    if isinstance(stmt, Pragma) and stmt.key == STRIDE_PATTERN:
+        return map_children(stmt, lambda child: _visit(child, settings), only=Stmt)
     if isinstance(stmt, Pragma):
         return _visit(stmt.body, _with_pragma(settings, stmt))
     stmt = map_children(stmt, lambda child: _visit(child, settings), only=Stmt)

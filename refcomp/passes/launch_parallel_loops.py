@@ -51,6 +51,7 @@ from refcomp.ir.stmt import (
     BLOCK_TAGS,
     CALLS,
     PARALLEL,
+    STRIDE_PATTERN,
     THREADS_IN_BLOCK_TAGS,
     Allocate,
     For,
@@ -74,6 +75,9 @@ def launch_parallel_loops(func: PrimFunc) -> PrimFunc:
 def _visit(stmt: Stmt) -> Stmt:
     if is_bound(stmt):
         return stmt
+    # Neighbouring threads run neighbouring iterations, as the pragma wants.
+    if isinstance(stmt, Pragma) and stmt.key == STRIDE_PATTERN:
+        return _visit(stmt.body)
     if isinstance(stmt, For) and stmt.kind == PARALLEL and _can_be_launched(stmt):
         _check_memory(stmt)
         return _launched(stmt)

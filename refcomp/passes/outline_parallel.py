@@ -22,6 +22,9 @@ After::
       }
     }
 
+Under `pragma parallel_stride_pattern`, a task takes every iteration number task, task + tasks, ...
+instead: `for turn in range((n - task + tasks - 1) // tasks)`, with `i = task + turn * tasks`.
+
 Requires: nothing before it. Ensures: no parallel loop is left, and no region lies in
 another one: a parallel loop inside a region becomes serial. So does a loop that calls
 registered Python functions, which run in order. The minimum and the extent of
@@ -47,10 +50,12 @@ from refcomp.ir.rewrite import children, map_children, with_fields
 from refcomp.ir.stmt import (
     PARALLEL,
     SERIAL,
+    STRIDE_PATTERN,
     Allocate,
     For,
     LetStmt,
     ParallelRegion,
+    Pragma,
     Prefetch,
     Stmt,
     Store,
@@ -61,7 +66,7 @@ from refcomp.passes.analysis.contents import holds
 
 def outline_parallel(func: PrimFunc) -> PrimFunc:
     """Return `func` with each outermost parallel loop as a ParallelRegion."""
-    if not holds(func, PARALLEL):
+    if not holds(func, PARALLEL) and not holds(func, Pragma):
         return func
     count = 0
 
@@ -69,19 +74,22 @@ def outline_parallel(func: PrimFunc) -> PrimFunc:
         nonlocal count
         if isinstance(stmt, ParallelRegion):
             return stmt
+        is_strided = isinstance(stmt, Pragma) and stmt.key == STRIDE_PATTERN
+        if isinstance(stmt, Pragma) and is_strided:
+            stmt = stmt.body
         if isinstance(stmt, For) and stmt.kind == PARALLEL:
             if calls_python(stmt.body):
                 stmt = with_fields(stmt, kind=SERIAL)
                 return map_children(stmt, visit, only=Stmt)
             name = f"{func.name}.parallel{count}"
             count += 1
-            return _outline(stmt, name)
+            return _outline(stmt, name, is_strided)
         return map_children(stmt, visit, only=Stmt)
 
     return func.with_body(visit(func.body))
 
 
-def _outline(loop: For, name: str) -> Stmt:
+def _outline(loop: For, name: str, is_strided: bool) -> Stmt:
     minimum = loop.minimum
     extent = loop.extent
     # Each task evaluates its share of the range, but memory may change meanwhile.
@@ -94,7 +102,8 @@ def _outline(loop: For, name: str) -> Stmt:
         var = Var(f"{loop.var.name}.extent", extent.dtype)
         lets.append((var, extent))
         extent = var
-    region = _region(loop, name, minimum, extent)
+    make = _strided_region if is_strided else _region
+    region = make(loop, name, minimum, extent)
     return with_lets(lets, region, loop.origin)
 
 
@@ -122,7 +131,25 @@ def _region(loop: For, name: str, minimum: Expr, extent: Expr) -> ParallelRegion
     return ParallelRegion(name, captures, task, tasks, body, loop.origin)
 
 
+def _strided_region(
+    loop: For, name: str, minimum: Expr, extent: Expr
+) -> ParallelRegion:
+    """Return the region whose task takes each iteration that is `task` modulo the tasks."""
+    task = Var("task", I64)
+    tasks = Var("tasks", I64)
+    turn = Var("turn", I64)
+    place = cast(loop.var.dtype, task + turn * tasks)
+    value = place if as_int(minimum) == 0 else minimum + place
+    inner = LetStmt(loop.var, value, _make_serial(loop.body), loop.origin)
+    turns = FloorDiv(cast(I64, extent) - task + tasks - 1, tasks)
+    body = For(turn, IntImm(0, I64), turns, SERIAL, inner, loop.origin)
+    captures = _captures(body, {task, tasks})
+    return ParallelRegion(name, captures, task, tasks, body, loop.origin)
+
+
 def _make_serial(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, Pragma) and stmt.key == STRIDE_PATTERN:
+        return _make_serial(stmt.body)
     stmt = map_children(stmt, _make_serial, only=Stmt)
     if isinstance(stmt, For) and stmt.kind == PARALLEL:
         return with_fields(stmt, kind=SERIAL)

@@ -95,6 +95,10 @@ class Tensorized:
         return done_at("tensorize", self.line, name)
 
 
+# A pragma of parallel loops: wait at the end, which every parallel loop does.
+BARRIER_WHEN_FINISH = "parallel_barrier_when_finish"
+
+
 @record(eq=False)
 class LoopPragma:
     """A hint for the compiler about the loop `axis`."""

@@ -588,12 +588,19 @@ class StageSchedule(StageView):
             key: `"auto_unroll_max_step"`: unroll loops inside that have at most `value` stores in
                 all. `"unroll_explicit"`: with value 0, leave unrolled loops to the target's
                 compiler, on `cuda` by `#pragma unroll`.
+                `"parallel_stride_pattern"`: each task of the parallel loop takes every so many
+                iterations, in place of neighbouring ones.
+                `"parallel_barrier_when_finish"`: threads wait for each other at the end of the
+                parallel loop, as they always do.
                 `"import_llvm"`: `value` is LLVM IR that defines C functions for the whole
                 module, on hosts only.
-            value: a number of at least 0, or the text of LLVM IR.
+                `"import_c"`: `value` is C that defines such functions; clang compiles it.
+            value: a number of at least 0, or the text of LLVM IR or of C.
 
         Raises:
-            UserError: the key is unknown, or the value does not suit it.
+            UserError: the key is unknown or left out, or the value does not suit it. Lowering
+                refuses pragmas of parallel loops at other loops.
+            ToolchainError: clang is missing, or refuses the text.
 
         Example::
 

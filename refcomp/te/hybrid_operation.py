@@ -48,7 +48,15 @@ class HybridOp(ExternOp):
     """An operation that a hybrid function computes. `hybrid.script` makes it.
 
     Attributes:
+        name: the name of the function, and of its first output.
+        line: `file:line` of the user's call.
         axis: the loops of the statement in the order of the source, without those over `bind`.
+        reads: the inputs, one for each parameter that is a tensor.
+        in_buffers: the buffers that stand for `reads` in the statement, one for each.
+        out_buffers: the buffers that stand for the outputs, one for each.
+        body: the statement, which is loop IR.
+        tag: a label for schedules: `hybrid`.
+        requires: conditions that asserts state, which each call must meet.
         conflicts: for each axis, why its iterations may depend on each other; empty if they cannot.
 
     Source: TVM, te.HybridOp.
@@ -73,21 +81,22 @@ class HybridOp(ExternOp):
     what: ClassVar[str] = "a hybrid function"
     conflicts: tuple[str, ...] = ()
 
-    def find_axes(self) -> None:
-        """Set the axes and the conflicts by the statement. Loops of one name get numbers."""
-        self.body = _with_unique_loops(self.body)
-        lets = _plain_lets(self.body)
-        bound = {item for node in walk(self.body) for item in bound_by(node)}
-        axes: list[IterVar] = []
-        conflicts: list[str] = []
-        for loop in statements_in(self.body):
-            if isinstance(loop, For) and not is_bound(loop):
-                conflict = _conflict(loop, lets, bound)
-                kind = ORDERED if conflict else DATA_PARALLEL
-                axes.append(IterVar(loop.var, loop.minimum, loop.extent, kind))
-                conflicts.append(conflict)
-        self.axis = tuple(axes)
-        self.conflicts = tuple(conflicts)
+
+def find_axes(op: HybridOp) -> None:
+    """Set the axes and the conflicts by the statement. Loops of one name get numbers."""
+    op.body = _with_unique_loops(op.body)
+    lets = _plain_lets(op.body)
+    bound = {item for node in walk(op.body) for item in bound_by(node)}
+    axes: list[IterVar] = []
+    conflicts: list[str] = []
+    for loop in statements_in(op.body):
+        if isinstance(loop, For) and not is_bound(loop):
+            conflict = _conflict(loop, lets, bound)
+            kind = ORDERED if conflict else DATA_PARALLEL
+            axes.append(IterVar(loop.var, loop.minimum, loop.extent, kind))
+            conflicts.append(conflict)
+    op.axis = tuple(axes)
+    op.conflicts = tuple(conflicts)
 
 
 def _with_unique_loops(body: Stmt) -> Stmt:

@@ -28,6 +28,34 @@ def test_docstring():
 
 @pytest.mark.parametrize("tasks", [1, 2, 3, 7, 16])
 @pytest.mark.parametrize("extent", [0, 1, 5, 14])
+def test_tasks_take_iterations_in_turns(extent, tasks):
+    func = _outlined("""
+    func f(A: i64[n], B: i64[n] out) {
+      pragma parallel_stride_pattern 1 {
+        for i in range(1, extent=n - 1) parallel {
+          pragma parallel_stride_pattern 1 {
+            for j in range(2) parallel { B@[i] = B@[i] + A@[i] + j }
+          }
+        }
+      }
+    }
+    """)
+    text = print_func(func)
+    assert "for turn in range((i.extent - task + tasks - 1) // tasks) {" in text
+    assert "let i: i64 = 1 + (task + turn * tasks) {" in text
+    assert "pragma" not in text
+    a, b = np.arange(extent), np.zeros(extent, np.int64)
+    interpret(func, [a, b], num_tasks=tasks)
+    assert b.tolist() == [0, *(2 * i + 1 for i in range(1, extent))][:extent]
+
+
+def test_a_pragma_whose_loop_is_gone():
+    func = _outlined("func f(A: i64[1] out) { pragma parallel_stride_pattern 1 { A@[0] = 1 } }")
+    assert "pragma" not in print_func(func)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("extent", [0, 1, 5, 14])
 def test_tasks_share_all_iterations_once(extent, tasks):
     func = _outlined("""
     func f(A: i64[n], B: i64[n] out) {

@@ -29,3 +29,10 @@ def test_all_of_them_with_their_origins():
     after = serialize_loops(func.with_body(with_fields(func.body, origin=origin)))
     assert {node.kind for node in walk(after.body) if isinstance(node, For)} == {"serial"}
     assert after.body.origin is origin
+
+
+def test_a_pragma_of_parallel_loops_is_gone():
+    loop = "for i in range(4) parallel { A[i] = i }"
+    pragma = f"pragma parallel_stride_pattern 1 {{ {loop} }}"
+    after = serialize_loops(parse_func(f"func f(A: i64[4] out) {{ {pragma} }}"))
+    assert isinstance(after.body, For)

@@ -5,9 +5,13 @@ None of them changes a result. A target ignores hints that it does not support.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.ir.stmt import STRIDE_PATTERN
 from refcomp.schedule.stage import (
+    BARRIER_WHEN_FINISH,
     LoopPragma,
     Prefetched,
     Provenance,
@@ -18,8 +22,26 @@ from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import IterVar
 
 IMPORT_LLVM = "import_llvm"
+IMPORT_C = "import_c"
 # Pragmas with numbers, and their legal values.
-PRAGMAS = {"auto_unroll_max_step": range(1 << 20), "unroll_explicit": range(2)}
+PRAGMAS = {
+    "auto_unroll_max_step": range(1 << 20),
+    "unroll_explicit": range(2),
+    STRIDE_PATTERN: range(1, 2),
+    BARRIER_WHEN_FINISH: range(1, 2),
+}
+# Pragmas of TVM that refcomp does without: why, and what to write.
+_LEFT_OUT = {
+    "parallel_launch_point": (
+        "threads are launched by each parallel loop, and wait for each other at its end",
+        "leave it out: mark the inner loops parallel. If the launches take too long, mark the "
+        "loop itself parallel instead",
+    ),
+    "debug_skip_region": (
+        "it would leave memory unwritten, so that results are arbitrary",
+        "to time the rest alone, build it with a placeholder in place of this tensor",
+    ),
+}
 
 
 def pragma(
@@ -32,13 +54,22 @@ def pragma(
             LoopPragma(loop, key, _llvm_text(stage, loop.name, value))
         )
         return
+    if key == IMPORT_C:
+        text = _compiled(stage, loop.name, value)
+        stage.loops.pragmas.append(LoopPragma(loop, key, text))
+        return
+    if key in _LEFT_OUT:
+        why, remedy = _LEFT_OUT[key]
+        stage.refuse("pragma", loop.name, f"{key} is not supported: {why}", remedy)
     if not isinstance(key, str) or key not in PRAGMAS:
-        known = (*PRAGMAS, IMPORT_LLVM)
+        known = (*PRAGMAS, IMPORT_LLVM, IMPORT_C)
         remedy = advise(key, known, f"use one of {', '.join(known)}")
         stage.refuse("pragma", loop.name, f"{key!r} is not a known pragma", remedy)
     legal = PRAGMAS[key]
     if not isinstance(value, int) or int(value) not in legal:
-        remedy = f"use a number from 0 to {legal.stop - 1}"
+        remedy = f"use a number from {legal.start} to {legal.stop - 1}"
+        if len(legal) == 1:
+            remedy = f"use {legal.start}, or leave the pragma out"
         stage.refuse("pragma", loop.name, f"{key} is {value!r}", remedy)
     stage.loops.pragmas.append(LoopPragma(loop, key, int(value)))
 
@@ -53,6 +84,21 @@ def _llvm_text(stage: Stage, loop: str, value: object) -> str:
         f"{IMPORT_LLVM} is {shown}, which does not define a function",
         "pass the text of LLVM IR that clang -S -emit-llvm writes, such as open(path).read()",
     )
+
+
+def _compiled(stage: Stage, loop: str, value: object) -> str:
+    """Return the LLVM IR of C functions for this host."""
+    if not isinstance(value, str) or "(" not in value:
+        stage.refuse(
+            "pragma",
+            loop,
+            f"{IMPORT_C} is {value!r}, which does not define a function",
+            "pass the text of C functions, such as open(path).read()",
+        )
+    # By name, since that room is below this one.
+    compiler = import_module("refcomp.toolchain.c_functions")
+    text: str = compiler.llvm_of_c(value)
+    return _llvm_text(stage, loop, text)
 
 
 def prefetch(

@@ -124,6 +124,26 @@ CASES = {
         lambda s, a, t, b: s[b].pragma(b.op.axis[0], "unroll_explicit", 2),
         "unroll_explicit is 2",
     ),
+    "near": (
+        lambda s, a, t, b: s[b].pragma(b.op.axis[0], "parallel_stride_patern"),
+        "'parallel_stride_patern' is not a known pragma",
+    ),
+    "one value": (
+        lambda s, a, t, b: s[b].pragma(b.op.axis[0], "parallel_stride_pattern", 0),
+        "parallel_stride_pattern is 0",
+    ),
+    "launch": (
+        lambda s, a, t, b: s[b].pragma(b.op.axis[0], "parallel_launch_point"),
+        "threads are launched by each parallel loop",
+    ),
+    "skip": (
+        lambda s, a, t, b: s[b].pragma(b.op.axis[0], "debug_skip_region"),
+        "it would leave memory unwritten",
+    ),
+    "C": (
+        lambda s, a, t, b: s[b].pragma(b.op.axis[0], "import_c", 3),
+        "import_c is 3, which does not define a function",
+    ),
     "import": (
         lambda s, a, t, b: s[b].pragma(b.op.axis[0], "import_llvm", "micro.ll"),
         "import_llvm is 'micro.ll', which does not define a function",
@@ -185,3 +205,17 @@ def test_tensors_computed_together_are_not_double_buffered():
     with pytest.raises(Unsupported, match="cannot double-buffer stage P") as caught:
         s[p].double_buffer()
     assert "together" in caught.value.why
+
+
+def test_what_to_write_in_place_of_a_pragma():
+    _, _, b, s = two_stages()
+    remedies = {
+        ("parallel_stride_patern", 1): "did you mean parallel_stride_pattern? use one of",
+        ("parallel_stride_pattern", 0): "use 1, or leave the pragma out",
+        ("parallel_launch_point", 1): "mark the inner loops parallel",
+        ("debug_skip_region", 1): "with a placeholder in place of this tensor",
+    }
+    for (key, value), remedy in remedies.items():
+        with pytest.raises(UserError) as caught:
+            s[b].pragma(b.op.axis[0], key, value)
+        assert remedy in caught.value.remedy
