@@ -49,6 +49,7 @@ _MODULES = (
     "runtime",
     "oracle",
     "profile",
+    "target",
     "testing",
     "classic",
 )
@@ -58,7 +59,8 @@ _SOURCES = {
         "CompilerBug OutOfBounds RefcompError ToolchainError Unsupported UserError"
     ),
     "refcomp.foundation.registry": "get_global_func list_global_func_names register_func",
-    "refcomp.foundation.target": "Target as_target",
+    "refcomp.foundation.target": "Target as_target current_target",
+    "refcomp.foundation.generic_func": "generic_func",
     "refcomp.driver.backend": "Backend register_backend",
     "refcomp.foundation.options": "build_options",
     "refcomp.ir.promotion": "const",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import Target, as_target
+from refcomp.foundation.target import Target, as_target, target_or_current
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.runtime.module import Module
@@ -22,7 +22,7 @@ from refcomp.te.tensor import Tensor
 def build(
     inputs: Schedule | PrimFunc,
     args: Sequence[Tensor | Var] | None = None,
-    target: Target | str = "llvm",
+    target: Target | str | None = None,
     target_host: Target | str | None = None,
     name: str = "main",
 ) -> Module:
@@ -36,7 +36,8 @@ def build(
         inputs: the schedule, or the function, which brings its own name and parameters.
         args: the tensors and scalar variables of a schedule, in calling order.
         target: what to compile for, such as `"llvm -mcpu=native"`, `"opencl"` or `"rocm"`. The
-            target `"interp"` runs the loop IR by the interpreter and needs no tool.
+            target `"interp"` runs the loop IR by the interpreter and needs no tool. By default
+            it is the current target (`with refcomp.Target(...)`), or else `"llvm"`.
         target_host: what the host's part is compiled for, `"llvm"`. It is accepted for the sake of
             classic programs: the host's part of a device program is walked by Python.
         name: name of the function that a schedule becomes.
@@ -65,7 +66,7 @@ def build(
         raise UserError(
             f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
         )
-    chosen = as_target(target)
+    chosen = target_or_current(target)
     if not isinstance(inputs, Schedule):
         from refcomp.compiler import build_functions  # noqa: PLC0415  (as below)
 

@@ -8,7 +8,7 @@ from typing import Any
 from refcomp.certificates import certify_build
 from refcomp.codegen.signature import signature_of
 from refcomp.driver.backend import Loading
-from refcomp.driver.backends import as_target, backend_of
+from refcomp.driver.backends import backend_of
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.outside_calls import checked_calls
 from refcomp.driver.steps import CHECK_ACCESSES, run_pass
@@ -17,7 +17,7 @@ from refcomp.foundation.c_functions import library_paths
 from refcomp.foundation.dump import dump_stage, is_dumping
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import current_options
-from refcomp.foundation.target import Target
+from refcomp.foundation.target import Target, target_or_current
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.printer import print_func
@@ -29,7 +29,9 @@ from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 
 
-def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") -> Module:
+def build_functions(
+    funcs: Sequence[PrimFunc], target: Target | str | None = None
+) -> Module:
     """Compile functions of the loop IR together to one module, whose entry is the first of them.
 
     Args:
@@ -64,7 +66,7 @@ def build_functions(funcs: Sequence[PrimFunc], target: Target | str = "llvm") ->
         raise UserError(
             "the list of functions to build is empty", remedy="pass at least one"
         )
-    chosen = as_target(target)
+    chosen = target_or_current(target)
     for func in funcs:
         _check_given(func)
     ready = [with_entry_conditions(func) for func in funcs]

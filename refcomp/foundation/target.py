@@ -7,7 +7,9 @@ Each back end has a kind of target, which lists its options. refcomp's own are i
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from dataclasses import replace
+from types import TracebackType
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
@@ -17,6 +19,8 @@ from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
 # By name, in the order of registration. The first ones are refcomp's own.
 _KINDS: dict[str, TargetKind] = dict(OWN_KINDS)
+# What to compile for if a build names no target, and no `with` statement does.
+DEFAULT_TARGET = "llvm"
 
 
 def register_kind(kind: TargetKind) -> None:
@@ -43,6 +47,9 @@ def kind_of(target: Target | str) -> TargetKind:
 class Target:
     """A kind of target with options: what to compile for. `as_target` parses the text of a target.
 
+    In a `with` statement, the target is the current one of this thread: `build` compiles for it
+    unless it is given another one, and functions made by `generic_func` choose by it.
+
     Args:
         kind: the first word of the text: `llvm`, `interp`, `opencl`, `rocm`, or a registered one.
         options: pairs of a name and a value, sorted by name.
@@ -52,6 +59,11 @@ class Target:
         >>> target = rc.as_target("llvm -mcpu=znver4")
         >>> target.kind, target.option("mcpu", "native"), target.option("libs", "none")
         ('llvm', 'znver4', 'none')
+        >>> target.keys
+        ('llvm', 'cpu')
+        >>> with target:
+        ...     print(rc.current_target())
+        llvm -mcpu=znver4
     """
 
     kind: str  # name
@@ -70,6 +82,69 @@ class Target:
             default: the text to return if the option is not set.
         """
         return dict(self.options).get(name, default)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The words that a generic function looks for, the most special one first."""
+        kind = _KINDS[self.kind]
+        general = "cpu" if kind.limits is None else "gpu"
+        return tuple(dict.fromkeys((self.kind, kind.device, general)))
+
+    def __enter__(self) -> Target:
+        chosen = as_target(self)
+        _ENTERED.set((*_ENTERED.get(), chosen))
+        return chosen
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _ENTERED.set(_ENTERED.get()[:-1])
+
+
+# The targets of the `with` statements around, the innermost last. Each thread and each
+# asynchronous task has its own.
+_ENTERED: ContextVar[tuple[Target, ...]] = ContextVar("_ENTERED", default=())
+
+
+def current_target(allow_none: bool = True) -> Target | None:
+    """Return the target of the innermost `with` statement of this thread.
+
+    Args:
+        allow_none: False to refuse a call outside of all these statements.
+
+    Returns:
+        The target; None if there is none.
+
+    Raises:
+        UserError: there is no current target, and `allow_none` is False.
+
+    Source: TVM, tvm.target.current_target.
+
+    Example::
+
+        >>> print(rc.current_target())
+        None
+        >>> with rc.target.create("opencl"):
+        ...     print(rc.current_target())
+        opencl
+    """
+    entered = _ENTERED.get()
+    if not entered and allow_none is False:
+        raise UserError(
+            "no target is the current one",
+            remedy='call this inside of: with refcomp.target.create("llvm"):',
+        )
+    return entered[-1] if entered else None
+
+
+def target_or_current(value: Target | str | None) -> Target:
+    """Return a given target, else the current one, else `DEFAULT_TARGET`. UserError."""
+    if value is None:
+        return current_target() or as_target(DEFAULT_TARGET)
+    return as_target(value)
 
 
 def as_target(value: Target | str) -> Target:
@@ -93,7 +168,9 @@ def as_target(value: Target | str) -> Target:
         refcomp.foundation.errors.UserError: target llvm has no option '-speed=high'...
     """
     if isinstance(value, Target):
-        return value
+        # The constructor takes a whole text, too: Target("llvm -mcpu=znver4").
+        is_read = isinstance(value.kind, str) and value.kind in _KINDS
+        return value if is_read else as_target(str(value))
     words = value.split() if isinstance(value, str) else []
     kind = _KINDS.get(words[0]) if words else None
     if kind is None:

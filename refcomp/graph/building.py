@@ -17,7 +17,7 @@ from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.records import record
-from refcomp.foundation.target import Target, as_target
+from refcomp.foundation.target import Target, as_target, target_or_current
 from refcomp.graph.compile import compile_graph
 from refcomp.graph.compiled import CompiledGraph, without_weights
 from refcomp.graph.constants import aligned
@@ -121,7 +121,7 @@ def build_config(
 
 def build(
     net: Symbol | Graph,
-    target: Target | str = "llvm",
+    target: Target | str | None = None,
     shape: Mapping[str, object] | None = None,
     dtype: str | Mapping[str, object] = "float32",
     params: Mapping[str, object] | None = None,
@@ -178,7 +178,7 @@ def build(
         raise UserError(
             f"{layout!r} is not a layout", remedy='give a text such as "NCHW"'
         )
-    chosen = as_target(target)
+    chosen = target_or_current(target)
     arrays = {} if params is None else host_arrays(params)
     if isinstance(net, Graph):
         graph = inputs_to_constants(net, arrays) if arrays else net

@@ -10,7 +10,7 @@ from functools import partial
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import build_options, current_options
-from refcomp.foundation.target import Target, as_target
+from refcomp.foundation.target import Target, as_target, target_or_current
 from refcomp.graph.graph import Graph, Value, spell
 from refcomp.graph.kernels import NodeKernel, ScheduledKernel, schedule_graph
 from refcomp.graph.optimize import optimize
@@ -58,7 +58,7 @@ class GraphModule:
 
 def compile_graph(
     graph: Graph,
-    target: Target | str = "llvm",
+    target: Target | str | None = None,
     passes: Sequence[str] | None = None,
 ) -> GraphModule:
     """Return the compiled graph, which a `GraphExecutor` runs.
@@ -102,7 +102,8 @@ def compile_graph(
             why="it has control operators, or shapes that only a run determines",
             remedy="run it by refcomp.graph.executor_for(graph, target)",
         )
-    return compile_nodes(optimize(graph, passes, target), target)
+    chosen = target_or_current(target)
+    return compile_nodes(optimize(graph, passes, chosen), chosen)
 
 
 def compile_nodes(graph: Graph, target: Target | str = "llvm") -> GraphModule:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 
-from refcomp.foundation.target import Target, as_target, kind_of
+from refcomp.foundation.target import Target, as_target, kind_of, target_or_current
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 from refcomp.topi.schedules.cuda import schedule_cuda
@@ -29,12 +28,11 @@ _BY_KIND: dict[str, Callable[[Sequence[Tensor], Target], Schedule]] = {
     "gpu": lambda outputs, _: schedule_gpu(outputs),
     "cuda": lambda outputs, _: schedule_cuda(outputs),
 }
-_CURRENT: ContextVar[Target | None] = ContextVar("target", default=None)
 
 
 @contextmanager
 def target_scope(target: Target | str) -> Iterator[Target]:
-    """Choose the target of the schedules in the `with` block.
+    """Make a target the current one in the `with` block, as `with refcomp.Target(target)` does.
 
     Args:
         target: what `refcomp.build` takes, such as `"opencl"` or `"rocm -mcpu=gfx942"`.
@@ -56,19 +54,14 @@ def target_scope(target: Target | str) -> Iterator[Target]:
         >>> [step.primitive for step in s.steps]
         ['fuse', 'split', 'bind', 'bind']
     """
-    chosen = as_target(target)
-    token = _CURRENT.set(chosen)
-    try:
+    with as_target(target) as chosen:
         yield chosen
-    finally:
-        _CURRENT.reset(token)
 
 
 def _schedule(outputs: Outputs, target: Target | str | None) -> Schedule:
-    """Return the schedule for `target`, that of the scope, or the host."""
-    chosen = target or _CURRENT.get() or "llvm"
+    """Return the schedule for `target`, the current target, or the host."""
     listed = [outputs] if isinstance(outputs, Tensor) else outputs
-    return schedule_for(listed, chosen)
+    return schedule_for(listed, target_or_current(target))
 
 
 def schedule_for(outputs: Sequence[Tensor], target: Target | str) -> Schedule:
@@ -87,7 +80,7 @@ def schedule_injective(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -115,7 +108,7 @@ def schedule_elemwise(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -143,7 +136,7 @@ def schedule_broadcast(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -171,7 +164,7 @@ def schedule_reduce(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -199,7 +192,7 @@ def schedule_softmax(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -225,7 +218,7 @@ def schedule_pool(outputs: Outputs, *, target: Target | str | None = None) -> Sc
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -253,7 +246,7 @@ def schedule_adaptive_pool(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -279,7 +272,7 @@ def schedule_dense(outputs: Outputs, *, target: Target | str | None = None) -> S
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -308,7 +301,7 @@ def schedule_batch_matmul(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -338,7 +331,7 @@ def schedule_conv2d_nchw(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -368,7 +361,7 @@ def schedule_conv2d_nhwc(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -397,7 +390,7 @@ def schedule_conv2d_nchwc(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -426,7 +419,7 @@ def schedule_depthwise_conv2d_nchw(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:
@@ -456,7 +449,7 @@ def schedule_extern(
 
     Args:
         outputs: the tensor that an operator returned, or a list of tensors.
-        target: what the schedule is for. By default it is that of `target_scope`, or else the
+        target: what the schedule is for. By default it is the current target, or else the
             host.
 
     Raises:

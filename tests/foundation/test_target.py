@@ -1,9 +1,20 @@
+import threading
+
 import pytest
 
 import refcomp.driver.backends  # noqa: F401  (registers the kinds)
 from refcomp.foundation import target
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import as_target, kind_of, limits_of, register_kind, target_kinds
+from refcomp.foundation.target import (
+    Target,
+    as_target,
+    current_target,
+    kind_of,
+    limits_of,
+    register_kind,
+    target_kinds,
+    target_or_current,
+)
 from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
 
@@ -80,3 +91,53 @@ def test_a_target_without_a_device_has_no_limits():
         UserError, match="the target llvm -mcpu=x has no device(.|\n)*opencl or rocm"
     ):
         limits_of(as_target("llvm -mcpu=x"))
+
+
+def test_with_statements_nest_and_end():
+    assert current_target() is None
+    with as_target("llvm -mcpu=znver4") as outer:
+        with Target("rocm -mcpu=gfx942") as inner:
+            assert inner == current_target() == as_target("rocm -mcpu=gfx942")
+        assert current_target() is outer
+        with pytest.raises(RuntimeError), outer:
+            raise RuntimeError
+        assert current_target() is outer
+    assert current_target() is None
+    with pytest.raises(
+        UserError, match="no target is the current one(.|\n)*with refcomp.target.create"
+    ):
+        current_target(allow_none=False)
+
+
+def test_each_thread_has_its_own_current_target():
+    seen = []
+    with as_target("opencl"):
+        thread = threading.Thread(target=lambda: seen.append(current_target()))
+        thread.start()
+        thread.join()
+    assert seen == [None]
+
+
+def test_a_target_that_cannot_be_read_does_not_become_current():
+    with pytest.raises(UserError, match="unknown target 'vulkan'"), Target("vulkan"):
+        pass
+    assert current_target() is None
+    assert target_or_current(None) == as_target("llvm")
+    with as_target("opencl"):
+        assert target_or_current(None).kind == "opencl"
+        assert target_or_current("rocm").kind == "rocm"
+
+
+@pytest.mark.parametrize(
+    "text, keys",
+    [
+        ("llvm", ("llvm", "cpu")),
+        ("interp", ("interp", "cpu")),
+        ("cuda", ("cuda", "gpu")),
+        ("nvptx", ("nvptx", "cuda", "gpu")),
+        ("rocm", ("rocm", "gpu")),
+        ("opencl", ("opencl", "gpu")),
+    ],
+)
+def test_keys_go_from_special_to_general(text, keys):
+    assert as_target(text).keys == keys
