@@ -1,11 +1,12 @@
 """The least and the greatest value that an index attains over a box of axes.
 
 The ends of an index are computed only if both are attained. This is so for sums and differences of
-independent axes, products with a value that does not depend on axes, floor quotients, minima and
-maxima. Other expressions over few constant points are enumerated. So an end outside of a dimension
-means that an access happens there and is out of bounds. A condition that `Box.judge` states is
-therefore *necessary*: a call that breaks it accesses an element that does not exist. Conditions are
-stated over symbols, which are the sizes and scalar arguments that a caller chooses.
+independent axes, floor quotients, minima and maxima. It is also so for products with a value that
+does not depend on axes, for products and squares of axes that are not negative, and for remainders
+of an axis by a symbol. Other expressions over few constant points are enumerated. So an end outside
+of a dimension means that an access happens there and is out of bounds. A condition that `Box.judge`
+states is therefore *necessary*: a call that breaks it accesses an element that does not exist.
+Conditions are stated over symbols, which are the sizes and scalar arguments that a caller chooses.
 
 Arithmetic in a type narrower than i64 wraps around. On symbols alone it is kept in its type. With
 axes it is followed in i64, and a condition permits each call in which it wraps.
@@ -25,7 +26,9 @@ from refcomp.arith.ends import (
     greater,
     in_i64,
     is_constant,
+    remainder_of_axis,
     smaller,
+    square,
     typed,
 )
 from refcomp.arith.enumerated import Enumeration
@@ -41,9 +44,11 @@ from refcomp.ir.expr import (
     BinaryExpr,
     Cast,
     Expr,
+    FloorMod,
     IntImm,
     Max,
     Min,
+    Mod,
     Mul,
     Not,
     Or,
@@ -333,11 +338,16 @@ class Box:
                 return self._converted(self.attained(value), value.dtype, dtype)
             case BinaryExpr() if type(expr) in RULES:
                 return self._attained_by_operands(expr)
+            case Mod(a=a, b=b):
+                return self._attained_on_axis(expr, self.attained(a), self.attained(b))
         return None
 
     def _attained_by_operands(self, expr: BinaryExpr) -> Attained | None:
         left = self.attained(expr.a)
         right = self.attained(expr.b)
+        found = self._attained_on_axis(expr, left, right)
+        if found is not None:
+            return found
         # On an axis in common, both operands need not attain their ends at one point.
         if left is None or right is None or left.axes & right.axes:
             return None
@@ -352,6 +362,21 @@ class Box:
             wraps = dict.fromkeys((*left.wraps, *right.wraps))
             found = replace(found, wraps=tuple(wraps))
         return self._fitted(found, expr.dtype)
+
+    def _attained_on_axis(
+        self, expr: BinaryExpr, left: Attained | None, right: Attained | None
+    ) -> Attained | None:
+        """Return the ends of the square of an axis, or of its remainder by a symbol."""
+        # Such an axis has all values between its ends.
+        if left is None or right is None or not isinstance(expr.a, Var):
+            return None
+        if left.axes != {expr.a}:
+            return None
+        if isinstance(expr, Mul) and expr.a is expr.b:
+            return square(self.is_nonnegative, left)
+        if isinstance(expr, FloorMod | Mod):
+            return remainder_of_axis(self.is_nonnegative, left, right)
+        return None
 
     def _converted(
         self, values: Attained | None, source: DType, dtype: DType

@@ -83,8 +83,10 @@ def _difference(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained
 
 
 def _product(is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained | None:
-    # Two operands with axes have four corners, of which the signs decide. They are enumerated.
+    # Two operands with axes have four corners. The signs decide which of them are the ends.
     if a.axes and b.axes:
+        if is_nonnegative(a.low) and is_nonnegative(b.low):
+            return Attained(a.low * b.low, a.high * b.high, a.axes | b.axes)
         return None
     if not a.axes:
         a, b = b, a
@@ -118,6 +120,28 @@ def _remainder(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained 
     if a.low // divisor != a.high // divisor:
         return None
     return Attained(a.low % divisor, a.high % divisor, a.axes)
+
+
+def square(is_nonnegative: SignTest, axis: Attained) -> Attained | None:
+    """Return the ends of the square of an axis that is not negative; None for any other."""
+    if not is_nonnegative(axis.low):
+        return None
+    return replace(axis, low=axis.low * axis.low, high=axis.high * axis.high)
+
+
+def remainder_of_axis(
+    is_nonnegative: SignTest, axis: Attained, divisor: Attained
+) -> Attained | None:
+    """Return the ends of the remainder of an axis that counts from 0 by a symbol.
+
+    Return None for any other axis, and for a divisor that is a constant or may be negative.
+    """
+    by = divisor.low
+    counts = isinstance(axis.low, int) and axis.low == 0
+    if not counts or divisor.axes or isinstance(by, int) or not is_nonnegative(by):
+        return None
+    # All values below the divisor are attained, as far as the axis goes. By 0, it is 0.
+    return replace(axis, high=smaller(axis.high, greater(by - 1, 0)))
 
 
 def _minimum(_is_nonnegative: SignTest, a: Attained, b: Attained) -> Attained:

@@ -75,7 +75,7 @@ def test_ends_of_constant_boxes(index, ends):
 
 
 @pytest.mark.parametrize(
-    "index", ["i - i", "i + i", "i * j", "i // j", "i % 3", "7 // (i + 1)", "i ^ j"]
+    "index", ["i - i", "i + i", "(i - 1) * j", "i // j", "i % 3", "(i + 1) % m", "i % k", "i ^ j"]
 )
 def test_an_index_whose_ends_may_not_be_attained_is_not_followed(index):
     assert _box("m").attained(_expr(index)) is None
@@ -109,6 +109,12 @@ def test_a_sum_that_wraps_in_its_type_is_not_followed():
         ("8", "i * 3 % 8 + k", "n", ["0 <= k", "k + 7 < n"]),
         ("max(m - 2, 0)", "i + 2", "m", []),
         ("3", "i * k", "n", ["0 <= min(k * 2, 0)", "max(k * 2, 0) < n"]),
+        ("m", "i * j", "n", ["m * 2 - 2 < n"]),
+        ("m", "i * i", "n", ["m <= 0 or (m - 1) * (m - 1) < n"]),
+        ("m", "i * j + i * j", "n", []),
+        ("3", "i % n", "m", ["min(max(n - 1, 0), 2) < m"]),
+        ("m", "i % n", "n + 1", []),
+        ("m", "truncmod(i, n)", "3", ["min(m - 1, max(n - 1, 0)) < 3"]),
     ],
 )
 def test_conditions_over_symbols(i, index, dim, conditions):

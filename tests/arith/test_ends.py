@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.arith.ends import RULES, Attained
+from refcomp.arith.ends import RULES, Attained, remainder_of_axis, square
 from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import Add, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var
 from refcomp.ir.printer import print_expr
@@ -46,4 +46,24 @@ def test_a_factor_of_unknown_sign_may_exchange_the_ends(is_sure, ends):
     expected = ends or ("min(k, k * 3)", "max(k, k * 3)")
     texts = tuple(print_expr(end) for end in (found.low, found.high))
     assert tuple(text.replace("1 * k", "k").replace("3 * k", "k * 3") for text in texts) == expected
-    assert RULES[Mul](lambda _: is_sure, Attained(1, 3, AXIS), Attained(1, 3, J)) is None
+    product = RULES[Mul](lambda _: is_sure, Attained(1, 3, AXIS), Attained(2, 4, J))
+    assert product == (Attained(2, 12, AXIS | J) if is_sure else None)
+
+
+@given(st.integers(-3, 3), st.integers(0, 4))
+def test_the_square_of_an_axis(low, count):
+    found = square(lambda bound: bound >= 0, Attained(low, low + count, AXIS))
+    assert found == (None if low < 0 else Attained(low**2, (low + count) ** 2, AXIS))
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.booleans())
+def test_the_remainder_of_an_axis_by_a_symbol(last, divisor, is_sure):
+    n = Var("n", I64)
+    found = remainder_of_axis(lambda _: is_sure, Attained(0, last, AXIS), Attained(n, n))
+    if not is_sure:
+        assert found is None
+        return
+    nodes = [FloorMod(IntImm(v, I64), IntImm(divisor, I64)) for v in range(last + 1)]
+    assert found is not None and found.low == 0
+    assert evaluate_expr(found.high, {n: divisor}) == max(evaluate_expr(x, {}) for x in nodes)
+    assert remainder_of_axis(lambda _: True, Attained(1, last, AXIS), Attained(n, n)) is None
