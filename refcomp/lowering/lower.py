@@ -55,6 +55,7 @@ from refcomp.schedule.placement import placement_lines
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.stage_graph import find_stage
+from refcomp.te.check_reads import check_reads
 from refcomp.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from refcomp.te.tensor import Tensor
 
@@ -121,6 +122,13 @@ def lower(
             inlined.append(stage.op)
     check_parallel_pragmas(stages)
     bodies = {stage: _bodies(stage.op, inlined) for stage in stages}
+    for stage in stages:
+        op = stage.op
+        is_root = stage.attach_point is None
+        if is_root and isinstance(op, ComputeOp) and op.waits_for_scan:
+            # All rows are computed, as outside of a scan, so this check raises.
+            axes = (*op.axis, *op.reduce_axis)
+            check_reads(op.name, axes, bodies[stage], at=stage.declaration())
     facts = Facts()
     for buffer in buffers.values():
         for dim in buffer.shape:

@@ -130,6 +130,9 @@ def _is_in_later_rows(index: Expr, extent: Expr, axes: Sequence[IterVar]) -> boo
     rows, *others = axes
     if rows.var not in variables_in(index):
         return False
+    count = as_int(rows.extent)
+    if count is not None and count <= 1:
+        return True  # no row comes after the first one
     begin = Var("begin", I64)
     facts = Facts().assume(LE(IntImm(1, I64), begin))
     box = box_of(others, facts)

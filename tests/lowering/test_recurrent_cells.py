@@ -148,6 +148,21 @@ def test_first_rows_are_refused_where_all_rows_are_computed():
         rc.lower(rc.create_schedule(result.op), [x, result])
 
 
+def test_a_copy_of_rows_is_refused_where_all_rows_are_computed():
+    """Where a schedule moves a row's computation to, it must belong to the row."""
+    x, state = rc.placeholder((5, 4), name="X"), rc.placeholder((5, 4), name="state")
+    first = rc.compute((1, 4), lambda _, i: rc.const(1.0), name="first")
+    later = rc.compute((5, 4), lambda t, i: x[t - 1, i] * 2, name="later")
+    update = rc.compute((5, 4), lambda t, i: state[t - 1, i] + later[t, i], name="update")
+    result = rc.scan(first, update, state, name="S")
+    s = rc.create_schedule(result.op)
+    made = s.cache_write(later, "global")
+    with pytest.raises(UserError, match="compute later.global reads index -1 of dimension 0 of X"):
+        rc.lower(s, [x, result])
+    s[made].compute_at(s[later], later.op.axis[0])
+    check(s, [x, result], [whole(5, 4)], "interp", rc.cpu)
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 def test_an_input_of_two_rows_before_needs_two_first_rows(rows):
     x, state = rc.placeholder((5,), name="X"), rc.placeholder((5,), name="state")

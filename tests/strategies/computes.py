@@ -7,8 +7,9 @@ reductions (argmax, products of complex numbers), chains of reductions, two stag
 be inlined; reads beyond the edges (`tests.strategies.edge_computes`); the scans and extern
 operations of `tests.strategies.row_computes`; integer and float dtypes; constant and symbolic
 extents, 0 and 1 among them. Only where they are named, which keeps the other draws: `MORE`, of
-`tests.strategies.rearrangements` and `tests.strategies.typed_computes`, and `VECTORS`, of
-`tests.strategies.vector_computes`.
+`tests.strategies.rearrangements` and `tests.strategies.typed_computes`, `VECTORS`, of
+`tests.strategies.vector_computes`, and `MORE_SIZES` and `MORE_SCANS`, of
+`tests.strategies.sized_computes`.
 
 Never drawn: values that are not small integers (so that every dtype computes them exactly), more
 than four computed stages, inexact intrinsics.
@@ -29,6 +30,7 @@ from tests.strategies.computation import DTYPES, Computation, Drawing, finish
 from tests.strategies.edge_computes import EDGE_MAKERS
 from tests.strategies.rearrangements import REARRANGEMENTS
 from tests.strategies.row_computes import EXTERN_MAKERS, SCAN_MAKERS
+from tests.strategies.sized_computes import SHIFTED_SCAN_MAKERS, SIZED
 from tests.strategies.typed_computes import TYPED
 from tests.strategies.vector_computes import VECTOR_EXTERN_MAKERS, VECTOR_MAKERS
 
@@ -288,7 +290,12 @@ _MAKERS = (*_FEW_STAGES, *_MORE_STAGES, *EDGE_MAKERS, *EDGE_MAKERS, *SCAN_MAKERS
 MORE = tuple(map(kind_of, (*REARRANGEMENTS, *TYPED)))
 VECTORS = tuple(map(kind_of, VECTOR_MAKERS))
 VECTOR_EXTERNS = tuple(map(kind_of, VECTOR_EXTERN_MAKERS))
-_WHERE_NAMED = (*REARRANGEMENTS, *TYPED, *VECTOR_MAKERS, *VECTOR_EXTERN_MAKERS)
+MORE_SIZES = tuple(map(kind_of, SIZED))
+MORE_SCANS = tuple(map(kind_of, SHIFTED_SCAN_MAKERS))
+_WHERE_NAMED = (
+    *(*REARRANGEMENTS, *TYPED, *VECTOR_MAKERS, *VECTOR_EXTERN_MAKERS),
+    *(*SIZED, *SHIFTED_SCAN_MAKERS),
+)
 # Of all kinds but MORE. Scans alone have inits to attach, products alone can be tensorized.
 _RARE = (*SCAN_MAKERS, _matmul, _matmul_of_computed)
 WEIGHTS = Counter(map(kind_of, (*_MAKERS, *_RARE)))
@@ -299,5 +306,6 @@ def computations(
     draw: Callable[[Any], Any], kinds: Sequence[str] = (), dtypes: Sequence[str] = DTYPES
 ) -> Computation:
     """A computation of one of the forms of the module docstring, or of those of `kinds` only."""
-    named = [maker for maker in (*_MAKERS, *_WHERE_NAMED) if kind_of(maker) in kinds]
+    known = (*_MAKERS, *_WHERE_NAMED)
+    named = [maker for maker in known if kind_of(maker) in kinds]
     return draw(st.sampled_from(named or _MAKERS))(Drawing(draw, dtypes))

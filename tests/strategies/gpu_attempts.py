@@ -41,9 +41,11 @@ _Draw = Callable[[Any], Any]
 
 
 @st.composite
-def attempted_cases(draw: _Draw, dtypes: Sequence[str] = DTYPES) -> GpuCase:
+def attempted_cases(
+    draw: _Draw, dtypes: Sequence[str] = DTYPES, kinds: Sequence[str] = (*SCANS, *_PRODUCTS)
+) -> GpuCase:
     """A scan, or a product by blocks, with a schedule, for GPUs."""
-    computation = draw(computations((*SCANS, *_PRODUCTS), dtypes))
+    computation = draw(computations(kinds, dtypes))
     schedule = with_wishes(draw, _attempted(draw, computation), computation.args)
     return case_of(computation, schedule)
 

@@ -195,6 +195,8 @@ class Maker:
     def _tile(self, stage: Stage) -> dict[str, int]:
         """Splits and binds loops of a root stage; the extents of its threads by tag."""
         own = self.s[stage.op]
+        if not own.op.axis:
+            self._bind(stage, [own.fuse()], ["blockIdx.x"])
         if self._chance(1, 4):
             self._fuse_two(stage)
         data = self._leaves(stage, DATA_PARALLEL)
@@ -324,7 +326,8 @@ class Maker:
 
     def _copy(self, tensor: Tensor, reader: Stage, threads: dict[str, int]) -> None:
         maker = self.s.stage_of(tensor)
-        if maker.placement == "inline" or maker.attach_point is not None:
+        has_loops = reader.loops.leaves  # a stage without axes may have none
+        if maker.placement == "inline" or maker.attach_point is not None or not has_loops:
             return
         scope = "shared" if self._chance(10, 11) else "local"
         copy = self.s.cache_read(tensor, scope, [reader.op])
@@ -340,6 +343,8 @@ class Maker:
             readers = readers_of(producer)
             is_read_elsewhere = not readers or any(reader is not worker for reader in readers)
             if producer.is_output or producer.threads.bound or is_read_elsewhere:
+                continue
+            if not worker.loops.leaves:
                 continue
             if self._chance(3, 4):
                 self.s[producer.op].compute_at(self.s[worker.op], self._attach_loop(worker))
@@ -415,7 +420,8 @@ class Maker:
     def _bind_idle(self, stage: Stage) -> None:
         loops = stage.loops
         data = [a for a in loops.leaves if a.kind == DATA_PARALLEL and a not in loops.marks]
-        self.s[stage.op].bind(data[0], refcomp.thread_axis("blockIdx.x"))
+        own = self.s[stage.op]
+        own.bind(data[0] if data else own.fuse(), refcomp.thread_axis("blockIdx.x"))
 
 
 _REFUSED = (

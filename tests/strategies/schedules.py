@@ -28,7 +28,7 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computation import Computation
-from tests.strategies.computes import EDGES, SCANS
+from tests.strategies.computes import EDGES, MORE_SCANS, SCANS
 from tests.strategies.lowered_once import lowered_once
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
@@ -88,6 +88,9 @@ def _tile(draw: _Draw, stage: StageSchedule) -> bool:
 
 
 def _fuse(draw: _Draw, stage: StageSchedule) -> bool:
+    if not _loops(stage):
+        stage.fuse()
+        return True
     pairs = [(x, y) for x, y in _pairs(stage) if x.kind == y.kind]
     if not pairs:
         return False
@@ -238,7 +241,8 @@ def _steps_of(kind: str, number: int) -> tuple[Callable[[_Draw, StageSchedule], 
     """What step `number` is drawn from: every third one places what is hard to place."""
     if number % 3 == 0 and kind in EDGES:
         return _PLACING
-    return (_init_at, _at) if number % 3 == 0 and kind in SCANS else _WEIGHTED
+    is_scan = kind in (*SCANS, *MORE_SCANS)
+    return (_init_at, _at) if number % 3 == 0 and is_scan else _WEIGHTED
 
 
 @st.composite
@@ -254,7 +258,7 @@ def schedules(draw: _Draw, computation: Computation, by_blocks: bool = True) -> 
         try:
             step(draw, schedule[stage.op])
         except (UserError, Unsupported):  # no other computation has anything to refuse
-            assert computation.kind in (*SCANS, "vector scan")
+            assert computation.kind in (*SCANS, *MORE_SCANS, "vector scan")
         if len(schedule.steps) >= depth:
             break
     return with_wishes(draw, closed(schedule, computation), computation.args)
@@ -315,7 +319,9 @@ _MENDS = (
     (r"^local memory of unknown size: dimension \d+ of (\S+) is", "set_scope", ("global",)),
     (r"^cannot call a function with the memory of (\S+)", "set_scope", ("global",)),
 )
-_STATE_AT_THE_ROOT = r"^stage \S+ reads the state \S+ outside of scan"
+_STATE_AT_THE_ROOT = (
+    r"^stage \S+ reads the state \S+ outside of scan|^compute \S+ reads index -\d+ of"
+)
 _HINDERED = (
     (r"^cannot tensorize|^tensor intrinsic", "tensorize"),
     (r"the vector length 0 is not", "vectorize"),  # of the rows of a scan that is all init

@@ -45,6 +45,8 @@ def with_wishes(draw: _Draw, schedule: Schedule, args: Sequence[Any], most: int 
             and stage.placement != "inline"
             and stage.loops.leaves
         ]
+        if not computed:  # a result without axes, and nothing else
+            break
         own = computed[draw(st.integers(0, len(computed) - 1))]
         with suppress(UserError, Unsupported):  # of the primitive, which changes nothing then
             wish(draw, StageSchedule(trial, own))
