@@ -105,6 +105,8 @@ def _table(entries: Sequence[ClassicName]) -> str:
 
 
 def _note(entry: ClassicName) -> str:
+    if entry.target == entry.name:  # a method
+        return f"`{entry.name}`: {entry.note}"
     if entry.target:
         return f"`{entry.name}`: see `rc.{entry.target}`. {entry.note}"
     return f"`{entry.name}` is absent: {entry.note}"

@@ -9,8 +9,8 @@ The files in `names/` hold the table. Each file is an area, such as schedules:
     [differs]                   # refcomp's nearest name, and how it differs
     [absent]                    # what to write instead, and why
 
-Names of the first two kinds are aliases in `refcomp.classic`. With `alias = false` the names are
-methods, which need no alias.
+Names of the first two kinds are aliases in `refcomp.classic`. With `methods = true` the names are
+those of methods, which need no alias.
 """
 
 from __future__ import annotations
@@ -55,13 +55,18 @@ class ClassicName:
         name: the full classic name, such as `tvm.nd.array` or `topi.nn.relu`.
         target: the name below `refcomp`, such as `nd.array`; empty if refcomp has no such thing.
         note: how `target` differs, or what to write instead; empty if both mean the same.
-        is_alias: True if `refcomp.classic` has the name.
+        is_method: True for a method or attribute of a class, which needs no alias.
     """
 
     name: str
     target: str
     note: str
-    is_alias: bool
+    is_method: bool
+
+    @property
+    def is_alias(self) -> bool:
+        """Return True if `refcomp.classic` has the name."""
+        return not self.is_method and not self.note
 
 
 @record
@@ -95,14 +100,14 @@ def _read(name: str) -> Area:
 
 
 def _names(document: Mapping[str, Any]) -> Iterator[ClassicName]:
-    is_alias = document.get("alias", True)
+    is_method = document.get("methods", False)
 
     def named(name: str, target: str, note: str = "") -> ClassicName:
         return ClassicName(
             name=_joined(document["classic"], name),
             target=_joined(document["refcomp"], target) if target else "",
             note=note,
-            is_alias=is_alias and not note,
+            is_method=is_method,
         )
 
     for name in document.get("same", "").split():
@@ -126,7 +131,7 @@ def by_place() -> dict[str, ClassicName]:
         entry.name.removeprefix("tvm."): entry
         for area in read_areas()
         for entry in area.names
-        if entry.is_alias or entry.note
+        if not entry.is_method
     }
 
 

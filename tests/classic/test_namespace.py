@@ -78,3 +78,4 @@ def test_names_are_listed() -> None:
     assert "build_config" in dir(classic.nnvm.compiler)
     assert {"placeholder", "nd", "topi"} <= set(dir(classic))
     assert "autotvm" not in dir(classic)  # a namespace of notes only
+    assert not hasattr(classic, "Module")  # its methods are notes, too

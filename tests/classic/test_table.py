@@ -89,10 +89,6 @@ def samples() -> dict[str, object]:
 SAMPLES = samples()
 
 
-def is_method(entry: ClassicName) -> bool:
-    return entry.name.partition(".")[0] in SAMPLES
-
-
 def test_every_file_of_the_folder_is_read() -> None:
     assert sorted(AREAS) == sorted(path.stem for path in FOLDER.iterdir())
 
@@ -110,7 +106,7 @@ def test_every_name_that_users_look_for_is_listed(prefix: str) -> None:
 
 def test_every_name_of_refcomp_in_the_table_exists() -> None:
     for entry in entries():
-        if is_method(entry) and entry.target:
+        if entry.is_method and entry.target:
             owner, _, method = entry.target.partition(".")
             assert hasattr(SAMPLES[owner], method), entry.name
         elif entry.target:
@@ -121,7 +117,7 @@ def test_nothing_that_the_table_calls_absent_is_there() -> None:
     for entry in entries():
         if entry.target:
             continue
-        if is_method(entry):
+        if entry.is_method:
             owner, _, method = entry.name.partition(".")
             assert not hasattr(SAMPLES[owner], method), entry.name
             continue
@@ -132,13 +128,14 @@ def test_nothing_that_the_table_calls_absent_is_there() -> None:
 
 def test_each_name_is_an_alias_or_has_a_note() -> None:
     for entry in entries():
-        assert entry.is_alias or entry.note or is_method(entry), entry.name
+        assert entry.is_alias or entry.note or entry.is_method, entry.name
         assert not (entry.is_alias and entry.note), entry.name
         assert not entry.note or entry.note.endswith("."), entry.name
 
 
 def test_methods_have_no_place_in_the_module() -> None:
     assert "Schedule.cache_read" not in by_place()
+    assert not any(place.startswith("Module.") for place in by_place())
     assert by_place()["nd.array"].target == "nd.array"
     assert by_place()["topi.nn.relu"].target == "topi.relu"
 
