@@ -115,7 +115,21 @@ def _tensorized():
     return s, [a, b]
 
 
-_MAKERS = (_tiled, _summed, _argmax, _scanned, _extern, _tensorized)
+@refcomp.hybrid.script
+def _doubled(a):
+    result = output_tensor((4,), "float32")  # noqa: F821
+    for i in range(4):
+        result[i] = a[i] * 2.0
+    return result
+
+
+def _hybrid():
+    a = refcomp.placeholder((4,), name="A")
+    b = _doubled(a)
+    return refcomp.create_schedule(b), [a, b]
+
+
+_MAKERS = (_tiled, _summed, _argmax, _scanned, _extern, _tensorized, _hybrid)
 
 
 @pytest.mark.parametrize("make", _MAKERS)
