@@ -12,7 +12,7 @@ All operations work lane by lane, and targets without such vectors run the loop 
 Requires: statements of the nested level, in which values, elements of buffers and indices may be
 vectors.
 Ensures: scalars only, with the same results.
-Refuses calls of LLVM's intrinsics with vectors, which may exchange lanes.
+Refuses calls of functions with vectors, which may exchange lanes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def lane_of(expr: Expr, lane: Expr, leaf: Leaf) -> Expr:
         leaf: returns the lane of a variable, or of a read of memory.
 
     Raises:
-        Unsupported: an intrinsic of LLVM has vectors.
+        Unsupported: a function is called with vectors.
     """
 
     def visit(recurse: Rewrite, node: Node) -> Node:
@@ -116,8 +116,8 @@ def _has_vectors(call: PureExtern) -> bool:
 def _vector_call(call: PureExtern) -> Unsupported:
     return Unsupported(
         f"{call.name} is called with vectors",
-        why="an intrinsic of LLVM on vectors may exchange lanes, which the loop IR cannot say",
-        remedy="call it with scalars; a schedule's vectorized loop makes vectors of such calls",
+        why="a function of vectors may exchange lanes, and the loop IR works lane by lane",
+        remedy="write what it computes as loops over scalars, and vectorize them",
     )
 
 

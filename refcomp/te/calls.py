@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from refcomp.foundation.dtype import F32, I32, DType, as_dtype
-from refcomp.foundation.errors import UserError
+from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.foundation.names import checked_callee
 from refcomp.foundation.registered_calls import DEFAULT_ACTION
 from refcomp.ir.buffer import AddressOf
@@ -260,6 +260,7 @@ def call_llvm_intrin(dtype: DTypeLike, name: str, *args: CallArgument) -> Expr:
     Raises:
         UserError: the name does not begin with `llvm.`, or an argument is a text, a tensor or a
             buffer.
+        Unsupported: a value is a vector, and refcomp does not have the function.
 
     Source: TVM, tir.call_llvm_pure_intrin; the LLVM Language Reference for each intrinsic.
 
@@ -285,12 +286,21 @@ def call_llvm_intrin(dtype: DTypeLike, name: str, *args: CallArgument) -> Expr:
         )
     stem, _, suffix = str(name).rpartition(".")
     own = _SAME.get(stem)
-    # LLVM's name of the type: i32 for int32 and uint32, f32 for float32.
+    # LLVM's name of the type: i32 for int32 and uint32, f32 for float32, v4f32 for float32x4.
     llvm_type = f"{target.kind[0].replace('u', 'i')}{target.bits}"
+    if target.lanes > 1:
+        llvm_type = f"v{target.lanes}{llvm_type}"
     if own is not None and suffix == llvm_type and target.kind != "bfloat":
         is_typed = all(operand.dtype == target for operand in operands)
         if is_typed and len(operands) == INTRINSICS[own].arity:
             return call_pure_intrin(target, own, *operands)
+    if any(lanes > 1 for lanes in (target.lanes, *(o.dtype.lanes for o in operands))):
+        raise Unsupported(
+            f"{name} is called with vectors",
+            why="it may exchange lanes, and the loop IR has only operations lane by lane",
+            remedy="write what it computes as loops over scalars, and vectorize them; "
+            "or call a C function: call_extern with the buffers' access_ptr",
+        )
     return _checked(PureExtern(checked_callee(name), tuple(operands), target))
 
 

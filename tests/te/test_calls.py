@@ -318,3 +318,16 @@ def test_a_saved_module_traces_in_another_process(tmp_path):
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
     assert done.stdout == "['é|', 0, 1.0]\n['é|', 1, 1.0]\n"
+
+
+def test_llvm_intrinsics_of_vectors():
+    vector = refcomp.placeholder((4,), "float32x4", name="V")[0]
+    fused = refcomp.call_llvm_intrin("float32x4", "llvm.fma.v4f32", vector, vector, 1.0)
+    assert (fused.name, fused.dtype) == ("fma", vector.dtype)
+    for dtype, args in (("int32x4", (vector,)), ("float32", (vector, 1.0))):
+        with pytest.raises(
+            Unsupported, match=r"llvm.x.v4 is called with vectors\n(.|\n)*loops over"
+        ):
+            refcomp.call_llvm_intrin(dtype, "llvm.x.v4", *args)
+    with pytest.raises(UserError, match="argument 0 of f has dtype f32x4, which cannot be passed"):
+        refcomp.call_pure_extern("float32", "f", vector)
