@@ -91,3 +91,36 @@ def test_names_are_listed_in_order(name):
     refcomp.register_func(name, min)
     names = refcomp.list_global_func_names()
     assert names == sorted(names)
+
+
+def test_functions_take_and_return_values_of_all_kinds(name):
+    array = refcomp.nd.array([1.0, 2.0])
+    refcomp.register_func(name, lambda *args, **named: (args, named))
+    given = (b"bytes", bytearray(b"ab"), "text", None, array, 2**70, [1, {"k": 2}])
+    args, named = refcomp.get_global_func(name)(*given, key=array)
+    assert all(found is item for found, item in zip(args, given, strict=True))
+    assert named["key"] is array
+
+
+def test_functions_take_and_return_functions(name):
+    def compose(f, g):
+        return lambda x: f(g(x))
+
+    refcomp.register_func(name, compose)
+    composed = refcomp.get_global_func(name)(lambda x: x + 1, lambda x: 2 * x)
+    assert composed(5) == 11
+    refcomp.register_func(name, composed, override=True)
+    assert refcomp.get_global_func(name)(6) == 13
+    assert refcomp.convert(composed) is composed
+
+
+def test_a_built_function_is_registered_and_called_by_compiled_code(name):
+    a = refcomp.placeholder((3,), name="A")
+    b = refcomp.compute((3,), lambda i: a[i] * 2.0, name="B")
+    refcomp.register_func(name, refcomp.build(refcomp.create_schedule(b), [a, b], target="interp"))
+    call = lambda ins, outs: refcomp.call_packed(name, ins[0], outs[0])  # noqa: E731
+    c = refcomp.extern((3,), [a], call, name="C")
+    module = refcomp.build(refcomp.create_schedule(c), [a, c], target="interp")
+    found = refcomp.nd.array([0.0, 0.0, 0.0], dtype="float32")
+    module(refcomp.nd.array([1, 2, 3], dtype="float32"), found)
+    assert found.asnumpy().tolist() == [2, 4, 6]

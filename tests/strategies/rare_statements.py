@@ -17,16 +17,23 @@ from refcomp.ir.expr import Expr, IntImm
 from refcomp.ir.stmt import Block, CallExtern, CallPacked, Pragma, Prefetch, Stmt
 
 MIX = "tests.strategies.mix"
+VALUE = "tests.strategies.value"
 
 
-def _mix(target: Any, *rest: Any) -> None:
+def _mix(_text: str, target: Any, *rest: Any) -> None:
     """What random functions call: reverses an array, and may take an element of another."""
     target[...] = target.reshape(-1)[::-1].reshape(target.shape)
     if len(rest) > 1 and rest[0].size and target.size and rest[0].dtype == target.dtype:
         target.flat[int(rest[-1] > 0) % target.size] = rest[0].flat[0]
 
 
+def _value(text: str, number: int) -> int | None:
+    """What random functions use the value of: a number near the given one, or None."""
+    return number ^ len(text) if number & 1 else None
+
+
 register_func(MIX, _mix, override=True)
+register_func(VALUE, _value, override=True)
 
 
 def offset_in(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
@@ -48,7 +55,10 @@ class RareStatements:
         places = [AddressOf(target, (), UPDATE, target.dtype)]
         if source is not target:
             places.append(AddressOf(source, (), READ, source.dtype))
-        return CallPacked(MIX, (*places, number))
+        return CallPacked(MIX, (self._text(), *places, number))
+
+    def _text(self) -> Expr:
+        return ir.TextImm(self._pick(("text", "", 'a|b "')))
 
     def _call_extern(self, scope: Any, _depth: int) -> Stmt:
         """A copy of an element's bytes within one buffer or to another of its dtype."""
@@ -88,5 +98,7 @@ class RareStatements:
         dtype = memory.buffer.dtype
         name = {32: "abs", 64: "llabs"}[dtype.bits]
         inner = ir.BitAnd(self._expr(dtype, scope), IntImm(0xFFFF, dtype))
-        value = ir.PureExtern(name, (inner,), dtype)
+        value: Expr = ir.PureExtern(name, (inner,), dtype)
+        if self._pick((True, False)):
+            value = ir.PureExtern(VALUE, (self._text(), inner), dtype, ir.TRACE)
         return self._write(memory, self._indices(memory, scope), value)
