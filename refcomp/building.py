@@ -6,7 +6,7 @@ there starts quickly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
@@ -20,20 +20,25 @@ from refcomp.te.tensor import Tensor
 
 
 def build(
-    inputs: Schedule | PrimFunc,
+    inputs: Schedule
+    | PrimFunc
+    | Sequence[PrimFunc]
+    | Mapping[Target | str, Sequence[PrimFunc]],
     args: Sequence[Tensor | Var] | None = None,
     target: Target | str | None = None,
     target_host: Target | str | None = None,
     name: str = "main",
 ) -> Module:
-    """Compile a schedule, or one function of the loop IR, to a module that can be called.
+    """Compile a schedule, or functions of the loop IR, to a module that can be called.
 
     The arguments of a call are numpy arrays, NDArrays and numbers. Outputs are arguments, too, and
     are written in place. With the build option `certify`, a build whose result is wrong on small
     sizes is refused.
 
     Args:
-        inputs: the schedule, or the function, which brings its own name and parameters.
+        inputs: the schedule; or the function, which brings its own name and parameters; or a list
+            of functions for one module; or a dictionary, target -> list of functions. A module of
+            several targets cannot be saved.
         args: the tensors and scalar variables of a schedule, in calling order.
         target: what to compile for, such as `"llvm -mcpu=native"`, `"opencl"` or `"rocm"`. The
             target `"interp"` runs the loop IR by the interpreter and needs no tool. By default
@@ -66,11 +71,14 @@ def build(
         raise UserError(
             f"a host function cannot be compiled for {target_host}", remedy='"llvm"'
         )
+    if isinstance(inputs, Mapping):
+        return _build_for_targets(inputs, target)
     chosen = target_or_current(target)
     if not isinstance(inputs, Schedule):
         from refcomp.compiler import build_functions  # noqa: PLC0415  (as below)
 
-        return build_functions([inputs], chosen)
+        listed = inputs if isinstance(inputs, Sequence) else [inputs]
+        return build_functions(listed, chosen)
     if args is None:
         raise UserError(
             "a schedule is built without arguments", remedy="pass args=[A, B, C]"
@@ -83,6 +91,29 @@ def build(
         return build_schedule(inputs, args, name, chosen)
 
     return recall_module(_description(inputs, args, name), chosen, make)
+
+
+def _build_for_targets(
+    functions: Mapping[Target | str, Sequence[PrimFunc]], target: Target | str | None
+) -> Module:
+    """Return one module of functions for several targets. Each runs where its target does."""
+    from refcomp.compiler import build_functions  # noqa: PLC0415  (as in `build`)
+    from refcomp.runtime.joined_module import joined  # noqa: PLC0415  (rare)
+
+    if target is not None:
+        raise UserError(
+            f"functions are given for targets of their own, and for the target {target}",
+            remedy="leave target= away, or pass a list of functions",
+        )
+    if not functions:
+        raise UserError(
+            "the dictionary of functions to build is empty",
+            remedy='pass {"llvm": [f], "opencl": [g]}',
+        )
+    modules = [
+        build_functions(listed, as_target(key)) for key, listed in functions.items()
+    ]
+    return modules[0] if len(modules) == 1 else joined(modules)
 
 
 def _description(

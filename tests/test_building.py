@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import refcomp
@@ -144,3 +145,43 @@ def test_arguments_that_are_no_list_are_refused_by_the_compiler():
 def test_a_function_of_the_loop_ir_is_built():
     func = refcomp.lower(*_schedule(), name="add")
     assert refcomp.build(func, target="interp").entry_name == "add"
+
+
+def _lowered(name, is_kernel=False):
+    schedule, args = _schedule()
+    if is_kernel:
+        stage = schedule[args[1]]
+        stage.bind(args[1].op.axis[0], refcomp.thread_axis("threadIdx.x"))
+    return refcomp.lower(schedule, args, name)
+
+
+def test_a_list_of_functions_is_one_module():
+    module = refcomp.build([_lowered("f"), _lowered("g")], target="interp")
+    assert list(module.signatures) == ["f", "g"]
+    assert module.entry_name == "f"
+
+
+@pytest.mark.llvm
+@pytest.mark.pocl
+def test_functions_of_several_targets_run_where_their_target_runs():
+    functions = {"llvm": [_lowered("f"), _lowered("h")], "opencl": [_lowered("g", True)]}
+    module = refcomp.build(functions, target_host="llvm")
+    assert module.target == "llvm, opencl"
+    assert [str(module[name].device) for name in "fhg"] == ["cpu:0", "cpu:0", "opencl:0"]
+    for name, device in (("f", refcomp.cpu()), ("g", refcomp.opencl())):
+        a = refcomp.array(np.arange(4, dtype="float32"), device)
+        b = refcomp.empty((4,), "float32", device)
+        module[name](a, b)
+        assert b.asnumpy().tolist() == [1, 2, 3, 4]
+    assert len(module.imported_modules) == 1
+
+
+def test_dictionaries_of_functions_that_are_refused():
+    with pytest.raises(UserError, match="the dictionary of functions to build is empty"):
+        refcomp.build({})
+    with pytest.raises(UserError, match="for targets of their own, and for the target llvm"):
+        refcomp.build({"interp": [_lowered("f")]}, target="llvm")
+    with pytest.raises(UserError, match="unknown target 'x'"):
+        refcomp.build({"x": [_lowered("f")]})
+    alone = refcomp.build({"interp": [_lowered("f")]})
+    assert alone.target == "interp"

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, Signature, Source
-from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.paths import checked_path
 from refcomp.foundation.target import option_in
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
-from refcomp.runtime.files.manifest import ModuleContents, pack
+from refcomp.runtime.files.manifest import ModuleContents
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
-from refcomp.runtime.host import callback
 from refcomp.runtime.host.machine_code import HostFunction, load_shared_object
 from refcomp.runtime.sources import Disassemble, Sources
 
@@ -70,6 +68,8 @@ class Module:
         (<refcomp module for llvm: increment>, 'increment', ['increment'])
         >>> module.contents.binary.format, list(module.contents.sources)
         ('so', ['loop_ir', 'llvm'])
+        >>> module.languages
+        ('loop_ir', 'llvm')
         >>> print(module.get_source("loop_ir"))
         func increment(A: f32[4], B: f32[4] out) {
         ...
@@ -410,6 +410,11 @@ class Module:
         return self._contents
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """The formats that `get_source` knows, without the disassembly."""
+        return self._sources.languages
+
+    @property
     def signatures(self) -> Mapping[str, Signature]:
         """The signature of each function, by name."""
         return MappingProxyType(
@@ -451,96 +456,42 @@ class Module:
         """
         return self._sources.get(format)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a module file, which `load_module` reads.
+    def save(self, path: str | os.PathLike[str], fmt: str = "") -> None:
+        """Write the file that the suffix of `path` names.
+
+        - `.refcomp`, `.module`, `.zip` or none: a module file, which `load_module` reads.
+        - `.so`: a shared object with the description of its functions. Programs in other languages
+          link it, and `load_module` reads it.
+        - `.ll`, `.cl`, `.cu`: the text in LLVM IR, OpenCL C or CUDA C++. For devices it has
+          only the kernels.
+        - `.hsaco`, `.cubin`, `.fatbin`, `.ptx`: the code of the kernels, for other programs and for
+          `load_code_object`.
 
         Args:
-            path: the file, which is replaced if it exists. If it ends in `.hsaco`, it gets only the
-                code object of the kernels, for other programs and for `load_code_object`.
+            path: the file, which is replaced if it exists.
+            fmt: the suffix without its dot, if `path` has another one.
 
         Raises:
-            Unsupported: the module has no machine code.
-            UserError: the file cannot be written.
+            Unsupported: the module does not have this form, or no form has the suffix.
+            UserError: a function of a shared object needs Python or checks its accesses (build
+                option `check_bounds`), or the file cannot be written.
         """
-        from refcomp.runtime.files import archive  # noqa: PLC0415  (of files)
+        from refcomp.runtime.files import suffixes  # noqa: PLC0415  (of files)
 
         name = checked_path(path, "a module file")
-        if name.endswith(".hsaco"):
-            archive.write_file(name, self._code_object())
-        else:
-            archive.write_archive(name, self._members())
+        suffixes.write_form(name, fmt, self.target, self._contents)
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
-        """Write the bare shared object if `path` ends in `.so`, else a module file.
-
-        The bare shared object is for other languages. It does not describe its functions'
-        arguments.
+        """Write the file that the suffix of `path` names, as `save` does.
 
         Args:
             path: the file, which is replaced if it exists.
 
         Raises:
-            Unsupported: the module has no machine code for this processor.
-            UserError: a function checks its accesses (build option `check_bounds`), or the file
-                cannot be written.
+            Unsupported: the module does not have this form, or no form has the suffix.
+            UserError: as by `save`.
         """
-        from refcomp.runtime.files import archive  # noqa: PLC0415  (of files)
-
-        name = checked_path(path, "a shared object")
-        if name.endswith(".so"):
-            contents = self._machine_code()
-            callback.refuse_if_called_back(contents.binary.data)
-            for signature in contents.signatures:
-                if signature.checks:
-                    # Only a module file describes the status array.
-                    raise UserError(
-                        f"{signature.name} checks its accesses, and cannot be a bare shared object",
-                        why="its caller must pass a status array, and must turn it into an error",
-                        remedy="save a module file, or build without the build option check_bounds",
-                    )
-            archive.write_file(name, contents.binary.data)
-        else:
-            self.save(path)
-
-    def _code_object(self) -> bytes:
-        contents = self._contents
-        code = None
-        if contents is not None and not isinstance(contents, ModuleContents):
-            code = contents.code
-        if not isinstance(code, Binary) or code.format != "hsaco":
-            raise Unsupported(
-                f"a module for the target {self.target} has no code object",
-                why="code objects are the machine code of AMD GPUs",
-                remedy="build it for the target 'rocm', or choose a name without .hsaco",
-            )
-        return code.data
-
-    def _members(self) -> dict[str, bytes]:
-        contents = self._contents
-        if contents is None or isinstance(contents, ModuleContents):
-            return pack(self._machine_code())
-        from refcomp.runtime.files import program_manifest  # noqa: PLC0415  (of devices)
-
-        return program_manifest.pack_program(contents)
-
-    def _machine_code(self) -> ModuleContents:
-        if isinstance(self._contents, ModuleContents):
-            from refcomp.foundation import elf  # noqa: PLC0415  (of files)
-
-            # Reading the binary is slow, so it is done only now.
-            libraries = elf.needed_libraries(self._contents.binary.data)
-            return replace(self._contents, libraries=libraries)
-        if self._contents is None:
-            raise Unsupported(
-                f"a module for the target {self.target} cannot be saved",
-                why="it has no machine code",
-                remedy="build it for the target 'llvm'",
-            )
-        raise Unsupported(
-            f"a module for the target {self.target} cannot be exported as a shared object",
-            why="its kernels run on a device, and its host functions in Python",
-            remedy="save it as a module file: module.save(path)",
-        )
+        self.save(path)
 
     def time_evaluator(
         self,

@@ -28,10 +28,11 @@ from refcomp.runtime.module import Module
 def load_module(
     path: str | os.PathLike[str], *, disassemble: Callable[[Binary], str] | None = None
 ) -> Module:
-    """Load a module file, which `Module.save` wrote.
+    """Load a module file or a shared object `.so`, which `Module.save` wrote.
 
-    The file contains machine code, so load only files that you trust. The machine code runs only in
-    calls. A file for a device that this machine does not have can be loaded and read.
+    The file contains machine code, so load only files that you trust: a foreign shared object may
+    run code as soon as it is loaded. The code that refcomp makes runs only in calls. A file for a
+    device that this machine does not have can be loaded and read.
 
     Args:
         path: the file.

@@ -19,6 +19,11 @@ class Sources:
         self._texts = dict(texts)
         self._disassemble = disassemble
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Return the languages of all texts, without a disassembly that was not yet made."""
+        return tuple(self._texts)
+
     def get(self, format: str | None = None) -> str:
         """Return the text in `format`, by default the one nearest to the target.
 

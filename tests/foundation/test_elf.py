@@ -64,7 +64,7 @@ def binary():
     a = refcomp.placeholder((n,), name="A")
     b = refcomp.compute((n,), lambda i: refcomp.sin(a[i]), name="B")
     s = refcomp.create_schedule(b.op)
-    return refcomp.build(s, [a, b], target="llvm")._machine_code().binary.data
+    return refcomp.build(s, [a, b], target="llvm").contents.binary.data
 
 
 def _tool(tmp_path, data, name, *options):
@@ -289,6 +289,8 @@ def test_no_file_is_read_to_build_for_hosts():
         "b = rc.compute((8,), lambda i: a[i] + 1, name='B')\n"
         "module = rc.build(rc.create_schedule(b.op), [a, b], target='llvm')\n"
         "assert 'elftools' not in sys.modules\n"
-        "assert module._machine_code().libraries is not None and 'elftools' in sys.modules\n"
+        "from refcomp.runtime.files.suffixes import machine_code\n"
+        "machine_code('llvm', module.contents)\n"
+        "assert 'elftools' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

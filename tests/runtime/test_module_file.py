@@ -95,7 +95,7 @@ class TestRefusals:
             load_module(tmp_path / "nowhere")
 
     def test_a_bare_shared_object(self, module: Module, tmp_path: Path) -> None:
-        module.export_library(tmp_path / "bare.so")
+        (tmp_path / "bare.so").write_bytes(module.contents.binary.data)
         with pytest.raises(UserError, match=r"is a bare shared object(.|\n)*module.save\(path\)"):
             load_module(tmp_path / "bare.so")
 

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import IO
 
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.files.damage import damaged
@@ -24,6 +25,7 @@ _MEMBER = re.compile(
 )
 # The earliest date of the format. With one date for all, equal contents make equal files.
 _DATE = (1980, 1, 1, 0, 0, 0)
+_ELF = b"\x7fELF"  # the first bytes of a shared object
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # The errors that zipfile raises for damaged archives.
 _DAMAGE = (
@@ -55,15 +57,23 @@ def _complete_or_absent(path: str) -> Iterator[str]:
 
 def write_archive(path: str, members: Mapping[str, bytes]) -> None:
     """Write `members` to `path`, completely or not at all. UserError on failure."""
-    with (
-        _complete_or_absent(path) as temporary,
-        zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED) as archive,
-    ):
-        for name, data in members.items():
-            entry = zipfile.ZipInfo(name, _DATE)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, data)
+    write_described(path, b"", members)
+
+
+def write_described(path: str, code: bytes, members: Mapping[str, bytes]) -> None:
+    """Write a shared object, and behind it an archive, which loaders of libraries ignore.
+
+    It is written completely or not at all. UserError on failure.
+    """
+    with _complete_or_absent(path) as temporary:
+        with open(temporary, "xb") as file:
+            file.write(code)
+        with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in members.items():
+                entry = zipfile.ZipInfo(name, _DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, data)
 
 
 def write_file(path: str, data: bytes) -> None:
@@ -85,11 +95,16 @@ def read_archive(path: str) -> dict[str, bytes]:
     """Return the members of the archive at `path`. UserError if anything is wrong."""
     try:
         with open(path, "rb") as file:
-            _refuse_foreign(path, file.read(4))
+            start = file.read(4)
+            is_shared_object = start == _ELF and zipfile.is_zipfile(file)
+            if not is_shared_object:
+                _refuse_foreign(path, start)
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()
                 _check_entries(path, entries)
                 members = {}
+                if is_shared_object:
+                    members["binary"] = _code_before(path, file, entries)
                 for entry in entries:
                     with archive.open(entry) as member:
                         # Pass the size: a member may have more bytes than it declares.
@@ -105,8 +120,19 @@ def read_archive(path: str) -> dict[str, bytes]:
         raise damaged(path, str(error)) from error
 
 
+def _code_before(path: str, file: IO[bytes], entries: list[zipfile.ZipInfo]) -> bytes:
+    """Return the shared object before an archive, whose manifest has its SHA-256."""
+    size = min(entry.header_offset for entry in entries)
+    if any(entry.filename == "binary" for entry in entries):
+        raise damaged(path, "its code is there twice")
+    if not 0 < size <= MEMBER_LIMIT:
+        raise damaged(path, f"its code would have {size} bytes")
+    file.seek(0)
+    return file.read(size)
+
+
 def _refuse_foreign(path: str, start: bytes) -> None:
-    if start == b"\x7fELF":
+    if start == _ELF:
         raise UserError(
             f"{path} is a bare shared object, not a module file",
             why="it does not describe the arguments of its functions",

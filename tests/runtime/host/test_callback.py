@@ -185,7 +185,7 @@ def test_a_name_is_looked_up_at_each_call(register):
 def test_a_module_file_calls_back(register, tmp_path):
     called = []
     register("tests.f", lambda k: called.append(k))
-    path = tmp_path / "f.rcm"
+    path = tmp_path / "f.refcomp"
     build("packed tests.f(k)").save(path)
     refcomp.load_module(path)(*arrays(), 5)
     assert called == [5]

@@ -1,0 +1,155 @@
+"""The forms in which a module is saved, each named by a suffix.
+
+They are module files, shared objects with a description, plain texts and plain code. Refuses with
+Unsupported a form that the module does not have, and a suffix that promises a form unknown here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.elf import needed_libraries
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.runtime.files.archive import write_archive, write_described, write_file
+from refcomp.runtime.files.manifest import ModuleContents, pack
+from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
+from refcomp.runtime.host.callback import refuse_if_called_back
+
+# Suffix -> language of the text.
+_TEXTS = {".ll": "llvm", ".cl": "opencl", ".cu": "cuda"}
+# Suffix -> format of the code.
+_CODES = {
+    ".hsaco": "hsaco",
+    ".cubin": "cubin",
+    ".fatbin": "fatbin",
+    ".ptx": "ptx",
+}
+# Suffixes of module files; '' for a name without one.
+MODULE_SUFFIXES = frozenset({"", ".refcomp", ".module", ".zip"})
+# Forms that only tools make.
+_BY_TOOLS = {
+    ".o": "llc -filetype=obj -relocation-model=pic x.ll -o x.o",
+    ".s": "llc -relocation-model=pic x.ll -o x.s",
+    ".bc": "llvm-as x.ll -o x.bc",
+}
+
+
+Contents = ModuleContents | ProgramContents
+
+
+def write_form(path: str, fmt: object, target: str, contents: Contents | None) -> None:
+    """Write the form of a module that the suffix `fmt` names, or else that of `path`.
+
+    Args:
+        path: the file.
+        fmt: the suffix with or without its dot; '' for that of `path`.
+        target: that of the module, for messages.
+        contents: what can be written; None if the module cannot be saved.
+    """
+    if not isinstance(fmt, str):
+        raise UserError(f"{fmt!r} is not a suffix", remedy='pass a text such as "ll"')
+    suffix = f".{fmt.removeprefix('.')}" if fmt else PurePath(path).suffix
+    if suffix == ".so":
+        _write_shared_object(path, machine_code(target, contents))
+    elif suffix in MODULE_SUFFIXES:
+        write_archive(path, _members(target, contents))
+    else:
+        write_file(path, _plain_form(suffix, target, contents))
+
+
+def _write_shared_object(path: str, contents: ModuleContents) -> None:
+    refuse_if_called_back(contents.binary.data)
+    for signature in contents.signatures:
+        if signature.checks:
+            # Callers in other languages do not know the status array.
+            raise UserError(
+                f"{signature.name} checks its accesses, and cannot be a bare shared object",
+                why="its caller must pass a status array, and must turn it into an error",
+                remedy="save a module file, or build without the build option check_bounds",
+            )
+    members = pack(contents)
+    write_described(path, members.pop("binary"), members)
+
+
+def _members(target: str, contents: Contents | None) -> dict[str, bytes]:
+    if isinstance(contents, ProgramContents):
+        return pack_program(contents)
+    return pack(machine_code(target, contents))
+
+
+def machine_code(target: str, contents: Contents | None) -> ModuleContents:
+    """Return the machine code of a module for hosts, with the libraries that it needs."""
+    if isinstance(contents, ModuleContents):
+        # Reading the binary is slow, so it is done only now.
+        libraries = needed_libraries(contents.binary.data)
+        return replace(contents, libraries=libraries)
+    if contents is not None:
+        raise Unsupported(
+            f"a module for the target {target} cannot be exported as a shared object",
+            why="its kernels run on a device, and its host functions in Python",
+            remedy="save it as a module file: module.save(path)",
+        )
+    if ", " in target:  # which `joined` made
+        raise Unsupported(
+            f"a module for the targets {target} cannot be saved",
+            why="a module file is for one target",
+            remedy="build and save a module for each of them",
+        )
+    raise Unsupported(
+        f"a module for the target {target} cannot be saved",
+        why="it has no machine code",
+        remedy="build it for the target 'llvm'",
+    )
+
+
+def _plain_form(suffix: str, target: str, contents: Contents | None) -> bytes:
+    if suffix in _TEXTS:
+        return _text(suffix, target, contents)
+    if suffix in _CODES:
+        return _code(suffix, target, contents)
+    if suffix in _BY_TOOLS:
+        raise Unsupported(
+            f"refcomp does not write files with the suffix {suffix}",
+            why="the machine code of a module is linked already",
+            remedy=f'call module.save("x.ll"), and then {_BY_TOOLS[suffix]}',
+        )
+    raise Unsupported(
+        f"no form of a module has the suffix {suffix}",
+        remedy="module files end in .refcomp, shared objects in .so, and texts and code in "
+        f"{', '.join([*_TEXTS, *_CODES])}",
+    )
+
+
+def _text(suffix: str, target: str, contents: Contents | None) -> bytes:
+    language = _TEXTS[suffix]
+    texts = None
+    if isinstance(contents, ModuleContents):
+        texts = contents.sources
+    elif contents is not None:
+        texts = contents.device_sources
+    if texts is None or language not in texts:
+        raise Unsupported(
+            f"a module for the target {target} has no text for a file {suffix}",
+            remedy=f"it has: {', '.join(texts or ()) or 'no texts'}",
+        )
+    return texts[language].encode("utf-8", "surrogatepass")
+
+
+def _code(suffix: str, target: str, contents: Contents | None) -> bytes:
+    code = None
+    if contents is not None and not isinstance(contents, ModuleContents):
+        code = contents.code
+    if isinstance(code, Binary) and code.format == _CODES[suffix]:
+        return code.data
+    if suffix == ".hsaco":
+        raise Unsupported(
+            f"a module for the target {target} has no code object",
+            why="code objects are the machine code of AMD GPUs",
+            remedy="build it for the target 'rocm', or choose a name without .hsaco",
+        )
+    raise Unsupported(
+        f"a module for the target {target} has no code for a file {suffix}",
+        remedy=f"build it for the target 'cuda -code={_CODES[suffix]}'",
+    )

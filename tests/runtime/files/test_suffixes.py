@@ -1,0 +1,113 @@
+"""Each suffix names a form, which a module has or refuses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import refcomp as rc
+from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.runtime.files.program_manifest import ProgramContents
+from refcomp.runtime.files.suffixes import write_form
+
+
+def program(code: Binary | Source) -> ProgramContents:
+    return ProgramContents(
+        signatures=(),
+        launch="",
+        kernels=(),
+        device="cuda",
+        code=code,
+        entry="f",
+        target="cuda",
+        sources={"loop_ir": "loops"},
+        device_sources={"cuda": "kernels", "opencl": "others"},
+    )
+
+
+@pytest.mark.parametrize("suffix, text", [(".cu", b"kernels"), (".cl", b"others")])
+def test_texts_of_kernels(suffix: str, text: bytes, tmp_path: Path) -> None:
+    write_form(str(tmp_path / f"x{suffix}"), "", "cuda", program(Binary(b"c", "cubin")))
+    assert (tmp_path / f"x{suffix}").read_bytes() == text
+
+
+@pytest.mark.parametrize("form", ["hsaco", "cubin", "fatbin", "ptx"])
+def test_code_of_kernels(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x.{form}"
+    write_form(str(path), "", "cuda", program(Binary(b"code", form)))
+    assert path.read_bytes() == b"code"
+
+
+def test_an_argument_names_the_form_of_any_path(tmp_path: Path) -> None:
+    for fmt in ("cu", ".cu"):
+        write_form(str(tmp_path / "x.txt"), fmt, "cuda", program(Binary(b"c", "cubin")))
+        assert (tmp_path / "x.txt").read_bytes() == b"kernels"
+    with pytest.raises(UserError, match="3 is not a suffix"):
+        write_form(str(tmp_path / "x"), 3, "cuda", None)
+
+
+@pytest.mark.parametrize(
+    "suffix, message",
+    [
+        (".tar", r"no form of a module has the suffix \.tar(.|\n)*end in \.refcomp"),
+        (".o", r"does not write files with the suffix \.o(.|\n)*llc -filetype=obj"),
+        (".s", r"the suffix \.s(.|\n)*save\(\"x\.ll\"\), and then llc"),
+        (".bc", r"the suffix \.bc(.|\n)*llvm-as"),
+        (".ll", r"target cuda has no text for a file \.ll(.|\n)*it has: cuda, opencl"),
+        (".ptx", r"no code for a file \.ptx(.|\n)*'cuda -code=ptx'"),
+        (".hsaco", "has no code object"),
+        (".so", "cannot be exported as a shared object"),
+    ],
+)
+def test_forms_that_a_module_does_not_have(suffix: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / f"x{suffix}"
+    with pytest.raises(Unsupported, match=message):
+        write_form(str(path), "", "cuda", program(Binary(b"code", "cubin")))
+    assert not path.exists()
+
+
+@pytest.mark.llvm
+class TestOfThisHost:
+    @pytest.fixture
+    def module(self) -> rc.runtime.Module:
+        A = rc.placeholder((4,), name="A")
+        B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+        return rc.build(rc.create_schedule(B), [A, B], "llvm", name="increment")
+
+    def test_a_shared_object_is_loaded_back(
+        self, module: rc.runtime.Module, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "f.so"
+        module.save(path)
+        assert path.read_bytes().startswith(module.contents.binary.data)
+        loaded = rc.load_module(path)
+        loaded(np.ones(4, "f4"), b := np.zeros(4, "f4"))
+        assert b.tolist() == [2, 2, 2, 2]
+        assert loaded.get_source("llvm") == module.get_source("llvm")
+        loaded.export_library(tmp_path / "again.so")
+        assert (tmp_path / "again.so").read_bytes() == path.read_bytes()
+
+    def test_a_changed_or_truncated_shared_object_is_refused(
+        self, module: rc.runtime.Module, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "f.so"
+        module.save(path)
+        raw = path.read_bytes()
+        size = len(module.contents.binary.data)
+        for place in range(4, size, 97):
+            path.write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
+            with pytest.raises(UserError, match="member binary was changed after saving"):
+                rc.load_module(path)
+        for end in range(4, len(raw), 97):
+            path.write_bytes(raw[:end])
+            with pytest.raises(UserError, match="is a bare shared object"):
+                rc.load_module(path)
+        for rest in (raw[:10] + raw[20:], raw[:4] + raw[size:]):
+            path.write_bytes(rest)
+            with pytest.raises(UserError):
+                rc.load_module(path)
+
+    def test_llvm_ir(self, module: rc.runtime.Module, tmp_path: Path) -> None:
+        module.save(tmp_path / "f.ll")
+        assert (tmp_path / "f.ll").read_text() == module.get_source("llvm")

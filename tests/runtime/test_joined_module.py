@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+import refcomp as rc
+from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.runtime.joined_module import joined
+
+
+def built(name, number):
+    A = rc.placeholder((2,), name="A")
+    B = rc.compute((2,), lambda i: A[i] + number, name="B")
+    return rc.build(rc.create_schedule(B), [A, B], "interp", name=name)
+
+
+def test_functions_run_and_texts_are_joined():
+    module = joined([built("f", 1.0), built("g", 2.0)])
+    assert (list(module.signatures), module.entry_name) == (["f", "g"], "f")
+    module["g"](np.zeros(2, "f4"), b := np.zeros(2, "f4"))
+    assert b.tolist() == [2, 2]
+    text = module.get_source("loop_ir")
+    assert "func f(" in text and "func g(" in text
+    assert module.target == "interp, interp"
+
+
+def test_two_functions_of_one_name_are_refused():
+    with pytest.raises(UserError, match="two functions of a module are called f"):
+        joined([built("f", 1.0), built("f", 2.0)])
+
+
+def test_it_cannot_be_saved(tmp_path):
+    module = joined([built("f", 1.0), built("g", 2.0)])
+    with pytest.raises(Unsupported, match=r"for the targets interp, interp(.|\n)*for each of them"):
+        module.save(tmp_path / "m")
