@@ -81,6 +81,7 @@ def samples() -> dict[str, object]:
         "Operation": total.op,
         "IterVar": k,
         "Expr": A[0],
+        "Target": rc.as_target("llvm"),
         "IRBuilder": rc.ir_builder.create(),
         "Buffer": rc.decl_buffer((4,), name="b"),
     }
