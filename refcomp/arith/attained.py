@@ -80,6 +80,10 @@ class Box:
         # False if an axis has no values or unknown ones. Nothing is judged then.
         self.is_known = True
         self._ranges: dict[Var, Attained] = {}  # of axes, and of lets that are followed
+        # The first and the last value of each axis whose range depends on other axes.
+        self._dependent: dict[Var, tuple[Expr, Expr]] = {}
+        # Each axis with minimum and extent, outermost first.
+        self._axes: tuple[tuple[Var, Expr, Expr], ...] = ()
         self._constant: dict[Var, range] = {}  # the axes of constant ranges
         self._lets: dict[Var, Expr] = {}
         self._points = Enumeration(self._constant, self._lets)
@@ -89,21 +93,58 @@ class Box:
         self._is_guarded = False
 
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
-        """Return this box with one more axis, of the same extent in each iteration."""
+        """Return this box with one more axis, whose range may depend on the axes so far."""
         first = self.attained(minimum)
         count = self.attained(extent)
-        if first is None or count is None or count.axes or first.wraps:
+        if first is None or first.wraps:
             return self.unknown()
+        if count is None or count.axes:
+            return self._with_dependent_axis(var, minimum, extent)
         size = self._size(count.high)
         last = first.high + (size - 1)
         box = self._copy()
         box._ranges[var] = Attained(first.low, last, first.axes | {var})
+        if first.axes:
+            box._dependent[var] = (minimum, minimum + extent - 1)
+        box._axes = (*self._axes, (var, minimum, extent))
         if not isinstance(size, int):
             box._extents = (*self._extents, as_expr(size))
         elif size <= 0:
             return box.unknown()
         elif isinstance(first.low, int) and not first.axes:
             box._constant[var] = range(first.low, first.low + size)
+        return box
+
+    def _with_dependent_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
+        """Return this box with an axis whose extent depends on the axes so far.
+
+        Only those iterations of the axes so far are kept in which the new axis has an iteration.
+        """
+        box = self
+        is_entered = LT(IntImm(0, I64), extent)
+        facts = self.inside
+        for axis in self._axes:
+            facts = facts.bind(*axis)
+        if not prove(is_entered, facts):
+            box = self.with_guard(is_entered)
+        if not box.is_known:
+            return self.unknown()
+        end = simplify(minimum + extent - 1, self.facts)
+        first = box.attained(minimum)
+        last = box.attained(end)
+        if first is None or last is None or first.wraps or last.wraps:
+            return self.unknown()
+        box = box._copy()
+        # As for any loop, the sizes decide whether there is an iteration.
+        box._is_guarded = self._is_guarded
+        axes = {var, *variables_in(minimum), *variables_in(extent)} & {
+            var,
+            *box._ranges,
+        }
+        depends = first.axes | last.axes | axes
+        box._ranges[var] = Attained(first.low, last.high, depends)
+        box._dependent[var] = (minimum, end)
+        box._axes = (*self._axes, (var, minimum, extent))
         return box
 
     def unknown(self) -> Box:
@@ -215,6 +256,8 @@ class Box:
         box = Box(self.facts, self.symbols)
         box.is_known = self.is_known
         box._ranges.update(self._ranges)
+        box._dependent.update(self._dependent)
+        box._axes = self._axes
         box._constant.update(self._constant)
         box._lets.update(self._lets)
         box._extents = self._extents
@@ -310,6 +353,8 @@ class Box:
     def attained(self, expr: Expr) -> Attained | None:
         """Return the ends of `expr`; None if they may not be attained."""
         found = self._attained_by_rules(expr)
+        if found is None and self._dependent:
+            found = self._attained_without_dependent_axis(expr)
         if found is not None or not expr.dtype.is_int:
             return found
         values = self._points.values(expr)
@@ -318,6 +363,28 @@ class Box:
         low = int(values.array.min())
         high = int(values.array.max())
         return Attained(low, high, values.axes)
+
+    def _attained_without_dependent_axis(self, expr: Expr) -> Attained | None:
+        """Return the ends of an expression that is linear in an axis whose range depends on others.
+
+        They are attained at the first or at the last value of that axis.
+        """
+        named = set(variables_in(expr))
+        for var, (first, last) in reversed(self._dependent.items()):
+            form = linear(expr, var) if var in named else None
+            if form is None:
+                continue
+            # Simplified, so that i - (i + 1 - 1) is 0.
+            at_first = simplify(form.rest + first * form.factor, self.facts)
+            at_last = simplify(form.rest + last * form.factor, self.facts)
+            if form.factor < 0:
+                at_first, at_last = at_last, at_first
+            low = self.attained(at_first)
+            high = self.attained(at_last)
+            if low is None or high is None or low.wraps or high.wraps:
+                return None
+            return Attained(low.low, high.high, low.axes | high.axes | {var})
+        return None
 
     def _attained_by_rules(self, expr: Expr) -> Attained | None:
         match expr:

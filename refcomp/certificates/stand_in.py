@@ -33,12 +33,14 @@ from refcomp.ir.rewrite import (
     rewriter,
     variables_in,
     walk,
+    with_changes,
 )
 from refcomp.ir.stmt import For, Stmt
 from refcomp.lowering.lower import lower
 from refcomp.oracle.interpreter.interpret import evaluate_expr
 from refcomp.schedule.schedule import Schedule, replay
 from refcomp.schedule.stage_graph import find_stage
+from refcomp.te.dependent_ranges import hulls, ranged_axes
 from refcomp.te.operation import (
     ComputeOp,
     ExternOp,
@@ -70,9 +72,24 @@ def points_of(schedule: Schedule, sizes: Mapping[Var, int]) -> int:
         if isinstance(op, ExternOp):
             points += trips_of(op.body, sizes)
         elif isinstance(op, ComputeOp):
-            axes = (*op.axis, *op.reduce_axis)
-            points += prod(max(0, evaluate_expr(a.extent, sizes)) for a in axes)
+            points += prod(_extents_of(op, sizes))
     return points
+
+
+def _extents_of(op: ComputeOp, sizes: Mapping[Var, int]) -> list[int]:
+    """Return the extents of all axes; of an axis whose extent depends on others, the greatest."""
+    reduced: Sequence[IterVar] = op.reduce_axis
+    unknown: list[int] = []
+    if op.reduction is not None and op.reduction.ranges:
+        found = hulls(op.reduction, op.axis)
+        if found is None:
+            # An axis whose extent is read goes over a dimension of a tensor that is read, usually.
+            dims = (dim for tensor in op.inputs for dim in tensor.shape)
+            longest = max(evaluate_expr(dim, sizes) for dim in dims)
+            unknown = [max(0, longest)] * len(reduced)
+        reduced = found or ()
+    axes = (*op.axis, *reduced)
+    return [*(max(0, evaluate_expr(a.extent, sizes)) for a in axes), *unknown]
 
 
 def trips_of(node: Node, sizes: Mapping[Var, int]) -> int:
@@ -180,7 +197,10 @@ class _Shrinking:
                 extent = max(extent, self._short(axis))
             own.append(self._shortened(op, axis, extent))
         reduced = [self._shortened(op, a, self._short(a)) for a in op.reduce_axis]
-        self._record_reads(op, [*own, *reduced])
+        ranged = reduced
+        if op.reduction is not None and op.reduction.ranges:
+            ranged = ranged_axes(_with_axes(op.reduction, reduced))
+        self._record_reads(op, [*own, *ranged])
         return own, reduced
 
     def _short(self, axis: IterVar) -> int:
@@ -250,8 +270,21 @@ class _Shrinking:
             return
         sources = tuple(map(visit, reduction.sources))
         condition = visit(reduction.condition)
+        shorter = _with_axes(reduction, reduced)
+        ranges = tuple(map(visit, shorter.ranges))
         for k in range(len(op.body)):
-            yield Reduce(reduction.reducer, sources, tuple(reduced), condition, k)
+            yield Reduce(reduction.reducer, sources, shorter.axes, condition, k, ranges)
+
+
+def _with_axes(reduction: Reduce, axes: Sequence[IterVar]) -> Reduce:
+    """Return a reduction over `axes`, shorter ones in the places of its own."""
+    ranges: list[Expr] = []
+    for place, axis in enumerate(axes):
+        if reduction.ranges:
+            minimum, extent = reduction.ranges[2 * place : 2 * place + 2]
+            is_constant = isinstance(extent, IntImm)
+            ranges += [minimum, axis.extent if is_constant else extent]
+    return with_changes(reduction, axes=tuple(axes), ranges=tuple(ranges))
 
 
 def _extent_read(index: Expr, dim: Expr, facts: Facts) -> int:

@@ -123,7 +123,7 @@ def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, 
     ahead: dict[Var, Expr] = {}
     for leaf in inside:
         if is_outside or leaf not in stage.threads.bound:
-            ahead[variables[leaf]] = leaf.minimum
+            ahead[variables[leaf]] = bounds.ranges.begins[leaf]
     ahead[variables[hint.axis]] = variables[hint.axis] + hint.offset
     roots = {root.var: bounds.indices.values[root] for root in stage.roots}
     seen: set[int] = set()

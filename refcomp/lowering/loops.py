@@ -40,6 +40,9 @@ class Loops:
     # Guards surround attached stages, too. In a scan, the iterations beyond a tail
     # would read rows that are computed later.
     guards_attached: bool = False
+    # Puts the bounds that are read before a loop around it. The guards inside of the loop
+    # decide whether they can be read.
+    bind_reads: Callable[[IterVar, Stmt, Sequence[AxisGuard]], Stmt] | None = None
 
     def slots(self) -> list[Slot]:
         """Return the loops in order, with the kernel if it begins in this stage."""
@@ -70,9 +73,17 @@ class Loops:
         attached = [k for k, slot in enumerate(slots) if slot in self.attach_points]
         outer = self._placed(slots, around_attached, outermost=-1)
         inner = self._placed(slots, others, outermost=max(attached, default=-1))
+        numbers = self._numbers(slots)
         for number in reversed(range(len(slots))):
+            slot = slots[number]
             body = self.guarded(inner.get(number, []), body)
-            body = self._inside(slots[number], body, outer.get(number, []))
+            body = self._inside(slot, body, outer.get(number, []))
+            if isinstance(slot, IterVar) and self.bind_reads is not None:
+                deeper: list[AxisGuard] = []
+                for place, placed in inner.items():
+                    deeper += placed if place >= number else []
+                known = [g for g in deeper if _innermost(g, numbers) < number]
+                body = self.bind_reads(slot, body, known)
         outside = [*outer.get(-1, []), *inner.get(-1, [])]
         return self.guarded(outside, body)
 
@@ -83,20 +94,26 @@ class Loops:
 
         No guard stands outside the slot `outermost`.
         """
-        numbers: dict[Var, int] = {}  # the slot that binds the variable
+        numbers = self._numbers(slots)
+        placed: dict[int, list[AxisGuard]] = {}
+        for guard in guards:
+            innermost = max(outermost, _innermost(guard, numbers))
+            placed.setdefault(innermost, []).append(guard)
+        return placed
+
+    def _numbers(self, slots: Sequence[Slot]) -> dict[Var, int]:
+        """Return the number of the slot that binds each variable."""
+        numbers: dict[Var, int] = {}
         for number, slot in enumerate(slots):
             if isinstance(slot, Kernel):
                 # Bound loops are made here, whatever their own places are.
                 numbers |= dict.fromkeys(slot.variables.values(), number)
             elif slot not in self.bounds.stage.threads.bound:
                 numbers[self.bounds.variables[slot]] = number
-        placed: dict[int, list[AxisGuard]] = {}
-        for guard in guards:
-            innermost = outermost
-            for var in variables_in(guard.condition):
-                innermost = max(innermost, numbers.get(var, -1))
-            placed.setdefault(innermost, []).append(guard)
-        return placed
+            for bound in self.bounds.ranges.read:
+                if bound.loop is slot:
+                    numbers[bound.var] = number
+        return numbers
 
     def _inside(self, slot: Slot, body: Stmt, guards: Sequence[AxisGuard]) -> Stmt:
         """Return the loop around `guards`, the stages attached to it, and `body`."""
@@ -111,7 +128,8 @@ class Loops:
             mark = stage.loops.marks.get(slot)
             kind = mark if isinstance(mark, LoopKind) else SERIAL
             extent = self.bounds.extents[slot]
-            body = For(slot.var, slot.minimum, extent, kind, body, origin)
+            begin = self.bounds.ranges.begins[slot]
+            body = For(slot.var, begin, extent, kind, body, origin)
         return with_pragmas(stage, slot, body, origin)
 
     def _kernel(self, kernel: Kernel, body: Stmt) -> Stmt:
@@ -141,6 +159,11 @@ class Loops:
     def origin(self, axis: IterVar | None = None) -> Origin:
         """Return the origin of this stage's statements, or of those of a loop."""
         return origin_of(self.bounds, axis)
+
+
+def _innermost(guard: AxisGuard, numbers: Mapping[Var, int]) -> int:
+    """Return the greatest number of a variable that the guard reads, or -1."""
+    return max([numbers.get(var, -1) for var in variables_in(guard.condition)] or [-1])
 
 
 def origin_of(bounds: StageBounds, axis: IterVar | None = None) -> Origin:

@@ -127,8 +127,7 @@ def lower(
         is_root = stage.attach_point is None
         if is_root and isinstance(op, ComputeOp) and op.waits_for_scan:
             # All rows are computed, as outside of a scan, so this check raises.
-            axes = (*op.axis, *op.reduce_axis)
-            check_reads(op.name, axes, bodies[stage], at=stage.declaration())
+            check_reads(op.name, op.axis, bodies[stage], at=stage.declaration())
     facts = Facts()
     for buffer in buffers.values():
         for dim in buffer.shape:

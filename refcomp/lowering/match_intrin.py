@@ -158,8 +158,9 @@ class _Match:
         counts = {leaf: _constant(bounds.extents[leaf]) for leaf in self.inside}
         running: dict[Var, Range | None] = {}
         for leaf, count in counts.items():
-            last = simplify(leaf.minimum + (count - 1))
-            running[bounds.variables[leaf]] = Range(leaf.minimum, last, count - 1)
+            begin = bounds.ranges.begins[leaf]
+            last = simplify(begin + (count - 1))
+            running[bounds.variables[leaf]] = Range(begin, last, count - 1)
         finder = RangeFinder(running, bounds.facts)
         ranges: dict[IterVar, Range] = {}
         for root in bounds.stage.roots:

@@ -15,7 +15,7 @@ that read at an index which is itself read from a tensor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
@@ -33,6 +33,7 @@ class _IndexRange:
     index: Expr
     low: Expr
     end: Expr
+    is_write: bool = False  # of the stage's own result
 
     def holds(self, facts: Facts) -> bool:
         """Return True if the index is proved to lie in the range."""
@@ -58,10 +59,13 @@ def needed_guards(
         rest = [other for other in kept if other is not guard]
         if guard.axis is None or guard.axis.kind == REDUCTION:
             continue
-        facts = bounds.facts
+        inside = bounds.facts
+        around = bounds.output_facts
         for other in rest:
-            facts = facts.assume(other.condition)
-        if all(one.holds(facts) for one in ranges):
+            inside = inside.assume(other.condition)
+            if other.axis is None or other.axis.kind != REDUCTION:
+                around = around.assume(other.condition)
+        if all(one.holds(around if one.is_write else inside) for one in ranges):
             kept = rest
     return kept
 
@@ -74,7 +78,10 @@ def _ranges(
     roots = bounds.stage.roots
     values = [bounds.indices.values[axis] for axis in roots]
     named = {axis.var: bounds.indices.values[axis] for axis in roots}
-    ranges = list(_in_region(values[: len(region.origin)], region, facts))
+    own = values[: len(region.origin)]
+    ranges: list[_IndexRange] = []
+    for one in _in_region(own, region, bounds.output_facts):
+        ranges.append(replace(one, is_write=True))
     for node in (node for body in bounds.bodies for node in walk(body)):
         if isinstance(node, PureExtern):
             return None  # a C function may fail on values beyond the tensor
@@ -93,10 +100,10 @@ def _ranges(
                 ranges += _in_region(indices, regions[tensor], facts)
     # The reads of a stencil have much in common: each range is proved once.
     intern = facts.table.intern
-    distinct: dict[tuple[int, int, int], _IndexRange] = {}
+    distinct: dict[tuple[int, ...], _IndexRange] = {}
     for one in ranges:
-        key = (id(intern(one.index)), id(intern(one.low)), id(intern(one.end)))
-        distinct[key] = one
+        parts = (one.index, one.low, one.end)
+        distinct[(*(id(intern(part)) for part in parts), one.is_write)] = one
     return list(distinct.values())
 
 

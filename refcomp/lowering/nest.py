@@ -14,14 +14,14 @@ origin. If a stage in a kernel leaves threads of its group idle, one of them com
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.buffer import LOCAL, Buffer, BufferLoad
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import Expr, Var
+from refcomp.ir.expr import Expr, IfThenElseExpr, IntImm, Var
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import (
     Rewrite,
@@ -35,6 +35,7 @@ from refcomp.ir.stmt import (
     BufferStore,
     For,
     IfThenElse,
+    LetStmt,
     Stmt,
     block,
 )
@@ -125,6 +126,9 @@ def lower_stage(stage: Stage, context: LoweringContext) -> Stmt:
         return block([copies, loops.wrap(rows, block([]), [])])
     assert isinstance(op, ComputeOp)
     nest = _Nest(bounds, op, loops, context)
+    if bounds.ranges.read:
+        loops = replace(loops, bind_reads=partial(_bind_reads, nest))
+        nest = replace(nest, loops=loops)
     guards = [*needed_guards(bounds, context.regions), *_idle_thread_guards(bounds)]
     first = bounds.bodies[0]
     intrin: Replacement | None = None
@@ -314,6 +318,24 @@ def _update(nest: _Nest, reduce: Reduce) -> Stmt:
     return IfThenElse(condition, stmt, None, nest.loops.origin())
 
 
+def _bind_reads(
+    nest: _Nest, axis: IterVar, body: Stmt, guards: Sequence[AxisGuard]
+) -> Stmt:
+    """Return loop `axis` inside the bounds of ranges that are read before it.
+
+    Where a guard inside the loop fails, the elements may not exist. Then a bound is 0.
+    """
+    for bound in reversed(nest.bounds.ranges.read):
+        if bound.loop is not axis:
+            continue
+        value = _value(nest, bound.value)
+        for guard in guards:
+            zero = IntImm(0, I64)
+            value = IfThenElseExpr(guard.condition, value, zero)
+        body = LetStmt(bound.var, value, body, nest.loops.origin(axis))
+    return body
+
+
 # Elements.
 
 
@@ -342,7 +364,8 @@ def _element(nest: _Nest, tensor: Tensor, indices: Sequence[Expr]) -> tuple[Expr
     region = nest.context.regions.get(tensor)
     if region is None:
         return tuple(indices)
-    facts = nest.bounds.facts
+    is_own = tensor in nest.op.outputs
+    facts = nest.bounds.output_facts if is_own else nest.bounds.facts
     place: list[Expr] = []
     for index, origin in zip(indices, region.origin, strict=True):
         place.append(simplify(index - origin, facts))

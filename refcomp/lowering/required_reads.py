@@ -21,7 +21,7 @@ from refcomp.ir.func import Requirement, RequirementOrigin
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.stage import Stage
-from refcomp.te.check_reads import certain_reads, widened
+from refcomp.te.check_reads import certain_reads, evaluations, widened
 from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
@@ -132,9 +132,8 @@ class _Reads:
             for k, update in enumerate(op.update):
                 indices = [op.scan_axis.var, *(axis.var for axis in op.row_axes(k))]
                 rows.append(TensorRead(update, tuple(indices)))
-            yield from self._follow(_computed(stage, rows, op.axis, self._box))
+            yield from self._follow([_computed(stage, rows, op.axis, self._box)])
         elif isinstance(op, ComputeOp):
-            axes = (*op.axis, *op.reduce_axis)
             box = self._box
             # An init is computed only if the result of its scan has enough rows.
             for scan in self._scans:
@@ -143,11 +142,12 @@ class _Reads:
                         spare = Var("spare", I64)
                         extent = result.shape[0] - init.shape[0] + 1
                         box = box.with_axis(spare, IntImm(0, I64), extent)
-            yield from self._follow(_computed(stage, self._bodies[stage], axes, box))
+            bodies = self._bodies[stage]
+            yield from self._follow(_evaluated(stage, bodies, op.axis, box))
 
-    def _follow(self, root: _Computed) -> Iterator[Requirement]:
-        """Yield the requirements of `root`, and of the attached stages that it reads."""
-        stack = [root]
+    def _follow(self, roots: list[_Computed]) -> Iterator[Requirement]:
+        """Yield the requirements of `roots`, and of the attached stages that they read."""
+        stack = roots
         budget = _MAX_FOLLOWED
         seen: set[tuple[int, ...]] = set()
         while stack:
@@ -170,7 +170,16 @@ class _Reads:
                     body = self._bodies[maker][read.tensor.value_index]
                     bodies = [substitute(body, at)]
                     box = computed.box
-                    stack.append(_computed(maker, bodies, op.reduce_axis, box))
+                    stack += _evaluated(maker, bodies, (), box)
+
+
+def _evaluated(
+    stage: Stage, bodies: Sequence[Expr], own: Sequence[IterVar], box: Box
+) -> list[_Computed]:
+    """Return all that a compute evaluates, for all values of `own` and of `box`."""
+    return [
+        _computed(stage, values, axes, box) for values, axes in evaluations(own, bodies)
+    ]
 
 
 def _computed(

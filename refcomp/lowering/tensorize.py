@@ -219,7 +219,8 @@ class _IntrinsicPlacement:
         condition = guard.condition
         loops = self.stage.loops
         inside = loops.leaves[loops.position(self.tensorized.axis) :]
-        first = {self.bounds.variables[leaf]: leaf.minimum for leaf in inside}
+        begins = self.bounds.ranges.begins
+        first = {self.bounds.variables[leaf]: begins[leaf] for leaf in inside}
         if not set(first).intersection(variables_in(condition)):
             return guard
         moved = simplify(substitute(condition, first), self.facts)

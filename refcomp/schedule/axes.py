@@ -9,7 +9,8 @@ region of an attached stage may reach beyond its tensor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
@@ -17,7 +18,7 @@ from refcomp.foundation.records import record
 from refcomp.ir.expr import LE, LT, Expr, IntImm, Var
 from refcomp.schedule.relations import Fuse, Split
 from refcomp.schedule.stage import Stage
-from refcomp.te.tensor import IterVar
+from refcomp.te.tensor import REDUCTION, IterVar
 
 
 @record
@@ -44,18 +45,28 @@ class Indices:
     guards: tuple[AxisGuard, ...]  # an iteration runs only if all of them hold
 
 
-def infer_extents(stage: Stage, region: Region | None = None) -> dict[IterVar, Expr]:
+def infer_extents(
+    stage: Stage,
+    region: Region | None = None,
+    dependent: Mapping[IterVar, Expr] = MappingProxyType({}),
+    known: Facts | None = None,
+) -> dict[IterVar, Expr]:
     """Return the extent of every axis of the stage.
 
-    Without a region, the stage computes its whole tensors.
+    Args:
+        stage: the stage.
+        region: the part of its tensors that is computed; by default all.
+        dependent: the extents of the reduction axes whose ranges depend on other axes.
+        known: what holds for the variables of extents; None if they are shape variables.
     """
     extents = {axis: axis.extent for axis in (*stage.roots, *stage.loops.singles)}
+    extents |= dependent
     if region is not None:
         # Not strict, here and below: a region has no reduction axes, which come last.
         extents |= zip(stage.roots, region.extent, strict=False)
     for relation in stage.loops.relations:
         if isinstance(relation, Split):
-            outer, inner = relation.extents(extents[relation.parent])
+            outer, inner = relation.extents(extents[relation.parent], known)
             extents[relation.outer] = outer
             extents[relation.inner] = inner
         else:
@@ -70,6 +81,9 @@ def root_indices(
     facts: Facts,
     variables: Mapping[IterVar, Var] | None = None,
     region: Region | None = None,
+    begins: Mapping[IterVar, Expr] = MappingProxyType({}),
+    more_guards: Sequence[AxisGuard] = (),
+    output_facts: Facts | None = None,
 ) -> Indices:
     """Express the axes of a stage by its loops, with the guards that cannot be proved redundant.
 
@@ -79,12 +93,17 @@ def root_indices(
         facts: the ranges of the loop variables.
         variables: the variables of the loops; by default the variables of the leaves.
         region: the part of the tensors that is computed; by default all.
+        begins: the first values of axes whose ranges depend on other axes.
+        more_guards: guards beside those that splits and the region need.
+        output_facts: what holds outside of the reduction; by default `facts`. Loops of an empty
+            range imply nothing for what is computed outside of them, such as initial values.
 
     Values of the operation's axes include the minimum of the axis, or the origin of the region.
     Values of derived axes count from 0.
     """
     values: dict[IterVar, Expr] = {leaf: leaf.var for leaf in stage.loops.leaves}
     values.update(variables or {})
+    around = facts if output_facts is None else output_facts
     splits = [r for r in stage.loops.relations if isinstance(r, Split)]
     outers = {split.outer for split in splits}
     guards: list[AxisGuard] = []
@@ -92,12 +111,12 @@ def root_indices(
         if isinstance(relation, Fuse):
             inner_extent = extents[relation.inner]
             outer, inner = relation.indices(values[relation.fused], inner_extent)
-            values[relation.outer] = simplify(outer, facts)
-            values[relation.inner] = simplify(inner, facts)
+            values[relation.outer] = simplify(outer, around)
+            values[relation.inner] = simplify(inner, around)
         else:
             step = extents[relation.inner]
             value = simplify(
-                values[relation.outer] * step + values[relation.inner], facts
+                values[relation.outer] * step + values[relation.inner], around
             )
             values[relation.parent] = value
             # outer * step + inner < extent implies outer < ceil(extent / step): the guard of a
@@ -105,21 +124,35 @@ def root_indices(
             if relation.parent not in outers:
                 is_inside = LT(value, extents[relation.parent])
                 guards.append(AxisGuard(relation.parent, is_inside))
-    _add_origins(stage, values, region, facts)
+    origins = {root: begins.get(root, root.minimum) for root in stage.roots}
+    _add_origins(stage, values, origins, region, around)
     if region is not None:
         guards += _domain_guards(stage, values)
-    return Indices(values, _needed(guards, facts))
+    guards += more_guards
+    if output_facts is None:
+        return Indices(values, _needed(guards, facts))
+    # The guards of the output first: they are evaluated outside of the reduction.
+    of_output = [g for g in guards if g.axis is None or g.axis.kind != REDUCTION]
+    needed = _needed(of_output, around)
+    for guard in needed:
+        facts = facts.assume(guard.condition)
+    of_reduction = [guard for guard in guards if guard not in of_output]
+    return Indices(values, (*needed, *_needed(of_reduction, facts)))
 
 
 def _add_origins(
-    stage: Stage, values: dict[IterVar, Expr], region: Region | None, facts: Facts
+    stage: Stage,
+    values: dict[IterVar, Expr],
+    minima: Mapping[IterVar, Expr],
+    region: Region | None,
+    facts: Facts,
 ) -> None:
     """Add the minimum, or the origin of the region, to the values of the operation's axes.
 
     A loop over such an axis itself already begins at the minimum.
     """
     leaves = set(stage.loops.leaves)
-    origins = {root: root.minimum for root in stage.roots if root not in leaves}
+    origins = {root: first for root, first in minima.items() if root not in leaves}
     if region is not None:
         origins |= zip(stage.roots, region.origin, strict=False)
     for root, origin in origins.items():

@@ -6,24 +6,33 @@ consumes. So bounds go down from the operation's axes to the loops, and indices 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.records import record
 from refcomp.ir.expr import Expr, FloorDiv, FloorMod, IntImm, Var
 from refcomp.ir.rewrite import variables_in
 from refcomp.te.tensor import IterVar
 
+if TYPE_CHECKING:
+    from refcomp.arith import Facts
 
-def ceil_div(value: Expr, divisor: int) -> Expr:
-    """Return value / divisor, rounded up, for a divisor >= 1."""
+
+def ceil_div(value: Expr, divisor: int, known: Facts | None = None) -> Expr:
+    """Return value / divisor, rounded up, for a divisor >= 1.
+
+    `known` is what holds for the variables of `value`. None: they are shape variables.
+    """
     rounded_up = FloorDiv(value + (divisor - 1), IntImm(divisor, I64))
     if isinstance(value, Var) and divisor > 1:
         return rounded_up  # cannot be simplified
     # Imported here: a program of symbolic length that is built from the cache needs no proofs.
     from refcomp.arith import Facts, simplify  # noqa: PLC0415
 
-    facts = Facts()
-    for symbol in variables_in(value):  # an extent is made of shape variables
-        facts = facts.nonnegative(symbol)
+    facts = Facts() if known is None else known
+    if known is None:
+        for symbol in variables_in(value):
+            facts = facts.nonnegative(symbol)
     return simplify(rounded_up, facts)
 
 
@@ -63,13 +72,16 @@ class Split:
     factor: int | None
     nparts: int | None
 
-    def extents(self, parent_extent: Expr) -> tuple[Expr, Expr]:
+    def extents(
+        self, parent_extent: Expr, known: Facts | None = None
+    ) -> tuple[Expr, Expr]:
         """Return the extents of (outer, inner).
 
         Args:
             parent_extent: the extent of the parent, an i64 expression.
+            known: see `ceil_div`.
         """
-        return split_extents(parent_extent, self.factor, self.nparts)
+        return split_extents(parent_extent, self.factor, self.nparts, known)
 
 
 @record(eq=False)
@@ -136,10 +148,13 @@ Relation = Split | Fuse
 
 
 def split_extents(
-    extent: Expr, factor: int | None, nparts: int | None
+    extent: Expr,
+    factor: int | None,
+    nparts: int | None,
+    known: Facts | None = None,
 ) -> tuple[Expr, Expr]:
     """Return the extents of (outer, inner) if `extent` is split by `factor` or into `nparts`."""
     if factor is not None:
-        return ceil_div(extent, factor), IntImm(factor, I64)
+        return ceil_div(extent, factor, known), IntImm(factor, I64)
     assert nparts is not None
-    return IntImm(nparts, I64), ceil_div(extent, nparts)
+    return IntImm(nparts, I64), ceil_div(extent, nparts, known)

@@ -41,8 +41,7 @@ def attach_bodies(stages: Iterable[Stage]) -> None:
         point = scan_attach_point(stage) if has_scans else None
         if point is None and isinstance(op, ComputeOp) and op.waits_for_scan:
             # Its reads of earlier rows are legal only in a scan, so this check raises.
-            axes = (*op.axis, *op.reduce_axis)
-            check_reads(op.name, axes, op.body, at=stage.declaration())
+            check_reads(op.name, op.axis, op.body, at=stage.declaration())
         stage.placement = point or "root"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NoReturn
 
+from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.names import UniqueNames
 from refcomp.foundation.near_misses import advise
@@ -13,13 +14,13 @@ from refcomp.foundation.provenance import declared_at, done_at
 from refcomp.foundation.records import record
 from refcomp.foundation.snippets import Snippet
 from refcomp.ir.buffer import StorageScope
-from refcomp.ir.expr import Expr
+from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import For, LoopKind, Stmt
 from refcomp.schedule.relations import Fuse, Relation, Split
 from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.operation import ExternOp, Operation
-from refcomp.te.tensor import OPAQUE, ORDERED, AxisKind, IterVar, Tensor, axis
+from refcomp.te.tensor import OPAQUE, ORDERED, AxisKind, IterVar, Tensor
 
 if TYPE_CHECKING:
     from refcomp.te.intrin import TensorIntrin
@@ -233,7 +234,8 @@ class Stage:
     ) -> IterVar:
         """Return a new axis from 0, and record its provenance. A taken name gets a number."""
         unique = UniqueNames(self.axes(), separator=".").take(name)
-        derived = axis(unique, 0, extent, kind)
+        # Not by `axis`: an extent may depend on elements, if that of the first axis does.
+        derived = IterVar(Var(unique, I64), IntImm(0, I64), extent, kind)
         self.loops.provenance[derived] = provenance
         return derived
 

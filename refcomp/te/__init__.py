@@ -2,9 +2,10 @@
 
 Reading order: tensor.py (tensors, axes, shapes), operation.py (`placeholder`, `compute`), maths.py
 and calls.py (functions of elements), conversion.py (`convert`), reducer.py (`sum` and its kin),
-tensor_operators.py and extents.py (`A + B` of whole tensors). Then follow check_reads.py and
-check_reducer.py (refused computations), scans.py, externs.py, declare.py, intrin.py, tag.py and
-gradients/. maths_pages.py holds manual pages.
+tensor_operators.py and extents.py (`A + B` of whole tensors). Then follow dependent_ranges.py
+(ranges of reductions that depend on other axes), check_reads.py and check_reducer.py (refused
+computations), scans.py, externs.py, declare.py, intrin.py, tag.py and gradients/. maths_pages.py
+holds manual pages.
 
 Example::
 

@@ -22,6 +22,7 @@ from refcomp.ir.expr import LE, Expr, IfThenElseExpr, IntImm, Select, Sub, Var
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
 from refcomp.ir.node import Node
 from refcomp.ir.rewrite import children, variables_in
+from refcomp.te.dependent_ranges import ranged_axes
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, TensorRead
 
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
 
 def check_reads(
     name: str,
-    axes: Iterable[IterVar],
-    bodies: Iterable[Expr],
+    own: Sequence[IterVar],
+    bodies: Sequence[Expr],
     rows: IterVar | None = None,
     at: Snippet | None = None,
 ) -> bool:
-    """Raise UserError if `bodies` read an element that does not exist, for all values of `axes`.
+    """Raise UserError if `bodies` read an element that does not exist.
 
     Args:
         name: the name of the computation.
-        axes: its axes.
+        own: its data-parallel axes.
         bodies: its expressions.
         rows: the first axis of a computation that may belong to a scan, which does not compute the
             first rows. Then a read is accepted if it is out of range only for those, as
@@ -53,8 +54,38 @@ def check_reads(
         True if there was such a read.
     """
     needs_scan = False
-    listed = list(bodies)
-    given = list(axes)
+    for evaluated, axes in evaluations(own, bodies):
+        if _check_evaluated(name, axes, evaluated, rows, at):
+            needs_scan = True
+    return needs_scan
+
+
+def evaluations(
+    own: Sequence[IterVar], bodies: Sequence[Expr]
+) -> Iterator[tuple[Sequence[Expr], Sequence[IterVar]]]:
+    """Yield the expressions that a compute evaluates, each with the axes around it.
+
+    The range of a reduction axis is evaluated for all values of the axes outside of it. The axes
+    that are yielded have the ranges that the reduction gives them.
+    """
+    reduce = bodies[0] if isinstance(bodies[0], Reduce) else None
+    axes = list(own)
+    for reduced in ranged_axes(reduce):
+        if reduce is not None and reduce.ranges:
+            yield (reduced.minimum, reduced.extent), tuple(axes)
+        axes.append(reduced)
+    yield bodies, axes
+
+
+def _check_evaluated(
+    name: str,
+    given: Sequence[IterVar],
+    listed: Sequence[Expr],
+    rows: IterVar | None,
+    at: Snippet | None,
+) -> bool:
+    """Check the reads of expressions that are evaluated for all values of the axes."""
+    needs_scan = False
     ranges = {axis.var: axis for axis in given}
     box: Box | None = None  # made for the first index that needs a proof
     # The reads of a stencil have indices in common: judge each index of a dimension once.
@@ -101,15 +132,17 @@ def box_of(
     facts: Facts | None = None,
     symbols: frozenset[Var] | None = None,
 ) -> Box:
-    """Return the Box of `axes`, whose ranges must not depend on each other."""
+    """Return the Box of `axes`, outermost first. A range may depend on axes before its own."""
     from refcomp.arith import Facts  # noqa: PLC0415  (see above)
     from refcomp.arith.attained import Box  # noqa: PLC0415
 
     listed = list(axes)
     known = Facts() if facts is None else facts
+    own = {axis.var for axis in listed}
     for axis in listed:
         for symbol in variables_in(axis.extent):
-            known = known.nonnegative(symbol)
+            if symbol not in own:
+                known = known.nonnegative(symbol)
     return widened(Box(known, symbols), listed)
 
 

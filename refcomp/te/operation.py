@@ -20,10 +20,11 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.func import Requirement
 from refcomp.ir.node import Node
 from refcomp.ir.promotion import as_expr
-from refcomp.ir.rewrite import variables_in, walk
+from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import Stmt
 from refcomp.te.axis_names import axis_names
 from refcomp.te.check_reads import check_reads
+from refcomp.te.dependent_ranges import with_ranges
 from refcomp.te.extents import (
     Extent,
     broadcast_extents,
@@ -462,7 +463,7 @@ def compute(
     axes = tuple(axis(n, 0, d, DATA_PARALLEL) for n, d in zip(names, dims, strict=True))
     value = fcompute(*[a.var for a in axes])
     values = value if isinstance(value, tuple | list) else (value,)
-    body = tuple([as_expr(v) for v in values])
+    body = with_ranges(tuple([as_expr(v) for v in values]), axes, name)
     roots = _checked_roots(body, name)
     nodes = [node for root in roots for node in walk(root)]
     _check_reductions(nodes, name)
@@ -470,25 +471,10 @@ def compute(
         name, caller_line(), axes, body, tag_in_force(tag), attrs=dict(attrs or {})
     )
     op._inputs = _tensors_read(nodes)
-    _check_extents(op)
     rows = op.axis[0] if op.axis else None
-    op.waits_for_scan = check_reads(name, (*op.axis, *op.reduce_axis), body, rows)
+    op.waits_for_scan = check_reads(name, op.axis, body, rows)
     op.outputs = tuple([Tensor(op, k, dims, expr.dtype) for k, expr in enumerate(body)])
     return list(op.outputs) if values is value else op.outputs[0]
-
-
-def _check_extents(op: ComputeOp) -> None:
-    if not op.reduce_axis:
-        return
-    own = {axis.var for axis in (*op.axis, *op.reduce_axis)}
-    for reduced in op.reduce_axis:
-        for bound in (reduced.minimum, reduced.extent):
-            if own & set(variables_in(bound)):
-                raise UserError(
-                    f"the range of axis {reduced.name} of compute {op.name} depends on an axis",
-                    why="loops are bounded by shapes, so that they can change places",
-                    remedy="reduce over the whole range, with where= for the part that counts",
-                )
 
 
 def _checked_roots(body: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
@@ -512,7 +498,7 @@ def _checked_roots(body: tuple[Expr, ...], name: str) -> tuple[Expr, ...]:
             f"compute {name} mixes different reductions in one operation",
             remedy="return all values of one reducer, or make several computes",
         )
-    return (*first.sources, first.condition)
+    return (*first.sources, first.condition, *first.ranges)
 
 
 def _check_reductions(nodes: Iterable[Node], name: str) -> None:

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 from typing import cast as cast_type
 
-from refcomp.foundation.dtype import BOOL, I32, DType
+from refcomp.foundation.dtype import BOOL, I32, I64, DType
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.names import checked_name
 from refcomp.foundation.records import record
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Add, Derived, Expr, IntImm, Max, Min, Mul, Var
@@ -26,7 +27,7 @@ from refcomp.te.tensor import (
     IterVar,
     RangeLike,
     as_dim,
-    axis,
+    folded,
 )
 
 # The axes of a reduction: one, or several. None is refused, with advice. Instead of axes, a second
@@ -102,11 +103,22 @@ class CommReducer:
         return tuple(substitute(result, bound) for result in self.results)
 
 
+@record
+class AxisRange:
+    """The values minimum, ..., minimum + extent - 1 of an axis; none if the extent is negative."""
+
+    minimum: Expr
+    extent: Expr
+
+
 @node
 class Reduce(Derived):
     """Value `value_index` of `reducer` over all `sources` on `axes` where `condition` holds.
 
     Without any, it is the identity. The order of combination is free unless a schedule fixes it.
+    The range of an axis may depend on the axes of the compute, on axes listed before it, and on
+    elements of tensors. Then `ranges` holds the ranges of all axes, so that whatever rewrites the
+    expression rewrites them, too.
     """
 
     reducer: CommReducer
@@ -114,6 +126,15 @@ class Reduce(Derived):
     axes: tuple[IterVar, ...]
     condition: Expr  # bool; iterations where it is false do not count
     value_index: int  # which of the reduced values this expression is
+    # Minimum and extent of each of `axes`; () if each axis has the range that it was made with.
+    ranges: tuple[Expr, ...] = ()
+
+    def range_of(self, axis: IterVar) -> AxisRange:
+        """Return the range of an axis, in terms of the axes of the compute."""
+        if self.ranges and axis in self.axes:
+            place = 2 * self.axes.index(axis)
+            return AxisRange(self.ranges[place], self.ranges[place + 1])
+        return AxisRange(axis.minimum, axis.extent)
 
     @property
     def combiner(self) -> CommReducer:
@@ -139,7 +160,10 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
 
     Args:
         dom: (begin, end), where end is exclusive, or an extent. Both are ints, int64 variables or
-            expressions of them. An empty range gives the identity of the reduction.
+            expressions of them. If the axis is made inside of the function of a compute, they may
+            name the indices of the compute, reduction axes that are listed before this one, and
+            elements of tensors. An empty range, also one that ends before it begins, gives the
+            identity of the reduction.
         name: the name of the axis, and of its loop.
 
     Raises:
@@ -161,6 +185,19 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
             }
           }
         }
+        >>> def row(i):
+        ...     k = rc.reduce_axis((0, i + 1), name="k")
+        ...     return rc.sum(A[k], axis=k)
+        >>> C = rc.compute((8,), row, name="C")
+        >>> print(rc.lower(rc.create_schedule(C), [A, C], "prefix_sums"))
+        func prefix_sums(A: f32[8], C: f32[8] out) {
+          for i in range(8) {
+            C[i] = 0.0f32
+            for k in range(i + 1) {
+              C[i] = C[i] + A[k]
+            }
+          }
+        }
     """
     # Any: the difference of two bounds may be a number or an expression.
     bounds: tuple[Any, ...] = (0, dom)
@@ -172,10 +209,12 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
         )
     begin, end = bounds
     # Each bound is checked separately, so that the message names the bound, not the difference.
-    as_dim(begin)
-    as_dim(end)
-    extent = end if isinstance(begin, int) and begin == 0 else end - begin
-    made = axis(name, begin, extent, REDUCTION)
+    # The difference of two narrow integers might wrap around.
+    low = as_dim(begin)
+    high = as_dim(end)
+    extent = high if as_int(low) == 0 else high - low
+    var = Var(checked_name(name, "an axis"), I64)
+    made = IterVar(var, folded(low), folded(extent), REDUCTION)
     count = as_int(made.extent)
     if count is not None and count < 0:
         raise UserError(f"the range {dom!r} to reduce over ends before it begins")

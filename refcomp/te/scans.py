@@ -27,6 +27,7 @@ from refcomp.ir.expr import EQ, LT, Expr, IntImm, Sub, Var
 from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.structure import structurally_equal
 from refcomp.te.check_reads import check_reads
+from refcomp.te.dependent_ranges import ranged_axes
 from refcomp.te.operation import (
     ComputeOp,
     PlaceholderOp,
@@ -248,7 +249,7 @@ def _check_body(op: ScanOp) -> None:
                 minimum=op.scan_axis.minimum,
                 extent=op.scan_axis.extent,
             )
-            axes = (rows, *tensor.op.axis[1:], *tensor.op.reduce_axis)
+            axes = (rows, *tensor.op.axis[1:])
             at = tensor.declaration()
             check_reads(tensor.op.name, axes, tensor.op.body, at=at)
 
@@ -269,7 +270,8 @@ def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
     seen: set[tuple[int, ...]] = set()
     while left:
         inner, at = left.pop()
-        facts = _ranges(facts, inner.reduce_axis)
+        own = [axis.var for axis in inner.axis]
+        facts = _ranges(facts, ranged_axes(inner.reduction), own)
         for node in (node for value in inner.body for node in walk(value)):
             if not isinstance(node, TensorRead):
                 continue
@@ -291,11 +293,13 @@ def _check_reads(op: ScanOp, update: ComputeOp, states: set[Tensor]) -> None:
                     left.append((body[tensor], dict(zip(axes, indices, strict=True))))
 
 
-def _ranges(facts: Facts, axes: Sequence[IterVar]) -> Facts:
-    """Return `facts` with the ranges of `axes`."""
+def _ranges(facts: Facts, axes: Sequence[IterVar], outer: Sequence[Var] = ()) -> Facts:
+    """Return `facts` with the ranges of `axes`, which may depend on the variables `outer`."""
+    known = {*outer, *(inner.var for inner in axes)}
     for inner in axes:
         for symbol in variables_in(inner.extent):
-            facts = facts.nonnegative(symbol)  # as all shape variables are
+            if symbol not in known:
+                facts = facts.nonnegative(symbol)  # as all shape variables are
         facts = facts.bind(inner.var, inner.minimum, inner.extent)
     return facts
 

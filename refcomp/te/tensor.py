@@ -242,11 +242,9 @@ def as_dim(value: object) -> Expr:
 
 def _as_bound(value: object) -> Expr:
     """Return `as_dim(value)`. Refuse values that are known only during a computation."""
-    dim = as_dim(value)
+    dim = folded(as_dim(value))
     if isinstance(dim, IntImm | Var):  # as most extents are
         return dim
-    if not variables_in(dim):  # as in convert(8) + 4
-        dim = _folded(dim)
     for item in walk(dim):
         if isinstance(item, TensorRead):
             raise UserError(
@@ -257,8 +255,10 @@ def _as_bound(value: object) -> Expr:
     return dim
 
 
-def _folded(dim: Expr) -> Expr:
+def folded(dim: Expr) -> Expr:
     """Return an expression without variables as a constant; itself, if an element is in it."""
+    if isinstance(dim, IntImm | Var) or variables_in(dim):
+        return dim  # as most extents are; the others are such as convert(8) + 4
     from refcomp.arith import simplify  # noqa: PLC0415 (few programs use it)
 
     return simplify(dim)

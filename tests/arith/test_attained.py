@@ -144,15 +144,59 @@ def test_nothing_is_said_where_an_axis_has_no_values_or_unknown_ones():
     assert _box("0").judge(_expr("9"), _expr("4")) == (None, ())
     box = Box(Facts(), frozenset()).with_axis(AXIS, IntImm(0, I64), N)
     assert not box.is_known and box.judge(_expr("9"), _expr("4")) == (None, ())
-    triangle = _box("5").with_axis(Var("t", I64), IntImm(0, I64), AXIS)
-    assert not triangle.is_known
+    unknown = _box("5").with_axis(Var("t", I64), IntImm(0, I64), N * AXIS)
+    assert not unknown.is_known
+    assert not _box("0").with_axis(Var("t", I64), IntImm(0, I64), AXIS).is_known
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("minimum", "extent"),
+    [
+        ("0", "i + 1"),
+        ("0", "i"),
+        ("i", "5 - i"),
+        ("i - 2", "3"),
+        ("0", "3 - i"),
+        ("i * 2", "i + 1"),
+    ],
+)
+@pytest.mark.parametrize("index", ["t", "i", "i - t", "t - i * 2", "t * 3 + j", "t // 2", "i + t"])
+def test_ends_are_attained_where_an_extent_depends_on_an_axis(count, minimum, extent, index):
+    tile = Var("t", I64)
+    given = _expr(minimum), _expr(extent)
+    box = _box(str(count)).with_axis(tile, *given)
+    expr = parse_expr(index, {**NAMES, "t": tile})
+    values = []
+    for i, j in itertools.product(range(count), range(3)):
+        first, number = (int(evaluate_expr(bound, {AXIS: i})) for bound in given)
+        for t in range(first, first + number):
+            values.append(int(evaluate_expr(expr, {AXIS: i, J: j, tile: t})))
+    if not values:
+        assert not box.is_known
+    else:
+        found = box.attained(expr)
+        assert found is not None and (found.low, found.high) == (min(values), max(values))
+
+
+def test_a_triangle_of_unknown_size_has_conditions():
+    tile = Var("t", I64)
+    box = _box("m").with_axis(tile, IntImm(0, I64), AXIS + 1)
+    for index in (tile, AXIS - tile):
+        (condition,) = box.judge(index, N).conditions
+        assert print_expr(condition) == "m - 1 < n"
+    assert box.judge(AXIS - tile - 1, N).beyond == -1
+    # Row 0 has no iteration here, so that index -1 does not occur.
+    below = _box("m").with_axis(tile, IntImm(0, I64), AXIS)
+    assert not below.judge(AXIS - tile - 1, M).conditions
 
 
 def test_an_axis_that_begins_at_another_is_not_independent_of_it():
     tile, box = Var("t", I64), _box("5")
     box = box.with_axis(tile, _expr("i * 4"), IntImm(4, I64))
     assert box.attained(tile) == Attained(0, 19, frozenset((AXIS, tile)))
-    assert box.attained(tile - AXIS) is None
+    assert box.attained(tile - AXIS) == Attained(0, 15, frozenset((AXIS, tile)))
+    assert box.attained(tile * AXIS) is None
 
 
 @pytest.mark.parametrize(

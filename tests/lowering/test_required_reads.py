@@ -38,7 +38,7 @@ def _compute(shape, function, name="C"):
         ((M,), lambda i: A[i // 2], ["(m + 1) // 2 - 1 < n"]),
         ((M,), lambda i: rc.if_then_else(i < N, A[i], 0.0), []),
         ((M,), lambda i: rc.if_then_else(A[i] > 0, 1.0, A[i + 9]), ["m - 1 < n"]),
-        ((M,), lambda i: A[i * i], []),
+        ((M,), lambda i: A[i * i], ["m <= 0 or (m - 1) * (m - 1) < n"]),
     ],
 )
 def test_conditions_of_one_compute(shape, function, conditions):

@@ -8,8 +8,8 @@ be inlined; reads beyond the edges (`tests.strategies.edge_computes`); the scans
 operations of `tests.strategies.row_computes`; integer and float dtypes; constant and symbolic
 extents, 0 and 1 among them. Only where they are named, which keeps the other draws: `MORE`, of
 `tests.strategies.rearrangements` and `tests.strategies.typed_computes`, `VECTORS`, of
-`tests.strategies.vector_computes`, and `MORE_SIZES` and `MORE_SCANS`, of
-`tests.strategies.sized_computes`.
+`tests.strategies.vector_computes`, `MORE_SIZES` and `MORE_SCANS`, of
+`tests.strategies.sized_computes`, and `DEPENDENT_REDUCTIONS`.
 
 Never drawn: values that are not small integers (so that every dtype computes them exactly), more
 than four computed stages, inexact intrinsics.
@@ -27,6 +27,7 @@ import refcomp
 from refcomp.ir.expr import Expr
 from refcomp.te.tensor import Tensor
 from tests.strategies.computation import DTYPES, Computation, Drawing, finish
+from tests.strategies.dependent_reductions import DEPENDENT
 from tests.strategies.edge_computes import EDGE_MAKERS
 from tests.strategies.rearrangements import REARRANGEMENTS
 from tests.strategies.row_computes import EXTERN_MAKERS, SCAN_MAKERS
@@ -292,9 +293,10 @@ VECTORS = tuple(map(kind_of, VECTOR_MAKERS))
 VECTOR_EXTERNS = tuple(map(kind_of, VECTOR_EXTERN_MAKERS))
 MORE_SIZES = tuple(map(kind_of, SIZED))
 MORE_SCANS = tuple(map(kind_of, SHIFTED_SCAN_MAKERS))
+DEPENDENT_REDUCTIONS = tuple(map(kind_of, DEPENDENT))
 _WHERE_NAMED = (
     *(*REARRANGEMENTS, *TYPED, *VECTOR_MAKERS, *VECTOR_EXTERN_MAKERS),
-    *(*SIZED, *SHIFTED_SCAN_MAKERS),
+    *(*SIZED, *SHIFTED_SCAN_MAKERS, *DEPENDENT),
 )
 # Of all kinds but MORE. Scans alone have inits to attach, products alone can be tensorized.
 _RARE = (*SCAN_MAKERS, _matmul, _matmul_of_computed)

@@ -5,7 +5,8 @@ vectorize, unroll, parallel, compute_inline, compute_root, compute_at (any loop 
 may hold it), cache_read, cache_write and set_scope on any stage, rfactor of any reduction loop;
 products by blocks that an intrinsic does (tensorize); and wishes (`tests.strategies.wishes`).
 
-Never drawn: illegal steps, but in scans, where what is refused is left out; schedules that `lower`
+Never drawn: illegal steps, but in scans and in reductions whose ranges depend on others, where what
+is refused is left out; schedules that `lower`
 would refuse (`closed` undoes what does not fit), vectors of more than 16 lanes, unrolled loops of
 more than 16 iterations, threads and shared memory (see `tests.strategies.gpu_schedules`).
 """
@@ -28,7 +29,7 @@ from refcomp.schedule.stage_schedule import StageSchedule
 from refcomp.te.operation import ComputeOp, ScanOp
 from refcomp.te.tensor import REDUCTION, IterVar
 from tests.strategies.computation import Computation
-from tests.strategies.computes import EDGES, MORE_SCANS, SCANS
+from tests.strategies.computes import DEPENDENT_REDUCTIONS, EDGES, MORE_SCANS, SCANS
 from tests.strategies.lowered_once import lowered_once
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
@@ -258,7 +259,8 @@ def schedules(draw: _Draw, computation: Computation, by_blocks: bool = True) -> 
         try:
             step(draw, schedule[stage.op])
         except (UserError, Unsupported):  # no other computation has anything to refuse
-            assert computation.kind in (*SCANS, *MORE_SCANS, "vector scan")
+            kinds = (*SCANS, *MORE_SCANS, *DEPENDENT_REDUCTIONS, "vector scan")
+            assert computation.kind in kinds
         if len(schedule.steps) >= depth:
             break
     return with_wishes(draw, closed(schedule, computation), computation.args)
@@ -285,7 +287,8 @@ def closed(schedule: Schedule, computation: Computation) -> Schedule:
     """A schedule that `lower` takes: `schedule` with a few more steps, or without some.
     Stages that are read outside the loop they are attached to go back to the root, and memory of
     unknown size is global; intrinsics that do not fit any more and vectors of none are left out. A
-    stage that reads a scan's state cannot go to the root: there the last steps are left out."""
+    stage that reads a scan's state cannot go to the root, and a loop cannot leave the axis that
+    reads its bounds: there the last steps are left out."""
     kept = [*schedule.steps]
     while True:
         try:
@@ -295,7 +298,7 @@ def closed(schedule: Schedule, computation: Computation) -> Schedule:
             if hindered is not None:
                 kept = [step for step in kept if step.primitive != hindered]
                 schedule = replay(schedule.outputs, kept)
-            elif kept and re.search(_STATE_AT_THE_ROOT, str(error)):
+            elif kept and re.search(_NOT_MENDED, str(error)):
                 kept = kept[:-1]
                 schedule = replay(schedule.outputs, kept)
             elif not _mended(schedule, str(error)):
@@ -317,10 +320,16 @@ def _mended(schedule: Schedule, message: str) -> bool:
 _MENDS = (
     (r"^stage (\S+) is computed inside loop .* reads it outside", "compute_root", ()),
     (r"^local memory of unknown size: dimension \d+ of (\S+) is", "set_scope", ("global",)),
+    (r"read from (\S+), which is computed inside of the loop", "compute_root", ()),
     (r"^cannot call a function with the memory of (\S+)", "set_scope", ("global",)),
 )
-_STATE_AT_THE_ROOT = (
-    r"^stage \S+ reads the state \S+ outside of scan|^compute \S+ reads index -\d+ of"
+# The last steps are left out.
+_NOT_MENDED = "|".join(
+    [
+        r"^stage \S+ reads the state \S+ outside of scan",
+        r"^compute \S+ reads index -\d+ of",
+        r"^loop \S+ of stage \S+ has an unknown number of iterations",
+    ]
 )
 _HINDERED = (
     (r"^cannot tensorize|^tensor intrinsic", "tensorize"),

@@ -141,18 +141,6 @@ def test_an_index_is_a_single_integer():
         refcomp.compute((4,), lambda i: a[a[i]], name="C")
 
 
-def test_the_range_of_a_reduction_depends_on_no_axis():
-    a = refcomp.placeholder((8,), name="A")
-
-    def sum_of_first(i):
-        k = refcomp.reduce_axis((0, i), "k")
-        return refcomp.sum(a[k], axis=k)
-
-    with pytest.raises(UserError, match="range of axis k of compute C depends on") as caught:
-        refcomp.compute((8,), sum_of_first, name="C")
-    assert "where=" in str(caught.value)
-
-
 def test_any_number_of_operands_broadcast():
     def mixed(*given):
         return broadcast_elements(given, lambda x, y, z: x * 100.0 + y * 10.0 + z, "mix")

@@ -120,10 +120,10 @@ def test_a_tensor_cannot_be_iterated_over():
 
 def test_extents_do_not_depend_on_elements():
     a = refcomp.placeholder((4,), "int64", name="A")
-    for make in (refcomp.placeholder, refcomp.reduce_axis):
-        with pytest.raises(UserError, match="an extent depends on elements of A") as caught:
-            make((0, a[0] + 1))
-        assert "scalar argument" in str(caught.value)
+    with pytest.raises(UserError, match="an extent depends on elements of A") as caught:
+        refcomp.placeholder((0, a[0] + 1))
+    assert "scalar argument" in str(caught.value)
+    assert refcomp.reduce_axis((0, a[0] + 1)).name == "k"  # a loop may
 
 
 @pytest.mark.parametrize("tag", THREAD_TAGS)

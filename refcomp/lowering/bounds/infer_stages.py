@@ -27,11 +27,18 @@ from refcomp.lowering.bounds.regions import (
     check_size,
     infer_region,
 )
-from refcomp.schedule.axes import Indices, infer_extents, root_indices
+from refcomp.schedule.axes import Indices, Region, root_indices
+from refcomp.schedule.dependent_axes import (
+    LoopPlace,
+    LoopRanges,
+    bind_loops,
+    infer_ranges,
+)
 from refcomp.schedule.placement import NestLoop, check_attachments
 from refcomp.schedule.primitives.mark import check_extent
 from refcomp.schedule.stage import Stage
-from refcomp.te.tensor import IterVar, TensorRead
+from refcomp.te.reducer import Reduce
+from refcomp.te.tensor import REDUCTION, IterVar, TensorRead
 
 Bodies = Mapping[Stage, Sequence[Expr]]
 
@@ -77,31 +84,11 @@ def infer_stages(
         else:
             known = [bounds[reader] for reader in readers[stage]]
             region = infer_region(place, known, bounds, symbols)
-        extents = infer_extents(stage, region)
-
-        inside = _bind(around, stage.loops.leaves, extents, variables)
-        for leaf, mark in stage.loops.marks.items():
-            check_extent(stage, leaf, extents[leaf], mark)
-            # Threads of the host cannot run loops of a kernel.
-            if kernel is not None and mark == PARALLEL:
-                stage.refuse(
-                    "parallel",
-                    leaf.name,
-                    "the stage has loops in a kernel, "
-                    f"which begins at stage {kernel.stage.name}",
-                    "bind the loop to a thread axis",
-                )
-        bounds[stage] = StageBounds(
-            place,
-            region,
-            extents,
-            variables,
-            indices=root_indices(stage, extents, inside, variables, region),
-            bodies=tuple(bodies[stage]),
-            facts=inside,
-        )
+        bounds[stage] = _bounds_of(place, region, bodies[stage], variables)
     for kernel in dict.fromkeys(kernels.values()):
         _check_threads(kernel, bounds, facts)
+    for stage in stages:
+        _check_read_bounds(bounds[stage])
     return bounds
 
 
@@ -110,7 +97,100 @@ def _bounds_of_statement(place: Place, bodies: Sequence[Expr]) -> StageBounds:
     shape = place.stage.op.outputs[0].shape
     check_size(place.stage, place.scope, shape, "keep it in global memory")
     nothing = Indices({}, ())
-    return StageBounds(place, None, {}, {}, nothing, tuple(bodies), place.facts)
+    return StageBounds(
+        place,
+        None,
+        LoopRanges({}, {}),
+        {},
+        nothing,
+        tuple(bodies),
+        place.facts,
+        place.facts,
+    )
+
+
+def _bounds_of(
+    place: Place,
+    region: Region | None,
+    bodies: Sequence[Expr],
+    variables: Mapping[IterVar, Var],
+) -> StageBounds:
+    """Return the bounds of a stage at its place, whose region is known."""
+    stage = place.stage
+    kernel = place.kernel
+    reduce = bodies[0] if bodies else None
+    ranges = infer_ranges(
+        stage,
+        reduce if isinstance(reduce, Reduce) else None,
+        LoopPlace(
+            place.facts,
+            variables,
+            region,
+            kernel.start if kernel is not None and kernel.stage is stage else 0,
+        ),
+    )
+    extents = ranges.extents
+    inside = bind_loops(place.facts, stage.loops.leaves, ranges, variables)
+    for leaf, mark in stage.loops.marks.items():
+        check_extent(stage, leaf, extents[leaf], mark)
+        # Threads of the host cannot run loops of a kernel.
+        if kernel is not None and mark == PARALLEL:
+            stage.refuse(
+                "parallel",
+                leaf.name,
+                "the stage has loops in a kernel, "
+                f"which begins at stage {kernel.stage.name}",
+                "bind the loop to a thread axis",
+            )
+    around_reduction = inside
+    if ranges.dependent:
+        # A reduction may be empty for some elements. Then its loops imply nothing.
+        leaves = [leaf for leaf in stage.loops.leaves if leaf.kind != REDUCTION]
+        around_reduction = bind_loops(place.facts, leaves, ranges, variables)
+    indices = root_indices(
+        stage,
+        extents,
+        inside,
+        variables,
+        region,
+        ranges.begins,
+        ranges.guards,
+        around_reduction if ranges.dependent else None,
+    )
+    return StageBounds(
+        place,
+        region,
+        ranges,
+        variables,
+        indices,
+        tuple(bodies),
+        inside,
+        around_reduction,
+    )
+
+
+def _check_read_bounds(bounds: StageBounds) -> None:
+    """Refuse a producer that is computed inside of the loops that its elements bound."""
+    stage = bounds.stage
+    for bound in bounds.ranges.read:
+        nodes = walk(bound.value)
+        tensors = {node.tensor for node in nodes if isinstance(node, TensorRead)}
+        for producer in stage.attached:
+            point = producer.attach_point
+            if point is None or tensors.isdisjoint(producer.op.outputs):
+                continue
+            position = stage.loops.position
+            if position(point.axis) < position(bound.loop):
+                continue
+            raise UserError(
+                f"loop {bound.loop.name} of stage {stage.name} has a range that is read "
+                f"from {producer.name}, which is computed inside of the loop",
+                where=f"stage {producer.name}",
+                why="the number of iterations is known before a loop begins",
+                remedy=f"compute {producer.name} at a loop around {bound.loop.name}, "
+                "or at the root",
+                at=point.snippet(),
+            )
 
 
 def _readers(stages: Sequence[Stage], bodies: Bodies) -> dict[Stage, list[Stage]]:
@@ -144,18 +224,7 @@ def _facts_around(
         # The bound loops surround the whole kernel, wherever they stand.
         bound = [leaf for leaf in leaves if leaf in point.stage.threads.bound]
         around = [*bound, *around]
-    return _bind(outer.place.facts, around, outer.extents, outer.variables)
-
-
-def _bind(
-    facts: Facts,
-    leaves: Sequence[IterVar],
-    extents: Mapping[IterVar, Expr],
-    variables: Mapping[IterVar, Var],
-) -> Facts:
-    for leaf in leaves:
-        facts = facts.bind(variables[leaf], leaf.minimum, extents[leaf])
-    return facts
+    return bind_loops(outer.place.facts, around, outer.ranges, outer.variables)
 
 
 def _check_threads(

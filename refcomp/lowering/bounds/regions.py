@@ -31,10 +31,12 @@ from refcomp.lowering.bounds.ranges import (
     RangeFinder,
     intersect,
     is_at_most,
+    span_between,
     union,
     upper_bound,
 )
 from refcomp.schedule.axes import Indices, Region
+from refcomp.schedule.dependent_axes import LoopRanges
 from refcomp.schedule.placement import (
     NestLoop,
     loops_around,
@@ -68,8 +70,8 @@ class StageBounds:
     place: Place
     # The region that is computed at a time; None: all.
     region: Region | None
-    # Extents of all axes; variables of the loops.
-    extents: Mapping[IterVar, Expr]
+    # The ranges of all axes; variables of the loops.
+    ranges: LoopRanges
     variables: Mapping[IterVar, Var]
     # The axes as expressions of the loops, and the guards.
     indices: Indices
@@ -77,11 +79,18 @@ class StageBounds:
     bodies: tuple[Expr, ...]
     # What is known inside the stage's loops.
     facts: Facts
+    # What is known where its result is initialised.
+    output_facts: Facts
 
     @property
     def stage(self) -> Stage:
         """The stage."""
         return self.place.stage
+
+    @property
+    def extents(self) -> Mapping[IterVar, Expr]:
+        """The extents of all axes."""
+        return self.ranges.extents
 
 
 def infer_region(
@@ -156,7 +165,7 @@ class _Needs:
         """
         facts = reader.facts
         values = {axis.var: _value(reader, axis) for axis in reader.stage.roots}
-        loops = RangeFinder(dict(self._loops(reader)), facts)
+        loops = RangeFinder(self._running(reader), facts)
         axes = RangeFinder(_axis_ranges(reader, values, loops), facts)
 
         def find(recurse: object, index: Expr) -> Range | None:
@@ -176,6 +185,16 @@ class _Needs:
             if id(node) not in seen:
                 seen.add(id(node))
                 yield [range_of(facts.table.intern(index)) for index in node.indices]
+
+    def _running(self, reader: StageBounds) -> dict[Var, Range | None]:
+        """Return the range of each variable that changes while the region stays."""
+        running: dict[Var, Range | None] = {}
+        for known in self.bounds.values():
+            # Nothing is known of a bound that is read from a tensor.
+            running |= dict.fromkeys([bound.var for bound in known.ranges.read])
+        for var, found in self._loops(reader):
+            running[var] = _over_all(found, running, reader.facts)
+        return running
 
     def _loops(self, reader: StageBounds) -> Iterator[tuple[Var, Range]]:
         """Yield the range of each loop that runs while the region stays, outermost first."""
@@ -210,7 +229,7 @@ class _Needs:
         known = self.bounds[loop.stage]
         extent = known.extents[loop.axis]
         var = known.variables[loop.axis]
-        return var, _of_extent(loop.axis.minimum, extent, facts)
+        return var, _of_extent(known.ranges.begins[loop.axis], extent, facts)
 
     def _threads(
         self, kernel: Kernel, tags: Iterable[str], facts: Facts
@@ -241,15 +260,18 @@ class _Needs:
 
 def _axis_ranges(
     reader: StageBounds, values: Mapping[Var, Expr], loops: RangeFinder
-) -> dict[Var, Range]:
+) -> dict[Var, Range | None]:
     """Return the range of each of the reader's own axes.
 
     Guards keep an axis inside its domain and its region, whatever the loops are.
     """
     facts = reader.facts
-    ranges: dict[Var, Range] = {}
+    ranges: dict[Var, Range | None] = {}
     for axis in reader.stage.roots:
         found = loops.of(values[axis.var])
+        if axis in reader.ranges.dependent:
+            ranges[axis.var] = found
+            continue
         domain = _of_extent(axis.minimum, axis.extent, facts)
         if found is not None:
             domain = intersect(found, domain, facts)
@@ -259,8 +281,9 @@ def _axis_ranges(
         last = loops.of(simplify(part.origin + part.extent - 1, facts))
         if first is not None and last is not None:
             inside = Range(first.low, last.high, None)
-            var = part.axis.var
-            ranges[var] = intersect(ranges[var], inside, facts)
+            known = ranges[part.axis.var]
+            assert known is not None  # no axis of a region depends on others
+            ranges[part.axis.var] = intersect(known, inside, facts)
     return ranges
 
 
@@ -277,7 +300,7 @@ def _value(reader: StageBounds, axis: IterVar) -> Expr:
         if part.axis is axis:
             extent = part.extent
             origin = part.origin
-    if as_int(extent) == 1:
+    if as_int(extent) == 1 and axis not in reader.ranges.dependent:
         return origin
     return reader.indices.values[axis]
 
@@ -295,6 +318,21 @@ def _region_axes(reader: StageBounds) -> Iterator[_RegionAxis]:
     if reader.region is not None:
         region = reader.region
         yield from map(_RegionAxis, reader.stage.roots, region.origin, region.extent)
+
+
+def _over_all(
+    found: Range, running: Mapping[Var, Range | None], facts: Facts
+) -> Range | None:
+    """Return the range of a loop for all values of the variables that run around it."""
+    ends = (*variables_in(found.low), *variables_in(found.high))
+    if running.keys().isdisjoint(ends):
+        return found
+    finder = RangeFinder(running, facts)
+    low = finder.of(found.low)
+    high = finder.of(found.high)
+    if low is None or high is None:
+        return None
+    return Range(low.low, high.high, span_between(low.low, high.high, facts))
 
 
 def _of_extent(low: Expr, extent: Expr, facts: Facts) -> Range:

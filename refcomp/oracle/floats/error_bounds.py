@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from refcomp.foundation.dtype import DType
+from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
@@ -51,10 +52,10 @@ from refcomp.oracle.tensors.evaluate import (
     constant,
     elements_of,
     given_tensors,
-    reduction_steps,
     shape_of,
 )
 from refcomp.oracle.tensors.lane_axes import with_lane_axes
+from refcomp.oracle.tensors.reduction_steps import reduction_steps
 from refcomp.oracle.tensors.scan import run_scan
 from refcomp.te.operation import (
     ComputeOp,
@@ -332,12 +333,13 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
     rounds = any(map(_may_round, reducer.results))
     is_free = licence.reassociate and rounds
     undecided = np.zeros(points.shape, np.bool_)
-    for step in reduction_steps(reduce.axes, points.values):
-        here = points.binding(step)
-        condition = here.value(reduce.condition)
+    for step in reduction_steps(reduce, points, _exact_integers):
+        here = points.binding(step.values)
+        within = here if step.inside is None else here.where(step.inside)
+        condition = within.value(reduce.condition)
         if not condition.is_given:
-            undecided |= ~condition.is_exact
-        chosen = np.broadcast_to(condition.value, points.shape)
+            undecided |= step.spread(~condition.is_exact, points.shape)
+        chosen = step.spread(condition.value, points.shape)
         if not chosen.any():
             continue
         part = ... if chosen.all() else chosen
@@ -365,6 +367,17 @@ def _reduce(reduce: Reduce, points: Points, licence: Licence) -> list[Approx]:
             result = unbounded(result, TRUE)
         found.append(unbounded(result, undecided))
     return found
+
+
+def _exact_integers(points: Points, bound: Expr) -> Array:
+    """Return the values of a bound of a range."""
+    found = points.value(bound)
+    if not found.is_given and not np.all(found.is_exact):
+        raise Unsupported(
+            f"the errors of a reduction whose range ends at {bound} are not bounded",
+            why="rounding decides how many iterations it has",
+        )
+    return np.asarray(found.value)
 
 
 def _accumulator(

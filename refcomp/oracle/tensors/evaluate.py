@@ -8,8 +8,7 @@ is not evaluated. A read out of range is an error.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +29,7 @@ from refcomp.oracle.interpreter.symbols import solve_symbols, unknown_symbol
 from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.elementwise import ELEMENTWISE
 from refcomp.oracle.tensors.lane_axes import with_lane_axes
+from refcomp.oracle.tensors.reduction_steps import reduction_steps
 from refcomp.oracle.tensors.scan import run_scan
 from refcomp.te.operation import (
     ComputeOp,
@@ -40,7 +40,7 @@ from refcomp.te.operation import (
     reachable_operations,
 )
 from refcomp.te.reducer import Reduce
-from refcomp.te.tensor import IterVar, Tensor, TensorRead
+from refcomp.te.tensor import Tensor, TensorRead
 
 
 class EvaluateError(RefcompError):
@@ -305,9 +305,10 @@ def run_extern(
 def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
     reducer = reduce.reducer
     results = [points.spread(identity) for identity in reducer.identities]
-    for step in reduction_steps(reduce.axes, points.values):
-        here = points.binding(step)
-        chosen = np.broadcast_to(here.value(reduce.condition), points.shape)
+    for step in reduction_steps(reduce, points, _Points.value):
+        here = points.binding(step.values)
+        within = here if step.inside is None else here.where(step.inside)
+        chosen = step.spread(within.value(reduce.condition), points.shape)
         if not chosen.any():
             continue
         # Choosing all points by `...` keeps their index arrays small: they only broadcast.
@@ -322,22 +323,6 @@ def _reduce(reduce: Reduce, points: _Points) -> list[Array]:
         for result, value in zip(results, combined, strict=True):
             result[part] = value
     return results
-
-
-def reduction_steps(
-    axes: Sequence[IterVar], values: Mapping[Var, Array]
-) -> Iterator[dict[Var, Array]]:
-    """Yield the values of the axes at each point of a reduction, in order."""
-    ranges = []
-    for axis in axes:
-        points = _Points(values, {}, (), f"the range of axis {axis.name}")
-        begin = int(points.value(axis.minimum))
-        extent = int(points.value(axis.extent))
-        end = begin + max(0, extent)
-        ranges.append(np.arange(begin, end, dtype=np.int64))
-    variables = [axis.var for axis in axes]
-    for position in itertools.product(*ranges):
-        yield dict(zip(variables, map(np.asarray, position), strict=True))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -119,6 +119,7 @@ class RebuiltOperations:
         )
         sources = tuple(map(self.visit, reduce.sources))
         condition = self.visit(reduce.condition)
+        ranges = tuple(map(self.visit, reduce.ranges))
         return tuple(
             Reduce(
                 reducer=reducer,
@@ -126,6 +127,7 @@ class RebuiltOperations:
                 axes=reduce.axes,
                 condition=condition,
                 value_index=k,
+                ranges=ranges,
             )
             for k in range(len(op.body))
         )

@@ -13,7 +13,7 @@ the end of the reduction contribute the identity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce as fold
 from typing import NoReturn, TypeVar
@@ -25,13 +25,21 @@ from refcomp.foundation.snippets import Snippet
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, And, Expr, IfThenElseExpr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in
-from refcomp.schedule.axes import infer_extents, root_indices
-from refcomp.schedule.relations import Relation, Split
+from refcomp.schedule.axes import root_indices
+from refcomp.schedule.dependent_axes import (
+    LoopPlace,
+    LoopRanges,
+    bind_loops,
+    connected,
+    infer_ranges,
+)
+from refcomp.schedule.relations import Relation
 from refcomp.schedule.scan_body import scan_attach_point
 from refcomp.schedule.stage import Provenance, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
+from refcomp.te.dependent_ranges import reads_element
 from refcomp.te.operation import ComputeOp
-from refcomp.te.reducer import CommReducer, Reduce
+from refcomp.te.reducer import AxisRange, CommReducer, Reduce
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
 
 T = TypeVar("T")
@@ -62,7 +70,7 @@ def rfactor(
     position = _checked_position(op, factor_axis, stage)
     parts = _Parts(stage, loop, position)
     tensors = parts.make_stage(provenance)
-    _reduce_the_rest(stage, loop, position, tensors, provenance)
+    _reduce_the_rest(stage, parts, position, tensors, provenance)
     return tensors
 
 
@@ -80,6 +88,10 @@ def _checked_loop(stage: Stage, given: object) -> IterVar:
             f"use one of {known}",
             earlier=[stage.declaration()],
         )
+    if reads_element(loop.minimum) or reads_element(loop.extent):
+        why = f"the number of iterations of loop {loop.name} is read from a tensor"
+        remedy = "split it by a factor, and call rfactor for the inner loop"
+        _refuse(stage, why, remedy, [stage.declaration()])
     for attached in stage.attached:
         why = f"stage {attached.name} is computed at one of its loops"
         point = attached.attach_point
@@ -113,21 +125,52 @@ class _Parts:
         self.loop = loop  # whose results are kept apart
         self.op = stage.op
         self.reduction = stage.op.reduction
+        # The axes that `loop` was split from or fused with, directly or not. They are lost.
+        self.touched = connected(loop, stage.loops.relations)
+        self.alone = self._touched_loops()
+        self.ranges = _ranges_of(self.alone, self.reduction)
         # Axes of the new stage: first that of `loop`, then one for each axis of the output.
-        self.factored = axis(loop.name, 0, _length(loop), DATA_PARALLEL)
+        self.length = _length(loop, self.ranges)
+        self.factored = axis(loop.name, 0, self.length, DATA_PARALLEL)
         self.outputs = []
         for own in self.op.axis:
             self.outputs.append(axis(f"{own.name}.rf", 0, own.extent, DATA_PARALLEL))
         self.axes = [*self.outputs[:position], self.factored, *self.outputs[position:]]
-        # The axes that `loop` was split from or fused with, directly or not. They are lost.
-        self.touched = _connected(loop, stage.loops.relations)
         # The other loops of the reduction, which move to the new stage.
         reductions = [leaf for leaf in stage.loops.leaves if leaf.kind == REDUCTION]
         self.others = [leaf for leaf in reductions if leaf is not loop]
         # The new stage reduces over untouched axes, and over the loops that are left of the others.
-        untouched = [a for a in self.reduction.axes if a not in self.touched]
+        before, after = self._untouched()
         left = [a for a in self.others if a in self.touched]
-        self.reduced = (*untouched, *left)
+        self.reduced = (*before, *left, *after)
+
+    def _untouched(self) -> tuple[list[IterVar], list[IterVar]]:
+        """Return the untouched axes of the reduction: those to list before the loops, and after.
+
+        The range of an axis may depend on axes that are listed before it.
+        """
+        axes = self.reduction.axes
+        untouched = [a for a in axes if a not in self.touched]
+        if not self.reduction.ranges:
+            return untouched, []
+        first = min(k for k, a in enumerate(axes) if a in self.touched)
+        before = [a for a in axes[:first] if a not in self.touched]
+        return before, [a for a in untouched if a not in before]
+
+    def _touched_loops(self) -> Stage:
+        """Return a stage of the loops that are connected with `loop`, and of untouched axes.
+
+        For it, `root_indices` finds the indices and guards that lowering would find.
+        """
+        loops = [a for a in self.stage.loops.leaves if a in self.touched]
+        relations = [r for r in self.stage.loops.relations if r.outer in self.touched]
+        before, after = self._untouched()
+        leaves = [*self.op.axis, *before, *loops, *after]
+        remaining = StageLoops(leaves, relations)
+        alone = Stage(self.op, self.op.name, is_output=False, loops=remaining)
+        # Its results are kept apart, so its range must not depend on axes.
+        alone.threads.bound[self.loop] = self.loop
+        return alone
 
     def make_stage(self, provenance: Provenance) -> tuple[Tensor, ...]:
         """Insert the new stage, move the reduction loops to it, and return its tensors."""
@@ -183,7 +226,8 @@ class _Parts:
         sources = tuple(substitute(source, indices) for source in given)
         reducer = self.reduction.reducer
         if self.reduced:
-            return _reductions(reducer, sources, self.reduced, condition)
+            ranges = tuple(self._ranges_left(indices))
+            return _reductions(reducer, sources, self.reduced, condition, ranges)
         # Nothing is left to reduce: each element is one source, or the identity.
         if as_int(condition):
             return sources
@@ -192,16 +236,17 @@ class _Parts:
 
     def _indices(self) -> tuple[dict[Var, Expr], list[Expr]]:
         """Return the operation's axes in terms of the new stage's axes, and the guards."""
-        untouched = [a for a in self.stage.roots if a not in self.touched]
-        loops = [a for a in self.stage.loops.leaves if a in self.touched]
-        relations = [r for r in self.stage.loops.relations if r.outer in self.touched]
-        remaining = StageLoops([*untouched, *loops], relations)
-        # A stage with only these loops: `root_indices` finds the indices and guards that lowering
-        # would find.
-        alone = Stage(self.op, self.op.name, is_output=False, loops=remaining)
-        found = root_indices(alone, infer_extents(alone), _facts(loops))
+        ranges = self.ranges
+        found = root_indices(
+            self.alone,
+            ranges.extents,
+            _facts(self.alone, ranges),
+            begins=ranges.begins,
+            more_guards=ranges.guards,
+            output_facts=_output_facts(self.alone, ranges),
+        )
         # The factored axis counts from 0, the loop from its minimum.
-        factored = simplify(self.factored.var + self.loop.minimum)
+        factored = simplify(self.factored.var + ranges.begins[self.loop])
         fresh: dict[Var, Expr] = {self.loop.var: factored}
         fresh |= {a.var: b.var for a, b in zip(self.op.axis, self.outputs, strict=True)}
         indices = dict(fresh)
@@ -209,8 +254,21 @@ class _Parts:
             if root in self.touched:
                 value = substitute(found.values[root], fresh)
                 indices[root.var] = simplify(value)
-        guards = [substitute(guard.condition, fresh) for guard in found.guards]
+        # Untouched axes keep their ranges.
+        touched = [guard for guard in found.guards if guard.axis in self.touched]
+        guards = [substitute(guard.condition, fresh) for guard in touched]
         return indices, guards
+
+    def _ranges_left(self, indices: Mapping[Var, Expr]) -> Iterator[Expr]:
+        """Yield minimum and extent of each axis that is left, if one depends on others."""
+        if not self.reduction.ranges:
+            return
+        for left in self.reduced:
+            known = AxisRange(self.ranges.begins[left], self.ranges.extents[left])
+            if left not in self.touched:
+                known = self.reduction.range_of(left)
+            yield substitute(known.minimum, indices)
+            yield substitute(known.extent, indices)
 
 
 def _reductions(
@@ -218,48 +276,57 @@ def _reductions(
     sources: tuple[Expr, ...],
     axes: tuple[IterVar, ...],
     condition: Expr,
+    ranges: tuple[Expr, ...] = (),
 ) -> tuple[Expr, ...]:
     """Return each value of the reduction as an expression."""
-    count = len(sources)
-    return tuple(Reduce(reducer, sources, axes, condition, k) for k in range(count))
+    return tuple(
+        Reduce(reducer, sources, axes, condition, k, ranges)
+        for k in range(len(sources))
+    )
 
 
-def _length(loop: IterVar) -> Expr:
+def _ranges_of(alone: Stage, reduction: Reduce) -> LoopRanges:
+    variables = {leaf: leaf.var for leaf in alone.loops.leaves}
+    facts = _shape_facts(alone.loops.leaves)
+    place = LoopPlace(facts, variables, keeps_reads=True)
+    return infer_ranges(alone, reduction, place)
+
+
+def _length(loop: IterVar, ranges: LoopRanges) -> Expr:
     """Return the extent as a dimension, which must not be negative.
 
     A loop from 2 to m has extent -1 for m = 1.
     """
-    is_proved = prove(LE(_NONE, loop.extent), _shape_facts([loop]))
-    return loop.extent if is_proved else simplify(Max(loop.extent, _NONE))
+    extent = ranges.extents[loop]
+    is_proved = prove(LE(_NONE, extent), _shape_facts([loop]))
+    return extent if is_proved else simplify(Max(extent, _NONE))
 
 
 def _shape_facts(loops: Sequence[IterVar]) -> Facts:
     """Return the fact that the shape variables in the extents are not negative."""
     symbols = [var for loop in loops for var in variables_in(loop.extent)]
+    own = {loop.var for loop in loops}
     facts = Facts()
     for symbol in dict.fromkeys(symbols):
-        facts = facts.nonnegative(symbol)
+        if symbol not in own:
+            facts = facts.nonnegative(symbol)
     return facts
 
 
-def _facts(loops: Sequence[IterVar]) -> Facts:
-    """Return the facts that hold inside `loops`."""
-    facts = _shape_facts(loops)
-    for loop in loops:
-        facts = facts.bind(loop.var, loop.minimum, loop.extent)
-    return facts
+def _facts(alone: Stage, ranges: LoopRanges) -> Facts:
+    """Return the facts that hold inside all loops of a stage."""
+    leaves = alone.loops.leaves
+    variables = {leaf: leaf.var for leaf in leaves}
+    return bind_loops(_shape_facts(leaves), leaves, ranges, variables)
 
 
-def _connected(loop: IterVar, relations: Sequence[Relation]) -> set[IterVar]:
-    """Return all axes that splits and fusions connect with `loop`."""
-    touched = {loop}
-    # Each round finds another relation, or the set is closed: as many rounds are enough.
-    for _ in relations:
-        for relation in relations:
-            third = relation.parent if isinstance(relation, Split) else relation.fused
-            if not touched.isdisjoint({relation.outer, relation.inner, third}):
-                touched |= {relation.outer, relation.inner, third}
-    return touched
+def _output_facts(alone: Stage, ranges: LoopRanges) -> Facts | None:
+    """Return what holds outside of the reduction, if it may be empty for some elements."""
+    if not ranges.dependent:
+        return None
+    outputs = [leaf for leaf in alone.loops.leaves if leaf.kind != REDUCTION]
+    variables = {leaf: leaf.var for leaf in outputs}
+    return bind_loops(_shape_facts(alone.loops.leaves), outputs, ranges, variables)
 
 
 def _is_of_reduction(relation: Relation) -> bool:
@@ -274,15 +341,16 @@ def _move(old: dict[IterVar, T], fresh: dict[IterVar, T]) -> None:
 
 def _reduce_the_rest(
     stage: Stage,
-    loop: IterVar,
+    parts: _Parts,
     position: int,
     tensors: Sequence[Tensor],
     provenance: Provenance,
 ) -> None:
-    """Let the stage reduce `tensors` over an axis that replaces `loop`."""
+    """Let the stage reduce `tensors` over an axis that replaces the loop."""
+    loop = parts.loop
+    rest = axis(f"{loop.name}.v", 0, parts.length, REDUCTION)
     op = stage.op
     assert isinstance(op, ComputeOp) and op.reduction is not None
-    rest = axis(f"{loop.name}.v", 0, _length(loop), REDUCTION)
     at = [*op.axis[:position], rest, *op.axis[position:]]
     sources = tuple(tensor[tuple(at)] for tensor in tensors)
     reducer = op.reduction.reducer

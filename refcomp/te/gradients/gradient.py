@@ -20,6 +20,7 @@ from refcomp.ir.rewrite import substitute, walk
 from refcomp.ir.structure import structurally_equal
 from refcomp.te import maths
 from refcomp.te import reducer as reducers
+from refcomp.te.dependent_ranges import rectangular
 from refcomp.te.gradients.elements import adjoints
 from refcomp.te.gradients.preimages import find_preimage
 from refcomp.te.operation import ComputeOp, Operation, compute, reachable_operations
@@ -197,6 +198,7 @@ class _Adjoints:
             body = op.body[tensor.value_index]
             axes = op.axis
             if isinstance(body, Reduce):
+                body = rectangular(body, op.axis, op.name)
                 axes = (*op.axis, *body.axes)
                 body, seed = _within_reduction(tensor, body, seed)
             for found in _merged(adjoints(body, seed)):

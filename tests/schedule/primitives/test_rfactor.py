@@ -289,3 +289,21 @@ def test_a_combiner_that_is_none_never_gets_here():
     minus = refcomp.comm_reducer(lambda x, y: x - y, lambda t: refcomp.const(0, t), name="minus")
     with pytest.raises(UserError, match="the combiner f of reducer minus is not a reduction"):
         refcomp.compute((4,), lambda i: minus(a[i, k], axis=k), name="B")
+
+
+def test_a_range_that_depended_on_a_factored_axis_may_be_constant():
+    a = refcomp.placeholder((2, 2), name="A")
+
+    def row(i):
+        k = refcomp.reduce_axis((0, refcomp.minimum(i + 1, 2)), name="k")
+        r = refcomp.reduce_axis((0, k), name="r")
+        return refcomp.sum(a[k, r], axis=[k, r])
+
+    c = refcomp.compute((3,), row, name="C")
+    s = refcomp.create_schedule(c)
+    outer, _ = s[c].split(c.op.reduce_axis[0], 2)
+    made = s.rfactor(c, outer, 1)
+    s[made].split(made.op.axis[0], 2)
+    values, found = np.float32([[1, 2], [3, 4]]), np.full(3, 9, "float32")
+    interpret(refcomp.lower(s, [a, c]), [values, found])
+    assert found.tolist() == [0, 3, 3]
