@@ -158,6 +158,10 @@ class _Part:
 _CLOSED = _Reach(entering=(), leaving=(), is_open=False)
 
 
+def _barriers_in(stmt: Stmt) -> int:
+    return sum(isinstance(node, Barrier) for node in walk(stmt))
+
+
 def _joined(parts: Sequence[_Part]) -> _Reach:
     """Return the reach of a sequence."""
     entering: tuple[ThreadAccess, ...] = ()
@@ -306,7 +310,9 @@ class _BarrierPlacement:
         # Without `bounds`: the range is read once, not in each iteration.
         parts = self._separated([bounds, *parts], inside)[1:]
         parts = self._around_back_edge(parts, entry, inside)
-        if not is_even and any(part.is_added for part in parts):
+        result = with_changes(loop, body=self._rebuilt(loop.body, parts))
+        # Also a barrier that an inner loop needs, even if its own range is the same.
+        if not is_even and _barriers_in(result) > _barriers_in(loop):
             raise Unsupported(
                 f"the loop {loop.var.name} needs a barrier, "
                 "but threads run it a different number of times",
@@ -316,7 +322,6 @@ class _BarrierPlacement:
                 remedy="give the loop the same range in all threads, "
                 "and put its body under a condition",
             )
-        result = with_changes(loop, body=self._rebuilt(loop.body, parts))
         iterations = _Part(result, self._run(parts, entry, scope))
         return result, _joined([bounds, iterations])
 

@@ -22,9 +22,11 @@ from refcomp.arith.attained import Box
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.records import record
+from refcomp.ir.buffer import SHARED
 from refcomp.ir.expr import LE, LT, Expr, IntImm, Max, Var
 from refcomp.ir.rewrite import substitute, variables_in
 from refcomp.schedule.axes import AxisGuard, Region, infer_extents, root_indices
+from refcomp.schedule.placement import loops_around
 from refcomp.schedule.relations import Relation, Split
 from refcomp.schedule.stage import Stage
 from refcomp.te.dependent_ranges import dependent_axes, reads_element
@@ -63,6 +65,8 @@ class LoopPlace:
     region: Region | None = None  # the part of the tensors that is computed; None: all
     # Loops before this position run on the host, around the kernel of the bound loops.
     kernel_start: int = 0
+    # The variables of the threads of a group.
+    threads: frozenset[Var] = frozenset()
     # True to leave bounds that are read from tensors as they are.
     keeps_reads: bool = False
 
@@ -169,7 +173,7 @@ class _Resolver:
         if self.around.keeps_reads or not reads_element(value):
             return simplify(value, self._facts())
         var = Var(f"{axis.name}.{name}", I64)
-        loops = set(self.around.variables.values())
+        loops = {*self.around.variables.values(), *self.around.threads}
         self.needs[var] = self._expanded(value) & loops
         self.read.append(ReadBound(var, given, self._home(axis, self.needs[var])))
         return var
@@ -249,11 +253,14 @@ class _Resolver:
             if leaf is axis:
                 needed |= self._expanded(own.minimum)
             missing |= needed - self._available(leaf)
+            if self._shares_memory(leaf):
+                missing |= needed & self.around.threads
         for bound in self.read:
             # Its value stands before the outermost of the loops.
             if bound.var in (own.minimum, own.extent):
                 missing |= self.needs[bound.var] - self._available(bound.loop)
-        return missing.intersection(self.around.variables.values())
+        loops = {*self.around.variables.values(), *self.around.threads}
+        return missing & loops
 
     def _available(self, leaf: IterVar) -> set[Var]:
         """Return the variables of the loops of this stage around `leaf`."""
@@ -266,6 +273,20 @@ class _Resolver:
         if position >= self.around.kernel_start:
             outside = [*outside, *bound]
         return {variables[one] for one in outside}
+
+    def _shares_memory(self, leaf: IterVar) -> bool:
+        """Return True if threads fill shared memory inside of the loop, which needs barriers.
+
+        All threads of a group reach a barrier equally often.
+        """
+        position = self.stage.loops.position
+        for other in self.stage.siblings:
+            if other.memory.scope != SHARED:
+                continue
+            for loop in loops_around(other):
+                if loop.stage is self.stage and position(loop.axis) >= position(leaf):
+                    return True
+        return False
 
     # Loops over more than one range.
 
@@ -282,6 +303,13 @@ class _Resolver:
         for leaf in reversed(self.stage.loops.leaves):
             if self.around.variables[leaf] in missing:
                 missing = missing | set(variables_in(extents[leaf]))
+        own_loops = set(self.around.variables.values())
+        for thread in sorted(missing & self.around.threads - own_loops, key=str):
+            values = interval(thread, facts)  # of a kernel that begins around the stage
+            if values.low is None or values.high is None:
+                self._refuse(axis, missing)
+            count = IntImm(values.high - values.low + 1, I64)
+            box = box.with_axis(thread, IntImm(values.low, I64), count)
         for leaf in self.stage.loops.leaves:
             var = self.around.variables[leaf]
             begin = self._begin(leaf)
@@ -311,12 +339,16 @@ class _Resolver:
         loops = [x for x in self.stage.loops.leaves if variables[x] in missing]
         inner = [x.name for x in loops] or sorted(var.name for var in missing)
         names = ", ".join(inner)
+        why = "which has no value outside of its own loop"
+        remedy = f"reorder so that {names} is outside of {first.name}"
+        if missing & self.around.threads:
+            why = "but all threads of a group fill shared memory inside of the loop"
+            remedy = f"fill shared memory outside of {first.name}, or use local memory"
         raise UserError(
             f"loop {first.name} of stage {self.stage.name} has an unknown number of iterations",
             where=f"stage {self.stage.name}",
-            why=f"the range of axis {axis.name} depends on {names}, which has no value "
-            "outside of its own loop",
-            remedy=f"reorder so that {names} is outside of {first.name}",
+            why=f"the range of axis {axis.name} depends on {names}, {why}",
+            remedy=remedy,
             earlier=[self.stage.declaration()],
         )
 

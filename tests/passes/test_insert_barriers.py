@@ -201,6 +201,9 @@ def test_a_loop_that_threads_run_unequally_often_is_refused():
         insert_barriers(
             _kernel("let t: i64 = tx { for k in range(t) { S[tx] = k B[tx] = S[7 - tx] } }")
         )
+    inner = "for r in range(2) { S[tx] = k B[tx] = S[7 - tx] }"
+    with pytest.raises(Unsupported, match="the loop k"):  # for a barrier of a loop inside
+        insert_barriers(_kernel(f"for k in range(tx) {{ {inner} }}"))
     # It may stand between barriers.
     assert _count(insert_barriers(_kernel("for k in range(tx) { S[tx] = k } B[tx] = S[1]"))) == 1
 

@@ -7,6 +7,7 @@ import refcomp
 from refcomp import oracle
 from refcomp.foundation.errors import UserError
 from refcomp.ir.printer import print_func
+from refcomp.passes.insert_barriers import insert_barriers
 
 A = refcomp.placeholder((10, 10), name="A")
 P = refcomp.placeholder((11,), "int32", name="P")
@@ -245,3 +246,43 @@ def test_the_result_is_initialised_where_the_reduction_is_empty():
     """The loop over k has an iteration only where i < 10, but that says nothing outside of it."""
     text = _text(_upper_triangle, lambda s, c: s[c].split(c.op.axis[0], 4))
     assert text.index("if (i.outer * 4 + i.inner < 10) {") < text.index("= 0.0f32")
+
+
+def _shared_inside(s, c):
+    """Threads compute rows of their own, and fill shared memory together in each step of k."""
+    block, thread = s[c].split(c.op.axis[0], 4)
+    s[c].bind(block, refcomp.thread_axis("blockIdx.x"))
+    s[c].bind(thread, refcomp.thread_axis("threadIdx.x"))
+    k, _ = s[c].split(c.op.reduce_axis[-1], 2)
+    copy = s.cache_read(c.op.inputs[0], "shared", [c])
+    s[copy].compute_at(s[c], k)
+    _, inner = s[copy].split(copy.op.axis[-1], 4)
+    s[copy].bind(inner, refcomp.thread_axis("threadIdx.x"))
+
+
+def test_all_threads_of_a_group_run_a_loop_with_shared_memory_equally_often():
+    text = _text(_lower_triangle, _shared_inside)
+    (line,) = [line for line in text.splitlines() if "for k.outer in" in line]
+    assert "threadIdx" not in line and "blockIdx.x" in line
+
+
+def test_kernels_with_shared_memory():
+    c, inputs = _lower_triangle()
+    s = refcomp.create_schedule(c)
+    _shared_inside(s, c)
+    func = refcomp.lower(s, [*inputs, c])
+    made = insert_barriers(func)
+    a, found = np.arange(100, dtype="float32").reshape(10, 10), np.full(10, 99, "float32")
+    oracle.interpret(made, [a, found])
+    assert found.tolist() == [a[i, : i + 1].sum() for i in range(10)]
+
+
+def test_shared_memory_in_a_loop_whose_bounds_are_read_is_refused():
+    def shared(s, c):
+        s[c].bind(c.op.axis[0], refcomp.thread_axis("threadIdx.x"))
+        copy = s.cache_read(X, "shared", [c])
+        s[copy].compute_at(s[c], c.op.reduce_axis[0])
+
+    with pytest.raises(UserError, match="loop k of stage C has an unknown number") as caught:
+        _text(_rows, shared)
+    assert "all threads of a group fill shared memory inside of the loop" in str(caught.value)

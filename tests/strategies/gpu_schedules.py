@@ -20,6 +20,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import reject
 from hypothesis import strategies as st
 
 import refcomp
@@ -36,7 +37,7 @@ from refcomp.schedule.stage_graph import readers_of
 from refcomp.te.operation import ComputeOp
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
 from tests.strategies.computation import DTYPES, Computation
-from tests.strategies.computes import FEW_STAGES, computations
+from tests.strategies.computes import DEPENDENT_REDUCTIONS, FEW_STAGES, computations
 from tests.strategies.lowered_once import lowered_once
 from tests.strategies.stages_outside import stages_outside
 from tests.strategies.wishes import with_wishes
@@ -378,6 +379,8 @@ class Maker:
             except UserError as error:
                 found = re.search(_REFUSED, str(error))
                 if found is None:
+                    if self.computation.kind in DEPENDENT_REDUCTIONS:
+                        reject()  # a mark that needs a constant number of iterations
                     raise
                 stage = next(s for s in self.s.stages if s.name in found.groups())
                 if found["size"] is None or not self._send_inside(stage):
@@ -429,5 +432,7 @@ _REFUSED = (
     r"|(?:local|shared) memory of unknown size: dimension \d+ of (?P<size>\S+) is"
     r"|stage (\S+) cannot lie in \S+ memory"
     r"|stage (\S+) binds axis"
+    r"|loop \S+ of stage \S+ has a range that is read from (\S+),"
+    r"|loop \S+ of stage (\S+) has an unknown number of iterations"
     r"|cannot reduce stage (\S+) across threads)"
 )

@@ -18,7 +18,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.rewrite import variables_in, walk
-from refcomp.ir.stmt import PARALLEL
+from refcomp.ir.stmt import PARALLEL, THREADS_IN_BLOCK_TAGS
 from refcomp.lowering.bounds.kernels import Kernel, find_kernels, scope_of
 from refcomp.lowering.bounds.ranges import is_equal
 from refcomp.lowering.bounds.regions import (
@@ -127,6 +127,7 @@ def _bounds_of(
             variables,
             region,
             kernel.start if kernel is not None and kernel.stage is stage else 0,
+            _threads_of(kernel),
         ),
     )
     extents = ranges.extents
@@ -167,6 +168,14 @@ def _bounds_of(
         inside,
         around_reduction,
     )
+
+
+def _threads_of(kernel: Kernel | None) -> frozenset[Var]:
+    """Return the variables of the threads of a group of the kernel."""
+    if kernel is None:
+        return frozenset()
+    tags = [tag for tag in kernel.tags if tag in THREADS_IN_BLOCK_TAGS]
+    return frozenset([kernel.variables[tag] for tag in tags])
 
 
 def _check_read_bounds(bounds: StageBounds) -> None:
