@@ -18,7 +18,7 @@ Example::
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -169,16 +169,11 @@ class NDArray:
         self._device.driver.download(self._device.index, self.memory, result)
         return result
 
-    @overload
-    def copyto(self, target: "NDArray | Device") -> "NDArray": ...
-    @overload
-    def copyto(self, target: LentArray) -> LentArray: ...
-    def copyto(self, target: "NDArray | LentArray | Device") -> "NDArray | LentArray":
+    def copyto(self, target: "NDArray | LentArray | Device") -> Any:
         """Copy the elements to another array, or to a new one on a device, and return that array.
 
         Args:
-            target: an NDArray of the same shape and dtype, or a Device. In a registered function,
-                also an array that the function was given.
+            target: a Device, or an NDArray or a lent array of the same shape and dtype.
 
         Raises:
             UserError: the target is of another type, shape or dtype, or is read-only.
