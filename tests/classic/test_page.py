@@ -26,7 +26,7 @@ def test_every_name_is_on_the_page() -> None:
 def test_a_note_says_where_to_look() -> None:
     page = migration_page()
     assert "\n- `tvm.div`: see `rc.truncdiv`. `/` of integers truncates, as ever" in page
-    assert "\n- `Module.save`: Writes a module file" in page
+    assert "\n- `Module.save`: Writes what the suffix says" in page
     assert "\n- `tvm.load_json` is absent: write `refcomp.parse_func(text)`." in page
 
 
