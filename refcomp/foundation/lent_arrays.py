@@ -6,12 +6,14 @@ callbacks of the classic system use. It is valid only during the call.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from refcomp.foundation.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class LentArray(np.ndarray):

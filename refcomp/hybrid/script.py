@@ -12,6 +12,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.provenance import declared_at
 from refcomp.hybrid import plain
 from refcomp.hybrid.expressions import Value
+from refcomp.hybrid.loop_axes import find_axes
 from refcomp.hybrid.source import PythonSource, read_source
 from refcomp.hybrid.statements import Writer
 from refcomp.ir.buffer import READ
@@ -19,7 +20,7 @@ from refcomp.ir.expr import Expr
 from refcomp.ir.view import BufferView
 from refcomp.te.declare import decl_buffer
 from refcomp.te.externs import make_extern
-from refcomp.te.hybrid_operation import HybridOp, find_axes
+from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.tensor import Tensor
 
 

@@ -30,8 +30,8 @@ from refcomp.schedule.placement import loops_around
 from refcomp.schedule.relations import Relation, Split
 from refcomp.schedule.stage import Stage
 from refcomp.te.dependent_ranges import dependent_axes, reads_element
-from refcomp.te.reducer import AxisRange, Reduce
-from refcomp.te.tensor import IterVar
+from refcomp.te.reducer import Reduce
+from refcomp.te.tensor import AxisRange, IterVar
 
 _ZERO = IntImm(0, I64)
 

@@ -26,8 +26,8 @@ from refcomp.schedule.stage import MARKING_PRIMITIVES, Provenance, Stage
 from refcomp.schedule.stage_graph import depends_on, find_stage
 from refcomp.schedule.stage_schedule import StageGroup, StageSchedule
 from refcomp.schedule.stage_view import P, R
-from refcomp.schedule.statement_loops import begin_loops
 from refcomp.schedule.step import Step, resolve, to_name
+from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
 
@@ -66,12 +66,6 @@ class Schedule:
         ['compute_inline']
         >>> s.outputs == (C.op,), s.stage_map[B.op].attach_type, s.groups
         (True, 'inline', [])
-        >>> print(rc.lower(s, [A, C], "inlined"))
-        func inlined(A: f32[8], C: f32[8] out) {
-          for i in range(8) {
-            C[i] = (A[i] + 1.0f32) * 2.0f32
-          }
-        }
     """
 
     def __init__(self, outputs: Sequence[Operation]) -> None:
@@ -85,7 +79,12 @@ class Schedule:
             stage = Stage(
                 op, names.take(op.name), op in outputs_set, siblings=self.stages
             )
-            begin_loops(stage)
+            stage.loops.leaves = list(stage.roots)
+            if isinstance(op, HybridOp):
+                # Few programs have one.
+                from refcomp.schedule import statement_loops as loops  # noqa: PLC0415
+
+                loops.begin_statement(stage, op)
             self.stages.append(stage)
         attach_bodies(self.stages)
 

@@ -39,12 +39,8 @@ from refcomp.te.tensor import ORDERED, IterVar
 _ZERO = IntImm(0, I64)
 
 
-def begin_loops(stage: Stage) -> None:
-    """Let a fresh stage have the loops of its operation, those of a hybrid function with marks."""
-    stage.loops.leaves = list(stage.roots)
-    op = stage.op
-    if not isinstance(op, HybridOp):
-        return
+def begin_statement(stage: Stage, op: HybridOp) -> None:
+    """Let a fresh stage have the statement of its operation, and the marks of the loops."""
     stage.loops.statement = op.body
     axes = {axis.var: axis for axis in op.axis}
     for loop in statements_in(op.body):

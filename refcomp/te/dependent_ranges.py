@@ -19,8 +19,8 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import LE, LT, And, Expr, IfThenElseExpr, IntImm, Max, Var
 from refcomp.ir.rewrite import variables_in, walk, with_changes
-from refcomp.te.reducer import AxisRange, Reduce
-from refcomp.te.tensor import IterVar, TensorRead
+from refcomp.te.reducer import Reduce
+from refcomp.te.tensor import AxisRange, IterVar, TensorRead
 
 if TYPE_CHECKING:
     from refcomp.arith import Facts

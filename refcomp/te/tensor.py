@@ -72,15 +72,20 @@ TENSORIZED: Final = "tensorized"
 
 @record
 class AxisRange:
-    """The range of an axis, as `IterVar.dom` returns it.
+    """The values minimum, ..., minimum + extent - 1 of an axis; none if the extent is negative.
 
     Attributes:
-        min: an i64 expression, the first value.
+        minimum: an i64 expression, the first value.
         extent: an i64 expression, the number of iterations.
     """
 
-    min: Expr
+    minimum: Expr
     extent: Expr
+
+    @property
+    def min(self) -> Expr:
+        """Return the first value, by its classic name."""
+        return self.minimum
 
 
 @record(eq=False)

@@ -169,7 +169,9 @@ def test_one_of_several_functions_is_chosen(cli: Cli, add_text: str) -> None:
 
 
 def test_a_computation_that_fails_has_its_own_exit_code(cli: Cli) -> None:
-    text = "func f(A: f32[n], B: f32[n] out) { for i in range(n) { B[i] = A[i * i + 1] } }"
+    text = (
+        "func f(A: f32[n], B: f32[n] out) { for i in range(n) { B[i] = A[i64(A[i]) + 1000000] } }"
+    )
     result = cli("execute", "--json", input=text)
     error = json.loads(result.stderr)["error"]
     assert (result.exit_code, error["exit_code"], error["kind"]) == (1, 1, "InterpretError")

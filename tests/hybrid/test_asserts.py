@@ -75,8 +75,8 @@ def test_a_call_says_what_the_assert_says(target):
 
 @pytest.mark.llvm
 def test_a_saved_module_keeps_the_message(tmp_path):
-    built("llvm").save(str(tmp_path / "added.rcm"))
-    function = load_module(str(tmp_path / "added.rcm"))
+    built("llvm").save(str(tmp_path / "added.refcomp"))
+    function = load_module(str(tmp_path / "added.refcomp"))
     args = (SHORT, LONG, 1, np.empty(3, np.float32))
     refused(function, "a and b are as long, k is positive", *args)
 

@@ -39,8 +39,8 @@ from refcomp.schedule.stage import Provenance, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
 from refcomp.te.dependent_ranges import reads_element
 from refcomp.te.operation import ComputeOp
-from refcomp.te.reducer import AxisRange, CommReducer, Reduce
-from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor, axis
+from refcomp.te.reducer import CommReducer, Reduce
+from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, AxisRange, IterVar, Tensor, axis
 
 T = TypeVar("T")
 _ALWAYS = IntImm(1, BOOL)

@@ -8,11 +8,6 @@ from __future__ import annotations
 from refcomp.foundation.errors import UserError
 from refcomp.schedule.relations import Split, split_extents
 from refcomp.schedule.stage import Provenance, Stage
-from refcomp.schedule.statement_loops import (
-    check_order,
-    reorder_statement,
-    split_statement,
-)
 from refcomp.te.tensor import IterVar
 
 
@@ -43,7 +38,11 @@ def split(
     stage.loops.relations.append(relation)
     position = stage.loops.position(loop)
     stage.loops.leaves[position : position + 1] = [outer, inner]
-    split_statement(stage, relation, provenance)
+    if stage.loops.statement is not None:
+        # Few programs have a statement.
+        from refcomp.schedule.statement_loops import split_statement  # noqa: PLC0415
+
+        split_statement(stage, relation, provenance)
     return outer, inner
 
 
@@ -67,6 +66,11 @@ def tile(
         )
     _check_size(x_factor, "factor", stage, loop_x)
     _check_size(y_factor, "factor", stage, loop_y)
+    from refcomp.schedule.statement_loops import (  # noqa: PLC0415  (as in `split`)
+        check_order,
+        reorder_statement,
+    )
+
     check_order(stage, "tile", [loop_y, loop_x])  # the parts exchange places like both
     # Both are checked before the first changes the stage.
     x_outer, x_inner = split(stage, provenance, loop_x, x_factor)
