@@ -43,6 +43,10 @@ class Points:
         """Return the same points with more exact variables."""
         return replace(self, values={**self.values, **values})
 
+    def named(self, name: str) -> Points:
+        """Return the same points under another name."""
+        return replace(self, name=name)
+
     def where(self, chosen: Array) -> Points:
         """Return the points at which `chosen` (bool, of this shape) holds, in one row."""
         row = {

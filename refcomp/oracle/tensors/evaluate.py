@@ -340,6 +340,10 @@ class _Points:
         """Return the same points with more variables."""
         return replace(self, values={**self.values, **values})
 
+    def named(self, name: str) -> _Points:
+        """Return the same points under another name."""
+        return replace(self, name=name)
+
     def where(self, chosen: Array) -> _Points:
         """Return the points at which `chosen` (bool, of this shape) is True, in one row."""
         row = {

@@ -28,6 +28,9 @@ class Evaluable(Protocol):
     def binding(self, values: Mapping[Var, Array]) -> Self:
         """Return the same elements with more variables."""
 
+    def named(self, name: str) -> Self:
+        """Return the same elements under another name, for messages."""
+
     def where(self, chosen: Array) -> Self:
         """Return the elements at which `chosen` is True, in one row."""
 
@@ -71,8 +74,9 @@ def reduction_steps(
         return
     ranges = []
     for axis in reduce.axes:
-        begin = int(evaluate(elements, axis.minimum))
-        end = begin + max(0, int(evaluate(elements, axis.extent)))
+        place = elements.named(f"the range of axis {axis.name}")
+        begin = int(evaluate(place, axis.minimum))
+        end = begin + max(0, int(evaluate(place, axis.extent)))
         ranges.append(np.arange(begin, end, dtype=np.int64))
     variables = [axis.var for axis in reduce.axes]
     for position in itertools.product(*ranges):
@@ -96,7 +100,8 @@ def _dependent_steps(
     axis = reduce.axes[len(outer)]
     known = reduce.range_of(axis)
     # A bound may be read at an index that exists only for the elements inside.
-    here = elements.binding(outer).where(inside)
+    place = elements.named(f"the range of axis {axis.name}")
+    here = place.binding(outer).where(inside)
     begin = _spread(evaluate(here, known.minimum), inside)
     extent = _spread(evaluate(here, known.extent), inside)
     for number in range(int(extent.max())):
