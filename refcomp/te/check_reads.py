@@ -164,8 +164,13 @@ def _is_in_later_rows(index: Expr, extent: Expr, axes: Sequence[IterVar]) -> boo
     if rows.var not in variables_in(index):
         return False
     count = as_int(rows.extent)
-    if count is not None and count <= 1:
-        return True  # no row comes after the first one
+    if count is not None:
+        # The last row decides. If even that is too early, the scan may compute no row at all.
+        last = box_of(others).with_axis(
+            rows.var, IntImm(count - 1, I64), IntImm(1, I64)
+        )
+        beyond = last.judge(index, extent).beyond
+        return beyond is None or (isinstance(beyond, int) and beyond < 0)
     begin = Var("begin", I64)
     facts = Facts().assume(LE(IntImm(1, I64), begin))
     box = box_of(others, facts)

@@ -1,5 +1,6 @@
 import re
 
+import numpy as np
 import pytest
 
 import refcomp
@@ -178,3 +179,23 @@ def test_of_another_update_only_the_row_is_read(row, is_direct):
     ):
         refcomp.scan([init(), init()], [first, _through(made, row)], [a, b], name="S")
     refcomp.scan([init(), init()], [first, _through(made, lambda t: t * 1)], [a, b])
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_scan_of_its_first_rows_alone_may_read_rows_before_them(steps):
+    x, state = refcomp.placeholder((2, 3), name="X"), refcomp.placeholder((steps, 3), name="S")
+    init = refcomp.compute((steps, 3), lambda t, i: x[t, i], name="init")
+    update = refcomp.compute((steps, 3), lambda t, i: state[t - steps, i] + 1, name="U")
+    made = refcomp.scan(init, update, state, inputs=[x], name="R")
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    (found,) = refcomp.oracle.evaluate([made], {x: values})
+    assert found.tolist() == values[:steps].tolist()
+    alone = refcomp.compute((steps, 3), lambda t, i: state[t - steps, i] + 1, name="V")
+    with pytest.raises(UserError, match="compute V reads index -"):
+        refcomp.create_schedule(alone)
+
+
+def test_a_read_of_a_row_behind_the_last_is_refused_at_once():
+    state = refcomp.placeholder((2, 3), name="S")
+    with pytest.raises(UserError, match="reads index 2 of dimension 0"):
+        refcomp.compute((2, 3), lambda t, i: state[t + 1, i], name="U")
