@@ -122,8 +122,8 @@ INTERPRETED = (
         *("loops of the reader taken to stand still", "refcomp.lowering.bounds.regions"),
         *(
             "_Needs._range_of_loop",
-            ".minimum, extent, ",
-            ".minimum, extent * 0 + 1, ",
+            "[loop.axis], extent, ",
+            "[loop.axis], extent * 0 + 1, ",
         ),
     ),
     SeededBug(
@@ -213,7 +213,7 @@ INTERPRETED = (
     ),
     SeededBug(
         *("all guards of an attached stage lost", f"{_LOWER}.needed_guards", "needed_guards"),
-        *("if all(one.holds(facts) for one in ranges):", "if True:"),
+        *("if all(one.holds(around if one.is_write else inside) for one in ranges):", "if True:"),
     ),
 )
 

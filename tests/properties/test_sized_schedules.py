@@ -12,13 +12,12 @@ from tests.samples import sample_count
 from tests.strategies.computes import MORE_SCANS, MORE_SIZES
 
 _KINDS = {"sizes": MORE_SIZES, "scans": MORE_SCANS}
-_COUNTS = {"interp": 40, "kernels": 30, "llvm": 20, "opencl": 8, "rocm": 8, "emulated": 8}
+_COUNTS = {"interp": 40, "kernels": 30, "llvm": 20, "opencl": 8, "emulated": 8}
 _TARGETS = [
     "interp",
     "kernels",
     pytest.param("llvm", marks=pytest.mark.llvm),
     pytest.param("opencl", marks=pytest.mark.pocl),
-    pytest.param("rocm", marks=pytest.mark.rocm),
     pytest.param("emulated", marks=pytest.mark.rocm),
 ]
 
