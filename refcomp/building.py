@@ -77,7 +77,7 @@ def build(
     if not isinstance(inputs, Schedule):
         from refcomp.compiler import build_functions  # noqa: PLC0415  (as below)
 
-        listed = inputs if isinstance(inputs, Sequence) else [inputs]
+        listed = inputs if isinstance(inputs, list | tuple) else [inputs]
         return build_functions(listed, chosen)
     if args is None:
         raise UserError(

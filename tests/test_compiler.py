@@ -123,10 +123,15 @@ def test_every_stage_is_dumped_on_request(tmp_path, monkeypatch):
     assert names[0] == "lowered" and names[-1] == "llvm" and "vectorize_loops" in names
 
 
-@pytest.mark.parametrize("given", [None, [], "C"])
+@pytest.mark.parametrize("given", [None, "C"])
 def test_what_is_no_schedule_cannot_be_built(given):
     with pytest.raises(UserError, match="cannot be built"):
         refcomp.build(given, [])
+
+
+def test_no_functions_cannot_be_built():
+    with pytest.raises(UserError, match="the list of functions to build is empty"):
+        refcomp.build([])
 
 
 @pytest.mark.parametrize("target", ["llvm", "interp"])

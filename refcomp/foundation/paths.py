@@ -16,7 +16,7 @@ def checked_path(path: object, of_what: str) -> str:
         raise UserError(
             f"{path!r} is not a path for {of_what}",
             why=f"a path is a str or a pathlib.Path, but this is a {type(path).__name__}",
-            remedy='pass a path such as "model.rc"',
+            remedy='pass a path such as "model.refcomp"',
         )
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:

@@ -168,7 +168,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "number where a library is saved": (
         lambda: BUILT.export_library(3),
-        "3 is not a path for a sh",
+        "3 is not a path for a module file",
     ),
     "empty path": (lambda: rc.load_module(""), "'' cannot be the path of a module file"),
     "NUL in a code object's path": (
