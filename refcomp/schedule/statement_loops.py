@@ -18,7 +18,7 @@ from typing import NoReturn
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import LT, Expr, IntImm, Var
+from refcomp.ir.expr import GE, LT, Expr, IntImm, Max, Var
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import (
@@ -60,9 +60,7 @@ def split_statement(stage: Stage, relation: Split, provenance: Provenance) -> No
     loop = _loop(statement, parent)
     outer = relation.outer
     inner = relation.inner
-    facts = Facts()
-    for var in (*variables_in(loop.extent), *variables_in(inner.extent)):
-        facts = facts.nonnegative(var)
+    facts = _facts_around(stage, statement, loop)
     facts = facts.bind(outer.var, _ZERO, outer.extent)
     facts = facts.bind(inner.var, _ZERO, inner.extent)
     place = simplify(outer.var * inner.extent + inner.var, facts)
@@ -77,6 +75,21 @@ def split_statement(stage: Stage, relation: Split, provenance: Provenance) -> No
         outer.var, _ZERO, outer.extent, SERIAL, body, _origin(stage, outer, provenance)
     )
     stage.loops.statement = _replaced(statement, loop, made)
+
+
+def fused_extent(stage: Stage, outer: IterVar, inner: IterVar) -> Expr:
+    """Return how often the union of two loops iterates.
+
+    The loops of a hybrid function may have negative extents, which mean no iterations. The product
+    of two negative extents would mean some.
+    """
+    statement = stage.loops.statement
+    if statement is not None:
+        facts = _facts_around(stage, statement, _loop(statement, outer))
+        extents = (outer.extent, inner.extent)
+        if not any(prove(GE(extent, _ZERO), facts) for extent in extents):
+            return simplify(Max(outer.extent, _ZERO) * inner.extent)
+    return simplify(outer.extent * inner.extent)
 
 
 def fuse_statement(stage: Stage, relation: Fuse, provenance: Provenance) -> None:
@@ -192,6 +205,24 @@ def nest_from(stmt: Stmt, known: Container[Var]) -> list[For]:
 def _variables_of(loop: For) -> set[Var]:
     """Return the variables on which the iterations of `loop` depend."""
     return {*variables_in(loop.minimum), *variables_in(loop.extent)}
+
+
+def _facts_around(stage: Stage, statement: Stmt, loop: For) -> Facts:
+    """Return what holds where `loop` begins: sizes of inputs are not negative, loops have ranges.
+
+    Other variables, such as a scalar argument, may be negative.
+    """
+    facts = Facts()
+    for tensor in stage.op.inputs:
+        for dim in tensor.shape:
+            if isinstance(dim, Var):
+                facts = facts.nonnegative(dim)
+    for stmt in statements_in(statement):
+        if isinstance(stmt, For) and any(
+            inside is loop for inside in statements_in(stmt.body)
+        ):
+            facts = facts.bind(stmt.var, stmt.minimum, stmt.extent)
+    return facts
 
 
 def _loop(statement: Stmt, axis: IterVar) -> For:

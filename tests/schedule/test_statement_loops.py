@@ -5,6 +5,7 @@
 import re
 from functools import partial
 
+import numpy as np
 import pytest
 
 import refcomp
@@ -158,6 +159,51 @@ def test_loops_that_read_how_often_they_run():
     assert """\
     if (i.outer * 3 + i.inner < 4) {
       for j in range(i64(a[i.outer * 3 + i.inner])) {""" in text(stage)
+
+
+def test_split_guards_iterations_that_depend_on_a_negative_index():
+    @script
+    def halves(a):
+        c = output_tensor((6, 8), "float32")
+        for p in range(6):
+            for q in range(8):
+                c[p, q] = 0.0
+        for i in range(-3, 3):
+            for j in range(8 if i >= 0 else 5):
+                c[i + 3, j] = a[j]
+        return c
+
+    a = refcomp.placeholder((8,), name="a")
+    c = halves(a)
+    schedule = refcomp.create_schedule(c)
+    schedule[c].split(c.op.axis[3], factor=4)
+    values = np.arange(1, 9, dtype="float32")
+    got = np.ones((6, 8), "float32")
+    refcomp.build(schedule, [a, c], "interp")(values, got)
+    np.testing.assert_array_equal(got, halves(values))
+
+
+def test_fused_loops_of_negative_extents_do_not_run():
+    @script
+    def counts(a, n):
+        c = output_tensor((1,), "float32")
+        c[0] = a[0]
+        for _i in range(n - 5):
+            for _j in range(n - 4):
+                for _k in range(n - 3):
+                    c[0] = c[0] + 1.0
+        return c
+
+    a = refcomp.placeholder((1,), name="a")
+    n = refcomp.var("n")
+    c = counts(a, n)
+    schedule = refcomp.create_schedule(c)
+    schedule[c].fuse(*c.op.axis)
+    module = refcomp.build(schedule, [a, n, c], "interp")
+    for number, wanted in [(1, 7), (4, 7), (5, 7), (7, 31)]:
+        got = np.zeros(1, "float32")
+        module(np.full(1, 7, "float32"), number, got)
+        assert got[0] == wanted
 
 
 @pytest.mark.parametrize("primitive", ["prefetch", "compute_at", "rfactor", "tensorize"])

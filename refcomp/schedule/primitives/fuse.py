@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from refcomp.arith import simplify
 from refcomp.foundation.dtype import I64
 from refcomp.ir.expr import IntImm
 from refcomp.schedule.relations import Fuse
@@ -10,6 +9,7 @@ from refcomp.schedule.stage import Provenance, Stage
 from refcomp.schedule.statement_loops import (
     check_fusion,
     fuse_statement,
+    fused_extent,
     surround_statement,
 )
 from refcomp.te.tensor import DATA_PARALLEL, AxisKind, IterVar
@@ -26,7 +26,7 @@ def fuse(stage: Stage, provenance: Provenance, *axes: object) -> IterVar:
     for inner in loops[1:]:
         outer = fused
         check_fusion(stage, outer, inner)
-        extent = simplify(outer.extent * inner.extent)
+        extent = fused_extent(stage, outer, inner)
         name = f"{outer.name}.{inner.name}.fused"
         fused = stage.derive_axis(name, extent, outer.kind, provenance)
         relation = Fuse(outer, inner, fused)
