@@ -22,6 +22,7 @@ import numpy as np
 
 from refcomp.foundation.errors import UserError
 from refcomp.ir import builder
+from refcomp.ir.expr import Expr
 from refcomp.ir.promotion import const
 from refcomp.ir.stmt import Stmt
 from refcomp.ir.view import BufferView
@@ -197,8 +198,8 @@ def _product(
             column = ib.let("column", number % columns)
             total_at = ib.allocate(str(wide), 1, name="sum", scope="local")
             total_at[0] = const(0, wide)
-            begin = ib.let("begin", maths.maximum(indptr[row].astype("int64"), 0))
-            end = ib.let("end", maths.minimum(indptr[row + 1].astype("int64"), stored))
+            begin = ib.let("begin", _cut(indptr[row], stored))
+            end = ib.let("end", _cut(indptr[row + 1], stored))
             with ib.for_range(begin, maths.maximum(begin, end), name="p") as p:
                 k = ib.let("k", indices[p].astype("int64"))
                 with ib.if_scope(maths.all(k >= 0, k < depth)):
@@ -212,6 +213,14 @@ def _product(
     inputs = [sparse.data, sparse.indices, sparse.indptr, dense]
     made: Tensor = extern(shape, inputs, statement, name="csr_product", dtype=dtype)
     return made
+
+
+def _cut(place: Expr, stored: Expr) -> Expr:
+    """Return `place`, or the nearest of 0, ..., `stored`."""
+    if str(place.dtype) == "u64":
+        # A u64 above i64 would be below 0 in i64.
+        place = maths.minimum(place, stored.astype("uint64"))
+    return maths.minimum(maths.maximum(place.astype("int64"), 0), stored)
 
 
 def _biased(product: Tensor, bias: Tensor, operator: str) -> Tensor:

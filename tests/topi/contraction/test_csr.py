@@ -59,6 +59,18 @@ def test_what_is_out_of_range_is_left_out(columns, rows, expected):
     assert csrmm_numpy(*given).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [([0, 1, 2**64 - 1], [[50], [76]]), ([2**63 + 1, 3, 2**63], [[0], [0]])],
+)
+def test_large_unsigned_beginnings_lie_behind_the_stored_elements(rows, expected):
+    b = np.array([[1], [10]], np.float32)
+    columns = np.array([1, 0, 1], np.uint64)
+    given = (_DATA, columns, np.array(rows, np.uint64), b)
+    assert evaluate(csrmm, *given).tolist() == expected
+    assert csrmm_numpy(*given).tolist() == expected
+
+
 def test_elements_of_a_row_are_added_in_order_and_in_f32():
     data = np.array([2048, 1, 1], np.float16)
     given = (data, np.zeros(3, np.int32), np.array([0, 3], np.int32), np.ones((1, 1), np.float16))
