@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextvars import ContextVar
 from dataclasses import replace
+from itertools import pairwise
 from types import TracebackType
 
 from refcomp.foundation.errors import UserError
@@ -52,7 +53,11 @@ class Target:
 
     Args:
         kind: the first word of the text: `llvm`, `interp`, `opencl`, `rocm`, or a registered one.
+            A whole text is read as `as_target` reads it.
         options: pairs of a name and a value, sorted by name.
+
+    Raises:
+        UserError: a whole text cannot be read.
 
     Example::
 
@@ -68,6 +73,18 @@ class Target:
 
     kind: str  # name
     options: tuple[tuple[str, str], ...] = ()  # (name, value), sorted
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kind, str) and len(self.kind.split()) == 1:
+            return
+        # The constructor takes a whole text, too: Target("llvm -mcpu=znver4").
+        if not isinstance(self.kind, str):
+            raise UserError(
+                f"{self.kind!r} is not a target", remedy='pass a text such as "llvm"'
+            )
+        read = as_target(str(self))
+        object.__setattr__(self, "kind", read.kind)
+        object.__setattr__(self, "options", read.options)
 
     def __str__(self) -> str:
         return " ".join(
@@ -86,7 +103,7 @@ class Target:
     @property
     def keys(self) -> tuple[str, ...]:
         """The words that a generic function looks for, the most special one first."""
-        kind = _KINDS[self.kind]
+        kind = kind_of(self)
         general = "cpu" if kind.limits is None else "gpu"
         return tuple(dict.fromkeys((self.kind, kind.device, general)))
 
@@ -154,7 +171,8 @@ def as_target(value: Target | str) -> Target:
         value: a kind, then options: `"llvm -mcpu=znver4"`. A Target is returned as it is.
 
     Raises:
-        UserError: the kind or an option is unknown. The remedy lists the known ones.
+        UserError: the kind or an option is unknown, and the remedy lists the known ones; or an
+            option is there twice.
 
     Source: TVM, tvm.target.create, whose syntax this follows.
 
@@ -168,9 +186,7 @@ def as_target(value: Target | str) -> Target:
         refcomp.foundation.errors.UserError: target llvm has no option '-speed=high'...
     """
     if isinstance(value, Target):
-        # The constructor takes a whole text, too: Target("llvm -mcpu=znver4").
-        is_read = isinstance(value.kind, str) and value.kind in _KINDS
-        return value if is_read else as_target(str(value))
+        return value if value.kind in _KINDS else as_target(str(value))
     words = value.split() if isinstance(value, str) else []
     kind = _KINDS.get(words[0]) if words else None
     if kind is None:
@@ -188,9 +204,14 @@ def as_target(value: Target | str) -> Target:
             why="options become arguments of tools, each a text of one line",
             remedy="check where the text comes from",
         )
-    return Target(
-        kind.name, tuple(sorted(_read_option(kind, word) for word in words[1:]))
-    )
+    options = sorted(_read_option(kind, word) for word in words[1:])
+    for (name, _), (again, _) in pairwise(options):
+        if name == again:
+            raise UserError(
+                f"the target {value!r} has the option -{name} twice",
+                remedy="write it once",
+            )
+    return Target(kind.name, tuple(options))
 
 
 def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:

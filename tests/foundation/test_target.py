@@ -63,6 +63,25 @@ def test_a_target_is_a_text(value):
         as_target(value)
 
 
+def test_the_constructor_reads_a_whole_text():
+    target = Target("llvm -mcpu=znver4")
+    assert target == as_target("llvm -mcpu=znver4")
+    assert (target.kind, target.option("mcpu", "native")) == ("llvm", "znver4")
+    assert target.keys == ("llvm", "cpu")
+    assert str(Target("rocm -threads=64", (("mcpu", "gfx942"),))) == "rocm -mcpu=gfx942 -threads=64"
+    with pytest.raises(UserError, match="unknown target ''"):
+        Target("")
+    with pytest.raises(UserError, match='3 is not a target(.|\n)*such as "llvm"'):
+        Target(3)
+    with pytest.raises(UserError, match="unknown target 'vulkan'"):
+        _ = Target("vulkan").keys
+
+
+def test_an_option_is_given_once():
+    with pytest.raises(UserError, match="has the option -mcpu twice(.|\n)*write it once"):
+        as_target("llvm -mcpu=znver4 -mcpu=skylake")
+
+
 def test_limits_are_those_of_the_device_that_is_there_or_of_the_kind():
     assert limits_of(as_target("rocm")).threads == 1024
     assert limits_of(as_target("opencl")).features >= {"cl_khr_fp64"}
