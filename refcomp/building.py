@@ -7,6 +7,7 @@ there starts quickly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
@@ -77,8 +78,9 @@ def build(
     if not isinstance(inputs, Schedule):
         from refcomp.compiler import build_functions  # noqa: PLC0415  (as below)
 
-        listed = inputs if isinstance(inputs, list | tuple) else [inputs]
-        return build_functions(listed, chosen)
+        is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str)
+        listed = inputs if is_list else [inputs]
+        return build_functions(cast("Sequence[PrimFunc]", listed), chosen)
     if args is None:
         raise UserError(
             "a schedule is built without arguments", remedy="pass args=[A, B, C]"
