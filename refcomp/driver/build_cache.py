@@ -28,6 +28,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, cast
 
+from refcomp.driver import text_forms  # noqa: F401  (registers the tools of `save`)
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.build_warnings import warning_count
 from refcomp.foundation.cache import Cache, Label, default_cache

@@ -464,6 +464,8 @@ class Module:
           link it, and `load_module` reads it.
         - `.ll`, `.cl`, `.cu`: the text in LLVM IR, OpenCL C or CUDA C++. For devices it has
           only the kernels.
+        - `.o`, `.s`, `.bc`: the object, the assembly or the optimised bitcode, which LLVM's tools
+          make of the LLVM IR. A linker makes a program or a library of an object.
         - `.hsaco`, `.cubin`, `.fatbin`, `.ptx`: the code of the kernels, for other programs and for
           `load_code_object`.
 
@@ -475,6 +477,7 @@ class Module:
             Unsupported: the module does not have this form, or no form has the suffix.
             UserError: a function of a shared object needs Python or checks its accesses (build
                 option `check_bounds`), or the file cannot be written.
+            ToolchainError: a tool for `.o`, `.s` or `.bc` is missing or fails.
         """
         from refcomp.runtime.files import suffixes  # noqa: PLC0415  (of files)
 
@@ -490,6 +493,7 @@ class Module:
         Raises:
             Unsupported: the module does not have this form, or no form has the suffix.
             UserError: as by `save`.
+            ToolchainError: as by `save`.
         """
         self.save(path)
 

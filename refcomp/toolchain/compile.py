@@ -55,7 +55,7 @@ def compile_source(
 
     Args:
         source: the text and its language.
-        output: for `llvm` one of `so`, `o`, `asm` and `ll`; for `rocm` `hsaco`.
+        output: for `llvm` one of `so`, `o`, `bc`, `asm` and `ll`; for `rocm` `hsaco`.
         description: the name of a toolchain, or a description of the user's (`read_description`).
         target_options: values for the holes of the toolchain file; for `llvm`: mcpu, mattr, passes.
         cache: the cache; the user's by default.

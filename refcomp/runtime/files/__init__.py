@@ -5,4 +5,6 @@ damage.py             the error for a damaged file
 bundle.py             the same members without compression, for the cache
 manifest.py           the contents of a module file for a host
 program_manifest.py   the contents of a module file for a device
+suffixes.py           the form of a file that its suffix names
+code_tools.py         the tools that make objects and assembly, as the driver registers them
 """

@@ -132,6 +132,12 @@ def _code_before(path: str, file: IO[bytes], entries: list[zipfile.ZipInfo]) -> 
 
 
 def _refuse_foreign(path: str, start: bytes) -> None:
+    if path.endswith((".o", ".bc", ".ll", ".s")):
+        raise UserError(
+            f"{path} is an object or a text for compilers, not a module file",
+            why="it does not describe the arguments of its functions",
+            remedy='save the module once more, as a file to load: module.save("x.so")',
+        )
     if start == _ELF:
         raise UserError(
             f"{path} is a bare shared object, not a module file",

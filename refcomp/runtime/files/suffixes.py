@@ -1,7 +1,8 @@
 """The forms in which a module is saved, each named by a suffix.
 
-They are module files, shared objects with a description, plain texts and plain code. Refuses with
-Unsupported a form that the module does not have, and a suffix that promises a form unknown here.
+They are module files, shared objects with a description, plain texts and plain code. Tools make
+objects, assembly and bitcode of the LLVM IR. Refuses with Unsupported a form that the module does
+not have, and a suffix that promises a form unknown here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.files.archive import write_archive, write_described, write_file
+from refcomp.runtime.files.code_tools import code_tools
 from refcomp.runtime.files.manifest import ModuleContents, pack
 from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.host.callback import refuse_if_called_back
@@ -28,10 +30,10 @@ _CODES = {
 }
 # Suffixes of module files; '' for a name without one.
 MODULE_SUFFIXES = frozenset({"", ".refcomp", ".module", ".zip"})
-# Forms that only tools make.
+# Suffix -> command that makes such a file. refcomp runs its like, if it has the tools.
 _BY_TOOLS = {
-    ".o": "llc -filetype=obj -relocation-model=pic x.ll -o x.o",
-    ".s": "llc -relocation-model=pic x.ll -o x.s",
+    ".o": "llc -O2 -filetype=obj -relocation-model=pic x.ll -o x.o",
+    ".s": "llc -O2 -relocation-model=pic x.ll -o x.s",
     ".bc": "llvm-as x.ll -o x.bc",
 }
 
@@ -110,16 +112,31 @@ def _plain_form(suffix: str, target: str, contents: Contents | None) -> bytes:
     if suffix in _CODES:
         return _code(suffix, target, contents)
     if suffix in _BY_TOOLS:
-        raise Unsupported(
-            f"refcomp does not write files with the suffix {suffix}",
-            why="the machine code of a module is linked already",
-            remedy=f'call module.save("x.ll"), and then {_BY_TOOLS[suffix]}',
-        )
+        return _made_by_tools(suffix, target, contents)
     raise Unsupported(
         f"no form of a module has the suffix {suffix}",
         remedy="module files end in .refcomp, shared objects in .so, and texts and code in "
-        f"{', '.join([*_TEXTS, *_CODES])}",
+        f"{', '.join([*_TEXTS, *_BY_TOOLS, *_CODES])}",
     )
+
+
+def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes:
+    if not isinstance(contents, ModuleContents):
+        raise Unsupported(
+            f"a module for the target {target} has no file {suffix}",
+            why="such files hold code for processors, made of LLVM IR",
+            remedy="build it for the target 'llvm', or save it as a module file: "
+            "module.save(path)",
+        )
+    make = code_tools()
+    if make is None:
+        raise Unsupported(
+            f"this program cannot write the file {suffix}",
+            why="it has only loaded modules, and so has no tools of refcomp.build",
+            remedy=f'call module.save("x.ll"), and then {_BY_TOOLS[suffix]}',
+        )
+    text = _text(".ll", target, contents).decode("utf-8", "surrogatepass")
+    return make(text, target, suffix)
 
 
 def _text(suffix: str, target: str, contents: Contents | None) -> bytes:

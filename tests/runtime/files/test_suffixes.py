@@ -1,5 +1,7 @@
 """Each suffix names a form, which a module has or refuses."""
 
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,11 @@ import pytest
 import refcomp as rc
 from refcomp.foundation.artifacts import Binary, Source
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.runtime.files import code_tools
 from refcomp.runtime.files.program_manifest import ProgramContents
 from refcomp.runtime.files.suffixes import write_form
+from refcomp.toolchain.description import load_description
+from refcomp.toolchain.find import find_tool
 
 
 def program(code: Binary | Source) -> ProgramContents:
@@ -51,9 +56,9 @@ def test_an_argument_names_the_form_of_any_path(tmp_path: Path) -> None:
     "suffix, message",
     [
         (".tar", r"no form of a module has the suffix \.tar(.|\n)*end in \.refcomp"),
-        (".o", r"does not write files with the suffix \.o(.|\n)*llc -filetype=obj"),
-        (".s", r"the suffix \.s(.|\n)*save\(\"x\.ll\"\), and then llc"),
-        (".bc", r"the suffix \.bc(.|\n)*llvm-as"),
+        (".o", r"target cuda has no file \.o(.|\n)*code for processors(.|\n)*'llvm'"),
+        (".s", r"has no file \.s"),
+        (".bc", r"has no file \.bc"),
         (".ll", r"target cuda has no text for a file \.ll(.|\n)*it has: cuda, opencl"),
         (".ptx", r"no code for a file \.ptx(.|\n)*'cuda -code=ptx'"),
         (".hsaco", "has no code object"),
@@ -111,3 +116,38 @@ class TestOfThisHost:
     def test_llvm_ir(self, module: rc.runtime.Module, tmp_path: Path) -> None:
         module.save(tmp_path / "f.ll")
         assert (tmp_path / "f.ll").read_text() == module.get_source("llvm")
+
+    def test_assembly_bitcode_and_an_object(
+        self, module: rc.runtime.Module, tmp_path: Path
+    ) -> None:
+        for suffix, start in ((".o", b"\x7fELF"), (".bc", b"BC\xc0\xde")):
+            module.save(tmp_path / f"f{suffix}")
+            assert (tmp_path / f"f{suffix}").read_bytes().startswith(start)
+        module.export_library(tmp_path / "f.s")
+        assert ".globl\tincrement" in (tmp_path / "f.s").read_text()
+
+    def test_a_linked_object_is_the_code_of_the_module(
+        self, module: rc.runtime.Module, tmp_path: Path
+    ) -> None:
+        module.save(tmp_path / "f.o")
+        lld = find_tool(load_description("llvm"), "lld")
+        subprocess.run([lld, "-shared", tmp_path / "f.o", "-o", tmp_path / "f.so"], check=True)
+        contents = replace(module.contents, binary=Binary((tmp_path / "f.so").read_bytes(), "so"))
+        rc.runtime.Module.from_contents(contents)(np.ones(4, "f4"), b := np.zeros(4, "f4"))
+        assert b.tolist() == [2, 2, 2, 2]
+
+    def test_without_tools_the_command_is_named(
+        self, module: rc.runtime.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(code_tools, "_TOOLS", [])
+        message = r"cannot write the file \.o(.|\n)*save\(\"x\.ll\"\), and then llc -O2"
+        with pytest.raises(Unsupported, match=message):
+            module.save(tmp_path / "f.o")
+
+    @pytest.mark.parametrize("suffix", [".o", ".s", ".bc", ".ll"])
+    def test_files_for_compilers_are_not_loaded(
+        self, suffix: str, module: rc.runtime.Module, tmp_path: Path
+    ) -> None:
+        module.save(tmp_path / f"f{suffix}")
+        with pytest.raises(UserError, match=r'for compilers(.|\n)*module\.save\("x\.so"\)'):
+            rc.load_module(tmp_path / f"f{suffix}")

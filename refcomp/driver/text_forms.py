@@ -1,0 +1,34 @@
+"""Objects, assembly and bitcode, made of the LLVM IR of a module when it is saved.
+
+Requires: the text is complete and states its triple and data layout.
+Ensures: the code is that of the module itself, since it has the same text, options and tools.
+"""
+
+from __future__ import annotations
+
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.target import as_target
+from refcomp.runtime.files.code_tools import register_code_tools
+
+# Suffix -> output of the toolchain `llvm`.
+_OUTPUTS = {".o": "o", ".s": "asm", ".bc": "bc"}
+
+
+def make_code(text: str, target: str, suffix: str) -> bytes:
+    """Return the object, the assembly or the bitcode of a text in LLVM IR.
+
+    Args:
+        text: the LLVM IR of a whole module.
+        target: that of the module, whose options the tools receive.
+        suffix: `.o`, `.s` or `.bc`.
+
+    Raises:
+        ToolchainError: a tool is missing or fails.
+    """
+    from refcomp.toolchain import compile_source  # noqa: PLC0415  (rare)
+
+    options = dict(as_target(target).options)
+    return compile_source(Source(text, "llvm"), options, _OUTPUTS[suffix]).data
+
+
+register_code_tools(make_code)
