@@ -13,7 +13,7 @@ Refuses loops outside of the loops that decide which elements bound them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -263,16 +263,18 @@ class _Resolver:
         return missing & loops
 
     def _available(self, leaf: IterVar) -> set[Var]:
-        """Return the variables of the loops of this stage around `leaf`."""
+        """Return the variables of the loops of this stage, and of the threads, around `leaf`."""
         bound = self.stage.threads.bound
         variables = self.around.variables
         if leaf in bound:
             return set()  # the loops of a kernel stand side by side
         position = self.stage.loops.position(leaf)
         outside = self.stage.loops.leaves[:position]
+        threads: Iterable[Var] = ()
         if position >= self.around.kernel_start:
             outside = [*outside, *bound]
-        return {variables[one] for one in outside}
+            threads = self.around.threads
+        return {*threads, *(variables[one] for one in outside)}
 
     def _shares_memory(self, leaf: IterVar) -> bool:
         """Return True if threads fill shared memory inside of the loop, which needs barriers.

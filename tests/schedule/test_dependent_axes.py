@@ -277,6 +277,24 @@ def test_kernels_with_shared_memory():
     assert found.tolist() == [a[i, : i + 1].sum() for i in range(10)]
 
 
+def _local_sums(s, c):
+    """Each thread computes a row in local memory, in loops of a stage of its own."""
+    local = s.cache_write(c, "local")
+    block, thread = s[c].split(c.op.axis[0], 4)
+    s[c].bind(block, refcomp.thread_axis("blockIdx.x"))
+    s[c].bind(thread, refcomp.thread_axis("threadIdx.x"))
+    s[local].compute_at(s[c], thread)
+    s[local].split(local.op.reduce_axis[-1], 2)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_threads_around_a_stage_decide_how_often_its_loops_run(maker):
+    _hold(maker, _local_sums)
+    text = _text(maker, _local_sums)
+    (line,) = [line for line in text.splitlines() if ".outer in" in line]
+    assert "threadIdx.x" in line or "k.extent" in line
+
+
 def test_shared_memory_in_a_loop_whose_bounds_are_read_is_refused():
     def shared(s, c):
         s[c].bind(c.op.axis[0], refcomp.thread_axis("threadIdx.x"))
