@@ -166,7 +166,10 @@ def _only_valid(
 
     def key(*index: Expr) -> Expr:
         row = (*index[:place], *index[place + 1 :])
-        is_valid = index[place] < valid_count[row].astype("int64")
+        count = valid_count[row]
+        # A u64 above i64 would be below 0 in i64. Indices are not below 0.
+        wide = "uint64" if str(count.dtype) == "u64" else "int64"
+        is_valid = index[place].astype(wide) < count.astype(wide)
         return maths.select(is_valid, data[index], last)
 
     return compute(data.shape, key, name="keys", tag=INJECTIVE)

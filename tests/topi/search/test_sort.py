@@ -120,3 +120,11 @@ def test_counts_of_another_shape_are_refused():
         argsort(data, many)
     with pytest.raises(UserError, match="argsort takes integer tensors, not f32"):
         argsort(data, data)
+
+
+@pytest.mark.parametrize("count", [2**63 + 5, 2**64 - 1])
+def test_large_unsigned_counts_sort_all(count):
+    data, counts = np.array([3, 1, 2], np.float32), np.array(count, np.uint64)
+    A, N = rc.placeholder((3,), name="A"), rc.placeholder((), "uint64", name="N")
+    (found,) = rc.oracle.evaluate([rc.topi.argsort(A, N)], {A: data, N: counts})
+    assert found.tolist() == [1, 2, 0]
