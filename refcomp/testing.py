@@ -172,8 +172,8 @@ def check_numerical_grads(
 
     Raises:
         AssertionError: a gradient differs by more, has another shape, or is not finite.
-        UserError: an input is not of floats, a gradient belongs to no input, or `delta` is not
-            greater than 0.
+        UserError: an input is not of floats, a gradient belongs to no input, a list has fewer
+            gradients than inputs, or `delta` is not greater than 0.
 
     Source: TVM, tvm.testing.check_numerical_grads.
 
@@ -210,7 +210,14 @@ def check_numerical_grads(
         made = function(**values) if is_named else function(*values.values())
         return as_numpy(made).astype(np.float64)
 
-    for name, gradient in _by_name(grad_values).items():
+    gradients = _by_name(grad_values)
+    if not isinstance(grad_values, Mapping) and len(gradients) < len(inputs):
+        raise UserError(
+            f"{len(gradients)} gradients are given for {len(inputs)} inputs",
+            why="gradients without names belong to the inputs in order",
+            remedy="pass one for each input, or a dict of those to check",
+        )
+    for name, gradient in gradients.items():
         if name not in inputs:
             known = ", ".join(map(str, inputs))
             raise UserError(

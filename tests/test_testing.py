@@ -123,3 +123,9 @@ def test_gradient_of_te_agrees() -> None:
     check_numerical_grads(
         lambda x: refcomp.oracle.evaluate([b], {a: x})[0], [x], [slope], rtol=1e-6, atol=1e-6
     )
+
+
+def test_a_list_has_a_gradient_for_each_input():
+    x = np.ones(2)
+    with pytest.raises(UserError, match="1 gradients are given for 2 inputs(.|\n)*a dict of those"):
+        check_numerical_grads(lambda a, b: a + b, [x, x], [x])
