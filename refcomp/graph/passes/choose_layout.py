@@ -81,6 +81,8 @@ class _LayoutRewriter:
         self.rewriter = GraphRewriter(graph)
         self.plain = self.rewriter.values  # old value -> new value in the old layout
         self.last: dict[Value, Value] = {}  # old value -> new value with channels last
+        # Old value that broadcasts -> new value with the dimensions that it meets.
+        self.operands: dict[Value, Value] = {}
 
     def add(self, node: GraphNode) -> None:
         if _is_convertible(self.graph, node):
@@ -112,7 +114,12 @@ class _LayoutRewriter:
         """Return the operand that meets images with channels last as `value` meets others."""
         if value in self.last:
             return self.last[value]
-        self.as_plain(value)
+        if value not in self.operands:
+            self.operands[value] = self._broadcast_operand(value)
+        return self.operands[value]
+
+    def _broadcast_operand(self, value: Value) -> Value:
+        """Return an operand that has no image's shape, transposed if its dimensions matter."""
         plain = self.plain[value]
         if all(dim == 1 for dim in value.shape):
             return plain

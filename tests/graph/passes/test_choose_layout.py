@@ -157,6 +157,19 @@ def test_operands_that_broadcast_are_transposed(shape, is_first) -> None:
     assert_equivalent(graph, changed)
 
 
+def test_an_operand_of_several_nodes_is_transposed_once() -> None:
+    def build(builder, x):
+        bias = builder.node("relu", [builder.constant("c", floats(3, 4, 1, 1))])
+        value = builder.node("add", [conv(builder, x), bias])
+        return conv(builder, builder.node("multiply", [value, bias]))
+
+    graph = make_graph(build)
+    changed = choose_layout(graph)
+    assert [node.operator for node in changed.nodes].count("expand_dims") == 1
+    verify_graph(changed)
+    assert_equivalent(graph, changed)
+
+
 def test_an_operand_is_not_taken_for_an_image() -> None:
     def build(builder, x):
         bias = builder.node("relu", [builder.constant("c", floats(3, 4, 1, 1))])
