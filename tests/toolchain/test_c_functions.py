@@ -70,5 +70,25 @@ def test_other_targets_refuse_it(target):
 def test_a_text_without_a_function_is_refused():
     with pytest.raises(UserError, match="import_c is 'curve.c', which does not define a function"):
         scheduled("curve.c")
-    with pytest.raises(UserError, match="does not define a function"):
+    with pytest.raises(UserError, match="defines no function that others can call"):
         scheduled("int curve(float x);")
+
+
+def test_a_changed_include_is_read_again(tmp_path):
+    header = tmp_path / "factor.h"
+    code = f'#include "{header}"\nfloat curve(float x, int k) {{ return x * FACTOR + k; }}'
+    given = np.arange(8, dtype=np.float32)
+    for factor in (2, 5):
+        header.write_text(f"#define FACTOR {factor}.0f\n")
+        schedule, args = scheduled(code)
+        got = np.zeros(8, np.float32)
+        rc.build(schedule, args)(given, got)
+        np.testing.assert_array_equal(got, given * np.float32(factor) + np.float32(3))
+
+
+def test_texts_without_functions_for_others_are_refused():
+    with pytest.raises(UserError, match="import_c .* no function that others can call") as caught:
+        scheduled("static float curve(float x, int k) { return x; }")
+    assert "static" in caught.value.remedy
+    with pytest.raises(UserError, match="is not Unicode"):
+        scheduled("float curve(float x, int k) { return x; } // \ud800")

@@ -95,10 +95,22 @@ def _compiled(stage: Stage, loop: str, value: object) -> str:
             f"{IMPORT_C} is {value!r}, which does not define a function",
             "pass the text of C functions, such as open(path).read()",
         )
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        why = f"the text of {IMPORT_C} is not Unicode: {error}"
+        stage.refuse("pragma", loop, why, "read the file in its own encoding")
     # By name, since that room is below this one.
     compiler = import_module("refcomp.toolchain.c_functions")
     text: str = compiler.llvm_of_c(value)
-    return _llvm_text(stage, loop, text)
+    if "\ndefine " not in text:
+        stage.refuse(
+            "pragma",
+            loop,
+            f"the text of {IMPORT_C} defines no function that others can call",
+            "define a function that is neither static nor inline",
+        )
+    return text
 
 
 def prefetch(
