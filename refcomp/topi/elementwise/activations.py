@@ -7,6 +7,7 @@ and dtype. NaN stays NaN. Reference: the ONNX operators of the same names.
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 import numpy as np
 
@@ -161,6 +162,11 @@ def _integer_bounds(data: Tensor, minimum: float, maximum: float) -> tuple[int, 
     """Return the bounds as integers of the dtype of `data`."""
     dtype = data.dtype
     for name, bound in (("minimum", minimum), ("maximum", maximum)):
+        if not isinstance(bound, Real):
+            raise UserError(
+                f"clip is given {bound!r} as its {name}",
+                remedy="pass a number; math.inf or -math.inf for no bound",
+            )
         if bound not in (-math.inf, math.inf) and bound != bound // 1:
             raise UserError(
                 f"clip cannot have the {name} {bound}",

@@ -75,6 +75,8 @@ def test_clip_of_unsigned_integers():
         ({"minimum": 200}, r"the minimum 200, which is not a value of i8(.|\n)*wider dtype first"),
         ({"maximum": -129}, "the maximum -129, which is not a value of i8"),
         ({"maximum": -np.inf}, "the maximum -inf, which is not a value of i8"),
+        ({"minimum": None}, r"given None as its minimum(.|\n)*-math.inf for no bound"),
+        ({"maximum": "4"}, "given .4. as its maximum"),
     ],
 )
 def test_bounds_that_no_integer_can_have(bounds, message):
