@@ -187,7 +187,11 @@ class Box:
         if not axes and small is not None and large is not None:
             difference = in_i64(large).low - in_i64(small).low
             return self._where_positive(difference + (1 - part.gap))
-        if len(axes) != 1 or not self._is_independent(axes[0]):
+        if not all(map(self._is_independent, axes)):
+            return self.unknown()
+        if len(axes) == 2:
+            return self._where_ordered(part, axes[0], axes[1])
+        if len(axes) != 1:
             return self.unknown()
         below = linear(part.small, axes[0])
         above = linear(part.large, axes[0])
@@ -198,6 +202,41 @@ class Box:
             return self.unknown()
         factor = above.factor - below.factor
         return self._where_nonnegative(axes[0], factor, rest.low)
+
+    def _where_ordered(self, part: AtMost, first: Var, second: Var) -> Box:
+        """Return this box where `part`, such as first < second, holds of two axes.
+
+        Both must have the factor 1 or -1. Then each attains all values from which the other one
+        can be reached, but not independently of the other.
+        """
+        difference = simplify(part.large - part.small - part.gap, self.facts)
+        outer = linear(difference, first)
+        inner = None if outer is None else linear(outer.rest, second)
+        if outer is None or inner is None:
+            return self.unknown()
+        rest = self.attained(inner.rest)
+        if rest is None or rest.axes or {abs(outer.factor), abs(inner.factor)} != {1}:
+            return self.unknown()
+        # Each axis has its greatest part of the sum at one end: sum + rest >= 0.
+        ranges = self._ranges
+        most = {
+            axis: ranges[axis].high if form.factor > 0 else 0 - ranges[axis].low
+            for axis, form in ((first, outer), (second, inner))
+        }
+        box = self._where_positive(most[first] + most[second] + rest.low + 1)
+        if not box.is_known:
+            return box
+        both = frozenset((first, second))
+        for axis, other, form in ((first, second, outer), (second, first, inner)):
+            low, high = ranges[axis].low, ranges[axis].high
+            reach = most[other] + rest.low  # factor * axis >= -reach
+            if form.factor > 0:
+                low = greater(low, 0 - reach)
+            else:
+                high = smaller(high, reach)
+            box._ranges[axis] = Attained(low, high, both)
+            box._constant.pop(axis, None)
+        return box
 
     def _is_independent(self, axis: Var) -> bool:
         """Return True if the range of `axis` does not depend on other axes, nor they on it."""

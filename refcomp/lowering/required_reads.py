@@ -4,8 +4,9 @@ Before (te):    C = compute((m,), lambda i: A[i])           with A of n elements
 After:          func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { ... }
 
 Needs a schedule that can be lowered. A stage at the root is computed whole, so each of its reads
-happens. An attached stage is computed at least at the places where its consumer reads it. Reads
-under a condition are not judged. Scalars that are extents must be at least 0.
+happens. An attached stage is computed at least at the places where its consumer reads it. A read
+under a condition is judged if the condition compares axes and sizes (see `Box.with_guard`).
+Scalars that are extents must be at least 0.
 """
 
 from __future__ import annotations
@@ -16,17 +17,37 @@ from dataclasses import dataclass
 from refcomp.arith import Facts
 from refcomp.arith.attained import Box, is_size
 from refcomp.foundation.dtype import I64, U64
-from refcomp.ir.expr import LE, Cast, Expr, IntImm, Var
+from refcomp.ir.constants import as_int
+from refcomp.ir.expr import (
+    EQ,
+    LE,
+    LT,
+    NE,
+    And,
+    Cast,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Not,
+    Or,
+    Select,
+    Var,
+)
 from refcomp.ir.func import Requirement, RequirementOrigin
 from refcomp.ir.logic_operands import NEST_CONDITIONS, logic_operands
-from refcomp.ir.rewrite import substitute, variables_in
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import children, substitute, variables_in
 from refcomp.schedule.stage import Stage
-from refcomp.te.check_reads import certain_reads, evaluations, widened
+from refcomp.te.check_reads import evaluations, widened
 from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
+from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
 # Reads of attached stages that are followed for each root stage. Others are not judged.
 _MAX_FOLLOWED = 200
+# Conditions that are followed for each evaluation. Reads under others are not judged.
+_MAX_CONDITIONS = 32
+_MAX_CASES = 8  # of one condition
 
 
 def required_reads(
@@ -149,15 +170,19 @@ class _Reads:
         """Yield the requirements of `roots`, and of the attached stages that they read."""
         stack = roots
         budget = _MAX_FOLLOWED
-        seen: set[tuple[int, ...]] = set()
+        seen: set[tuple[Box | int, ...]] = set()
         while stack:
             computed = stack.pop()
-            for read in certain_reads(computed.bodies):
-                key = (id(computed.box), id(read.tensor), *map(id, read.indices))
+            for read, box in _reads(computed.bodies, computed.box):
+                key: tuple[Box | int, ...] = (
+                    box,
+                    id(read.tensor),
+                    *map(id, read.indices),
+                )
                 if key in seen:
                     continue
                 seen.add(key)
-                yield from _judge(computed, read)
+                yield from _judge(computed, read, box)
                 # A root stage is computed whole, and judged by itself.
                 maker = self._makers.get(read.tensor)
                 if maker is None or maker.attach_point is None or not budget:
@@ -169,7 +194,6 @@ class _Reads:
                     at = dict(zip(axis_vars, read.indices, strict=True))
                     body = self._bodies[maker][read.tensor.value_index]
                     bodies = [substitute(body, at)]
-                    box = computed.box
                     stack += _evaluated(maker, bodies, (), box)
 
 
@@ -190,10 +214,61 @@ def _computed(
     return _Computed(bodies, widened(box, axes), by, stage.op.line)
 
 
-def _judge(computed: _Computed, read: TensorRead) -> Iterator[Requirement]:
+def _reads(bodies: Sequence[Expr], box: Box) -> Iterator[tuple[TensorRead, Box]]:
+    """Yield the reads of `bodies`, each with a box of points at which it happens."""
+    # Shared subtrees are visited once for each box, without recursion: bodies may be deep.
+    stack: list[tuple[Node, Box]] = [(body, box) for body in reversed(bodies)]
+    seen: set[tuple[int, Box]] = set()
+    budget = _MAX_CONDITIONS
+    while stack:
+        node, around = stack.pop()
+        if (id(node), around) in seen:
+            continue
+        seen.add((id(node), around))
+        if isinstance(node, TensorRead):
+            yield node, around
+        guarded: list[tuple[Expr, bool]] = []
+        if isinstance(node, IfThenElseExpr | Select):
+            guarded = [(node.false_value, False), (node.true_value, True)]
+        elif isinstance(node, Reduce) and not as_int(node.condition):
+            guarded = [(source, True) for source in reversed(node.sources)]
+        else:
+            stack += [(part, around) for part in reversed(children(node))]
+            continue
+        if budget:
+            budget -= 1
+            cases = {
+                holds: _cases(around, node.condition, holds) for _, holds in guarded
+            }
+            stack += [(part, case) for part, holds in guarded for case in cases[holds]]
+        stack.append((node.condition, around))
+
+
+def _cases(box: Box, condition: Expr, holds: bool) -> list[Box]:
+    """Return boxes in which `condition` holds, or in which it does not if not `holds`.
+
+    A case that is not followed is left out.
+    """
+    match condition:
+        case Not(a=a):
+            return _cases(box, a, not holds)
+        case And(a=a, b=b) | Or(a=a, b=b):
+            first = _cases(box, a, holds)
+            if isinstance(condition, And) == holds:
+                found = [case for part in first for case in _cases(part, b, holds)]
+            else:
+                found = first + _cases(box, b, holds)
+        case EQ(a=a, b=b) | NE(a=a, b=b) if isinstance(condition, NE) == holds:
+            found = [box.with_guard(LT(a, b)), box.with_guard(LT(b, a))]
+        case _:
+            found = [box.with_guard(condition, holds)]
+    return [case for case in found if case.is_known][:_MAX_CASES]
+
+
+def _judge(computed: _Computed, read: TensorRead, box: Box) -> Iterator[Requirement]:
     name = read.tensor.name
     for dim, index in enumerate(read.indices):
-        judgement = computed.box.judge(index, read.tensor.shape[dim])
+        judgement = box.judge(index, read.tensor.shape[dim])
         for condition in judgement.conditions:
             # Conditions are rare: the text is made only for them.
             indices = ", ".join(map(str, read.indices))

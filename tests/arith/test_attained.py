@@ -328,7 +328,11 @@ def test_conditions_on_narrow_indices_are_necessary(data, i, b, w):
         ("i == 7", "i", ["m - 7 <= 0 or 7 < n"]),
         ("i * 2 < k and 1 <= i", "i", None),
         ("s < 4i32", "i64(s)", None),
-        ("i + j < 3", "i", []),
+        ("i + j < 3", "i", ["min(m - 1, 2) < n"]),
+        ("j < i", "j", ["min(m - 2, 2) < n"]),
+        ("i < j", "i", ["min(m - 1, 1) < n"]),
+        ("j < i", "i - j", []),
+        ("j * 2 < i", "i", []),
         ("i % 2 == 0", "i", []),
         ("i64(u) < m", "i64(u)", ["m - i64(u) <= 0 or i64(u) < n"]),
     ],
@@ -354,7 +358,19 @@ def guards(draw: st.DrawFn, depth: int = 2) -> Expr:
         return Not(draw(guards(depth - 1)))
     if kind:
         return (And if kind == "and" else Or)(draw(guards(depth - 1)), draw(guards(depth - 1)))
-    sides = [AXIS, J, AXIS * 2 - M, 3 - J * 3, M, T, Cast(I64, B), IntImm(1, I64), AXIS + J]
+    sides = [
+        AXIS,
+        J,
+        AXIS * 2 - M,
+        3 - J * 3,
+        M,
+        T,
+        Cast(I64, B),
+        IntImm(1, I64),
+        AXIS + J,
+        AXIS,
+        J,
+    ]
     a, b = draw(st.sampled_from(sides)), draw(st.sampled_from(sides))
     return draw(st.sampled_from([LT, LE, GT, GE, EQ, NE]))(a, b)
 

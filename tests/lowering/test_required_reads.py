@@ -1,5 +1,6 @@
 """Sizes that a schedule's function requires, as text."""
 
+import numpy as np
 import pytest
 
 import refcomp as rc
@@ -39,10 +40,45 @@ def _compute(shape, function, name="C"):
         ((M,), lambda i: rc.if_then_else(i < N, A[i], 0.0), []),
         ((M,), lambda i: rc.if_then_else(A[i] > 0, 1.0, A[i + 9]), ["m - 1 < n"]),
         ((M,), lambda i: A[i * i], ["m <= 0 or (m - 1) * (m - 1) < n"]),
+        (
+            (M,),
+            lambda i: rc.if_then_else(i < 5, A[i + 1], 0.0),
+            ["m <= 0 or min(m - 1, 4) + 1 < n"],
+        ),
+        ((M,), lambda i: rc.select(i > 0, A[i - 1], 0.0), ["m - 2 < n"]),
+        (
+            (M,),
+            lambda i: rc.if_then_else(rc.any(i < 2, i > 7), A[i], 0.0),
+            ["m - 8 <= 0 or m - 1 < n", "min(m - 1, 1) < n"],
+        ),
+        (
+            (M,),
+            lambda i: rc.if_then_else(rc.all(i >= 2, i != 5), A[i - 2], 0.0),
+            ["m - 6 <= 0 or m - 3 < n", "min(m - 1, 4) - 2 < n"],
+        ),
+        ((M,), lambda i: rc.if_then_else(A[0] > 0, A[i], 0.0), ["m <= 0 or 0 < n"]),
+        ((M, K), lambda i, j: rc.if_then_else(j < i, A[j], 0.0), ["min(k - 1, m - 2) < n"]),
     ],
 )
 def test_conditions_of_one_compute(shape, function, conditions):
     assert _required(_compute(shape, function), [A, B, X]) == conditions
+
+
+def test_a_triangular_reduction():
+    r = rc.reduce_axis((0, K), name="r")
+    total = _compute((M,), lambda i: rc.sum(A[r], axis=r, where=r < i))
+    assert _required(total, [A, K]) == ["0 <= k", "min(k - 1, m - 2) < n"]
+
+
+def test_a_condition_in_many_levels_is_followed_to_a_limit():
+    def nested(i):
+        value = A[i]
+        for level in range(200):
+            value = rc.if_then_else(i < level, value + 1.0, value)
+        return value
+
+    # Each level doubles the number of ways to the read. They are not all followed.
+    assert isinstance(_required(_compute((M,), nested), [A]), list)
 
 
 def test_a_scalar_that_is_an_extent_is_at_least_0():
@@ -186,3 +222,16 @@ def test_only_so_many_reads_are_followed_through_attached_stages():
             schedule[stage].compute_at(schedule[tensor], tensor.op.axis[0])
 
     assert _required(tensor, [A], attach) == []
+
+
+@pytest.mark.parametrize("target", ["interp", pytest.param("llvm", marks=pytest.mark.tools)])
+def test_a_call_that_reads_beyond_under_a_condition_is_refused(target):
+    r = rc.reduce_axis((0, K), name="r")
+    total = _compute((M,), lambda i: rc.sum(A[r], axis=r, where=r < i))
+    func = rc.build(rc.create_schedule(total.op), [A, K, total], target)
+    values = np.arange(4, dtype="float32")
+    out = np.zeros(5, "float32")
+    func(values, 9, out)  # the last row reads 4 elements
+    assert out.tolist() == [0, 0, 1, 3, 6]
+    with pytest.raises(rc.UserError, match=r"min\(k - 1, m - 2\) < n"):
+        func(values, 9, np.zeros(6, "float32"))
