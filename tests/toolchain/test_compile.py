@@ -83,7 +83,7 @@ def test_a_toolchain_of_a_users_own_is_taken(tmp_path: Path) -> None:
 def test_an_unknown_output_is_refused() -> None:
     with pytest.raises(UserError, match="no output 'exe'") as caught:
         compile_source(FAKE_SOURCE, {}, "exe")
-    assert "use one of so, o, asm, ll" in str(caught.value)
+    assert "use one of so, o, bc, asm, ll" in str(caught.value)
 
 
 def test_an_unknown_option_is_refused() -> None:

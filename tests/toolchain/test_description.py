@@ -151,7 +151,7 @@ def test_the_files_that_are_shipped(name: str) -> None:
 def test_llvm_has_the_promised_outputs() -> None:
     llvm = load_description("llvm")
     formats = {key: output.format for key, output in llvm.outputs.items()}
-    assert formats == {"so": "so", "o": "o", "asm": "s", "ll": "ll"}
+    assert formats == {"so": "so", "o": "o", "bc": "bc", "asm": "s", "ll": "ll"}
     assert {"libm", "libmvec", "libgomp", "libgcc_s"} <= set(llvm.files)
 
 
