@@ -27,7 +27,8 @@ def convert(value: object) -> Any:
         The converted value. A function needs no wrapper: `register_func` and calls take it.
 
     Raises:
-        UserError: the value is nothing of these, for example a set or a numpy array.
+        UserError: the value is nothing of these, for example a set or a numpy array; or a list
+            contains itself.
 
     Source: TVM, tvm.convert.
 
@@ -43,11 +44,22 @@ def convert(value: object) -> Any:
         >>> rc.convert(lambda x: x + 1)(2)
         3
     """
+    try:
+        return _converted(value)
+    except RecursionError as error:
+        raise UserError(
+            f"a {type(value).__name__} that contains itself cannot be converted",
+            why="its items are converted without end",
+            remedy="pass a list without itself among its items",
+        ) from error
+
+
+def _converted(value: object) -> Any:
     match value:
         case list() | tuple():
-            return tuple(convert(item) for item in value)
+            return tuple(_converted(item) for item in value)
         case Mapping():
-            return {key: convert(item) for key, item in value.items()}
+            return {key: _converted(item) for key, item in value.items()}
         case bytearray():
             return bytes(value)
         case None | str() | bytes():

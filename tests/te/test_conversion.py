@@ -62,3 +62,10 @@ def test_a_converted_list_is_a_shape():
 def test_other_values_are_refused(value, message):
     with pytest.raises(UserError, match=message):
         rc.convert(value)
+
+
+def test_a_list_that_contains_itself_is_refused():
+    endless = [1]
+    endless.append({"more": endless})
+    with pytest.raises(UserError, match="a list that contains itself cannot be converted"):
+        rc.convert(endless)
