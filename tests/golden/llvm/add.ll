@@ -54,5 +54,5 @@ for.14.end:
   ret i32 0
 }
 
-attributes #0 = { nounwind }
+attributes #0 = { nounwind "no-builtin-memcpy" }
 attributes #1 = { nounwind readnone willreturn }

@@ -77,5 +77,5 @@ declare i64 @llvm.smax.i64(i64, i64)
 declare { i64, i1 } @llvm.umul.with.overflow.i64(i64, i64)
 declare i64 @llvm.uadd.sat.i64(i64, i64)
 
-attributes #0 = { nounwind }
+attributes #0 = { nounwind "no-builtin-memcpy" }
 attributes #1 = { nounwind readnone willreturn }

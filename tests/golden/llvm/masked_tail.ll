@@ -39,5 +39,5 @@ declare <8 x float> @llvm.masked.load.v8f32.p0(ptr, i32, <8 x i1>, <8 x float>)
 declare <8 x float> @llvm.sqrt.v8f32(<8 x float>)
 declare void @llvm.masked.store.v8f32.p0(<8 x float>, ptr, i32, <8 x i1>)
 
-attributes #0 = { nounwind }
+attributes #0 = { nounwind "no-builtin-memcpy" }
 attributes #1 = { nounwind readnone willreturn }

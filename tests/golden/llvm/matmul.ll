@@ -98,5 +98,5 @@ for.1.end:
 
 declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
 
-attributes #0 = { nounwind }
+attributes #0 = { nounwind "no-builtin-memcpy" }
 attributes #1 = { nounwind readnone willreturn }

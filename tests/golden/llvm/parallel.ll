@@ -372,5 +372,5 @@ end:
 declare i32 @llvm.smax.i32(i32, i32)
 declare i32 @llvm.umin.i32(i32, i32)
 
-attributes #0 = { nounwind }
+attributes #0 = { nounwind "no-builtin-memcpy" }
 attributes #1 = { nounwind readnone willreturn }
