@@ -1,13 +1,15 @@
 """Functions with a variant for each kind of target, such as a user's own schedules.
 
 Ensures: a call runs the variant of the first of the current target's `keys` that has one. Without
-a current target, or without such a variant, it runs the function that was decorated.
+a current target, or without such a variant, it runs the function that was decorated. As an
+attribute of a class, it is a method.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from refcomp.foundation.errors import UserError
@@ -45,6 +47,22 @@ class GenericFunction(Generic[_P, _R]):
         >>> with rc.Target("opencl"):
         ...     print(lanes(), lanes.fdefault(), list(lanes.variants))
         32 1 ['gpu']
+
+    In a class, it is a method::
+
+        >>> class Tuned:
+        ...     factor = 8
+        ...
+        ...     @rc.generic_func
+        ...     def lanes(self):
+        ...         return self.factor
+        ...
+        ...     @lanes.register("gpu")
+        ...     def lanes_of_gpu(self):
+        ...         return 2 * self.factor
+        >>> with rc.Target("opencl"):
+        ...     print(Tuned().lanes())
+        16
     """
 
     def __init__(self, default: Callable[_P, _R]) -> None:
@@ -63,6 +81,20 @@ class GenericFunction(Generic[_P, _R]):
             if key in self.variants:
                 return self.variants[key](*args, **named)
         return self.fdefault(*args, **named)
+
+    @overload
+    def __get__(
+        self, instance: None, owner: type | None = None
+    ) -> GenericFunction[_P, _R]: ...
+    @overload
+    def __get__(
+        self, instance: object, owner: type | None = None
+    ) -> Callable[..., _R]: ...
+    def __get__(
+        self, instance: object | None, owner: type | None = None
+    ) -> GenericFunction[_P, _R] | Callable[..., _R]:
+        """Return a method of `instance`, as functions of a class do; variants get `self`, too."""
+        return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         name = getattr(self.fdefault, "__name__", "function")

@@ -7,11 +7,12 @@ Each back end has a kind of target, which lists its options. refcomp's own are i
 from __future__ import annotations
 
 import re
-from contextvars import ContextVar
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from types import TracebackType
 
+from refcomp.foundation.entered import EnteredValues
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.own_targets import OWN_KINDS
@@ -49,7 +50,8 @@ class Target:
     """A kind of target with options: what to compile for. `as_target` parses the text of a target.
 
     In a `with` statement, the target is the current one of this thread: `build` compiles for it
-    unless it is given another one, and functions made by `generic_func` choose by it.
+    unless it is given another one, and functions made by `generic_func` choose by it. Leaving the
+    statement is refused while a suspended generator holds one open that began inside of it.
 
     Args:
         kind: the first word of the text: `llvm`, `interp`, `opencl`, `rocm`, or a registered one.
@@ -109,7 +111,7 @@ class Target:
 
     def __enter__(self) -> Target:
         chosen = as_target(self)
-        _ENTERED.set((*_ENTERED.get(), chosen))
+        _ENTERED.enter(self, chosen, sys._getframe(1))
         return chosen
 
     def __exit__(
@@ -118,12 +120,11 @@ class Target:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _ENTERED.set(_ENTERED.get()[:-1])
+        _ENTERED.leave(self, sys._getframe(1), is_failing=kind is not None)
 
 
-# The targets of the `with` statements around, the innermost last. Each thread and each
-# asynchronous task has its own.
-_ENTERED: ContextVar[tuple[Target, ...]] = ContextVar("_ENTERED", default=())
+# The targets of the `with` statements around.
+_ENTERED: EnteredValues[Target] = EnteredValues("target")
 
 
 def current_target(allow_none: bool = True) -> Target | None:
@@ -148,13 +149,13 @@ def current_target(allow_none: bool = True) -> Target | None:
         ...     print(rc.current_target())
         opencl
     """
-    entered = _ENTERED.get()
-    if not entered and allow_none is False:
+    current = _ENTERED.current
+    if current is None and allow_none is False:
         raise UserError(
             "no target is the current one",
             remedy='call this inside of: with refcomp.target.create("llvm"):',
         )
-    return entered[-1] if entered else None
+    return current
 
 
 def target_or_current(value: Target | str | None) -> Target:

@@ -60,7 +60,7 @@ from refcomp.ir.stmt import (
     Pragma,
     Stmt,
 )
-from refcomp.ir.view import BufferView, element_indices
+from refcomp.ir.view import Addressable, BufferView, element_indices
 
 # The primitives' words for two kinds are allowed, too, as in the classic API.
 _LOOP_KINDS: dict[str, LoopKind] = {
@@ -88,7 +88,7 @@ def create() -> IRBuilder:
     return IRBuilder()
 
 
-class BufferPointer:
+class BufferPointer(Addressable):
     """The memory of a view, which a builder reads and writes; `IRBuilder.buffer_ptr` returns it.
 
     `p[i, j]` is the element at these indices, and `p[i, j] = x` emits a store, which converts x to
@@ -112,12 +112,13 @@ class BufferPointer:
     def __init__(self, builder: IRBuilder, view: BufferView) -> None:
         self._builder = builder
         self.view = view
+        self.buffer = view.buffer
 
     def __getitem__(self, indices: object) -> Expr:
         return self.view[indices]
 
     def __setitem__(self, indices: object, value: object) -> None:
-        buffer = self.view.buffer
+        buffer = self.buffer
         place = element_indices(buffer, indices)
         self._builder.emit(BufferStore(buffer, place, cast(buffer.dtype, value)))
 
@@ -125,45 +126,6 @@ class BufferPointer:
     def dtype(self) -> DType:
         """Return the dtype of the elements."""
         return self.view.dtype
-
-    def access_ptr(
-        self,
-        access_mask: object,
-        offset: object = 0,
-        *,
-        ptr_type: object = "handle",
-        content_lanes: int = 1,
-        extent: object = None,
-    ) -> AddressOf:
-        """Return the address of an element, for a function that is called.
-
-        Args:
-            access_mask: `"r"`, `"w"` or `"rw"`: the accesses of the function.
-            offset: elements from the first one.
-            ptr_type: accepted for the classic API, and ignored: an address has no type.
-            content_lanes: the lanes of the vectors that the function accesses. They begin at
-                multiples of their size, so a constant offset must be a multiple of it.
-            extent: the number of elements that the function accesses; None for all that follow.
-
-        Raises:
-            UserError: the mask is unknown, or constants show that the function would access memory
-                beyond the buffer, or parts of vectors.
-
-        Source: TVM, Buffer.access_ptr.
-
-        Example::
-
-            >>> p = rc.ir_builder.create().buffer_ptr(rc.decl_buffer((8,), name="A"))
-            >>> p.access_ptr("rw"), p.access_ptr("r", offset=4, content_lanes=4, extent=4)
-            (update(A), read(A[4]))
-        """
-        return self.view.access_ptr(
-            access_mask,
-            offset,
-            ptr_type=ptr_type,
-            content_lanes=content_lanes,
-            extent=extent,
-        )
 
 
 class IRBuilder:

@@ -41,8 +41,85 @@ _MASKS: Final[dict[object, BufferAccess]] = {
 _ZERO = IntImm(0, I64)
 
 
+class Addressable:
+    """Memory whose addresses are arguments of calls: a view, or a pointer of a builder."""
+
+    __slots__ = ()
+    buffer: Buffer
+
+    def access_ptr(
+        self,
+        access_mask: object,
+        offset: object = 0,
+        *,
+        ptr_type: object = "handle",
+        content_lanes: int = 1,
+        extent: object = None,
+    ) -> AddressOf:
+        """Return the address of an element, as an argument of a call.
+
+        Args:
+            access_mask: the accesses of the callee: "r", "w" or "rw".
+            offset: the number of elements from the first one.
+            ptr_type: accepted for the classic API, and ignored: an address has no type.
+            content_lanes: the lanes of the vectors that the callee accesses. They begin at
+                multiples of their size, so a constant offset must be a multiple of it.
+            extent: the number of elements that the callee accesses; None for all that follow.
+
+        Raises:
+            UserError: the mask is unknown, or constants show that the callee would access memory
+                beyond the buffer, or parts of vectors.
+        """
+        if isinstance(access_mask, str):
+            # The order of the letters means nothing.
+            access_mask = "".join(sorted(access_mask))
+        if access_mask not in _MASKS:
+            raise UserError(
+                f"{access_mask!r} is not a way to use {self.buffer.name}",
+                remedy='one of "r", "w", "rw"',
+            )
+        if isinstance(offset, str):
+            raise UserError(
+                f"access_ptr of {self.buffer.name} is given the offset {offset!r}",
+                why="its second argument is the offset, not the type of the pointer",
+                remedy=f'access_ptr("{access_mask}", offset=0); an address has no type',
+            )
+        self._check_range(offset, content_lanes, extent)
+        # No indices mean the whole buffer, which a Python callee (CallPacked) needs.
+        is_whole = isinstance(offset, int) and offset == 0
+        indices = () if is_whole else flat_indices(self.buffer, offset)
+        return AddressOf(self.buffer, indices, _MASKS[access_mask], self.buffer.dtype)
+
+    def _check_range(self, offset: object, lanes: object, extent: object) -> None:
+        """Refuse an address whose constants show a wrong access."""
+        if not isinstance(lanes, int) or isinstance(lanes, bool) or lanes < 1:
+            raise UserError(
+                f"content_lanes of {self.buffer.name} cannot be {lanes!r}",
+                remedy="pass the number of lanes of a vector, 1 for scalars",
+            )
+        start = as_int(_index(offset))
+        count = 0 if extent is None else as_int(_index(extent))
+        sizes = as_ints(self.buffer.shape)
+        if start is None:
+            return
+        if start % lanes or (count or 0) % lanes:
+            raise UserError(
+                f"vectors of {lanes} lanes cannot begin at element {start} of {self.buffer.name}",
+                where=f"extent {count}" if count else None,
+                why="the offset and the extent of vectors are multiples of their lanes",
+                remedy="pass such multiples, or content_lanes=1",
+            )
+        if sizes is None or count is None or 0 <= start <= math.prod(sizes) - count:
+            return
+        raise UserError(
+            f"{count} elements from element {start} on are not within {self.buffer.name}",
+            why=f"{self.buffer.name} has {math.prod(sizes)} elements",
+            remedy="pass an offset and an extent that lie within the buffer",
+        )
+
+
 @record(eq=False)
-class BufferView:
+class BufferView(Addressable):
     """A buffer, with the user's declarations about its memory."""
 
     buffer: Buffer
@@ -77,76 +154,6 @@ class BufferView:
     def data(self) -> AddressOf:
         """Return the address of the first element, as an argument of a call."""
         return AddressOf(self.buffer, (), self.access, self.dtype)
-
-    def access_ptr(
-        self,
-        access_mask: object,
-        offset: object = 0,
-        *,
-        ptr_type: object = "handle",
-        content_lanes: int = 1,
-        extent: object = None,
-    ) -> AddressOf:
-        """Return the address of an element, as an argument of a call.
-
-        Args:
-            access_mask: the accesses of the callee: "r", "w" or "rw".
-            offset: the number of elements from the first one.
-            ptr_type: accepted for the classic API, and ignored: an address has no type.
-            content_lanes: the lanes of the vectors that the callee accesses. They begin at
-                multiples of their size, so a constant offset must be a multiple of it.
-            extent: the number of elements that the callee accesses; None for all that follow.
-
-        Raises:
-            UserError: the mask is unknown, or constants show that the callee would access memory
-                beyond the buffer, or parts of vectors.
-        """
-        if isinstance(access_mask, str):
-            # The order of the letters means nothing.
-            access_mask = "".join(sorted(access_mask))
-        if access_mask not in _MASKS:
-            raise UserError(
-                f"{access_mask!r} is not a way to use {self.name}",
-                remedy='one of "r", "w", "rw"',
-            )
-        if isinstance(offset, str):
-            raise UserError(
-                f"access_ptr of {self.name} is given the offset {offset!r}",
-                why="its second argument is the offset, not the type of the pointer",
-                remedy=f'access_ptr("{access_mask}", offset=0); an address has no type',
-            )
-        self._check_range(offset, content_lanes, extent)
-        # No indices mean the whole buffer, which a Python callee (CallPacked) needs.
-        is_whole = isinstance(offset, int) and offset == 0
-        indices = () if is_whole else flat_indices(self.buffer, offset)
-        return AddressOf(self.buffer, indices, _MASKS[access_mask], self.dtype)
-
-    def _check_range(self, offset: object, lanes: object, extent: object) -> None:
-        """Refuse an address whose constants show a wrong access."""
-        if not isinstance(lanes, int) or isinstance(lanes, bool) or lanes < 1:
-            raise UserError(
-                f"content_lanes of {self.name} cannot be {lanes!r}",
-                remedy="pass the number of lanes of a vector, 1 for scalars",
-            )
-        start = as_int(_index(offset))
-        count = 0 if extent is None else as_int(_index(extent))
-        sizes = as_ints(self.shape)
-        if start is None:
-            return
-        if start % lanes or (count or 0) % lanes:
-            raise UserError(
-                f"vectors of {lanes} lanes cannot begin at element {start} of {self.name}",
-                where=f"extent {count}" if count else None,
-                why="the offset and the extent of vectors are multiples of their lanes",
-                remedy="pass such multiples, or content_lanes=1",
-            )
-        if sizes is None or count is None or 0 <= start <= math.prod(sizes) - count:
-            return
-        raise UserError(
-            f"{count} elements from element {start} on are not within {self.name}",
-            why=f"{self.name} has {math.prod(sizes)} elements",
-            remedy="pass an offset and an extent that lie within the buffer",
-        )
 
     def __getitem__(self, indices: object) -> BufferLoad:
         """Return the element at one index per dimension, or at one offset in elements."""

@@ -18,7 +18,7 @@ from refcomp.ir.buffer import Buffer
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.ir.stmt import BLOCK_TAGS, THREADS_IN_BLOCK_TAGS
-from refcomp.runtime.device import Device, DeviceMemory, Driver
+from refcomp.runtime.device import Device, DeviceAttributes, DeviceMemory, Driver
 
 Extents = tuple[int, int, int]  # in x, y and z
 Argument = DeviceMemory | np.generic  # of a kernel
@@ -102,6 +102,32 @@ class DeviceDriver(Driver, Protocol):
         self, index: int, code: Source | Binary, kernels: Sequence[KernelSignature]
     ) -> Launcher:
         """Load `kernels` of `code`. ToolchainError if the device refuses the code."""
+
+
+class GpuFacts(Protocol):
+    """Facts about a GPU that the libraries of AMD and NVIDIA report, beside its limits."""
+
+    @property
+    def multiprocessors(self) -> int: ...
+    @property
+    def clock(self) -> int: ...  # Hz, of the multiprocessors, at most
+    @property
+    def compute_version(self) -> str: ...
+
+
+def attributes_of_gpu(
+    limits: DeviceLimits, facts: GpuFacts, warp_size: int
+) -> DeviceAttributes:
+    """Return the properties of a GPU, by their classic names."""
+    return DeviceAttributes(
+        max_threads_per_block=limits.threads,
+        max_thread_dimensions=limits.threads_per_axis,
+        max_shared_memory_per_block=limits.shared_bytes,
+        warp_size=warp_size,
+        multi_processor_count=facts.multiprocessors,
+        max_clock_rate=facts.clock // 1000,
+        compute_version=facts.compute_version,
+    )
 
 
 def check_launch(

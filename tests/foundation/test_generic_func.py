@@ -81,3 +81,27 @@ def test_functions_of_one_name_share_variants(monkeypatch):
         assert (first(), second()) == ("cpu", "cpu")
     with pytest.raises(UserError, match="3 is not a name for a generic function"):
         override_native_generic_func(3)
+
+
+class Tuned:
+    factor = 8
+
+    @generic_func
+    def lanes(self, count=1):
+        """Return lanes."""
+        return self.factor * count
+
+    @lanes.register("gpu")
+    def lanes_of_gpu(self, count=1):
+        return -self.factor * count
+
+
+def test_in_a_class_it_is_a_method():
+    tuned = Tuned()
+    tuned.factor = 3
+    assert tuned.lanes(2) == 6
+    assert Tuned.lanes(tuned) == 3
+    with Target("opencl"):
+        assert tuned.lanes(count=2) == -6
+    assert list(Tuned.lanes.variants) == list(tuned.lanes.variants) == ["gpu"]
+    assert tuned.lanes.__doc__ == "Return lanes." and tuned.lanes.__self__ is tuned

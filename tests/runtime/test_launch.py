@@ -1,5 +1,7 @@
 """What a launch is told of a kernel, and the limits of a device."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from refcomp.foundation.dtype import I64
@@ -7,11 +9,12 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.target_kind import DeviceLimits
 from refcomp.ir.rewrite import with_fields
 from refcomp.ir.stmt import Origin
-from refcomp.runtime.device import DeviceMemory
+from refcomp.runtime.device import DeviceAttributes, DeviceMemory
 from refcomp.runtime.launch import (
     AlignedBuffer,
     Extents,
     KernelSignature,
+    attributes_of_gpu,
     check_alignment,
     check_launch,
     kernel_signature,
@@ -94,6 +97,25 @@ def test_too_much_shared_memory() -> None:
         UserError, match=r"needs 1025 bytes of shared memory, but fake:0 has 1024\n.*spl"
     ):
         _check((1, 1, 1), (1000, 25))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    multiprocessors: int = 110
+    clock: int = 1_700_000_000
+    compute_version: str = "9.0"
+
+
+def test_the_classic_attributes_of_a_gpu() -> None:
+    assert attributes_of_gpu(_LIMITS, _Facts(), 64) == DeviceAttributes(
+        max_threads_per_block=128,
+        max_thread_dimensions=(64, 32, 8),
+        max_shared_memory_per_block=1024,
+        warp_size=64,
+        multi_processor_count=110,
+        max_clock_rate=1_700_000,
+        compute_version="9.0",
+    )
 
 
 def test_an_argument_that_is_not_aligned() -> None:

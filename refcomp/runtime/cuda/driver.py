@@ -54,7 +54,7 @@ from refcomp.runtime.device import (
     part_of,
     register_device_kind,
 )
-from refcomp.runtime.launch import KernelSignature
+from refcomp.runtime.launch import KernelSignature, attributes_of_gpu
 
 # Of a GPU about which CUDA reports nothing.
 USUAL_LIMITS = CUDA_LIMITS
@@ -189,16 +189,7 @@ class CudaDriver:
             index: the number of the device, counted from 0.
         """
         info = self.info(index)
-        limits = self.limits(index)
-        return DeviceAttributes(
-            max_threads_per_block=limits.threads,
-            max_thread_dimensions=limits.threads_per_axis,
-            max_shared_memory_per_block=limits.shared_bytes,
-            warp_size=info.warp_lanes,
-            multi_processor_count=info.multiprocessors,
-            max_clock_rate=info.clock // 1000,
-            compute_version=info.compute_version,
-        )
+        return attributes_of_gpu(self.limits(index), info, info.warp_lanes)
 
     def sync(self, index: int) -> None:
         """Wait until a device has done all work.

@@ -52,7 +52,7 @@ from refcomp.runtime.hip.library import (
     sought_places,
 )
 from refcomp.runtime.hip.stream import CurrentStreams, HipEvent, HipStream
-from refcomp.runtime.launch import KernelSignature
+from refcomp.runtime.launch import KernelSignature, attributes_of_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +186,7 @@ class HipDriver:
             index: the number of the device, counted from 0.
         """
         info = self.info(index)
-        limits = self.limits(index)
-        return DeviceAttributes(
-            max_threads_per_block=limits.threads,
-            max_thread_dimensions=limits.threads_per_axis,
-            max_shared_memory_per_block=limits.shared_bytes,
-            warp_size=info.wave_lanes,
-            multi_processor_count=info.multiprocessors,
-            max_clock_rate=info.clock // 1000,
-            compute_version=info.compute_version,
-        )
+        return attributes_of_gpu(self.limits(index), info, info.wave_lanes)
 
     def sync(self, index: int) -> None:
         """Wait until a device has done all work.
