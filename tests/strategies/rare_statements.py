@@ -22,9 +22,12 @@ VALUE = "tests.strategies.value"
 
 def _mix(_text: str, target: Any, *rest: Any) -> None:
     """What random functions call: reverses an array, and may take an element of another."""
-    target[...] = target.reshape(-1)[::-1].reshape(target.shape)
-    if len(rest) > 1 and rest[0].size and target.size and rest[0].dtype == target.dtype:
-        target.flat[int(rest[-1] > 0) % target.size] = rest[0].flat[0]
+    elements = target.numpy()
+    elements[...] = elements.reshape(-1)[::-1].reshape(elements.shape)
+    if len(rest) > 1 and hasattr(rest[0], "numpy") and rest[0].dtype == target.dtype:
+        source = rest[0].numpy()
+        if source.size and elements.size:
+            elements.flat[int(rest[-1] > 0) % elements.size] = source.flat[0]
 
 
 def _value(text: str, number: int) -> int | None:

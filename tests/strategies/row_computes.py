@@ -103,9 +103,9 @@ def _scan_of_computed_init(d: Drawing) -> Computation:
 SCAN_MAKERS = (_scan, _scan_of_two_states, _scan_of_computed_init)
 
 
-def _shift(source: np.ndarray, target: np.ndarray, by: int) -> None:
+def _shift(source: refcomp.NDArray, target: refcomp.NDArray, by: int) -> None:
     """The registered function: elements of `source` and `by`."""
-    target[...] = source + np.asarray(by).astype(source.dtype)
+    target[...] = source.numpy() + np.asarray(by).astype(source.dtype)
 
 
 refcomp.register_func(_SHIFT, _shift, override=True)

@@ -113,7 +113,7 @@ def _stand_in(name: int, *args: Any) -> None:
         rng = np.random.default_rng([place, *digest.digest()])
         if kind % 2 == 0:
             arg[...] = rng.integers(0, 2, arg.shape)
-        elif arg.dtype == np.int64:
+        elif np.asarray(arg).dtype == np.int64:
             arg[...] = rng.integers(0, P, arg.shape)
         else:
             arg[...] = rng.standard_normal(arg.shape)

@@ -1,7 +1,8 @@
 """Statements that call functions outside the loop IR.
 
-A registered function is called in Python, a C function through ctypes. Both get the memory of the
-program itself, once it is checked that all elements they may read have been written.
+A registered function is called in Python, a C function through ctypes. The former gets copies of
+the memory of the program, the latter the memory itself. Both do so once it is checked that all
+elements they may read have been written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from refcomp.foundation.c_functions import CArgument, call_c_function, find_c_function
 from refcomp.foundation.dtype import to_numpy
-from refcomp.foundation.lent_arrays import LentArray
+from refcomp.foundation.lent_arrays import LentMemory, call_with_copies
 from refcomp.foundation.registry import get_global_func
 from refcomp.ir import stmt as st
 from refcomp.ir.buffer import READ, WRITE, AddressOf
@@ -24,7 +25,7 @@ def call_packed(frame: Frame, call: st.CallPacked) -> tuple[()]:
     args: list[object] = []
     for arg in call.args:
         if isinstance(arg, AddressOf):
-            args.append(_array(frame, arg).view(LentArray))
+            args.append(LentMemory(_array(frame, arg), arg.access != READ))
         elif isinstance(arg, TextImm):
             args.append(arg.value)
         else:
@@ -33,7 +34,7 @@ def call_packed(frame: Frame, call: st.CallPacked) -> tuple[()]:
     assert function is not None
     # The interpreter silences numpy's warnings; the function gets numpy's defaults.
     with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-        function(*args)
+        call_with_copies(function, args)
     return ()
 
 

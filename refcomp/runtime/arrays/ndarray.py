@@ -24,7 +24,6 @@ import numpy as np
 
 from refcomp.foundation.dtype import DType, as_dtype, to_numpy
 from refcomp.foundation.errors import Unsupported, UserError
-from refcomp.foundation.lent_arrays import LentArray
 from refcomp.runtime.arrays.cuda_interface import write_interface
 from refcomp.runtime.arrays.dlpack import read_capsule, write_capsule
 from refcomp.runtime.device import (
@@ -169,23 +168,23 @@ class NDArray:
         self._device.driver.download(self._device.index, self.memory, result)
         return result
 
-    def copyto(self, target: "NDArray | LentArray | Device") -> Any:
+    def copyto(self, target: "NDArray | Device") -> "NDArray":
         """Copy the elements to another array, or to a new one on a device, and return that array.
 
         Args:
-            target: a Device, or an NDArray or a lent array of the same shape and dtype.
+            target: a Device, or an NDArray of the same shape and dtype.
 
         Raises:
             UserError: the target is of another type, shape or dtype, or is read-only.
         """
         if isinstance(target, Device):
             target = _allocate(self.shape, self._dtype, target)
-        if not isinstance(target, NDArray | LentArray):
+        if not isinstance(target, NDArray):
             raise UserError(
                 f"copyto cannot write a {type(target).__name__}",
                 remedy="pass an NDArray or a Device; for numpy use a.asnumpy()",
             )
-        if np.dtype(target.dtype) != self._dtype:
+        if target._dtype != self._dtype:
             raise UserError(
                 f"copyto cannot convert {self.dtype} to {target.dtype}",
                 remedy="use target.copyfrom(a), which converts",
@@ -205,7 +204,8 @@ class NDArray:
         if not self.form[3] & WRITABLE:
             raise UserError(
                 "the array is read-only",
-                why="it shares the memory of a read-only numpy array",
+                why="it shares the memory of a read-only numpy array, or is an input of the "
+                "operation that calls this registered function",
                 remedy="copy it: refcomp.array(a)",
             )
         if isinstance(source, NDArray) and self._copy_on_devices(source):

@@ -1,11 +1,12 @@
 """Calls from machine code into Python: the callback for registered functions.
 
 A module with such calls has a variable `refcomp.callback`. `connect` stores the address of this
-process's one callback there. The callback looks up the function by name, wraps the addresses of
-arrays into numpy arrays, and calls the function. If the program uses the value, the callback stores
-it in the slot behind the arguments. If the function raises, the exception is kept
-under a number. Machine code returns this number as its status, and `take_raised` returns the
-exception for it. Several threads may call back at once, and a function may call a module again.
+process's one callback there. The callback looks up the function by name, and calls it with arrays
+that are copies of the program's memory (`refcomp.foundation.lent_arrays`). If the program uses the
+value, the callback stores it in the slot behind the arguments. If the function raises, the
+exception is kept under a number. Machine code returns this number as its status, and `take_raised`
+returns the exception for it. Several threads may call back at once, and a function may call a
+module again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from refcomp.foundation.artifacts import (
 )
 from refcomp.foundation.dtype import DType, to_numpy
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.lent_arrays import LentArray
+from refcomp.foundation.lent_arrays import LentMemory, call_with_copies
 from refcomp.foundation.registered_calls import call_registered
 from refcomp.foundation.registry import get_global_func
 from refcomp.runtime.device import HostArray
@@ -73,7 +74,7 @@ def _call_back(description: bytes, slots: int) -> int:
         if call.result is None:
             function = get_global_func(call.name)
             assert function is not None
-            function(*args)
+            call_with_copies(function, args)
         else:
             value = call_registered(call.name, args, call.result, traces=call.traces)
             _put(SLOT_DTYPES[call.result.kind], behind, value)
@@ -90,9 +91,9 @@ def _read_description(description: bytes) -> PackedCall:
 
 def _arguments(
     call: PackedCall, slots: int
-) -> tuple[list[HostArray | float | str], int]:
+) -> tuple[list[LentMemory | float | str], int]:
     """Return the arguments at the address `slots`, and the address behind them."""
-    args: list[HostArray | float | str] = []
+    args: list[LentMemory | float | str] = []
     for arg in call.args:
         if isinstance(arg, str):
             args.append(arg)
@@ -101,7 +102,8 @@ def _arguments(
             address = ctypes.c_uint64.from_address(slots).value
             extents = (ctypes.c_int64 * arg.rank).from_address(slots + _SLOT_BYTES)
             shape = tuple(max(0, extent) for extent in extents)
-            args.append(_array(arg, address, shape))
+            elements = _elements(arg, address, shape)
+            args.append(LentMemory(elements, arg.access != "read"))
             slots += _SLOT_BYTES * (1 + arg.rank)
         else:
             args.append(_number(arg, slots))
@@ -109,18 +111,17 @@ def _arguments(
     return args, slots
 
 
-def _array(arg: BufferArgument, address: int, shape: tuple[int, ...]) -> HostArray:
+def _elements(arg: BufferArgument, address: int, shape: tuple[int, ...]) -> HostArray:
+    """Return a view of the memory at `address`."""
     dtype = to_numpy(arg.dtype)
     size = dtype.itemsize
     for extent in shape:
         size *= extent
     # An array without elements may have an address without memory.
     if size == 0:
-        return np.empty(shape, dtype).view(LentArray)
+        return np.empty(shape, dtype)
     memory = memoryview((ctypes.c_uint8 * size).from_address(address))
-    array = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape).view(LentArray)
-    array.flags.writeable = arg.access != "read"
-    return array
+    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
 
 
 # The dtype of a slot -> its type in C.

@@ -48,15 +48,16 @@ def test_arguments_arrive(register, target):
     a, p, h = arrays()[0], np.array([True, False, True]), np.array([1.5], ml_dtypes.bfloat16)
     module(a, p, h, -7, 2**63 + 1, np.float16(0.5), ml_dtypes.bfloat16(2.5), True)
     (args,) = seen
-    assert [(x.dtype, x.tolist()) for x in args[:3]] == [(x.dtype, x.tolist()) for x in (a, p, h)]
+    arrived = [x.numpy() for x in args[:3]]
+    assert [(x.dtype, x.tolist()) for x in arrived] == [(x.dtype, x.tolist()) for x in (a, p, h)]
     assert args[3:] == (-7, 2**63 + 1, 0.5, 2.5, True, 3)
     assert [type(x) for x in args[3:]] == [int, int, float, float, bool, int]
 
 
-def test_arrays_are_the_callers_memory(register):
+def test_the_caller_gets_what_is_written(register):
     def fill(a, b):
-        assert not a.flags.writeable
-        b[:] = a.sum(axis=1)
+        assert not a.numpy().flags.writeable
+        b[:] = np.sum(a, axis=1)
 
     register("tests.fill", fill)
     a, b = arrays()
