@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from refcomp.codegen.llvm.imports import functions_in
+from refcomp.codegen.llvm.imports import all_imports, functions_in, undefined_in
+from refcomp.codegen.llvm.separate_imports import separate
 from refcomp.driver.backends import backend_of
 from refcomp.foundation.c_functions import find_c_function, library_paths
 from refcomp.foundation.errors import UserError
@@ -23,11 +24,12 @@ def checked_calls(funcs: Iterable[PrimFunc], target: Target) -> Iterator[PrimFun
     brings. In another iterable, it is that of the function itself and of those before it.
     """
     libraries = library_paths(target.option("libs", ""))
-    imported: set[str] = set()
-    for func in funcs if isinstance(funcs, Sequence) else ():
-        imported |= _imported_functions(func, target)
+    known = list(funcs) if isinstance(funcs, Sequence) else []
+    imported = _imported_functions(known, libraries, target)
     for func in funcs:
-        imported |= _imported_functions(func, target)
+        if not isinstance(funcs, Sequence):
+            known.append(func)
+            imported = _imported_functions(known, libraries, target)
         for node in walk(func.body):
             if not isinstance(node, CallExtern | PureExtern):
                 continue
@@ -59,9 +61,15 @@ def _check_gpu(name: str, vendor: str, target: Target) -> None:
         )
 
 
-def _imported_functions(func: PrimFunc, target: Target) -> set[str]:
-    """Return the functions that LLVM IR of the user's own defines. Only hosts can include it."""
-    names = {name for text in func.imports for name in functions_in(text)}
+def _imported_functions(
+    funcs: Iterable[PrimFunc], libraries: tuple[str, ...], target: Target
+) -> set[str]:
+    """Return the functions that LLVM IR of the user's own defines. Only hosts can include it.
+
+    Raises UserError if it uses a function or a variable that neither it nor a library defines.
+    """
+    texts = separate(all_imports(funcs))
+    names = {name for text in texts for name in functions_in(text)}
     if names and "llvm" not in backend_of(target).calls:
         raise UserError(
             f"the target {target} cannot take in LLVM IR",
@@ -69,4 +77,6 @@ def _imported_functions(func: PrimFunc, target: Target) -> set[str]:
             why="import_llvm and import_c are for code that LLVM compiles for this host",
             remedy='build for the target "llvm"',
         )
+    for name in sorted(undefined_in(texts)):
+        find_c_function(name, libraries)
     return names

@@ -6,6 +6,7 @@
     expressions.py    one function for each class of expression
     memory.py         loads and stores
     imports.py        LLVM IR of the user's own
+    separate_imports.py    several texts of it, kept apart
     kernels.py        parameters and indices of kernels, on every GPU
     kernel_statements.py    their arrays and atomic updates
 

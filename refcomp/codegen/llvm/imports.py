@@ -15,12 +15,14 @@ Refuses (UserError) text for another machine, a name that is taken, and calls th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from refcomp.codegen.accumulator import Chunk
 from refcomp.foundation.errors import UserError
+from refcomp.ir.func import PrimFunc
 
 _LINKAGE = (
     "private",
@@ -45,6 +47,10 @@ _DEFINE = re.compile(
 _DECLARE = re.compile(r"declare\s[^@]*@(?P<name>[-\w.$]+)\(")
 _GLOBAL = re.compile(r"@(?P<name>[-\w.$]+)\s*=\s*(?P<rest>.*)$")
 _TARGET = re.compile(r'target\s+(?P<what>triple|datalayout)\s*=\s*"(?P<value>[^"]*)"')
+_ALIAS = re.compile(
+    r"@(?P<name>[-\w.$]+)\s*=\s*(?P<words>[\w ]*?)\b(?P<kind>alias|ifunc)\s+"
+    r"(?P<result>[^(]*\S)\s*\((?P<params>.*\).*)"
+)
 _NUMBERED = re.compile(r'"[^"]*"|;.*|([#!])(\d+)\b')
 _CONVENTION = re.compile(r"\w+cc|cc")
 # Attributes of parameters that change how they are passed.
@@ -73,6 +79,30 @@ class ImportedFunction:
     convention: str  # of the call; '' for C's own
 
 
+def all_imports(funcs: Iterable[PrimFunc]) -> list[str]:
+    """Return the texts that functions bring, each once."""
+    return list(dict.fromkeys(text for func in funcs for text in func.imports))
+
+
+def undefined_in(texts: Sequence[str]) -> set[str]:
+    """Return the functions and variables of libraries that `texts` use.
+
+    Names that begin with two underscores are the compiler's own, and are left out.
+    """
+    known = {name for text in texts for name in functions_in(text)}
+    needed: set[str] = set()
+    for text in texts:
+        uses = Counter(re.findall(r"@([-\w.$]+)", text))
+        for line in text.splitlines():
+            declares = _DECLARE.match(line)
+            variable = _GLOBAL.match(line)
+            if variable is not None and not variable["rest"].startswith("extern"):
+                known.add(variable["name"])
+            elif (found := declares or variable) and uses[found["name"]] > 1:
+                needed.add(found["name"])
+    return {name for name in needed - known if not name.startswith(("llvm.", "__"))}
+
+
 def functions_in(text: str) -> dict[str, ImportedFunction]:
     """Return the functions that `text` defines. Raise UserError if a definition cannot be read."""
     found: dict[str, ImportedFunction] = {}
@@ -80,7 +110,23 @@ def functions_in(text: str) -> dict[str, ImportedFunction]:
         if _BEGIN.match(line):
             function = _function(line, number)
             found[function.name] = function
+        elif alias := _ALIAS.match(line):
+            function = _alias(alias)
+            found[function.name] = function
     return found
+
+
+def _alias(match: re.Match[str]) -> ImportedFunction:
+    """Return a function that is another name of one. Refuse a choice made while loading."""
+    name = match["name"]
+    if match["kind"] == "ifunc":
+        raise UserError(
+            f"the imported LLVM IR chooses the code of {name} while it is loaded (ifunc)",
+            why="the function stays inside of the module, where nothing loads it by name",
+            remedy="leave out target_clones and ifunc, and choose inside of the function",
+        )
+    params = tuple(param.strip() for param in _split(match["params"]) if param.strip())
+    return ImportedFunction(name, match["result"], params, "")
 
 
 def _function(line: str, number: int) -> ImportedFunction:

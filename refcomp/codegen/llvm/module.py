@@ -23,10 +23,16 @@ from refcomp.codegen.llvm.function import (
     LlvmModule,
     StatementPrinters,
 )
-from refcomp.codegen.llvm.imports import check_names, import_chunks, refuse_name
+from refcomp.codegen.llvm.imports import (
+    all_imports,
+    check_names,
+    import_chunks,
+    refuse_name,
+)
 from refcomp.codegen.llvm.joined_calls import declare_callers
 from refcomp.codegen.llvm.maths import CALLS
 from refcomp.codegen.llvm.memory import READS
+from refcomp.codegen.llvm.separate_imports import separate
 from refcomp.codegen.llvm.statements import HOST_STATEMENTS
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
@@ -109,7 +115,7 @@ class HostPrinter:
         module.declarations = Declarations()
         for func in funcs:
             reserve_symbol(module, func)
-        imports = list(dict.fromkeys(text for func in funcs for text in func.imports))
+        imports = separate(all_imports(funcs))
         _take_imported(module, imports)
         for func in funcs:
             _print_function(module, func)
