@@ -23,7 +23,7 @@ from refcomp.foundation.provenance import caller_line
 from refcomp.foundation.snippets import Snippet
 from refcomp.schedule.scan_body import attach_bodies
 from refcomp.schedule.stage import MARKING_PRIMITIVES, Provenance, Stage
-from refcomp.schedule.stage_graph import depends_on, find_stage
+from refcomp.schedule.stage_graph import find_stage
 from refcomp.schedule.stage_schedule import StageGroup, StageSchedule
 from refcomp.schedule.stage_view import P, R
 from refcomp.schedule.step import Step, resolve, to_name
@@ -32,6 +32,7 @@ from refcomp.te.operation import Operation, reachable_operations
 from refcomp.te.tensor import IterVar, Tensor
 
 T = TypeVar("T")
+CREATE_GROUP = "create_group"
 
 
 class Schedule:
@@ -44,7 +45,7 @@ class Schedule:
         outputs: the operations to compute.
         stages: the stages, producers first.
         steps: the primitives that were called, oldest first.
-        groups: the groups that `create_group` made, oldest first. They are not part of the steps.
+        groups: the groups that `create_group` made, oldest first.
         stage_map: operation -> `s[operation]`, for the present and the original operations.
 
     Args:
@@ -333,38 +334,57 @@ class Schedule:
 
         Example::
 
-            >>> A = rc.placeholder((8,), name="A")
-            >>> B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
-            >>> C = rc.compute((8,), lambda i: B[i] * 2.0, name="C")
-            >>> D = rc.compute((8,), lambda i: C[i] - 1.0, name="D")
-            >>> s = rc.create_schedule(D)
-            >>> group = s.create_group(outputs=C, inputs=A)
-            >>> [stage.name for stage in group.stages]
-            ['B', 'C']
-            >>> s[B].group is group, s[D].group is None, s.groups == [group]
-            (True, True, True)
-            >>> group.compute_at(s[D], D.op.axis[0])
-            >>> print(rc.lower(s, [A, D], "grouped"))
-            func grouped(A: f32[8], D: f32[8] out) {
-              for i in range(8) {
-                alloc B: f32[1] align 64 {
-                  alloc C: f32[1] align 64 {
-                    for i_1 in range(1) {
-                      B[0] = A[i] + 1.0f32
-                    }
-                    for i_1 in range(1) {
-                      C[0] = B[0] * 2.0f32
-                    }
-                    D[i] = C[0] - 1.0f32
+            A = rc.placeholder((8,), name="A")
+            B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+            C = rc.compute((8,), lambda i: B[i] * 2.0, name="C")
+            D = rc.compute((8,), lambda i: C[i] - 1.0, name="D")
+            s = rc.create_schedule(D)
+            group = s.create_group(outputs=C, inputs=A)
+            group.compute_at(s[D], D.op.axis[0])
+
+        Before::
+
+            alloc B: f32[8] align 64 {
+              alloc C: f32[8] align 64 {
+                for i in range(8) {
+                  B[i] = A[i] + 1.0f32
+                }
+                for i in range(8) {
+                  C[i] = B[i] * 2.0f32
+                }
+                for i in range(8) {
+                  D[i] = C[i] - 1.0f32
+                }
+              }
+            }
+
+        After::
+
+            for i in range(8) {
+              alloc B: f32[1] align 64 {
+                alloc C: f32[1] align 64 {
+                  for i_1 in range(1) {
+                    B[0] = A[i] + 1.0f32
                   }
+                  for i_1 in range(1) {
+                    C[0] = B[0] * 2.0f32
+                  }
+                  D[i] = C[0] - 1.0f32
                 }
               }
             }
         """
-        between = stages_between(self, outputs, inputs, include_inputs)
-        group = StageGroup(self, between)
-        self.groups.append(group)
-        return group
+        ends = [self.stage_of(t) for t in _listed(outputs)]
+        starts = [self.stage_of(t) for t in _listed(inputs)]
+        given = {"include_inputs": True} if include_inputs else {}
+        from refcomp.schedule.primitives.create_group import (  # noqa: PLC0415
+            create_group,
+        )
+
+        # A step needs a stage, also if the call is refused because no output is given.
+        recording = (*ends, *self.stages)[0]
+        self.apply(recording, create_group, ends, starts, **given)
+        return self.groups[-1]
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> Any:
         """Divide a reduction into one that keeps the results along a loop apart, and one of these.
@@ -461,39 +481,15 @@ class Schedule:
         line = caller_line()
         name = primitive.__name__
         result = primitive(stage, Provenance(name, line), *args, **options)
+        self._keep_group(name, result)
         named = tuple(to_name(arg) for arg in args)
         self.steps.append(Step(stage.name, name, named, tuple(options.items()), line))
         return result
 
-
-def stages_between(
-    schedule: Schedule,
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
-    include_inputs: bool,
-) -> list[Stage]:
-    """Return the stages that `outputs` need and that need `inputs`, producers first.
-
-    Raises:
-        UserError: there are none.
-    """
-    ends = [schedule.stage_of(t) for t in _listed(outputs)]
-    starts = [schedule.stage_of(t) for t in _listed(inputs)]
-    found = [
-        stage
-        for stage in schedule.stages
-        if any(stage is end or depends_on(end, stage) for end in ends)
-        and any(depends_on(stage, start) for start in starts)
-    ]
-    if include_inputs:
-        found = [s for s in schedule.stages if s in (*found, *starts)]
-    if not found:
-        raise UserError(
-            "a group without stages",
-            why="no stage is needed by the outputs and needs the inputs",
-            remedy="pass outputs=[...] that are computed from inputs=[...]",
-        )
-    return found
+    def _keep_group(self, primitive: str, result: object) -> None:
+        """Keep the group that a primitive has found."""
+        if primitive == CREATE_GROUP:
+            self.groups.append(StageGroup(self, cast("Sequence[Stage]", result)))
 
 
 def _listed(given: T | Sequence[T]) -> list[T]:
@@ -585,15 +581,17 @@ def replay(outputs: Sequence[Operation], steps: Sequence[Step]) -> Schedule:
             remedy="pass schedule.steps of another schedule",
         )
     # Imported here, since most programs use few primitives.
-    from refcomp.schedule.primitives.table import PRIMITIVES  # noqa: PLC0415
+    from refcomp.schedule.primitives.table import REPLAYED  # noqa: PLC0415
 
     for step in steps:
         stage, args = resolve(step, schedule.stages)
         provenance = Provenance(step.primitive, step.line)
         try:
-            PRIMITIVES[step.primitive](stage, provenance, *args, **dict(step.options))
+            primitive = REPLAYED[step.primitive]
+            result = primitive(stage, provenance, *args, **dict(step.options))
         except RefcompError as error:
             error.earlier += (Snippet(step.line, "recorded here"),)
             raise
+        schedule._keep_group(step.primitive, result)
         schedule.steps.append(step)
     return schedule

@@ -1,4 +1,4 @@
-"""All primitives by name, for `replay`.
+"""All primitives by name, and all that `replay` repeats.
 
 A schedule that is not replayed imports only the primitives that it uses.
 """
@@ -11,6 +11,7 @@ from refcomp.schedule.primitives.bind import bind
 from refcomp.schedule.primitives.cache_read import cache_read
 from refcomp.schedule.primitives.cache_write import cache_write
 from refcomp.schedule.primitives.compute_at import compute_at
+from refcomp.schedule.primitives.create_group import create_group
 from refcomp.schedule.primitives.env_threads import env_threads
 from refcomp.schedule.primitives.fuse import fuse
 from refcomp.schedule.primitives.hint import (
@@ -53,3 +54,5 @@ _ALL: tuple[Callable[..., object], ...] = (
     env_threads,
 )
 PRIMITIVES = {function.__name__: function for function in _ALL}
+# What steps record: also the groups, which change no stage.
+REPLAYED = {**PRIMITIVES, create_group.__name__: create_group}
