@@ -28,7 +28,7 @@ from refcomp.ir.rewrite import (
     variables_in,
     with_fields,
 )
-from refcomp.ir.stmt import THREAD_TAGS, For, Stmt
+from refcomp.ir.stmt import THREAD_TAGS, VTHREAD, For, Stmt
 from refcomp.lowering.loop_pragmas import with_pragmas
 from refcomp.schedule.stage import Stage
 from refcomp.schedule.statement_loops import nest_from
@@ -69,7 +69,11 @@ class _Marking:
         is_bound = [self._mark(loop) in THREAD_TAGS for loop in nest]
         if not any(is_bound):
             return self._around(body, nest)
-        start = is_bound.index(True)
+        # Virtual threads belong to the kernel, wherever their loop stands in the nest.
+        is_virtual = [self._mark(loop) == VTHREAD for loop in nest]
+        start = min(
+            is_bound.index(True), *(k for k, v in enumerate(is_virtual) if v), len(nest)
+        )
         inside = nest[start:]
         threads = [loop for loop in inside if self._mark(loop) in THREAD_TAGS]
         self._check_threads(threads, inside)
@@ -92,7 +96,11 @@ class _Marking:
         """Return `body` inside the loops of `nest`, with their marks and pragmas."""
         for loop in reversed(nest):
             axis = self.axes[loop.var]
-            body = with_fields(loop, kind=self._mark(loop), body=body)
+            kind = self._mark(loop)
+            if kind == VTHREAD and as_int(loop.minimum) != 0:
+                body = substitute(body, {loop.var: loop.minimum + loop.var})
+                loop = with_fields(loop, minimum=IntImm(0, I64))
+            body = with_fields(loop, kind=kind, body=body)
             body = with_pragmas(self.stage, axis, body, loop.origin)
         return body
 

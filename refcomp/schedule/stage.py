@@ -40,6 +40,12 @@ _IN_STATEMENTS = (
     "pragma",
 )
 _AT_ONCE = ("vectorize", "parallel", "bind")
+# What to write in place of a primitive that does not apply to such a loop.
+_INSTEAD = {
+    "tensorize": "compute the block by compute(...) in a stage of its own, and tensorize that; or "
+    "call the intrinsic in extern(...)",
+    "prefetch": "prefetch in a stage that computes; processors load ahead what loops read in order",
+}
 
 
 # The primitives that say how a loop is executed, for one kind of target.
@@ -304,7 +310,10 @@ class Stage:
                 primitive,
                 axis.name,
                 "it is a loop of a hybrid function, which reads and writes whole tensors",
-                f"use {known}; schedule the stages before and after it",
+                _INSTEAD.get(
+                    primitive,
+                    f"use {known}; schedule the stages before and after it",
+                ),
                 earlier=[self.declaration()],
             )
         if axis.kind != ORDERED or primitive not in _AT_ONCE:

@@ -7,7 +7,8 @@ are directly nested, so that these stay so.
 
 Ensures: iterations of an ordered loop keep their order. Refuses, by `Stage.refuse`: loops that are
 not directly nested, extents that depend on a loop that would be inside, and orders that exchange
-two ordered loops.
+two ordered loops. An extent that is read from memory stays inside of the loops around it, unless
+the element exists and stays the same without them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import NoReturn
 
 from refcomp.arith import Facts, prove, simplify
 from refcomp.foundation.dtype import I64
+from refcomp.ir.buffer import AddressOf, Buffer, BufferLoad
 from refcomp.ir.constants import as_int
-from refcomp.ir.expr import GE, LT, Expr, IntImm, Max, Var
+from refcomp.ir.expr import GE, GT, LT, Expr, IntImm, Max, Var
 from refcomp.ir.kernels import is_bound
 from refcomp.ir.promotion import cast
 from refcomp.ir.rewrite import (
@@ -28,9 +30,19 @@ from refcomp.ir.rewrite import (
     statements_in,
     substitute,
     variables_in,
+    walk,
     with_fields,
 )
-from refcomp.ir.stmt import SERIAL, For, IfThenElse, Origin, Stmt, line_of
+from refcomp.ir.stmt import (
+    SERIAL,
+    AtomicUpdate,
+    BufferStore,
+    For,
+    IfThenElse,
+    Origin,
+    Stmt,
+    line_of,
+)
 from refcomp.schedule.relations import Fuse, Split
 from refcomp.schedule.stage import Provenance, Stage
 from refcomp.te.hybrid_operation import HybridOp
@@ -172,7 +184,7 @@ def check_order(stage: Stage, primitive: str, loops: Sequence[IterVar]) -> None:
     for loop in loops:
         if loop not in inside:
             _refuse_nesting(stage, primitive, first, loop)
-    loop_of = {loop.var: loop for loop in nest}
+    loops_by_var = {loop.var: loop for loop in nest}
     result = [next(wanted) if axis in named else axis for axis in inside]
     before = [axis for axis in inside if axis.kind == ORDERED]
     after = [axis for axis in result if axis.kind == ORDERED]
@@ -186,11 +198,65 @@ def check_order(stage: Stage, primitive: str, loops: Sequence[IterVar]) -> None:
                 earlier=[stage.declaration()],
             )
     for k, axis in enumerate(result):
-        used = _variables_of(loop_of[axis.var])
+        used = _variables_of(loops_by_var[axis.var])
         for later in result[k + 1 :]:
             if later.var in used:
                 why = f"its iterations depend on {later.name}, which would be inside it"
                 stage.refuse(primitive, axis.name, why, f"keep it inside {later.name}")
+    for k, axis in enumerate(result):
+        left = [o for o in inside[: inside.index(axis)] if o in result[k + 1 :]]
+        if left:
+            loops_left = [loops_by_var[o.var] for o in left]
+            _check_extent_read(stage, primitive, loops_by_var[axis.var], loops_left)
+
+
+def _check_extent_read(
+    stage: Stage, primitive: str, loop: For, left: Sequence[For]
+) -> None:
+    """Refuse to read an extent outside of loops if that is another value, or no element.
+
+    `left` are the loops around `loop`, outermost first, that would be inside it. Outside of them
+    the extent is read before they write, and also if they have no iterations.
+    """
+    reads = [
+        node
+        for bound in (loop.minimum, loop.extent)
+        for node in walk(bound)
+        if isinstance(node, BufferLoad)
+    ]
+    if not reads:
+        return
+    name = loop.var.name
+    outer = left[0].var.name
+    remedy = f"keep it inside {outer}"
+    written = _written_in(left[0].body)
+    for read in reads:
+        if read.buffer in written:
+            why = f"its number of iterations is read from {read.buffer.name}, which {outer} writes"
+            stage.refuse(primitive, name, why, remedy, earlier=[stage.declaration()])
+    statement = stage.loops.statement
+    assert statement is not None
+    facts = _facts_around(stage, statement, left[0])
+    if all(prove(GT(other.extent, _ZERO), facts) for other in left):
+        return
+    for read in reads:
+        if not all(
+            prove(GE(cast(I64, index), _ZERO), facts)
+            and prove(LT(cast(I64, index), dim), facts)
+            for index, dim in zip(read.indices, read.buffer.shape, strict=True)
+        ):
+            why = f"its number of iterations is read from {read}, which may lie outside of "
+            why += f"{read.buffer.name} if {outer} has no iterations"
+            stage.refuse(primitive, name, why, remedy, earlier=[stage.declaration()])
+
+
+def _written_in(stmt: Stmt) -> set[Buffer]:
+    """Return the buffers that `stmt` writes, or passes to functions."""
+    found: set[Buffer] = set()
+    for node in walk(stmt):
+        if isinstance(node, BufferStore | AtomicUpdate | AddressOf):
+            found.add(node.buffer)
+    return found
 
 
 def nest_from(stmt: Stmt, known: Container[Var]) -> list[For]:

@@ -103,7 +103,7 @@ def test_kernels_that_no_gpu_runs():
     assert "axis j" in said
     refused([("x", "blockIdx.x"), ("y", "threadIdx.x")], "a bound loop lies deeper in a kernel")
     refused([("k", "threadIdx.x")], "its iterations may depend on each other: no index of c")
-    refused([("i", "vthread")], "virtual threads are for computed stages")
+    refused([("k", "vthread")], "its iterations may depend on each other: no index of c")
     c, schedule = scheduled()
     with pytest.raises(UserError, match="it has 6 iterations, and threadIdx.x has 4 threads"):
         schedule[c].bind(c.op.axis[0], refcomp.thread_axis((0, 4), "threadIdx.x"))
@@ -141,3 +141,76 @@ def test_a_function_that_binds_its_own_threads():
         schedule[c].bind(c.op.axis[0], thread("threadIdx.y"))
     schedule[c].unroll(c.op.axis[0])
     assert "unrolled" in str(refcomp.lower(schedule, [A, c]))
+
+
+def virtual(order):
+    """Bind loops to threads and virtual threads, the outer ones first or last."""
+    c, schedule = scheduled()
+    i, _k, j, x, y = c.op.axis
+    tags = {i: "vthread", j: "threadIdx.x", x: "threadIdx.x", y: "vthread"}
+    for axis in (i, j, x, y) if order == "forward" else (y, x, j, i):
+        schedule[c].bind(axis, thread(tags[axis]))
+    return c, schedule
+
+
+def test_virtual_threads_stand_inside_of_the_kernel():
+    c, schedule = virtual("forward")
+    lowered = str(refcomp.lower(schedule, [A, c]).body)
+    heads = re.findall(r"for (\S+) in (\S+ ?\S*) (\S+) {", lowered)
+    assert heads == [
+        ("j", "range(8)", "threadIdx.x"),
+        ("i", "range(6)", "vthread"),
+        ("k", "range(2,", "extent=2)"),
+        ("x", "range(6)", "threadIdx.x"),
+        ("y", "range(7)", "vthread"),
+    ]
+    assert "scaled[x, 1 + y] =" in lowered
+
+
+@pytest.mark.parametrize("order", ["forward", "backward"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "interp",
+        pytest.param("opencl", marks=pytest.mark.pocl),
+        pytest.param("rocm -mcpu=gfx942", marks=pytest.mark.rocm),
+        pytest.param("rocm -mcpu=gfx1100", marks=pytest.mark.rocm),
+    ],
+)
+def test_virtual_threads_compute_what_python_does(target, order):
+    c, schedule = virtual(order)
+    device = refcomp.cpu()
+    if target.startswith("rocm"):
+        device = refcomp.rocm_emulator(target.rpartition("=")[2])
+    elif target != "interp":
+        device = refcomp.device(target)
+    given = refcomp.array(DATA, device)
+    got = refcomp.array(np.zeros((6, 8), np.int32), device)
+    refcomp.build(schedule, [A, c], target)(given, got)
+    np.testing.assert_array_equal(got.asnumpy(), scaled(DATA))
+
+
+@pytest.mark.llvm
+def test_virtual_threads_of_a_host_are_unrolled():
+    c, schedule = scheduled()
+    schedule[c].bind(c.op.axis[0], thread("vthread"))
+    got = np.zeros((6, 8), np.int32)
+    refcomp.build(schedule, [A, c], "llvm")(DATA, got)
+    np.testing.assert_array_equal(got, scaled(DATA))
+
+
+def test_the_number_of_virtual_threads_is_a_constant():
+    n = refcomp.var("n")
+    plain = refcomp.placeholder((n,), name="p")
+
+    @script
+    def doubled(p):
+        d = output_tensor((p.shape[0],), "float32")
+        for i in range(p.shape[0]):
+            d[i] = p[i] * 2.0
+        return d
+
+    d = doubled(plain)
+    schedule = refcomp.create_schedule(d)
+    with pytest.raises(UserError, match="the number of virtual threads is not a constant"):
+        schedule[d].bind(d.op.axis[0], thread("vthread"))

@@ -223,3 +223,80 @@ def test_other_primitives_are_refused(primitive):
     assert caught.value.remedy
     if primitive == "prefetch":
         assert caught.value.why.startswith("it is a loop of a hybrid function")
+
+
+@script
+def counted(n, a):
+    c = output_tensor((4, 8), "float32")
+    for i in range(a.shape[0]):
+        for j in range(n[0]):
+            c[i, j] = a[i] * j
+    return c
+
+
+@script
+def counted_last(n, a):
+    c = output_tensor((4, 8), "float32")
+    for i in range(a.shape[0]):
+        for j in range(n[n.shape[0] - 1]):
+            c[i, j] = a[i] * j
+    return c
+
+
+@script
+def counted_by_itself(n):
+    c = output_tensor((8,), "int32")
+    c[0] = n[0]
+    for _i in range(3):
+        for j in range(c[0]):
+            c[j] = c[j] + 1
+    return c
+
+
+COUNTS = refcomp.placeholder((N,), "int32", name="n")
+COUNT = refcomp.placeholder((1,), "int32", name="n")
+FOUR = refcomp.placeholder((4,), name="a")
+
+
+def test_an_extent_that_exists_without_the_loops_around_it_moves_out():
+    """There is always an element 0 of one, and 4 iterations read what a shape of n may have."""
+    for made in (counted(COUNT, A), counted_last(COUNTS, FOUR)):
+        stage = stage_of(made)
+        i, j = made.op.axis
+        stage.reorder(j, i)
+        assert text(stage).startswith("for j")
+
+
+@pytest.mark.parametrize("move", ["reorder", "tile"])
+def test_an_extent_is_not_read_outside_of_loops_that_may_not_run(move):
+    made = counted_last(COUNTS, A)
+    stage = stage_of(made)
+    i, j = made.op.axis
+    before = text(stage)
+    call = partial(stage.reorder, j, i) if move == "reorder" else partial(stage.tile, i, j, 2, 2)
+    refused(call, "which may lie outside of n_1 if i has no iterations")
+    assert text(stage) == before
+
+
+def test_an_extent_that_the_loops_write_is_not_read_before_them():
+    made = counted_by_itself(COUNT)
+    stage = stage_of(made)
+    i, j = made.op.axis
+    error = refused(
+        partial(stage.reorder, j, i), "its number of iterations is read from c, which _i writes"
+    )
+    assert error is None or "keep it inside _i" in str(error)
+
+
+def test_refusals_say_what_to_write_instead():
+    stage = stage_of(outer(A))
+    i, j = stage.op.axis
+    with pytest.raises(UserError) as caught:
+        stage.tensorize(j, None)
+    assert "tensorize that; or call the intrinsic in extern(...)" in caught.value.remedy
+    with pytest.raises(UserError) as caught:
+        stage.prefetch(A, i, 1)
+    assert "prefetch in a stage that computes" in caught.value.remedy
+    with pytest.raises(UserError) as caught:
+        stage.schedule.rfactor(stage.op.outputs[0], i)
+    assert "keep partial results in an array of the hybrid function" in caught.value.remedy

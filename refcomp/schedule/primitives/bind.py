@@ -48,14 +48,13 @@ def _bind_in_statement(
     statement = stage.loops.statement
     assert statement is not None
     own = next((stmt for stmt in statements_in(statement) if is_bound(stmt)), None)
-    if thread.thread_tag.startswith(VTHREAD) or own is not None:
-        why = "virtual threads are for computed stages"
-        if isinstance(own, For):
-            why = f"the hybrid function binds a loop to {own.kind} itself"
-        remedy = "bind it to a threadIdx or blockIdx"
-        if own is not None:
-            remedy = "bind all loops in the function, or all in the schedule"
+    if isinstance(own, For):
+        why = f"the hybrid function binds a loop to {own.kind} itself"
+        remedy = "bind all loops in the function, or all in the schedule"
         stage.refuse("bind", loop.name, why, remedy, earlier=[stage.declaration()])
+    if thread.thread_tag.startswith(VTHREAD):
+        _bind_virtual(stage, provenance, loop, thread)
+        return
     _check_extent(stage, loop, thread)
     stage.loops.mark(loop, LoopKind(thread.thread_tag), provenance)
 

@@ -38,6 +38,7 @@ from refcomp.schedule.scan_body import scan_attach_point
 from refcomp.schedule.stage import Provenance, Stage, StageLoops
 from refcomp.schedule.stage_graph import add_stage, replace_body
 from refcomp.te.dependent_ranges import reads_element
+from refcomp.te.hybrid_operation import HybridOp
 from refcomp.te.operation import ComputeOp
 from refcomp.te.reducer import CommReducer, Reduce
 from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, AxisRange, IterVar, Tensor, axis
@@ -65,7 +66,11 @@ def rfactor(
         what = (
             "it has no reduction" if isinstance(op, ComputeOp) else f"it is {op.what}"
         )
-        _refuse(stage, what, "factor a stage that a reducer, such as sum, computes")
+        remedy = "factor a stage that a reducer, such as sum, computes"
+        if isinstance(op, HybridOp):
+            remedy += "; or keep partial results in an array of the hybrid function, and combine "
+            remedy += "them in a loop behind"
+        _refuse(stage, what, remedy)
     loop = _checked_loop(stage, axis)
     position = _checked_position(op, factor_axis, stage)
     parts = _Parts(stage, loop, position)
