@@ -1,7 +1,8 @@
 """Classic names: flat aliases for programs that were written for TVM 0.5 and 0.6, or NNVM.
 
 Each alias is an object of refcomp, under its classic name. names/ holds the table of all names,
-table.py reads it, and namespace.py makes the namespaces. programs.py reads refusals and tutorials,
+table.py reads it, and namespace.py makes the namespaces. operators/ has the operators of topi that
+take their attributes in order or under other names. programs.py reads refusals and tutorials,
 and page.py makes the page MIGRATION.md. A classic name that would hide another meaning is left out.
 Its AttributeError says what to write instead.
 
@@ -17,6 +18,8 @@ Example::
     [2. 2. 2. 2.]
     >>> tvm.topi.nn.relu is rc.topi.relu, tvm.nnvm.sym.dense is rc.sym.dense
     (True, True)
+    >>> tvm.topi.transpose(A, (0,)).shape
+    (4,)
     >>> tvm.register_intrin_rule
     Traceback (most recent call last):
         ...

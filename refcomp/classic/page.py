@@ -29,6 +29,9 @@ test holds this page against refcomp.
 this page names. A name whose meaning would differ is left out, and its error says what to write
 instead.
 """
+_TRANSLATED = """\
+`refcomp.classic` has these with their classic arguments. In refcomp, write:
+"""
 _DIFFERENCES = """\
 ## The same names, another meaning
 
@@ -86,10 +89,20 @@ def _area(area: Area) -> Iterator[str]:
     if same:
         listed = ", ".join(f"`{entry.name}`" for entry in same)
         yield _wrapped(f"As before: {listed}.")
-    renamed = [e for e in area.names if not e.note and e not in same]
+    positional = [e for e in area.names if e.is_translated and not e.note]
+    if positional:
+        listed = ", ".join(f"`{entry.name}`" for entry in positional)
+        yield _wrapped(f"As before, but refcomp takes attributes by keyword: {listed}.")
+    listed_above = [*same, *positional]
+    renamed = [e for e in area.names if not e.note and e not in listed_above]
     if renamed:
         yield _table(renamed)
-    notes = [entry for entry in area.names if entry.note]
+    translated = [e for e in area.names if e.is_translated and e.note]
+    if translated:
+        bullets = [_bullet(f"`{entry.name}`: {entry.note}") for entry in translated]
+        yield "\n".join([_TRANSLATED, *bullets]) + "\n"
+        yield "Not in `refcomp.classic`:\n"
+    notes = [e for e in area.names if e.note and not e.is_translated]
     if notes:
         yield "\n".join(_bullet(_note(entry)) for entry in notes) + "\n"
 

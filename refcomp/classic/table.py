@@ -6,17 +6,21 @@ The files in `names/` hold the table. Each file is an area, such as schedules:
     refcomp = ""                # the prefix of refcomp's names
     same = "var const ..."      # the same name and the same meaning
     [other]                     # another name, the same meaning: classic name = refcomp's name
+    positional = "transpose"    # the same name: a function of `refcomp.classic.operators` takes the
+                                # attributes in order, where refcomp takes them by keyword
+    [translated]                # a function there with the classic arguments = what to write else
     [differs]                   # refcomp's nearest name, and how it differs
     [absent]                    # what to write instead, and why
 
-Names of the first two kinds are aliases in `refcomp.classic`. With `methods = true` the names are
-those of methods, which need no alias.
+`refcomp.classic` has all names but those that differ or are absent. With `methods = true` the names
+are those of methods, which need no alias.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -56,17 +60,20 @@ class ClassicName:
         target: the name below `refcomp`, such as `nd.array`; empty if refcomp has no such thing.
         note: how `target` differs, or what to write instead; empty if both mean the same.
         is_method: True for a method or attribute of a class, which needs no alias.
+        is_translated: True if `target` takes the classic arguments. `note` is then what refcomp
+            calls it, and may be empty.
     """
 
     name: str
     target: str
     note: str
     is_method: bool
+    is_translated: bool = False
 
     @property
     def is_alias(self) -> bool:
         """Return True if `refcomp.classic` has the name."""
-        return not self.is_method and not self.note
+        return self.is_translated or not (self.is_method or self.note)
 
 
 @record
@@ -114,6 +121,10 @@ def _names(document: Mapping[str, Any]) -> Iterator[ClassicName]:
         yield named(name, name)
     for name, target in document.get("other", {}).items():
         yield named(name, target)
+    positional = dict.fromkeys(document.get("positional", "").split(), "")
+    for name, note in (positional | document.get("translated", {})).items():
+        target = f"classic.operators.{name.rpartition('.')[2]}"
+        yield replace(named(name, "", note), target=target, is_translated=True)
     for name, (target, note) in document.get("differs", {}).items():
         yield named(name, target, note)
     for name, note in document.get("absent", {}).items():

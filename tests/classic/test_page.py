@@ -30,6 +30,12 @@ def test_a_note_says_where_to_look() -> None:
     assert "\n- `tvm.load_json` is absent: write `refcomp.parse_func(text)`." in page
 
 
+def test_operators_with_classic_arguments_say_what_to_write() -> None:
+    page = migration_page()
+    assert "\n- `topi.nn.pool`: `max_pool2d` or `avg_pool2d`, with" in page
+    assert "\nAs before, but refcomp takes attributes by keyword: `topi.cast`, " in page
+
+
 def test_every_program_is_on_the_page() -> None:
     page = migration_page()
     for difference in read_differences():

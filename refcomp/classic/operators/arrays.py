@@ -1,0 +1,374 @@
+"""Classic operators that move, reduce and combine elements, such as `topi.transpose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import pairwise
+from typing import SupportsInt
+
+from refcomp.classic.operators.arguments import (
+    Operand,
+    Sizes,
+    chosen,
+    sizes_of,
+    tensor_of,
+)
+from refcomp.foundation.errors import UserError
+from refcomp.te.tensor import DTypeLike, Tensor
+from refcomp.topi.broadcast import (
+    arithmetic,
+    bits,
+    choice,
+    comparison,
+    powers,
+    repetition,
+    variadic,
+)
+from refcomp.topi.contraction import dense as products
+from refcomp.topi.contraction import einsum
+from refcomp.topi.conversion import casts
+from refcomp.topi.elementwise import activations
+from refcomp.topi.movement import (
+    axes as axes_of_tensors,
+)
+from refcomp.topi.movement import (
+    constants,
+    gather,
+    layouts,
+    masks,
+    shape_of,
+    slices,
+    transform,
+)
+from refcomp.topi.movement import gather_nd as coordinates
+from refcomp.topi.movement import repetition as copies
+from refcomp.topi.reduction import extrema, logical, sums
+from refcomp.topi.search import sort
+
+Axes = int | Sequence[int] | None
+
+
+def _binary(
+    operator: Callable[[Tensor, Tensor], Tensor],
+) -> Callable[[Operand, Operand], Tensor]:
+    """Return an operator that takes a number, or an expression, in the place of a tensor."""
+
+    @wraps(operator)
+    def combine(lhs: Operand, rhs: Operand) -> Tensor:
+        return operator(tensor_of(lhs, rhs), tensor_of(rhs, lhs))
+
+    return combine
+
+
+add = _binary(arithmetic.add)
+subtract = _binary(arithmetic.subtract)
+multiply = _binary(arithmetic.multiply)
+divide = _binary(arithmetic.divide)
+power = _binary(powers.power)
+maximum = _binary(choice.maximum)
+minimum = _binary(choice.minimum)
+left_shift = _binary(bits.left_shift)
+right_shift = _binary(bits.right_shift)
+greater = _binary(comparison.greater)
+less = _binary(comparison.less)
+equal = _binary(comparison.equal)
+not_equal = _binary(comparison.not_equal)
+greater_equal = _binary(comparison.greater_equal)
+less_equal = _binary(comparison.less_equal)
+
+
+def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
+    """Return the sum of a list of tensors, by `topi.add_n`."""
+    return variadic.add_n(*xs)
+
+
+def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+    """Permute the axes, by `topi.transpose`. Without `axes`, reverse them."""
+    reversed_axes = range(len(a.shape))[::-1]
+    return transform.transpose(a, axes=tuple(reversed_axes if axes is None else axes))
+
+
+def reshape(a: Tensor, newshape: Sequence[SupportsInt]) -> Tensor:
+    """Return the elements in another shape, by `topi.reshape`."""
+    return transform.reshape(a, shape=sizes_of(newshape, "the new shape"))
+
+
+def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Join a list of tensors along an axis, by `topi.concatenate`."""
+    return transform.concatenate(*a_tuple, axis=axis)
+
+
+def stack(a: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Join a list of tensors along a new axis, by `topi.stack`."""
+    return axes_of_tensors.stack(*a, axis=axis)
+
+
+def split(ary: Tensor, indices_or_sections: Sizes, axis: int = 0) -> list[Tensor]:
+    """Cut a tensor along an axis, by `topi.split`.
+
+    Args:
+        ary: the tensor, of a constant extent along the axis.
+        indices_or_sections: the number of equal parts, or where each part but the first begins.
+        axis: the axis.
+
+    Raises:
+        UserError: the extent is no multiple of the number of parts.
+    """
+    (extent,) = sizes_of([ary.shape[axis]], "the axis")
+    if isinstance(indices_or_sections, Sequence):
+        begins = [0, *sizes_of(indices_or_sections, "the list of positions"), extent]
+        parts = [end - begin for begin, end in pairwise(begins)]
+        return transform.split(ary, axis=axis, sizes=parts)
+    count = int(indices_or_sections)
+    if count < 1 or extent % count:
+        raise UserError(
+            f"an axis of {extent} elements cannot be split into {count} equal parts",
+            remedy="give a divisor of the extent, or the list of positions to cut at",
+        )
+    return transform.split(ary, axis=axis, sizes=[extent // count] * count)
+
+
+def squeeze(a: Tensor, axis: Axes = None) -> Tensor:
+    """Remove axes of one element, by `topi.squeeze`."""
+    return axes_of_tensors.squeeze(a, axis=axis)
+
+
+def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
+    """Insert axes of one element before an axis, by `topi.expand_dims`."""
+    first = axis if axis >= 0 else len(a.shape) + 1 + axis
+    places = tuple(range(first, first + num_newaxis))
+    return axes_of_tensors.expand_dims(a, axis=places)
+
+
+def expand_like(a: Tensor, shape_like: Tensor, axis: Sequence[int]) -> Tensor:
+    """Insert the axes `axis`, and repeat along them up to the shape of another tensor.
+
+    It is `topi.broadcast_like` of `topi.expand_dims`.
+    """
+    if len(axis) == len(shape_like.shape) and len(a.shape) == 1:
+        return repetition.broadcast_like(a, shape_like)  # an only number, everywhere
+    expanded = axes_of_tensors.expand_dims(a, axis=tuple(axis))
+    return repetition.broadcast_like(expanded, shape_like)
+
+
+def flip(a: Tensor, axis: int = 0) -> Tensor:
+    """Reverse an axis, by `topi.flip`."""
+    return slices.flip(a, axis=axis)
+
+
+def strided_slice(
+    a: Tensor,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Tensor:
+    """Take each `strides`-th element from `begin` to before `end`, by `topi.strided_slice`."""
+    axes = tuple(range(len(begin)))
+    steps = tuple(strides) if strides else None
+    return slices.strided_slice(
+        a, begin=tuple(begin), end=tuple(end), strides=steps, axes=axes
+    )
+
+
+def take(
+    a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
+) -> Tensor:
+    """Take slices at indices, by `topi.take`. The mode fast, without any check, is refused."""
+    return gather.take(a, indices, axis=axis, mode=mode)
+
+
+def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
+    """Take slices at indices whose coordinates lie along the first axis.
+
+    It is `topi.gather_nd`, whose coordinates lie along the last axis.
+    """
+    rank = len(indices.shape)
+    moved = transform.transpose(indices, axes=(*range(1, rank), 0))
+    return coordinates.gather_nd(a, moved)
+
+
+def repeat(a: Tensor, repeats: int, axis: int) -> Tensor:
+    """Repeat each element along an axis, by `topi.repeat`."""
+    return copies.repeat(a, repeats=repeats, axis=axis)
+
+
+def tile(a: Tensor, reps: Sequence[int]) -> Tensor:
+    """Repeat the whole tensor along its axes, by `topi.tile`."""
+    return copies.tile(a, reps=tuple(reps))
+
+
+def broadcast_to(data: Tensor, shape: Sequence[SupportsInt]) -> Tensor:
+    """Repeat a tensor up to a shape, by `topi.broadcast_to`."""
+    return repetition.broadcast_to(data, shape=sizes_of(shape, "the shape"))
+
+
+def layout_transform(array: Tensor, src_layout: str, dst_layout: str) -> Tensor:
+    """Change the layout, by `topi.layout_transform`."""
+    return layouts.layout_transform(array, src_layout=src_layout, dst_layout=dst_layout)
+
+
+def shape(array: Tensor, dtype: DTypeLike = "int32") -> Tensor:
+    """Return the extents as a tensor, by `topi.shape_of` and a cast."""
+    return casts.cast(shape_of.shape_of(array), dtype=dtype)
+
+
+def full(shape: Sequence[SupportsInt], dtype: DTypeLike, fill_value: float) -> Tensor:
+    """Return a tensor of equal elements, by `topi.full`."""
+    extents = sizes_of(shape, "the shape")
+    return constants.full(shape=extents, fill_value=fill_value, dtype=dtype)
+
+
+def full_like(x: Tensor, fill_value: float) -> Tensor:
+    """Return equal elements in the shape and dtype of `x`, by `topi.full_like`."""
+    return constants.full_like(x, fill_value=fill_value)
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike = "float32",
+) -> Tensor:
+    """Return evenly spaced numbers, by `topi.arange`. A single number is the end."""
+    if stop is None:
+        start, stop = 0, start
+    return constants.arange(start=start, stop=stop, step=step, dtype=dtype)
+
+
+def one_hot(
+    indices: Tensor,
+    on_value: float,
+    off_value: float,
+    depth: int,
+    axis: int,
+    dtype: DTypeLike,
+) -> Tensor:
+    """Return a vector for each index that has `on_value` there only, by `topi.one_hot`."""
+    return masks.one_hot(
+        indices,
+        depth=depth,
+        axis=axis,
+        on_value=on_value,
+        off_value=off_value,
+        dtype=dtype,
+    )
+
+
+def sequence_mask(
+    data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0
+) -> Tensor:
+    """Replace the elements after the end of each sequence, by `topi.sequence_mask`."""
+    return masks.sequence_mask(data, valid_length, mask_value=mask_value, axis=axis)
+
+
+def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Convert elements to a dtype, by `topi.cast`."""
+    return casts.cast(x, dtype=dtype)
+
+
+def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
+    """Bound elements from both sides, by `topi.clip`."""
+    return activations.clip(x, a_min, a_max)
+
+
+def sum(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Add up elements along axes, by `topi.sum`."""
+    return sums.sum(data, axis=axis, keepdims=keepdims)
+
+
+def prod(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Multiply elements along axes, by `topi.prod`."""
+    return sums.prod(data, axis=axis, keepdims=keepdims)
+
+
+def max(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the greatest element along axes, by `topi.max`."""
+    return extrema.max(data, axis=axis, keepdims=keepdims)
+
+
+def min(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return the least element along axes, by `topi.min`."""
+    return extrema.min(data, axis=axis, keepdims=keepdims)
+
+
+def all(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return True where all elements along axes are true, by `topi.all`."""
+    return logical.all(data, axis=axis, keepdims=keepdims)
+
+
+def any(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return True where any element along axes is true, by `topi.any`."""
+    return logical.any(data, axis=axis, keepdims=keepdims)
+
+
+def argmax(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index of the greatest element as int32, by `topi.argmax` and a cast."""
+    found = extrema.argmax(data, axis=axis, keepdims=keepdims)
+    return casts.cast(found, dtype="int32")
+
+
+def argmin(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return the index of the least element as int32, by `topi.argmin` and a cast."""
+    found = extrema.argmin(data, axis=axis, keepdims=keepdims)
+    return casts.cast(found, dtype="int32")
+
+
+def argsort(
+    data: Tensor,
+    valid_count: Tensor | None = None,
+    axis: int = -1,
+    is_ascend: bool = True,
+    dtype: DTypeLike = "float32",
+) -> Tensor:
+    """Return the positions in sorted order, by `topi.argsort` and a cast.
+
+    A float32 position above 2**24 is rounded. So give `dtype="int32"`.
+    """
+    found = sort.argsort(data, valid_count, axis=axis, is_ascend=bool(is_ascend))
+    return casts.cast(found, dtype=dtype)
+
+
+def topk(
+    data: Tensor,
+    k: int = 1,
+    axis: int = -1,
+    ret_type: str = "both",
+    is_ascend: bool = False,
+    dtype: DTypeLike = "int64",
+) -> Tensor | list[Tensor]:
+    """Return the k greatest elements, their positions, or both, by `topi.topk`."""
+    values, indices = sort.topk(data, k=k, axis=axis, is_ascend=is_ascend, dtype=dtype)
+    results: dict[str, Tensor | list[Tensor]] = {
+        "both": [values, indices],
+        "values": values,
+        "indices": indices,
+    }
+    return chosen(ret_type, results, "the type of the results of topk")
+
+
+def matmul(
+    a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False
+) -> Tensor:
+    """Multiply matrices, by `topi.matmul`."""
+    return products.matmul(a, b, trans_a=transp_a, trans_b=transp_b)
+
+
+def tensordot(
+    a: Tensor, b: Tensor, axes: int | Sequence[int] | Sequence[Sequence[int]]
+) -> Tensor:
+    """Add up products along pairs of axes, by `topi.tensordot`.
+
+    Args:
+        a: a tensor.
+        b: a tensor.
+        axes: the count of axes, the last ones of `a` and the first ones of `b`; or an axis of each;
+            or a list of axes of each.
+    """
+    if isinstance(axes, int):
+        rank = len(a.shape)
+        axes = [range(rank - axes, rank), range(axes)]
+    axes_a, axes_b = (
+        (each,) if isinstance(each, int) else tuple(each) for each in axes
+    )
+    return einsum.tensordot(a, b, axes_a=axes_a, axes_b=axes_b)
