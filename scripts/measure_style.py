@@ -11,6 +11,7 @@ import sys
 import tokenize
 from collections import Counter
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 
 LAYOUT = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT}
@@ -60,6 +61,7 @@ def quantile(values: list[int], part: float) -> int:
     return sorted(values)[int(part * (len(values) - 1))] if values else 0
 
 
+@cache  # `rooms` and `table` ask for the same files
 def measure(text: str) -> Shape:
     """Return the shape of the text of one Python file."""
     nodes = list(ast.walk(ast.parse(text)))

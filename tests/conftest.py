@@ -231,10 +231,13 @@ def pytest_collection_modifyitems(
         late = [item for item in items if item.get_closest_marker(_NIGHTLY)]
         config.hook.pytest_deselected(items=late)
         items[:] = [item for item in items if item not in late]
-    for name, lack in NEEDS.items():
-        needy = [item for item in items if item.get_closest_marker(name)]
-        reason = lack() if needy else ""
-        for item in needy if reason else ():
+    needy: dict[str, list[pytest.Item]] = {name: [] for name in NEEDS}
+    for item in items:
+        for name in {mark.name for mark in item.iter_markers()} & NEEDS.keys():
+            needy[name].append(item)
+    for name, those in needy.items():
+        reason = NEEDS[name]() if those else ""
+        for item in those if reason else ():
             item.add_marker(pytest.mark.skip(reason=reason))
     watch_opencl()
 

@@ -41,21 +41,22 @@ def assign_tier(item: pytest.Item, tools: Collection[str]) -> None:
 
     Raises pytest.UsageError for a test that is marked with two tiers.
     """
-    marked = {mark.name for mark in item.iter_markers()} & {*TIERS}
+    names = {mark.name for mark in item.iter_markers()}
+    marked = names & {*TIERS}
     if len(marked) > 1:
         raise pytest.UsageError(f"{item.nodeid} has two tiers: {', '.join(sorted(marked))}")
     if not marked:
-        item.add_marker(_usual_tier(item, tools))
+        item.add_marker(_usual_tier(item, names & {*tools}))
 
 
 def tier_of(item: pytest.Item) -> str:
     return next(tier for tier in TIERS if item.get_closest_marker(tier))
 
 
-def _usual_tier(item: pytest.Item, tools: Collection[str]) -> str:
+def _usual_tier(item: pytest.Item, needed: Collection[str]) -> str:
     if item.nodeid.startswith(_SEARCH):
         return "search"
-    return "tools" if any(item.get_closest_marker(name) for name in tools) else "quick"
+    return "tools" if needed else "quick"
 
 
 @contextmanager
