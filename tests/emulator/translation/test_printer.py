@@ -1,7 +1,7 @@
 """Each translated instruction against the interpreter, on random operands."""
 
 import zlib
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -72,18 +72,27 @@ def _scalar_rows(of):
     return lines
 
 
-def _waves(name, of, *, is_full, watched=False):
+@cache  # a row is run in several variants
+def _draw(name, lanes):
+    """The generator for a row, and what vector and scalar registers hold: any or special bits."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
+    drawn = []
+    for shape in ((_VECTORS, _WAVES, lanes), (106, _WAVES)):
+        bits = rng.integers(0, 1 << 32, shape, np.uint32)
+        drawn.append(np.where(rng.random(shape) < 0.5, bits, rng.choice(_SPECIAL, shape)))
+    return rng.bit_generator.state, *drawn
+
+
+def _waves(name, of, *, is_full, watched=False):
     lanes = _lanes(of)
+    state, vectors, scalars = _draw(name, lanes)
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state
     waves = make_waves(_WAVES, watched=watched, vectors=_VECTORS, lanes=lanes)
-    for number in range(_VECTORS):
-        bits = rng.integers(0, 1 << 32, (_WAVES, lanes), np.uint32)
-        chosen = rng.choice(_SPECIAL, (_WAVES, lanes))
-        put(waves, number, np.where(rng.random((_WAVES, lanes)) < 0.5, bits, chosen))
-    for number in range(106):
-        waves.initialise_scalar(number, rng.choice(_SPECIAL, _WAVES))
-        if rng.random() < 0.5:
-            waves.initialise_scalar(number, rng.integers(0, 1 << 32, _WAVES, np.uint32))
+    for number, values in enumerate(vectors):
+        put(waves, number, values)
+    for number, values in enumerate(scalars):
+        waves.initialise_scalar(number, values)
     waves.values.scc[:] = rng.random(_WAVES) < 0.5
     if watched:
         waves.shadow.scc[:] = False
