@@ -1,10 +1,15 @@
 """Classic names: flat aliases for programs that were written for TVM 0.5 and 0.6, or NNVM.
 
-Each alias is an object of refcomp, under its classic name. names/ holds the table of all names,
-table.py reads it, and namespace.py makes the namespaces. operators/ has the operators of topi that
-take their attributes in order or under other names. programs.py reads refusals and tutorials,
-and page.py makes the page MIGRATION.md. A classic name that would hide another meaning is left out.
-Its AttributeError says what to write instead.
+Each alias is an object of refcomp, under its classic name. A classic name that would hide another
+meaning is left out. Its AttributeError says what to write instead.
+
+- `names/`: the table of all names, which table.py reads
+- namespace.py: the namespaces of aliases
+- `operators/`: operators of topi that take attributes in order, or under other names
+- options.py: `build_config`
+- methods.py: classic attributes, which are added to refcomp's classes
+- programs.py: programs that are refused, and tutorials
+- page.py: the page MIGRATION.md
 
 Example::
 
@@ -28,10 +33,12 @@ Example::
 
 from typing import Any
 
+from refcomp.classic.methods import add_classic_attributes
 from refcomp.classic.namespace import look_up, make_namespaces, public_names
 
 __all__ = public_names(__name__)
 globals().update(make_namespaces())
+add_classic_attributes()
 
 
 def __getattr__(name: str) -> Any:

@@ -113,7 +113,10 @@ def _is_same(entry: ClassicName) -> bool:
 
 
 def _table(entries: Sequence[ClassicName]) -> str:
-    rows = [f"| `{entry.name}` | `rc.{entry.target}` |" for entry in entries]
+    rows = [
+        f"| `{entry.name}` | `{'' if entry.is_method else 'rc.'}{entry.target}` |"
+        for entry in entries
+    ]
     return "\n".join(["| classic name | in refcomp |", "| --- | --- |", *rows]) + "\n"
 
 

@@ -6,14 +6,15 @@ The files in `names/` hold the table. Each file is an area, such as schedules:
     refcomp = ""                # the prefix of refcomp's names
     same = "var const ..."      # the same name and the same meaning
     [other]                     # another name, the same meaning: classic name = refcomp's name
-    positional = "transpose"    # the same name: a function of `refcomp.classic.operators` takes the
-                                # attributes in order, where refcomp takes them by keyword
-    [translated]                # a function there with the classic arguments = what to write else
+    translations = "classic.operators"  # the module of the next two kinds
+    positional = "transpose"    # the same name: a function of that module takes in order what
+                                # refcomp takes by keyword
+    [translated]                # a function there with the classic arguments = what refcomp has
     [differs]                   # refcomp's nearest name, and how it differs
     [absent]                    # what to write instead, and why
 
 `refcomp.classic` has all names but those that differ or are absent. With `methods = true` the names
-are those of methods, which need no alias.
+are those of methods and attributes, which methods.py adds to refcomp's classes.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _names(document: Mapping[str, Any]) -> Iterator[ClassicName]:
         yield named(name, target)
     positional = dict.fromkeys(document.get("positional", "").split(), "")
     for name, note in (positional | document.get("translated", {})).items():
-        target = f"classic.operators.{name.rpartition('.')[2]}"
+        target = f"{document['translations']}.{name.rpartition('.')[2]}"
         yield replace(named(name, "", note), target=target, is_translated=True)
     for name, (target, note) in document.get("differs", {}).items():
         yield named(name, target, note)

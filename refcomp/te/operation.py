@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import ClassVar, overload
 
 from refcomp.foundation.dtype import as_dtype
@@ -120,6 +121,8 @@ class PlaceholderOp(Operation):
     Attributes:
         name: the name of the tensor, and of the argument.
         line: `file:line` of the user's call.
+        tag: always empty; schedules ask each operation for its tag.
+        attrs: always empty, like the tag.
 
     Source: TVM, te.PlaceholderOp.
 
@@ -128,9 +131,13 @@ class PlaceholderOp(Operation):
         >>> A = rc.placeholder((8,), name="A")
         >>> isinstance(A.op, rc.te.PlaceholderOp), A.op.name, A.op.inputs
         (True, 'A', ())
+        >>> A.op.tag, dict(A.op.attrs)
+        ('', {})
     """
 
     what: ClassVar[str] = "a placeholder"
+    tag: ClassVar[str] = ""
+    attrs: ClassVar[Mapping[str, object]] = MappingProxyType({})
 
 
 @record(eq=False, frozen=False)

@@ -150,3 +150,10 @@ def test_any_number_of_operands_broadcast():
     np.testing.assert_array_equal(found, np.float32([[135, 145], [235, 245]]))
     with pytest.raises(UserError, match="mix is applied to a float, not to a tensor"):
         mixed(*tensors((2,), (2,)), 0.5)
+
+
+def test_a_placeholder_has_no_tag_and_no_attributes() -> None:
+    A = refcomp.placeholder((4,), name="A")
+    assert (A.op.tag, dict(A.op.attrs)) == ("", {})
+    with pytest.raises(TypeError):
+        A.op.attrs["k"] = 1

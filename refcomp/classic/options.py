@@ -1,0 +1,114 @@
+"""`tvm.build_config`: classic build options, those of refcomp among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+
+from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
+from refcomp.foundation.options import BuildOptions, build_options
+from refcomp.foundation.records import record
+
+
+@record
+class ClassicOption:
+    """An option of `tvm.build_config` that refcomp lacks.
+
+    Attributes:
+        accepted: the values with which refcomp does what the option says. None for all values,
+            because no result depends on them.
+        remedy: what to write in the place of another value.
+    """
+
+    accepted: tuple[object, ...] | None
+    remedy: str = ""
+
+
+_PRAGMA = 's[T].pragma(axis, "auto_unroll_max_step", n)'
+_DUMP = "set REFCOMP_DUMP=folder in the environment, or call `refcomp show`"
+OPTIONS = {
+    "auto_unroll_max_step": ClassicOption((0,), f"write {_PRAGMA} for the loops meant"),
+    "auto_unroll_max_depth": ClassicOption(None),
+    "auto_unroll_max_extent": ClassicOption((0,), "write s[T].unroll(axis)"),
+    "unroll_explicit": ClassicOption(
+        (True,), 'write s[T].pragma(axis, "unroll_explicit", False) for the loops meant'
+    ),
+    "detect_global_barrier": ClassicOption(
+        (False,), "build a kernel for each part: all threads meet between two kernels"
+    ),
+    "partition_const_loop": ClassicOption(None),
+    "offset_factor": ClassicOption(
+        (0, 1),
+        'give decl_tensor_intrin default_buffer_params={"offset_factor": n}, or declare '
+        "the buffers by decl_buffer(offset_factor=n)",
+    ),
+    "data_alignment": ClassicOption(None),
+    "restricted_func": ClassicOption(
+        (True,), "give each argument memory of its own: arguments never overlap"
+    ),
+    "double_buffer_split_loop": ClassicOption(
+        (1,), "split the loop by 2, and write s[T].unroll(axis) for the inner one"
+    ),
+    "add_lower_pass": ClassicOption(
+        (None, []), "change the function that refcomp.lower returns, and build it"
+    ),
+    "dump_pass_ir": ClassicOption((False,), _DUMP),
+    "instrument_bound_checkers": ClassicOption(None),
+    "disable_select_rewriting": ClassicOption(
+        (False,), "write if_then_else where only one side may be computed"
+    ),
+    "disable_vectorize": ClassicOption((False,), "leave out s[T].vectorize(axis)"),
+    "disable_assert": ClassicOption(
+        (False,), "leave it out: each call checks its arguments"
+    ),
+}
+
+
+@contextmanager
+def build_config(**changes: object) -> Iterator[BuildOptions]:
+    """Change options for the builds in the `with` block, by their classic names.
+
+    Values that refcomp follows by itself, such as the classic defaults, change nothing.
+
+    Args:
+        **changes: classic options, and those of `refcomp.build_options`.
+            `instrument_bound_checkers` is its `check_bounds`.
+
+    Yields:
+        The options in force.
+
+    Raises:
+        UserError: an option is unknown, or refcomp has no such option. The message says what to
+            write instead.
+
+    Example::
+
+        >>> from refcomp import classic as tvm
+        >>> with tvm.build_config(instrument_bound_checkers=True) as options:
+        ...     print(options.check_bounds)
+        True
+        >>> with tvm.build_config(auto_unroll_max_step=16): pass
+        Traceback (most recent call last):
+            ...
+        refcomp.foundation.errors.UserError: refcomp has no build option ...
+    """
+    own = {option.name for option in fields(BuildOptions)}
+    known = [*OPTIONS, *sorted(own)]
+    for name, value in changes.items():
+        if name not in known:
+            raise UserError(
+                f"unknown build option {name!r}",
+                remedy=advise(name, known, f"options: {', '.join(known)}"),
+            )
+        option = OPTIONS.get(name, ClassicOption(None))
+        if option.accepted is not None and value not in option.accepted:
+            raise UserError(
+                f"refcomp has no build option {name}={value!r}", remedy=option.remedy
+            )
+    kept = {name: value for name, value in changes.items() if name in own}
+    if "instrument_bound_checkers" in changes:
+        kept["check_bounds"] = changes["instrument_bound_checkers"]
+    with build_options(**kept) as options:  # type: ignore[arg-type]  # checked there
+        yield options
