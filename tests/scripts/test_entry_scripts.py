@@ -184,6 +184,18 @@ def test_setup_without_python_says_so(bare: Path) -> None:
     assert "no Python >= 3.11 found on PATH: install python3.11 or newer" in done.stderr
 
 
+def test_setup_takes_the_first_python_that_is_built_with_optimizations(bare: Path) -> None:
+    slow, quick = bare / "slow", bare / "bin" / "python3"
+    text = quick.read_text().removeprefix("#!/bin/sh\n")
+    command(slow / "python3", f'case "$*" in *CONFIG_ARGS*) exit 1 ;; esac\n{text}')
+    both = run(bare / "scripts" / "setup", PATH=f"{slow}:{bare / 'bin'}")
+    assert f"making .venv with {quick}\n" in both.stdout
+    shutil.rmtree(bare / ".venv")
+    quick.unlink()
+    one = run(bare / "scripts" / "setup", PATH=f"{slow}:{bare / 'bin'}")
+    assert f"making .venv with {slow / 'python3'}\n" in one.stdout
+
+
 def test_setup_without_a_package_index_says_what_must_be_there(bare: Path) -> None:
     (bare / "offline").touch()
     done = setup(bare)
