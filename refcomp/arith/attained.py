@@ -64,6 +64,8 @@ class Judgement(NamedTuple):
     beyond: Bound | None = None  # an index out of range that occurs in every call
     # A call that breaks one of these accesses an index out of range.
     conditions: tuple[Expr, ...] = ()
+    # True if an index is in range wherever the conditions hold. False: other points may not be.
+    is_exact: bool = False
 
 
 class Box:
@@ -79,6 +81,8 @@ class Box:
         self.symbols = symbols
         # False if an axis has no values or unknown ones. Nothing is judged then.
         self.is_known = True
+        # True if the accesses are certainly not made.
+        self.is_empty = False
         self._ranges: dict[Var, Attained] = {}  # of axes, and of lets that are followed
         # The first and the last value of each axis whose range depends on other axes.
         self._dependent: dict[Var, tuple[Expr, Expr]] = {}
@@ -110,7 +114,7 @@ class Box:
         if not isinstance(size, int):
             box._extents = (*self._extents, as_expr(size))
         elif size <= 0:
-            return box.unknown()
+            return box._empty()
         elif isinstance(first.low, int) and not first.axes:
             box._constant[var] = range(first.low, first.low + size)
         return box
@@ -153,6 +157,12 @@ class Box:
         box.is_known = False
         return box
 
+    def _empty(self) -> Box:
+        """Return a box without points."""
+        box = self.unknown()
+        box.is_empty = True
+        return box
+
     def with_let(self, var: Var, value: Expr) -> Box:
         """Return this box where `var` has a value, which is followed if possible."""
         box = self._copy()
@@ -174,7 +184,8 @@ class Box:
         box = self._copy()
         box._is_guarded = True
         for part in parts:
-            box = box._where(part)
+            if box.is_known:
+                box = box._where(part)
         return box
 
     def _where(self, part: AtMost) -> Box:
@@ -280,7 +291,7 @@ class Box:
         if not isinstance(size, int):
             box._extents = (*self._extents, size)
         elif size <= 0:
-            return self.unknown()
+            return self._empty()
         return box
 
     def _size(self, extent: Bound) -> Bound:
@@ -330,12 +341,12 @@ class Box:
                 # Out of range, but not in every call.
                 verdict = self._condition(bound, limit)
             if verdict is False:
-                return Judgement(beyond=self._simplified(bound))
+                return Judgement(beyond=self._simplified(bound), is_exact=True)
             if isinstance(verdict, Expr):
                 condition = self._unless_wrapped(verdict, values.wraps)
                 if condition is not None:
                     conditions.append(self._unless_empty(condition))
-        return Judgement(conditions=tuple(conditions))
+        return Judgement(conditions=tuple(conditions), is_exact=not values.wraps)
 
     def _compare(self, bound: Bound, limit: Bound | None) -> bool | Expr:
         """Return True if bound < limit is proved, False if the opposite is, else the condition.

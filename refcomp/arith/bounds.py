@@ -21,6 +21,8 @@ from refcomp.ir.expr import (
     Add,
     BinaryExpr,
     BitAnd,
+    BitOr,
+    BitXor,
     Broadcast,
     Call,
     Cast,
@@ -322,6 +324,18 @@ def _interval_of_and(bounds: Bounds, expr: BitAnd) -> Interval:
     return Interval(0, min(highs)) if highs else range_of_dtype(expr.dtype)
 
 
+def _interval_of_bits(bounds: Bounds, expr: BitOr | BitXor) -> Interval:
+    a = bounds.interval(expr.a)
+    b = bounds.interval(expr.b)
+    full = range_of_dtype(expr.dtype)
+    if not (a.is_at_least(0) and b.is_at_least(0)):
+        return full
+    if a.high is None or b.high is None:
+        return Interval(0, full.high)
+    # The result has no bit above the highest one of both operands.
+    return Interval(0, (1 << max(a.high, b.high).bit_length()) - 1)
+
+
 def _interval_of_shift(bounds: Bounds, expr: ShiftRight) -> Interval:
     amount = bounds.interval(expr.b)
     if not amount.lies_in(Interval(0, expr.dtype.bits - 1)):
@@ -329,7 +343,10 @@ def _interval_of_shift(bounds: Bounds, expr: ShiftRight) -> Interval:
     assert amount.low is not None and amount.high is not None
     # An arithmetic shift rounds down, as floor division by the power of two does.
     divisors = Interval(1 << amount.low, 1 << amount.high)
-    return bounds.interval(expr.a).floordiv(divisors)
+    found = bounds.interval(expr.a).floordiv(divisors)
+    return found.intersect(
+        range_of_dtype(expr.dtype)
+    )  # a shift to the right never wraps
 
 
 def _interval_of_ramp(bounds: Bounds, expr: Ramp) -> Interval:
@@ -337,10 +354,16 @@ def _interval_of_ramp(bounds: Bounds, expr: Ramp) -> Interval:
     return bounds.interval(expr.base) + steps
 
 
-def _interval_of_call(_bounds: Bounds, expr: Call) -> Interval:
+def _interval_of_call(bounds: Bounds, expr: Call) -> Interval:
+    full = range_of_dtype(expr.dtype)
     if expr.name in ("popcount", "clz"):
         return Interval(0, expr.dtype.bits)
-    return range_of_dtype(expr.dtype)
+    # The absolute value of the least integer is itself.
+    if expr.name == "abs" and bounds.interval(expr.args[0]).is_at_least(
+        expr.dtype.min_value + 1
+    ):
+        return Interval(0, full.high)
+    return full
 
 
 _COMBINATIONS: dict[type[Expr], Callable[[Interval, Interval], Interval]] = {
@@ -356,6 +379,8 @@ _INTERVALS: dict[type[Expr], Callable[[Bounds, Any], Interval]] = {
     Div: _interval_of_truncated,
     Mod: _interval_of_truncated,
     BitAnd: _interval_of_and,
+    BitOr: _interval_of_bits,
+    BitXor: _interval_of_bits,
     ShiftRight: _interval_of_shift,
     Cast: _interval_of_cast,
     Select: _interval_of_choice,

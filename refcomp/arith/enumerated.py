@@ -8,46 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from refcomp.arith.array_operators import Array, array_operator
 from refcomp.foundation.dtype import to_numpy
-from refcomp.ir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    BinaryExpr,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Cast,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    IfThenElseExpr,
-    IntImm,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    Or,
-    Select,
-    Sub,
-    Var,
-)
+from refcomp.ir.expr import Expr, FloatImm, IntImm, Var
+from refcomp.ir.rewrite import children
 
 MAX_POINTS = 4096  # values of one expression
 # Axes of a box, each of which is a dimension of the arrays; numpy permits 32 or 64 of them.
 _MAX_RANK = 16
-
-Array = np.ndarray[Any, np.dtype[Any]]  # of the dtype of the expression
+_KINDS = ("int", "uint", "bool", "float")
 
 
 class Values(NamedTuple):
@@ -70,7 +43,7 @@ class Enumeration:
         self._known: dict[int, tuple[Expr, Values | None]] = {}
 
     def values(self, expr: Expr) -> Values | None:
-        """Return the values of `expr`; None if it is not an integer or has too many values."""
+        """Return the values of `expr`; None if it is not followed or has too many values."""
         known = self._known.get(id(expr))
         if known is None:
             # Division by zero has a value in the IR (0), so numpy must not warn about it.
@@ -81,26 +54,17 @@ class Enumeration:
 
     def _computed(self, expr: Expr) -> Values | None:
         dtype = expr.dtype
-        if dtype.lanes != 1 or not (dtype.is_int or dtype.is_bool):
+        if dtype.lanes != 1 or dtype.kind not in _KINDS:
             return None
         if len(self._axes) > _MAX_RANK:
             return None
         match expr:
-            case IntImm(value=value):
+            case IntImm(value=value) | FloatImm(value=value):
                 return Values(np.array(value, to_numpy(dtype)), frozenset())
             case Var():
                 return self._of_variable(expr)
-            case Cast(value=value):
-                return self._applied(lambda a: a.astype(to_numpy(dtype)), value)
-            case Not(a=a):
-                return self._applied(np.logical_not, a)
-            case BinaryExpr(a=a, b=b) if type(expr) in _OPERATORS:
-                return self._applied(_OPERATORS[type(expr)], a, b)
-            case Select() | IfThenElseExpr():
-                return self._applied(
-                    np.where, expr.condition, expr.true_value, expr.false_value
-                )
-        return None
+        operator = array_operator(expr)
+        return operator and self._applied(operator, *children(expr))
 
     def _of_variable(self, var: Var) -> Values | None:
         if var in self._lets:
@@ -124,27 +88,3 @@ class Enumeration:
         if math.prod(len(self._axes[axis]) for axis in axes) > MAX_POINTS:
             return None
         return Values(operator(*(operand.array for operand in operands)), axes)
-
-
-_OPERATORS: dict[type[Expr], Callable[[Array, Array], Array]] = {
-    Add: np.add,
-    Sub: np.subtract,
-    Mul: np.multiply,
-    # numpy, too, gives 0 for x // 0 and MIN for MIN // -1.
-    FloorDiv: np.floor_divide,
-    FloorMod: np.remainder,
-    Mod: np.fmod,
-    Min: np.minimum,
-    Max: np.maximum,
-    BitAnd: np.bitwise_and,
-    BitOr: np.bitwise_or,
-    BitXor: np.bitwise_xor,
-    EQ: np.equal,
-    NE: np.not_equal,
-    LT: np.less,
-    LE: np.less_equal,
-    GT: np.greater,
-    GE: np.greater_equal,
-    And: np.logical_and,
-    Or: np.logical_or,
-}

@@ -16,7 +16,7 @@ from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import Requirement
 from refcomp.ir.rewrite import variables_in
 from refcomp.oracle.exact.field import P, field_dtype
-from refcomp.oracle.interpreter.interpret import evaluate_expr
+from refcomp.oracle.interpreter.interpret import evaluate_expr, is_fulfilled
 from refcomp.te.tensor import Tensor
 
 Argument = Tensor | Buffer | Var
@@ -141,6 +141,9 @@ def _is_fit(
 
 def _fulfil(sizes: Mapping[Var, int], requires: Sequence[Requirement]) -> bool:
     """Return True if `sizes` fulfil each requirement on these symbols alone."""
-    conditions = [requirement.condition for requirement in requires]
-    stated = [c for c in conditions if sizes.keys() >= set(variables_in(c))]
-    return all(evaluate_expr(condition, sizes) for condition in stated)
+    stated = [
+        requirement
+        for requirement in requires
+        if {*sizes, *requirement.axes} >= set(variables_in(requirement))
+    ]
+    return all(is_fulfilled(requirement, sizes) for requirement in stated)

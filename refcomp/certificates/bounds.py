@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from refcomp.arith import Facts
+from refcomp.arith.attained import is_size
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import AddressOf, BufferLoad
 from refcomp.ir.expr import Expr, IfThenElseExpr, Let, Not, Select, Var
-from refcomp.ir.func import PrimFunc
+from refcomp.ir.func import PrimFunc, Requirement
 from refcomp.ir.node import Node
-from refcomp.ir.printer import print_expr
+from refcomp.ir.printer import print_expr, print_requirement
 from refcomp.ir.rewrite import children, variables_in, walk
 from refcomp.ir.stmt import (
     AtomicUpdate,
@@ -23,7 +24,9 @@ from refcomp.ir.stmt import (
     LetStmt,
     Prefetch,
 )
+from refcomp.ir.structure import structurally_equal
 from refcomp.lowering.entry_conditions import Given, with_entry_conditions
+from refcomp.lowering.entry_points import AccessContext, OutOfRange, PointRules
 from refcomp.passes.analysis.access_ranges import open_index
 
 _Access = BufferLoad | BufferStore | AtomicUpdate
@@ -84,24 +87,53 @@ def bounds_of(func: PrimFunc) -> BoundsReport:
     facts = Facts()
     for symbol in func.symbols:
         facts = facts.nonnegative(symbol)
-    accesses = _accesses(func.body, _AccessScope(Given(func.requires), facts))
+    scalars = (p for p in func.params if isinstance(p, Var) and is_size(p))
+    given = _Given(func.requires, facts, frozenset((*func.symbols, *scalars)))
+    accesses = _accesses(func.body, _AccessScope(given, facts))
     conditions = []
     for requirement in func.requires:
-        text = print_expr(requirement.condition)
+        text = print_requirement(requirement)
         if requirement.origin:
             text += f" ({requirement.origin.by} {requirement.origin.text})"
         conditions.append(text)
     return BoundsReport(tuple(accesses), tuple(conditions))
 
 
+class _Given(Given):
+    """The requirements of a function, and what they are about."""
+
+    def __init__(
+        self, requires: Sequence[Requirement], facts: Facts, symbols: frozenset[Var]
+    ) -> None:
+        super().__init__(requires)
+        self._facts = facts  # about symbols
+        self._rules = PointRules(symbols)
+        self._at_points = [one for one in requires if one.axes]
+
+    def reason_at_points(self, access: _Access, around: AccessContext) -> Reason | None:
+        """Return why `access` is in range at each point; None if that is not stated."""
+        facts = self.about(access.buffer.name, _text(access), self._facts)
+        needed: list[Requirement] = []
+        for index, size in zip(access.indices, access.buffer.shape, strict=True):
+            found = self._rules.required(around, index, size, facts)
+            if found is None or isinstance(found, OutOfRange):
+                return None
+            needed += found
+        for requirement in needed:
+            if not any(structurally_equal(requirement, r) for r in self._at_points):
+                return None
+        return Reason.AT_ENTRY if needed else Reason.PROVED
+
+
 @dataclass(frozen=True, slots=True)
 class _AccessScope:
     """Knowledge at one place of a function."""
 
-    given: Given  # the function's requirements
+    given: _Given
     facts: Facts
     is_by_data: bool = False  # a condition around the place depends on data
     by_data: frozenset[Var] = frozenset()  # variables whose values depend on data
+    around: AccessContext = field(default_factory=AccessContext)
 
     def depends_on_data(self, expr: Expr) -> bool:
         """Return True if the value of `expr` depends on the contents of memory."""
@@ -113,22 +145,27 @@ class _AccessScope:
         """Return the scope in which `condition` holds."""
         is_by_data = self.is_by_data or self.depends_on_data(condition)
         facts = self.facts.assume(condition)
-        return _AccessScope(self.given, facts, is_by_data, self.by_data)
+        around = self.around.with_guard(condition)
+        return _AccessScope(self.given, facts, is_by_data, self.by_data, around)
 
     def in_loop(self, loop: For) -> _AccessScope:
         """Return the scope in an iteration of `loop`."""
         facts = self.facts.bind(loop.var, loop.minimum, loop.extent)
-        return self._binding(loop.var, facts, loop.minimum, loop.extent)
+        around = self.around.with_axis(loop.var, loop.minimum, loop.extent)
+        return self._binding(loop.var, facts, around, loop.minimum, loop.extent)
 
     def with_let(self, var: Var, value: Expr) -> _AccessScope:
         """Return the scope in which `var` is `value`."""
-        return self._binding(var, self.facts.let(var, value), value)
+        around = self.around.with_let(var, value)
+        return self._binding(var, self.facts.let(var, value), around, value)
 
-    def _binding(self, var: Var, facts: Facts, *values: Expr) -> _AccessScope:
+    def _binding(
+        self, var: Var, facts: Facts, around: AccessContext, *values: Expr
+    ) -> _AccessScope:
         by_data = self.by_data
         if any(map(self.depends_on_data, values)):
             by_data |= {var}
-        return _AccessScope(self.given, facts, self.is_by_data, by_data)
+        return _AccessScope(self.given, facts, self.is_by_data, by_data, around)
 
     def reason(self, access: _Access) -> Reason:
         """Return why `access` stays within its buffer here."""
@@ -140,7 +177,7 @@ class _AccessScope:
             return Reason.AT_ENTRY
         if self.is_by_data or any(map(self.depends_on_data, access.indices)):
             return Reason.BY_DATA
-        return Reason.NOT_STATED
+        return self.given.reason_at_points(access, self.around) or Reason.NOT_STATED
 
 
 def _is_inside(access: _Access, facts: Facts) -> bool:

@@ -11,7 +11,7 @@ from refcomp.cli.options import NameChoice, errors_and_examples, json_option
 from refcomp.cli.outcomes import ILLEGAL
 from refcomp.cli.streams import read_text, write_json
 from refcomp.cli.texts import text_to_checked_funcs
-from refcomp.ir.printer import print_expr
+from refcomp.ir.printer import print_requirement
 from refcomp.ir.verify import Level
 
 
@@ -56,7 +56,7 @@ def command(file: str, level: str | None, as_json: bool) -> None:
         if level is not None:
             check_level(func, level)
         found = level or level_of(func)
-        requires = [print_expr(one.condition) for one in func.requires]
+        requires = [print_requirement(one) for one in func.requires]
         report.append({"name": func.name, "level": found, "requires": requires})
     if as_json:
         write_json(report)

@@ -56,8 +56,6 @@ from refcomp.foundation.artifacts import (
     ScalarParam,
     Signature,
     TensorParam,
-    evaluate_dim,
-    names_in_dim,
 )
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
@@ -69,7 +67,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.rewrite import walk
 from refcomp.ir.stmt import CallExtern, CallPacked
 from refcomp.ir.verify import Level
-from refcomp.runtime.arrays.entry_conditions import refusal
+from refcomp.runtime.arrays.entry_conditions import holds, refusal
 from refcomp.runtime.arrays.ndarray import NDArray, array
 from refcomp.runtime.arrays.npz import read_npz, write_npz
 from refcomp.runtime.device import HostArray, cpu
@@ -328,13 +326,13 @@ def _check_chosen(signature: Signature, sizes: Sizes) -> None:
     The error proposes a size that fulfils the condition.
     """
     for condition in signature.requires:
-        if evaluate_dim(condition.test, sizes.values):
+        if holds(condition, sizes.values):
             continue
-        for name in dict.fromkeys(names_in_dim(condition.test)):
+        for name in condition.names:
             if sizes.origins[name] != DEFAULT:
                 continue
             for size in _EXAMPLES:
-                if evaluate_dim(condition.test, sizes.values | {name: size}):
+                if holds(condition, sizes.values | {name: size}):
                     option = "--symbol" if name in signature.symbols else "--scalar"
                     remedy = f"choose {option} {name}={size}"
                     raise refusal(signature, condition, sizes, remedy)

@@ -7,12 +7,13 @@ user gave them. Refuses, with Unsupported, a dimension that no caller could comp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 from refcomp.foundation.artifacts import (
     CheckedAccess,
     Condition,
     Dim,
+    PointCondition,
     ScalarParam,
     Signature,
     TensorParam,
@@ -25,6 +26,9 @@ from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Requirement
+from refcomp.ir.printer import print_func, print_requirement
+from refcomp.ir.rewrite import substitute, variables_in, with_fields
+from refcomp.ir.stmt import Block
 
 _DIM_OPERATORS: dict[type[Expr], str] = {
     ir.Add: "add",
@@ -104,10 +108,27 @@ def _param(
 
 
 def _condition(requirement: Requirement, names: Names) -> Condition:
-    test = _test(requirement.condition, names)
-    if requirement.origin is None:
-        return Condition(test)
-    return Condition(test, *astuple(requirement.origin))
+    points = _points(requirement, names) if requirement.axes else None
+    test = 1 if points else _test(requirement.condition, names)
+    origin = () if requirement.origin is None else astuple(requirement.origin)
+    return replace(Condition(test, *origin), points=points)
+
+
+def _points(requirement: Requirement, names: Names) -> PointCondition:
+    """Return a requirement with axes as text, and the names of what it depends on."""
+    bound = set(requirement.axes)
+    parts = (*requirement.minima, *requirement.extents, requirement.condition)
+    named = dict.fromkeys(var for part in parts for var in variables_in(part))
+    free = [var for var in named if var not in bound]
+    # A function has one scalar of a name.
+    renamed = {var: Var(names[var], var.dtype) for var in free}
+    alone = substitute(with_fields(requirement, origin=None), renamed)
+    func = PrimFunc("check", tuple(renamed.values()), Block(()), requires=(alone,))
+    return PointCondition(
+        print_requirement(alone),
+        print_func(func),
+        tuple(names[var] for var in free),
+    )
 
 
 def _test(expr: Expr, names: Names) -> Dim:

@@ -168,6 +168,19 @@ class ScalarParam:
 
 
 @record
+class PointCondition:
+    """A condition that must hold at all values of some axes, as loop-IR text."""
+
+    text: str  # such as `for i in range(m) i % 8 < n`
+    # A function without parameters other than the scalars of `names`, which requires it.
+    func: str
+    names: tuple[str, ...]  # the symbols and scalars of the signature, in order
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@record
 class Condition:
     """A condition on the sizes and scalars of a call, and the access or extent that needs it."""
 
@@ -184,13 +197,30 @@ class Condition:
     advice: str = field(default="", compare=False)
     # What a failed assert says; '' if an access or an extent is the reason.
     failure: str = field(default="", compare=False)
+    points: PointCondition | None = None  # what must hold besides `test`
 
     def __str__(self) -> str:
-        return dim_to_plain_text(self.test)
+        return str(self.points or dim_to_plain_text(self.test))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The symbols and scalars that the condition depends on, each once."""
+        own = () if self.points is None else self.points.names
+        return tuple(dict.fromkeys((*names_in_dim(self.test), *own)))
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value that `signature_from_json` reads back."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        value = {one.name: getattr(self, one.name) for one in fields(self)}
+        points = self.points
+        if points is None:
+            del value["points"]
+        else:
+            value["points"] = {
+                "text": points.text,
+                "func": points.func,
+                "names": list(points.names),
+            }
+        return value
 
 
 @record
@@ -307,6 +337,11 @@ def _condition_from_json(value: JsonObject) -> Condition:
     dim = value["dim"]
     if not isinstance(dim, int) or isinstance(dim, bool):
         raise ValueError(f"the number of a dimension is expected, not {dim!r}")
+    points: PointCondition | None = None
+    if "points" in value:
+        found = value["points"]
+        names = tuple(map(_text, found["names"]))
+        points = PointCondition(_text(found["text"]), _text(found["func"]), names)
     return Condition(
         test=_dim_from_json(value["test"], _OPERATORS.keys()),
         text=_text(value["text"]),
@@ -316,6 +351,7 @@ def _condition_from_json(value: JsonObject) -> Condition:
         dim=dim,
         advice=_text(value.get("advice", "")),
         failure=_text(value.get("failure", "")),
+        points=points,
     )
 
 

@@ -66,10 +66,13 @@ class Sizes:
 
     def explain(self, *dims: Dim) -> str:
         """Return, in words, the sizes that `dims` depend on, and their origins."""
-        names = dict.fromkeys(name for dim in dims for name in names_in_dim(dim))
+        return self.explain_names(name for dim in dims for name in names_in_dim(dim))
+
+    def explain_names(self, names: Iterable[str]) -> str:
+        """Return, in words, the sizes of symbols, and their origins."""
         return "; ".join(
             f"{name} is {self.values[name]} by {self.origins[name]}"
-            for name in names
+            for name in dict.fromkeys(names)
             if name in self.values
         )
 

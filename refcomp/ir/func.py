@@ -5,7 +5,7 @@ Grammar::
     func = PrimFunc(str name, param* params, stmt body, str* outputs, str* imports,
                     requirement* requires, str* checks)
     param = Var | Buffer
-    requirement = Requirement(expr condition)
+    requirement = Requirement(expr condition, var* axes, expr* minima, expr* extents)
 """
 
 from __future__ import annotations
@@ -36,10 +36,19 @@ class RequirementOrigin:
 
 @node
 class Requirement(Node):
-    """A condition that each call of the function must meet; other calls are refused."""
+    """A condition that each call of the function must meet; other calls are refused.
 
-    condition: Expr  # a bool of symbols and scalar parameters, without loads and calls
+    With axes, it must hold at all their values: `for i in range(m) i % 8 < n`.
+    """
+
+    binds = ("axes",)
+    binds_in = ("minima", "extents", "condition")
+    condition: Expr  # a bool of symbols, scalar parameters and axes, without loads
     origin: RequirementOrigin | None = None
+    axes: tuple[Var, ...] = ()
+    # The first value of each axis, and how many it has. They may depend on earlier axes.
+    minima: tuple[Expr, ...] = ()
+    extents: tuple[Expr, ...] = ()
 
 
 class _Referenced(Node):

@@ -218,11 +218,28 @@ class _Parser:
         """Parse `requires` and its conditions in parentheses, if they are next."""
         if not self.stream.take_if("requires"):
             return ()
-        token = self.stream.peek()
-        conditions = self.exprs.indices("(", ")")
-        return tuple(
-            self.exprs.check(token, Requirement(condition)) for condition in conditions
-        )
+        self.stream.expect("(", "before the conditions")
+        found: list[Requirement] = []
+        while not self.stream.take_if(")"):
+            if found:
+                self.stream.expect(",", "or `)` after a condition")
+            found.append(self._requirement())
+        return tuple(found)
+
+    def _requirement(self) -> Requirement:
+        """Parse a condition, after its axes: `for i in range(m) CONDITION`."""
+        mark = self.exprs.bound_count()
+        begin = self.stream.peek()
+        axes: list[tuple[Var, Expr, Expr]] = []
+        while self.stream.take_if("for"):
+            var, name = self._loop_variable()
+            axes.append((var, *self._range(var)))
+            self.exprs.bind(name, var)
+        condition = self.exprs.expression()
+        self.exprs.unbind_to(mark)
+        names, minima, extents = zip(*axes, strict=True) if axes else ((), (), ())
+        found = Requirement(condition, None, names, minima, extents)
+        return self.exprs.check(begin, found)
 
     def _declare_scalars(self) -> None:
         """Bind the scalar parameters, before any is parsed.
@@ -350,11 +367,7 @@ class _Parser:
         return _Open(lambda body: body, self.exprs.bound_count(), is_block=is_block)
 
     def _for(self, begin: Token) -> _Open:
-        name = self.exprs.fresh_name("the name of a loop variable")
-        dtype = self.exprs.dtype() if self.stream.take_if(":") else I64
-        var = self.exprs.check(name, Var(name.text, dtype))
-        self.stream.expect("in", "after the loop variable")
-        self.stream.expect("range", "after `in`")
+        var, name = self._loop_variable()
         minimum, extent = self._range(var)
         kind = SERIAL
         token = self.stream.peek()
@@ -370,6 +383,15 @@ class _Parser:
         return self._open(
             begin, lambda body: For(var, minimum, extent, kind, body), mark
         )
+
+    def _loop_variable(self) -> tuple[Var, Token]:
+        """Parse `i in range` after `for`. Return the variable, and its name."""
+        name = self.exprs.fresh_name("the name of a loop variable")
+        dtype = self.exprs.dtype() if self.stream.take_if(":") else I64
+        var = self.exprs.check(name, Var(name.text, dtype))
+        self.stream.expect("in", "after the loop variable")
+        self.stream.expect("range", "after `in`")
+        return var, name
 
     def _range(self, var: Var) -> tuple[Expr, Expr]:
         """Parse `(extent)` or `(minimum, extent=extent)`. Return minimum and extent."""

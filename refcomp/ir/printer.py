@@ -19,7 +19,7 @@ from refcomp.ir import expr as nodes
 from refcomp.ir.buffer import GLOBAL, AddressOf, Buffer, BufferLoad, Load
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import BinaryExpr, Comparison, Expr, IntImm, Var
-from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.func import PrimFunc, Program, Requirement
 from refcomp.ir.node import Bindable, Node, bound_by, data_fields
 from refcomp.ir.rewrite import buffers_in, children, variables_in, walk
 from refcomp.ir.stmt import (
@@ -119,6 +119,13 @@ def print_expr(expr: Expr) -> str:
     """Return the text of an expression. Free names print as they are."""
     writer = _Writer(expr)
     writer.write([writer.expr(expr)])
+    return writer.text()
+
+
+def print_requirement(requirement: Requirement) -> str:
+    """Return the text of a requirement, with its axes."""
+    writer = _Writer(requirement)
+    writer.write(writer.requirement(requirement))
     return writer.text()
 
 
@@ -230,11 +237,25 @@ class _Writer:
         parts.append(")")
         parts += [f" import {json.dumps(text)}" for text in func.imports]
         if func.requires:
-            conditions = [requirement.condition for requirement in func.requires]
-            parts += [" requires (", *self._listed(conditions), ")"]
+            parts.append(" requires (")
+            for k, requirement in enumerate(func.requires):
+                parts += [", "] if k else []
+                parts += self.requirement(requirement)
+            parts.append(")")
         for text in func.checks:
             parts += [partial(self._begin_line, 1), f"check {json.dumps(text)}"]
         return [*parts, " ", *self._scope(0, func, func.body)]
+
+    def requirement(self, requirement: Requirement) -> list[_Part]:
+        """Return the parts of `for i in range(m) CONDITION`, or of a condition without axes."""
+        axes = requirement.axes
+        parts: list[_Part] = []
+        for axis, *bounds in zip(
+            axes, requirement.minima, requirement.extents, strict=True
+        ):
+            parts += [partial(self._range, axis, *bounds), " "]
+        parts.append(self.expr(requirement.condition))
+        return [*parts, partial(self._unbind, axes)] if axes else parts
 
     def buffer(self, buffer: Buffer) -> list[_Part]:
         """Return the parts of a declaration."""
@@ -294,13 +315,17 @@ class _Writer:
         return self._unknown(stmt)
 
     def _for(self, depth: int, loop: For) -> list[_Part]:
-        dtype = "" if loop.var.dtype == I64 else f": {loop.var.dtype}"
-        parts: list[_Part] = [f"for {self._bind(loop.var)}{dtype} in range("]
-        if as_int(loop.minimum) != 0:
-            parts += [self.expr(loop.minimum), ", extent="]
+        parts = self._range(loop.var, loop.minimum, loop.extent)
         kind = "" if loop.kind == SERIAL else f" {loop.kind}"
-        parts += [self.expr(loop.extent), f"){kind} "]
-        return [*parts, *self._scope(depth, loop, loop.body)]
+        return [*parts, f"{kind} ", *self._scope(depth, loop, loop.body)]
+
+    def _range(self, var: Var, minimum: Expr, extent: Expr) -> list[_Part]:
+        """Return the parts of `for i in range(m)`."""
+        dtype = "" if var.dtype == I64 else f": {var.dtype}"
+        parts: list[_Part] = [f"for {self._bind(var)}{dtype} in range("]
+        if as_int(minimum) != 0:
+            parts += [self.expr(minimum), ", extent="]
+        return [*parts, self.expr(extent), ")"]
 
     def _if_then_else(self, depth: int, stmt: IfThenElse) -> list[_Part]:
         then = self._braces(depth, stmt.then_case)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from refcomp.foundation.dtype import BOOL, I32, I64, DType
@@ -30,7 +31,7 @@ from refcomp.ir.func import PrimFunc, Requirement, checks_fault
 from refcomp.ir.gpu_intrinsics import gpu_intrinsic_fault, is_gpu_intrinsic
 from refcomp.ir.intrinsics import find_intrinsic, is_subgroup_call, subgroup_fault
 from refcomp.ir.node import Node
-from refcomp.ir.rewrite import walk
+from refcomp.ir.rewrite import children, walk
 from refcomp.ir.stmt import (
     UNROLLABLE,
     UNROLLED,
@@ -83,6 +84,12 @@ _LOGIC = (ir.Comparison, ir.And, ir.Or, ir.Not)
 _ARITHMETIC = (ir.Add, ir.Sub, ir.Mul, ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)
 _ENTRY_NODES = (ir.Var, ir.IntImm, ir.Cast, *_LOGIC, *_ARITHMETIC)
 _ENTRY_OPERATORS = "+, -, *, //, %, min, max, comparisons, and, or, not"
+# The nodes that a requirement with axes may have (see `refcomp.arith.everywhere`).
+_POINT_NODES = (
+    *(ir.Var, ir.IntImm, ir.FloatImm, ir.Cast, ir.Call, ir.BinaryExpr, ir.Not),
+    *(ir.Select, ir.IfThenElseExpr),
+)
+_POINT_CALLS = ("sqrt", "floor", "ceil", "trunc", "round", "abs")
 
 # A function that describes what is wrong with a node of one class; None if nothing is.
 TypeRule = Callable[[Any], str | None]
@@ -487,6 +494,8 @@ def _prim_func(item: PrimFunc) -> str | None:
 def _requirement(item: Requirement) -> str | None:
     if item.condition.dtype != BOOL:
         return f"a requirement is a bool, not {item.condition.dtype}"
+    if item.axes:
+        return _requirement_at_points(item)
     for part in walk(item.condition):
         if not isinstance(part, _ENTRY_NODES):
             return (
@@ -496,6 +505,26 @@ def _requirement(item: Requirement) -> str | None:
             return (
                 f"a requirement compares sizes and integers, not values of {part.dtype}"
             )
+    return None
+
+
+def _requirement_at_points(item: Requirement) -> str | None:
+    """Describe what is wrong with a requirement that has axes."""
+    for axis, minimum, extent in zip(item.axes, item.minima, item.extents, strict=True):
+        dtypes = [axis.dtype, minimum.dtype, extent.dtype]
+        if axis.dtype not in INDEX_DTYPES or len(set(dtypes)) > 1:
+            return f"an axis and its range are i64 or i32, not {_listed(dtypes)}"
+    for part in chain.from_iterable(map(walk, children(item))):
+        is_known = isinstance(part, _POINT_NODES)
+        if isinstance(part, ir.Call) and part.name not in _POINT_CALLS:
+            return (
+                f"a requirement calls {', '.join(_POINT_CALLS)} only, not {part.name}"
+            )
+        if not is_known or not isinstance(part, Expr):
+            return f"a requirement has no {type(part).__name__}"
+        kinds = (*_INT, "bool") if isinstance(part, ir.Var) else _ANY_BUT_BFLOAT
+        if part.dtype.kind not in kinds or part.dtype.lanes != 1:
+            return f"a requirement has no value of {part.dtype}"
     return None
 
 

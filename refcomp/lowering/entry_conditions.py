@@ -4,10 +4,10 @@ Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
 After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
 
 Accesses at the nested level are judged: they have one index for each dimension. An access
-that leaves its buffer in every call is refused. An access under a condition is judged if
-the condition compares axes and sizes (see `Box.with_guard`). Accesses under other
-conditions, and indices that depend on data, are not judged. So every correct call
-fulfils the conditions (see `arith.attained`).
+that leaves its buffer in every call is refused. Rules on the ends of indices give conditions
+on sizes (see `arith.attained`). For an index or a condition that no rule follows, a condition
+is stated that each call checks at all points (see `entry_points`). Accesses that depend on data
+are not judged. So every correct call fulfils the conditions.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ from refcomp.ir.stmt import (
     Stmt,
     line_of,
 )
+from refcomp.ir.structure import structurally_equal
+from refcomp.lowering.entry_points import (
+    AccessContext,
+    OutOfRange,
+    PointRules,
+)
 
 _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
 _MAX_ASSUMED = 32  # requirements that one proof assumes
@@ -56,6 +62,7 @@ class _Access:
     node: BufferLoad | BufferStore | AtomicUpdate
     stmt: Stmt
     box: Box
+    around: AccessContext
     # How to guard the access, if a plain condition around it is not enough.
     advice: str = ""
 
@@ -76,20 +83,21 @@ class Given:
     """
 
     def __init__(self, requires: Sequence[Requirement]) -> None:
-        self._requires = requires
+        # A requirement with axes says nothing about other variables.
+        self._requires = [one for one in requires if not one.axes]
         self._by_buffer: dict[str, list[Requirement]] = {}
-        for requirement in requires:
+        for requirement in self._requires:
             buffer = _buffer_of(requirement)
             self._by_buffer.setdefault(buffer, []).append(requirement)
 
-    def about(self, buffer: str, text: str, facts: Facts) -> Facts:
+    def about(self, buffer: str, access: object, facts: Facts) -> Facts:
         """Return `facts` with the requirements that may matter for an access.
 
         If there are too many, prefer the requirements that came from the access itself.
 
         Args:
             buffer: the name of the buffer that is accessed.
-            text: the access, such as `A[i + 1]`.
+            access: the access. Its text is such as `A[i + 1]`.
             facts: what is known without the requirements.
         """
         chosen = self._requires
@@ -98,6 +106,7 @@ class Given:
             names = dict.fromkeys(("", buffer))
             chosen = [r for name in names for r in self._by_buffer.get(name, ())]
         if len(chosen) > _MAX_ASSUMED:
+            text = str(access)
             own = [r for r in chosen if r.origin is not None and r.origin.text == text]
             chosen = own or chosen
         for requirement in chosen[-_MAX_ASSUMED:]:
@@ -127,9 +136,12 @@ def with_entry_conditions(
         facts = facts.nonnegative(symbol)
     scalars = (p for p in func.params if isinstance(p, Var) and is_size(p))
     box = Box(facts, frozenset((*func.symbols, *scalars)))
-    required = {id(facts.table.intern(r.condition)): r for r in func.requires}
+    required = {
+        id(facts.table.intern(r.condition)): r for r in func.requires if not r.axes
+    }
     given = Given(func.requires)
-    for requirement in _requirements(func, box, lines):
+    unjudged: list[_Index] = []
+    for requirement in _requirements(func, box, lines, unjudged):
         condition = requirement.condition
         key = id(facts.table.intern(condition))
         if key in required:
@@ -140,81 +152,164 @@ def with_entry_conditions(
         assumed = given.about(_buffer_of(requirement), "", facts)
         if not prove(condition, assumed):
             required[key] = requirement
-    return with_changes(func, requires=tuple(required.values()))
+    found = list(required.values())
+    at_points = [r for r in func.requires if r.axes]
+    for requirement in _required_at_points(func, box, lines, unjudged, Given(found)):
+        # One that was read from a text has axes of its own, and no origin yet.
+        same = [r for r in at_points if structurally_equal(r, requirement)]
+        at_points = [r for r in at_points if r not in same]
+        at_points.append(requirement)
+    return with_changes(func, requires=(*found, *at_points))
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The index of an access in one dimension."""
+
+    access: _Access
+    dim: int
+
+    @property
+    def expr(self) -> Expr:
+        return self.access.node.indices[self.dim]
+
+    @property
+    def size(self) -> Expr:
+        return self.access.node.buffer.shape[self.dim]
 
 
 def _requirements(
-    func: PrimFunc, box: Box, lines: Mapping[Stmt, str]
+    func: PrimFunc, box: Box, lines: Mapping[Stmt, str], unjudged: list[_Index]
 ) -> Iterator[Requirement]:
+    """Yield the requirements of all accesses. Append the indices without a rule to `unjudged`."""
     # Accesses often share index objects: judge each once for its box, buffer and dimension.
-    judged: set[tuple[Box, int, int, int]] = set()
+    judged: set[tuple[Box, AccessContext, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
         indices = access.node.indices
         buffer = access.node.buffer
         if len(indices) != len(buffer.shape):
             continue  # an update at the flat level has one offset instead of indices
         for dim, index in enumerate(indices):
-            key = (access.box, id(buffer), dim, id(index))
+            key = (access.box, access.around, id(buffer), dim, id(index))
             if key in judged:
                 continue
             judged.add(key)
             judgement = access.box.judge(index, buffer.shape[dim])
             if judgement.beyond is not None:
                 _refuse(func, access, dim, judgement.beyond, lines)
+            if not judgement.is_exact:
+                unjudged.append(_Index(access, dim))
             for condition in judgement.conditions:
                 yield Requirement(condition, _origin(access, dim, lines))
 
 
+def _required_at_points(
+    func: PrimFunc,
+    box: Box,
+    lines: Mapping[Stmt, str],
+    unjudged: Sequence[_Index],
+    given: Given,
+) -> Iterator[Requirement]:
+    """Yield the requirements, with axes, of indices that no rule follows."""
+    assert box.symbols is not None
+    rules = PointRules(box.symbols)
+    for index in unjudged:
+        access = index.access
+        facts = given.about(access.node.buffer.name, access, box.facts)
+        found = rules.required(access.around, index.expr, index.size, facts)
+        if isinstance(found, OutOfRange):
+            _refuse(func, access, index.dim, found.value, lines)
+        for requirement in found or ():
+            origin = _origin(access, index.dim, lines)
+            yield with_changes(requirement, origin=origin)
+
+
 def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
     """Yield the accesses, each with the loops and the guards around it."""
-    stack: list[tuple[Stmt, Box]] = [(body, box)]
+    stack: list[tuple[Stmt, _JudgedContext]] = [
+        (body, _JudgedContext(box, AccessContext()))
+    ]
     while stack:
-        stmt, around = stack.pop()
-        if not around.is_known:
+        stmt, place = stack.pop()
+        if not place.is_judged:
             continue  # the loops around may have no iterations
         if isinstance(stmt, BufferStore | AtomicUpdate):
-            yield _Access(stmt, stmt, around)
-        yield from _loads(stmt, around)
+            yield _Access(stmt, stmt, place.box, place.around)
+        yield from _loads(stmt, place)
         match stmt:
             case Block(stmts=stmts):
-                stack += [(part, around) for part in reversed(stmts)]
+                stack += [(part, place) for part in reversed(stmts)]
             case For(var=var, minimum=minimum, extent=extent, body=inner):
-                stack.append((inner, around.with_axis(var, minimum, extent)))
+                stack.append((inner, place.with_axis(var, minimum, extent)))
             case LetStmt(var=var, value=value, body=inner):
-                stack.append((inner, around.with_let(var, value)))
+                stack.append((inner, place.with_let(var, value)))
             case Allocate() | Pragma() | ParallelRegion():
-                stack.append((stmt.body, around))
+                stack.append((stmt.body, place))
             case IfThenElse(condition=condition):
                 if stmt.else_case is not None:
-                    fails = around.with_guard(condition, holds=False)
+                    fails = place.with_guard(condition, holds=False)
                     stack.append((stmt.else_case, fails))
-                stack.append((stmt.then_case, around.with_guard(condition)))
+                stack.append((stmt.then_case, place.with_guard(condition)))
 
 
-def _loads(stmt: Stmt, around: Box) -> Iterator[_Access]:
+@dataclass(frozen=True, eq=False, slots=True)
+class _JudgedContext:
+    """The loops, lets and guards around a statement or an expression."""
+
+    box: Box  # unknown below what it does not follow
+    around: AccessContext
+
+    @property
+    def is_judged(self) -> bool:
+        """True if accesses may happen, and the box or the context is followed."""
+        is_followed = self.box.is_known or self.around.is_stated
+        return is_followed and not self.box.is_empty
+
+    def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> _JudgedContext:
+        box = self.box
+        if box.is_known:
+            box = box.with_axis(var, minimum, extent)
+        return _JudgedContext(box, self.around.with_axis(var, minimum, extent))
+
+    def with_let(self, var: Var, value: Expr) -> _JudgedContext:
+        box = self.box
+        if box.is_known:
+            box = box.with_let(var, value)
+        return _JudgedContext(box, self.around.with_let(var, value))
+
+    def with_guard(self, condition: Expr, holds: bool = True) -> _JudgedContext:
+        box = self.box
+        if box.is_known:
+            box = box.with_guard(condition, holds)
+        return _JudgedContext(box, self.around.with_guard(condition, holds))
+
+
+def _loads(stmt: Stmt, around: _JudgedContext) -> Iterator[_Access]:
     """Yield the reads that `stmt` itself makes, each with the guards around it."""
     if isinstance(stmt, Prefetch):
         return  # a hint may be out of range
     parts = [part for part in children(stmt) if isinstance(part, Expr)]
-    stack: list[tuple[Node, Box]] = [(part, around) for part in reversed(parts)]
+    stack: list[tuple[Node, _JudgedContext]] = [
+        (part, around) for part in reversed(parts)
+    ]
     operands = logic_operands(parts)
-    seen: set[tuple[int, Box]] = set()
+    seen: set[tuple[int, _JudgedContext]] = set()
     while stack:
-        node, box = stack.pop()
-        if (id(node), box) in seen or not box.is_known:
+        node, place = stack.pop()
+        if (id(node), place) in seen or not place.is_judged:
             continue
-        seen.add((id(node), box))
+        seen.add((id(node), place))
         if isinstance(node, BufferLoad):
             advice = NEST_CONDITIONS if id(node) in operands else ""
-            yield _Access(node, stmt, box, advice)
+            yield _Access(node, stmt, place.box, place.around, advice)
         if isinstance(node, IfThenElseExpr | Select):
-            holds = box.with_guard(node.condition)
-            fails = box.with_guard(node.condition, holds=False)
+            holds = place.with_guard(node.condition)
+            fails = place.with_guard(node.condition, holds=False)
             stack.append((node.false_value, fails))
             stack.append((node.true_value, holds))
-            stack.append((node.condition, box))
+            stack.append((node.condition, place))
         else:
-            stack += [(part, box) for part in reversed(children(node))]
+            stack += [(part, place) for part in reversed(children(node))]
 
 
 def _origin(access: _Access, dim: int, lines: Mapping[Stmt, str]) -> RequirementOrigin:

@@ -6,6 +6,7 @@ After:          func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { ... }
 Needs a schedule that can be lowered. A stage at the root is computed whole, so each of its reads
 happens. An attached stage is computed at least at the places where its consumer reads it. A read
 under a condition is judged if the condition compares axes and sizes (see `Box.with_guard`).
+Other reads that depend on no data are judged in the loop IR (see `entry_points`).
 Scalars that are extents must be at least 0.
 """
 

@@ -4,7 +4,8 @@ An index is judged where its minimum and maximum are attained (`arith.attained`)
 compute its first rows: an index that leaves a tensor in the first rows only is judged when the
 computation is scheduled, since it may belong to a scan. Conditional reads
 (in a branch, under `where=`) are not judged. Reads that depend on the values of symbols become
-conditions that each call checks (`refcomp.lowering.required_reads`).
+conditions that each call checks (`refcomp.lowering.required_reads`). So do all others that do not
+depend on data, in `refcomp.lowering.entry_points`.
 
 Most computations read whole axes. They are judged without `arith`, which is imported where needed.
 """

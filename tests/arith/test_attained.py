@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.arith import Facts
-from refcomp.arith.attained import Box
+from refcomp.arith.attained import Box, Judgement
 from refcomp.arith.ends import Attained
 from refcomp.foundation.dtype import I32, I64, U64, DType
 from refcomp.ir.expr import (
@@ -141,9 +141,9 @@ def test_an_index_that_is_certainly_beyond(i, index, dim, beyond):
 
 
 def test_nothing_is_said_where_an_axis_has_no_values_or_unknown_ones():
-    assert _box("0").judge(_expr("9"), _expr("4")) == (None, ())
+    assert _box("0").judge(_expr("9"), _expr("4")) == Judgement()
     box = Box(Facts(), frozenset()).with_axis(AXIS, IntImm(0, I64), N)
-    assert not box.is_known and box.judge(_expr("9"), _expr("4")) == (None, ())
+    assert not box.is_known and box.judge(_expr("9"), _expr("4")) == Judgement()
     unknown = _box("5").with_axis(Var("t", I64), IntImm(0, I64), N * AXIS)
     assert not unknown.is_known
     assert not _box("0").with_axis(Var("t", I64), IntImm(0, I64), AXIS).is_known

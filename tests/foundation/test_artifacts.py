@@ -16,6 +16,7 @@ from refcomp.foundation.artifacts import (
     Condition,
     Dim,
     PackedCall,
+    PointCondition,
     ScalarParam,
     Signature,
     Source,
@@ -157,6 +158,9 @@ def _param(**changes: Any) -> dict[str, Any]:
         (_condition(line=3), ValueError),
         ({**GOOD, "requires": [{}]}, KeyError),
         ({**GOOD, "requires": "no"}, TypeError),
+        (_condition(points={}), KeyError),
+        (_condition(points={"text": "", "func": 3, "names": []}), ValueError),
+        (_condition(points=[]), TypeError),
     ],
 )
 def test_a_malformed_signature_is_refused(value: Any, error: type[Exception]) -> None:
@@ -265,6 +269,16 @@ def test_a_size_of_u64_is_compared_as_i64():
 )
 def test_a_condition_has_no_needless_parentheses(dim: Dim, text: str | None) -> None:
     assert str(Condition(dim)) == (text or "max(m - 6, 0) <= 0 or m < n")
+
+
+def test_a_condition_at_points_goes_through_json() -> None:
+    text = "for i in range(m) i & 3 < n"
+    points = PointCondition(text, f"func check(n: i64) requires ({text}) {{ }}", ("m", "n"))
+    condition = Condition(("lt", 0, "k"), points=points)
+    assert str(condition) == str(points) == text
+    assert condition.names == ("k", "m", "n")
+    signature = Signature("f", (), ("m", "n"), (condition,))
+    assert signature_from_json(json.loads(json.dumps(signature.to_json()))) == signature
 
 
 def test_the_advice_of_a_condition_is_kept_and_may_be_missing():

@@ -11,10 +11,11 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Cast, Var
 from refcomp.ir.parser import MAX_BLOCKS, parse_func, parse_funcs, parse_funcs_with_lines
-from refcomp.ir.printer import print_func
+from refcomp.ir.printer import print_func, print_requirement
 from refcomp.ir.rewrite import variables_in, walk
 from refcomp.ir.stmt import Block, BufferStore, For, IfThenElse, LetStmt, ParallelRegion, Store
 from refcomp.ir.structure import structurally_equal
+from refcomp.ir.verify import find_fault
 from tests.strategies.funcs import runnable_funcs
 
 HEAD = "func f(A: f32[n, 4] out, s: i32) "
@@ -260,6 +261,41 @@ def test_requirements_are_read_and_printed():
     assert structurally_equal(
         func, parse_func(text.replace("[n]", "[m]").replace("< n", "< m").replace("n %", "m %"))
     )
+
+
+def test_requirements_with_axes_are_read_and_printed():
+    text = (
+        "func f(A: f32[n], k: i32) requires (0 < n, for i in range(n) for j in range(i, extent=2) "
+        "i ^ j < n or sqrt(f64(i)) < 2.0f64, for i: i32 in range(k) i < 9i32) {\n}\n"
+    )
+    func = parse_func(text)
+    assert print_func(func) == text
+    assert structurally_equal(func, parse_func(text.replace(" j", " t")))
+    assert not structurally_equal(func, parse_func(text.replace("extent=2", "extent=3")))
+    assert print_requirement(func.requires[2]) == "for i: i32 in range(k) i < 9i32"
+    i, j = func.requires[1].axes
+    assert set(variables_in(func.requires[1])) == {i, j, func.symbols[0]}
+    assert find_fault(func, "nested") is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "what"),
+    [
+        ("for i in range(n) i", "a requirement is a bool, not i64"),
+        ("for i in range(n) A[i] < 1.0f32", "a requirement has no BufferLoad"),
+        ("for i in range(n) f32(i) < x", "a requirement has no value of f32"),
+        ("for i in range(n) exp(f32(i)) < 1.0f32", "a requirement calls sqrt, floor, ceil, "),
+        ("for i in range(n) bf16(i) < 1.0bf16", "a requirement has no value of bf16"),
+        ("for i: i8 in range(3i8) i < 1i8", "an axis and its range are i64 or i32, not i8"),
+        ("for i in range(3i32) i < 1", "an axis and its range are i64 or i32, not i64"),
+        ("for i in range(n) j < 1", "unknown"),
+        ("for i in range(n) i < n, i < n", "unknown"),
+        ("for i in range(i) i < n", "unknown"),
+    ],
+)
+def test_a_requirement_with_axes_that_no_caller_could_check_is_refused(condition, what):
+    with pytest.raises(UserError, match=re.escape(what)):
+        parse_func(f"func f(A: f32[n], x: f32) requires ({condition}) {{ }}")
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, Var
 from refcomp.ir.func import PrimFunc, Requirement
 from refcomp.ir.parser import parse_expr, parse_func
-from refcomp.ir.printer import print_expr, print_func
+from refcomp.ir.printer import print_func, print_requirement
 from refcomp.ir.rewrite import with_fields
 from refcomp.lowering.entry_conditions import Given, with_entry_conditions
 
 
 def _required(params: str, body: str) -> list[str]:
     func = with_entry_conditions(parse_func(f"func f({params}) {{ {body} }}"))
-    return [print_expr(requirement.condition) for requirement in func.requires]
+    return [print_requirement(requirement) for requirement in func.requires]
 
 
 VECTORS = "A: f32[n], C: f32[m] out, k: i64"
@@ -65,17 +65,29 @@ VECTORS = "A: f32[n], C: f32[m] out, k: i64"
         ("if (n < 0) { C[0] = A[-5] }", []),
         ("if (k < 0) { C[k] = 0.0f32 }", ["0 - k <= 0 or 0 <= k", "0 - k <= 0 or k < m"]),
         # On another condition, or at places that nobody knows:
-        ("for i in range(m) { if (i * k < n) { C[i] = A[9] } }", []),
-        ("for i in range(m) { for j in range(4) { if (i * 4 + j < n) { C[i] = A[9] } } }", []),
-        ("for i in range(m) { let x: i64 = i * 2 { if (i < 3) { C[0] = A[x] } } }", []),
-        ("for i in range(m) { if (i < 3 or k < 2) { C[i] = A[9] } }", []),
+        (
+            "for i in range(m) { if (i * k < n) { C[i] = A[9] } }",
+            ["for i in range(m) not i * k < n or 9 < n"],
+        ),
+        (
+            "for i in range(m) { for j in range(4) { if (i * 4 + j < n) { C[i] = A[9] } } }",
+            ["for i in range(m) for j in range(4) not i * 4 + j < n or 9 < n"],
+        ),
+        (
+            "for i in range(m) { let x: i64 = i * 2 { if (i < 3) { C[0] = A[x] } } }",
+            ["for i in range(m) not i < 3 or i * 2 < n"],
+        ),
+        ("for i in range(m) { if (i < 3 or k < 2) { C[i] = A[9] } }", ["m <= 0 or 9 < n"]),
         ("for i in range(m) { if (A[i] < 3.0f32) { C[i] = A[9] } }", ["m - 1 < n"]),
         ("for i in range(m) { if (i < n) { C[i] = A[i] } }", []),
         ("for i in range(m) { C[i] = if_then_else(i < n, A[i], 0.0f32) }", []),
         ("for i in range(m) { C[i] = select(i < n, A[i], 0.0f32) }", []),
         ("for i in range(m) { for j in range(i) { C[j] = A[j] } }", ["m - 2 < n"]),
         ("for i in range(m) { for j in range(i + 1) { C[j] = A[i - j] } }", ["m - 1 < n"]),
-        ("for i in range(m) { for j in range(i * m) { C[i] = A[j] } }", []),
+        (
+            "for i in range(m) { for j in range(i * m) { C[i] = A[j] } }",
+            ["for i in range(m) for j in range(i * m) j < n"],
+        ),
         ("for i in range(m) { for j in range(i64(C[i])) { C[i] = A[j] } }", []),
         ("for i in range(m) { C[i] = A[i64(C[i])] }", []),
         ("for i in range(m) { C[i] = 0.0f32 prefetch A[i + 9] }", []),

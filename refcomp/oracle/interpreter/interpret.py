@@ -19,8 +19,8 @@ from refcomp.foundation.errors import UserError
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.expr import Expr, Var
-from refcomp.ir.func import PrimFunc, Program
-from refcomp.ir.printer import print_expr
+from refcomp.ir.func import PrimFunc, Program, Requirement
+from refcomp.ir.printer import print_requirement
 from refcomp.ir.stmt import Stmt
 from refcomp.oracle.interpreter.expressions import Frame, Shortcut
 from refcomp.oracle.interpreter.failure import InterpretError
@@ -82,6 +82,35 @@ def run_bound(frame: Frame, body: Stmt, shortcut: Shortcut | None = None) -> Non
 
 
 @deep_recursion()
+def is_fulfilled(requirement: Requirement, bindings: Mapping[Var, Value]) -> bool:
+    """Return True if `requirement` holds, at all values of its axes.
+
+    `bindings` has a number for each symbol and scalar.
+    """
+    frame = Frame()
+    for var, value in bindings.items():
+        frame.values[var] = make_scalar(value, var.dtype)
+    return _is_fulfilled(frame, requirement)
+
+
+def _is_fulfilled(frame: Frame, requirement: Requirement, outer: int = 0) -> bool:
+    """Return True if `requirement` holds at all values of its axes but the `outer` ones."""
+    if outer == len(requirement.axes):
+        with np.errstate(all="ignore"):
+            return bool(frame.evaluate(requirement.condition))
+    axis = requirement.axes[outer]
+    first = int(frame.evaluate(requirement.minima[outer]))
+    count = int(frame.evaluate(requirement.extents[outer]))
+    holds = True
+    for value in range(first, first + count):
+        frame.bind(axis, make_scalar(value, axis.dtype))
+        holds = _is_fulfilled(frame, requirement, outer + 1)
+        del frame.values[axis]
+        if not holds:
+            break
+    return holds
+
+
 def evaluate_expr(expr: Expr, bindings: Mapping[Var, Value] | None = None) -> Value:
     """Return the value of `expr`, which reads no memory.
 
@@ -135,10 +164,10 @@ def bind_arguments(
             )
         frame.memory[buffer] = Memory(buffer, shape, array, buffer.name in fresh)
     for requirement in func.requires:
-        if not frame.evaluate(requirement.condition):
+        if not _is_fulfilled(frame, requirement):
             sizes = [f"{var.name} = {value}" for var, value in frame.values.items()]
             raise InterpretError(
-                f"{func.name} requires {print_expr(requirement.condition)}",
+                f"{func.name} requires {print_requirement(requirement)}",
                 where=f"with {', '.join(sizes)}",
             )
 

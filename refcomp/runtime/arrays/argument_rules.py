@@ -59,7 +59,7 @@ def _check_names_in_shapes(signature: Signature) -> None:
     tensors = [param for param in signature.params if isinstance(param, TensorParam)]
     known = set(signature.symbols) | set(shape_scalars(signature))
     for condition in signature.requires:
-        for name in names_in_dim(condition.test):
+        for name in condition.names:
             if name not in known:
                 raise UserError(
                     f"the condition {condition} depends on {name}, which is unknown",
@@ -109,11 +109,7 @@ def shape_scalars(signature: Signature) -> dict[str, int]:
         for dim in param.shape
         for name in names_in_dim(dim)
     }
-    used.update(
-        name
-        for condition in signature.requires
-        for name in names_in_dim(condition.test)
-    )
+    used.update(name for condition in signature.requires for name in condition.names)
     return {
         param.name: position
         for position, param in enumerate(signature.params)

@@ -12,7 +12,7 @@ from refcomp.ir.parser import parse_func
 from refcomp.ir.stmt import (
     BufferStore,
 )
-from refcomp.oracle.interpreter.interpret import InterpretError, interpret
+from refcomp.oracle.interpreter.interpret import InterpretError, interpret, is_fulfilled
 from tests.oracle.programs import integer, run_text, zeros
 
 U16 = as_dtype("u16")
@@ -88,6 +88,20 @@ def test_scalars_are_rounded_to_their_dtype():
     data = zeros(1)
     interpret(PrimFunc("f", (a, s), BufferStore(a, (integer(0),), s), ("A",)), [data, math.pi])
     assert data[0] == np.float32(math.pi)
+
+
+def test_a_requirement_with_axes_holds_at_all_their_values():
+    text = "for i in range(k) for j in range(i) i ^ j < n"
+    func = parse_func(f"func f(A: f32[n] out, k: i64) requires ({text}) {{ A[0] = 1.0f32 }}")
+    interpret(func, [zeros(4), 4])
+    interpret(func, [zeros(1), 1])
+    with pytest.raises(InterpretError) as caught:
+        interpret(func, [zeros(3), 4])
+    assert caught.value.what == f"f requires {text}"
+    requirement = func.requires[0]
+    sizes = {func.symbols[0]: 3, func.params[1]: 3}
+    assert not is_fulfilled(requirement, sizes)
+    assert is_fulfilled(requirement, {**sizes, func.params[1]: 2})
 
 
 def test_what_a_function_requires_is_asked_before_it_runs():

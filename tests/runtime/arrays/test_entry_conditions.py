@@ -1,9 +1,17 @@
 """Messages about conditions that a call does not fulfil."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from refcomp.foundation.artifacts import Condition, ScalarParam, Signature, TensorParam
+from refcomp.foundation.artifacts import (
+    Condition,
+    PointCondition,
+    ScalarParam,
+    Signature,
+    TensorParam,
+)
 from refcomp.foundation.dtype import F32, I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.symbol_sizes import Sizes
@@ -64,6 +72,44 @@ def test_an_index_that_is_constant():
     )
     second = Condition(("lt", 1, "n"), "A[1]", "compute C reads", "", "A", 0)
     assert ", which has 1 element\n" in _refusal(second, 1, 4, 0)
+
+
+def _at_points(requirement: str, *names: str) -> Condition:
+    params = ", ".join(f"{name}: i64" for name in names)
+    func = f"func check({params}) requires ({requirement}) {{ }}"
+    points = PointCondition(requirement, func, names)
+    return Condition(1, "A[i & 3]", "C reads", "x.py:3", "A", 0, points=points)
+
+
+def test_a_condition_at_all_values_of_an_axis():
+    condition = _at_points("for i in range(m) k < 0 or i & 3 < n", "m", "k", "n")
+    _call(_signature(condition), 4, 9, 0)
+    _call(_signature(condition), 3, 3, 0)
+    _call(_signature(condition), 3, 4, -1)
+    assert _refusal(condition, 3, 4, 0) == (
+        "C reads index i & 3 = 3 of dimension 0 of A, which has 3 elements\n"
+        "  where: f(A: f32[n], C: f32[m] (output), k: i64), at x.py:3\n"
+        "  why: A[i & 3] needs for i in range(m) k < 0 or i & 3 < n, which fails for i = 3: "
+        "m is 4 by dimension 0 of C; k is 0 by argument k; n is 3 by dimension 0 of A\n"
+        "  what to do: pass arrays and numbers whose sizes fit, or access it under a condition only"
+    )
+    low = _at_points("for i in range(m) 0 <= i - k", "m", "k")
+    assert _refusal(low, 1, 2, 1).startswith("C reads index i - k = -1 of dimension 0 of A\n")
+    assert shape_scalars(_signature(condition)) == {"k": 2}
+    with pytest.raises(UserError, match="depends on q, which is unknown"):
+        check_signature(_signature(_at_points("for i in range(q) 0 <= i", "q")))
+
+
+def test_a_condition_at_points_of_which_nothing_more_is_known():
+    condition = replace(_at_points("for i in range(m) i == 0", "m"), buffer="")
+    assert "cannot be called with these sizes" in _refusal(condition, 1, 2, 0)
+
+
+@pytest.mark.parametrize("names", [(), ("m", "n")])
+def test_a_damaged_condition_is_refused(names: tuple[str, ...]) -> None:
+    points = _at_points("for i in range(m) i == 0", "m").points
+    damaged = Condition(1, points=replace(points, names=names))
+    assert "for i in range(m) i == 0 of a function is malformed" in _refusal(damaged, 1, 1, 0)
 
 
 def test_a_negative_extent():
