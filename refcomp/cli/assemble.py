@@ -26,6 +26,7 @@ from refcomp.cli.streams import (
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.private_folder import private_folder
+from refcomp.foundation.target import foreign_triple
 from refcomp.runtime.module import Module
 
 
@@ -87,8 +88,14 @@ def command(file: str, output: str, form: str, as_json: bool) -> None:
 
 
 def _assemble(text: str, header: Header, form: str) -> bytes:
+    triple = foreign_triple(header.target)
+    if triple and form != "asm":
+        raise UserError(
+            f"{header.target} names another machine, whose linker and libraries are not here",
+            remedy=f"use --format asm, and link the text there, such as by {triple}-gcc",
+        )
     source = Source(text, "llvm", requires=header.requires)
-    options = dict(header.target.options)
+    options = toolchain.llvm_options(header.target)
     binary = toolchain.compile_source(source, options, "asm" if form == "asm" else "so")
     if form != "module":
         return binary.data

@@ -9,7 +9,7 @@ from refcomp.codegen.llvm.separate_imports import separate
 from refcomp.driver.backends import backend_of
 from refcomp.foundation.c_functions import find_c_function, library_paths
 from refcomp.foundation.errors import UserError
-from refcomp.foundation.target import Target
+from refcomp.foundation.target import Target, foreign_triple
 from refcomp.ir.expr import C_FUNCTION, PureExtern
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.gpu_intrinsics import vendor_of
@@ -41,6 +41,8 @@ def checked_calls(funcs: Iterable[PrimFunc], target: Target) -> Iterator[PrimFun
 
 def _check_call(name: str, libraries: tuple[str, ...], target: Target) -> None:
     known = backend_of(target).calls
+    if foreign_triple(target) and not vendor_of(name):
+        return  # the linker of the other machine finds the function, or refuses it
     if vendor := vendor_of(name):
         _check_gpu(name, vendor, target)
     elif "llvm" not in known or not name.startswith("llvm."):

@@ -25,9 +25,9 @@ def make_code(text: str, target: str, suffix: str) -> bytes:
     Raises:
         ToolchainError: a tool is missing or fails.
     """
-    from refcomp.toolchain import compile_source  # noqa: PLC0415  (rare)
+    from refcomp.toolchain import compile_source, llvm_options  # noqa: PLC0415  (rare)
 
-    options = dict(as_target(target).options)
+    options = llvm_options(as_target(target))
     return compile_source(Source(text, "llvm"), options, _OUTPUTS[suffix]).data
 
 

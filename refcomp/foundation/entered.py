@@ -23,7 +23,7 @@ _V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement(Generic[_V]):
+class OpenStatement(Generic[_V]):
     """A `with` statement that is open."""
 
     value: _V
@@ -33,68 +33,61 @@ class _Statement(Generic[_V]):
     frame: int
 
 
-class EnteredValues(Generic[_V]):
-    """The open statements of each thread and each asynchronous task.
+# The open statements of each thread and each asynchronous task, the innermost last. Its name
+# stands for the values in messages.
+OpenStatements = ContextVar[tuple[OpenStatement[_V], ...]]
 
-    Args:
-        what: names the values in messages, such as `target`.
+
+def enter(
+    opened: OpenStatements[_V], owner: object, value: _V, frame: FrameType
+) -> None:
+    """Begin a statement of `frame`, which entered `owner`."""
+    opened.set((*opened.get(), OpenStatement(value, owner, id(frame))))
+
+
+def leave(
+    opened: OpenStatements[_V], owner: object, frame: FrameType, *, is_failing: bool
+) -> None:
+    """End a statement of `frame`. `is_failing` says that an exception leaves it.
+
+    Raises:
+        UserError: a statement that began inside stays open, or this one did not begin here.
     """
+    statements = opened.get()
+    place = _place(statements, owner, frame)
+    if place is None:
+        if not is_failing:
+            raise _not_current(opened.name, owner)
+        return
+    later = statements[place + 1 :]
+    running = _running(frame) if later else frozenset[int]()
+    suspended = [inner for inner in later if inner.frame not in running]
+    opened.set(statements[:place] + (() if suspended else later))
+    if suspended and not is_failing:
+        raise _still_open(opened.name, owner, suspended[-1].value)
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._open: ContextVar[tuple[_Statement[_V], ...]] = ContextVar(
-            what, default=()
-        )
 
-    @property
-    def current(self) -> _V | None:
-        """Return the value of the last statement that is still open; None if there is none."""
-        statements = self._open.get()
-        return statements[-1].value if statements else None
+def _not_current(what: str, owner: object) -> UserError:
+    return UserError(
+        f"the {what} {owner} is left where it is not current",
+        why="its `with` statement began in another thread or task, or a statement around it "
+        "has ended before",
+        remedy="begin and end the statement in one function, without a `yield` inside",
+    )
 
-    def enter(self, owner: object, value: _V, frame: FrameType) -> None:
-        """Begin a statement of `frame`, which entered `owner`."""
-        self._open.set((*self._open.get(), _Statement(value, owner, id(frame))))
 
-    def leave(self, owner: object, frame: FrameType, *, is_failing: bool) -> None:
-        """End a statement of `frame`. `is_failing` says that an exception leaves it.
-
-        Raises:
-            UserError: a statement that began inside stays open, or this one did not begin here.
-        """
-        statements = self._open.get()
-        place = _place(statements, owner, frame)
-        if place is None:
-            if not is_failing:
-                raise self._not_current(owner)
-            return
-        later = statements[place + 1 :]
-        running = _running(frame) if later else frozenset[int]()
-        suspended = [inner for inner in later if inner.frame not in running]
-        self._open.set(statements[:place] + (() if suspended else later))
-        if suspended and not is_failing:
-            raise self._still_open(owner, suspended[-1].value)
-
-    def _not_current(self, owner: object) -> UserError:
-        return UserError(
-            f"the {self._what} {owner} is left where it is not current",
-            why="its `with` statement began in another thread or task, or a statement around it "
-            "has ended before",
-            remedy="begin and end the statement in one function, without a `yield` inside",
-        )
-
-    def _still_open(self, owner: object, inner: _V) -> UserError:
-        return UserError(
-            f"the {self._what} {owner} is left while {inner}, which became current inside of it, "
-            "has not been left",
-            why="a generator that is suspended, or an ExitStack, holds that `with` statement open: "
-            f"{inner} would stay the current {self._what}",
-            remedy="finish or close the generator first, or let it yield outside of the statement",
-        )
+def _still_open(what: str, owner: object, inner: object) -> UserError:
+    return UserError(
+        f"the {what} {owner} is left while {inner}, which became current inside of it, "
+        "has not been left",
+        why="a generator that is suspended, or an ExitStack, holds that `with` statement open: "
+        f"{inner} would stay the current {what}",
+        remedy="finish or close the generator first, or let it yield outside of the statement",
+    )
 
 
 def _place(
-    statements: tuple[_Statement[_V], ...], owner: object, frame: FrameType
+    statements: tuple[OpenStatement[_V], ...], owner: object, frame: FrameType
 ) -> int | None:
     """Return the place of the statement that `frame` ends; None if none has entered `owner`."""
     places = [i for i, opened in enumerate(statements) if opened.owner is owner]

@@ -55,9 +55,13 @@ LLVM = TargetKind(
     name="llvm",
     meaning="machine code for this host, by way of LLVM IR",
     options={
-        "mcpu": "the processor, as `llc -mcpu=help` lists them (default: native)",
+        "mcpu": "the processor, as `llc -mcpu=help` lists them (default: native, or generic with "
+        "-mtriple)",
         "passes": "the value of `opt -passes=` (default: default<O2>)",
         "libs": _LIBRARIES,
+        "mtriple": "the machine for which code is made that is only read, also written -target= "
+        "(default: this host)",
+        "mattr": "features of that machine's processor, as +neon,-crypto",
     },
     toolchains=("llvm",),
 )

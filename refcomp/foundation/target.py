@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import re
 import sys
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import pairwise
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from refcomp.foundation.entered import EnteredValues
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.foundation.own_targets import OWN_KINDS
 from refcomp.foundation.records import record
 from refcomp.foundation.target_kind import DeviceLimits, TargetKind
 
+if TYPE_CHECKING:
+    from refcomp.foundation.entered import OpenStatements
+
 # By name, in the order of registration. The first ones are refcomp's own.
 _KINDS: dict[str, TargetKind] = dict(OWN_KINDS)
 # What to compile for if a build names no target, and no `with` statement does.
 DEFAULT_TARGET = "llvm"
+# The words of classic programs for options.
+_CLASSIC_OPTIONS = {"target": "mtriple"}
 
 
 def register_kind(kind: TargetKind) -> None:
@@ -111,7 +117,10 @@ class Target:
 
     def __enter__(self) -> Target:
         chosen = as_target(self)
-        _ENTERED.enter(self, chosen, sys._getframe(1))
+        # Here, since few programs have such statements.
+        from refcomp.foundation.entered import enter  # noqa: PLC0415
+
+        enter(_ENTERED, self, chosen, sys._getframe(1))
         return chosen
 
     def __exit__(
@@ -120,11 +129,13 @@ class Target:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _ENTERED.leave(self, sys._getframe(1), is_failing=kind is not None)
+        from refcomp.foundation.entered import leave  # noqa: PLC0415  (as above)
+
+        leave(_ENTERED, self, sys._getframe(1), is_failing=kind is not None)
 
 
 # The targets of the `with` statements around.
-_ENTERED: EnteredValues[Target] = EnteredValues("target")
+_ENTERED: OpenStatements[Target] = ContextVar("target", default=())
 
 
 def current_target(allow_none: bool = True) -> Target | None:
@@ -149,7 +160,8 @@ def current_target(allow_none: bool = True) -> Target | None:
         ...     print(rc.current_target())
         opencl
     """
-    current = _ENTERED.current
+    entered = _ENTERED.get()
+    current = entered[-1].value if entered else None
     if current is None and allow_none is False:
         raise UserError(
             "no target is the current one",
@@ -169,7 +181,8 @@ def as_target(value: Target | str) -> Target:
     """Return the Target that a text means.
 
     Args:
-        value: a kind, then options: `"llvm -mcpu=znver4"`. A Target is returned as it is.
+        value: a kind, then options: `"llvm -mcpu=znver4"`. A Target is returned as it is. With
+            `-mtriple=`, code is made for another machine, to be read and saved.
 
     Raises:
         UserError: the kind or an option is unknown, and the remedy lists the known ones; or an
@@ -181,6 +194,8 @@ def as_target(value: Target | str) -> Target:
 
         >>> str(rc.as_target("rocm -mcpu=gfx942"))
         'rocm -mcpu=gfx942'
+        >>> str(rc.as_target("llvm -target=aarch64-linux-gnu"))
+        'llvm -mtriple=aarch64-linux-gnu'
         >>> rc.as_target("llvm -speed=high")
         Traceback (most recent call last):
             ...
@@ -212,11 +227,52 @@ def as_target(value: Target | str) -> Target:
                 f"the target {value!r} has the option -{name} twice",
                 remedy="write it once",
             )
-    return Target(kind.name, tuple(options))
+    target = Target(kind.name, tuple(options))
+    _check_machine(target)
+    return target
+
+
+def _check_machine(target: Target) -> None:
+    """Raise UserError if no code can be made for the machine of a target."""
+    triple = target.option("mtriple", "")
+    if not triple and not target.option("mattr", ""):
+        return
+    # Here, since few programs name another machine.
+    from refcomp.foundation.triples import (  # noqa: PLC0415
+        architecture_of,
+        check_attributes,
+    )
+
+    if triple:
+        architecture_of(triple)
+    if attributes := target.option("mattr", ""):
+        check_attributes(attributes, triple)
+    if foreign_triple(target) and target.option("mcpu", "") == "native":
+        raise UserError(
+            f"the target {target} names the processor of this machine and another machine",
+            remedy="leave -mcpu=native away, or name a processor of the other machine",
+        )
+    if foreign_triple(target) and target.option("libs", ""):
+        raise UserError(
+            f"the target {target} names libraries of this machine and another machine",
+            remedy="leave -libs= away: the linker of the other machine gets its libraries",
+        )
+
+
+def foreign_triple(target: Target) -> str:
+    """Return the triple of the machine for which code is made; '' if this host runs it."""
+    triple = target.option("mtriple", "")
+    if not triple:
+        return ""
+    from refcomp.foundation.triples import is_this_host  # noqa: PLC0415  (as above)
+
+    return "" if is_this_host(triple) else triple
 
 
 def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
     name, equals, value = word.removeprefix("-").partition("=")
+    if name not in kind.options:
+        name = _CLASSIC_OPTIONS.get(name, name)
     if not word.startswith("-") or not equals or not value or name not in kind.options:
         known = ", ".join(
             f"-{option}=... ({text})" for option, text in kind.options.items()

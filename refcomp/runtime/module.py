@@ -19,7 +19,7 @@ from refcomp.foundation.paths import checked_path
 from refcomp.foundation.target import option_in
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
-from refcomp.runtime.files.manifest import ModuleContents
+from refcomp.runtime.files.manifest import ModuleContents, ObjectContents
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
 from refcomp.runtime.host.machine_code import HostFunction, load_shared_object
 from refcomp.runtime.sources import Disassemble, Sources
@@ -92,7 +92,7 @@ class Module:
         entry: str | None = None,
         disassemble: Disassemble | None = None,
         imported_modules: tuple[DeviceModule, ...] = (),
-        contents: ModuleContents | ProgramContents | None = None,
+        contents: ModuleContents | ProgramContents | ObjectContents | None = None,
     ) -> None:
         self._functions: dict[str, Function] = {}
         for function in functions:
@@ -406,8 +406,9 @@ class Module:
 
     @property
     def contents(self) -> ModuleContents | ProgramContents | None:
-        """Return what a module file would hold; None if the module cannot be saved."""
-        return self._contents
+        """Return what a module file would hold; None if the module cannot be saved as one."""
+        contents = self._contents
+        return None if isinstance(contents, ObjectContents) else contents
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ from refcomp.toolchain.host import (
     host_facts,
     host_triple_and_layout,
     known_values,
+    llvm_options,
+    target_facts,
     vector_bits,
 )
 from refcomp.toolchain.layout import device_layout, llvm_major
@@ -84,6 +86,8 @@ __all__ = [
     "host_triple_and_layout",
     "vector_bits",
     "host_facts",
+    "llvm_options",
+    "target_facts",
     "find_tools",
     "FoundTools",
     "load_description",

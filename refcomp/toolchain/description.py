@@ -91,9 +91,10 @@ class BuildStep:
     """One run of a tool.
 
     Holes of arguments are `{input}` (several files if the step joins parts), `{output}`,
-    `{triple}` (the host's), `{entries}` (the functions to keep, with commas), a tool, an option, a
-    data file, and `{libraries}`. The last must be an argument of its own. A data file that is not
-    found is ''. In all argument lists `{package}` is the folder of refcomp.
+    `{triple}`, `{entries}` (the functions to keep, with commas), a tool, an option, a data file,
+    and `{libraries}`. The last must be an argument of its own. The triple is that of the option
+    `mtriple`, or else the host's. A data file that is not found is ''. In all argument lists
+    `{package}` is the folder of refcomp.
     """
 
     key: str

@@ -17,6 +17,8 @@ from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.machine import cpu_identity
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.private_folder import private_folder
+from refcomp.foundation.target import Target, foreign_triple
+from refcomp.foundation.triples import architecture_of
 from refcomp.toolchain.description import Description, Option, load_description
 from refcomp.toolchain.find import FoundTools
 from refcomp.toolchain.remember import recall
@@ -83,16 +85,42 @@ def vector_bits(mcpu: str) -> int:
     return host_facts(mcpu).vector_bits
 
 
-def host_facts(mcpu: str) -> HostFacts:
-    """Return the facts about the processor `mcpu`; its name is resolved if it is `native`."""
+def llvm_options(target: Target) -> dict[str, str]:
+    """Return the options of the toolchain `llvm` for a target of that kind."""
+    options = dict(target.options)
+    triple = foreign_triple(target)
+    if not triple:
+        options.pop("mtriple", None)
+        return options
+    attributes = architecture_of(triple).attributes
+    return {"mcpu": "generic", "mattr": attributes, **options}
+
+
+def target_facts(target: Target) -> HostFacts:
+    """Return the facts about the processor of a target of the kind `llvm`."""
+    options = llvm_options(target)
+    mcpu, mtriple, mattr = (
+        options.get(key, "") for key in ("mcpu", "mtriple", "mattr")
+    )
+    return host_facts(mcpu or "native", mtriple, mattr)
+
+
+def host_facts(mcpu: str, mtriple: str = "", mattr: str = "") -> HostFacts:
+    """Return the facts about the processor `mcpu`; its name is resolved if it is `native`.
+
+    Args:
+        mcpu: the name.
+        mtriple: the machine, '' for this host.
+        mattr: features of the processor, in addition to its own.
+    """
     description = load_description("llvm")
-    options = {"mcpu": mcpu}
+    options = {"mcpu": mcpu, "mtriple": mtriple, "mattr": mattr}
     asked = (_PROBE, *description.steps["probe"].arguments)
-    parts = ("facts", mcpu, host_part(description, options), *asked)
+    parts = ("facts", *options.values(), host_part(description, options), *asked)
 
     def ask(tools: FoundTools) -> bytes:
         check_options(description, tools, options, default_cache())
-        return _probe(description, tools, mcpu)
+        return _probe(description, tools, options)
 
     return HostFacts(**json.loads(recall(default_cache(), description, parts, ask)))
 
@@ -137,9 +165,10 @@ def check_options(
         option = description.options[key]
         if not option.listing or value in option.host_values:
             continue
-        known = _known_values(description, option, store)
+        triple = options.get("mtriple", "")
+        known = _known_values(description, option, store, triple)
         if value not in known:
-            holes = _listing_holes(description, tools, option)
+            holes = _listing_holes(description, tools, option, triple)
             command = fill_arguments(option.listing, holes)
             shown = f"{len(known)} values, not this one"
             if len(known) <= _MAX_LISTED:
@@ -148,15 +177,17 @@ def check_options(
                 f"{key} {value!r} is unknown to the {description.name} toolchain",
                 where=f"-{key}={value}",
                 why=f"{command[0]} knows: {shown}",
-                remedy=_known_remedy(option, value, known, command),
+                remedy=_known_remedy(
+                    () if triple else option.host_values, value, known, command
+                ),
             )
 
 
 def _known_remedy(
-    option: Option, value: str, known: Sequence[str], command: Sequence[str]
+    host_values: Sequence[str], value: str, known: Sequence[str], command: Sequence[str]
 ) -> str:
     """Return near values, the value for this host, and the command that lists all values."""
-    host = " or ".join(option.host_values)
+    host = " or ".join(host_values)
     if len(known) > _MAX_LISTED:
         choices = f"use {host} for this host, or " if host else ""
         choices += f"one of those that are listed by: {shlex.join(command)}"
@@ -167,9 +198,11 @@ def _known_remedy(
     return f"{did_you_mean(value, known)} {choices}".strip()
 
 
-def _known_values(description: Description, option: Option, store: Cache) -> list[str]:
+def _known_values(
+    description: Description, option: Option, store: Cache, triple: str = ""
+) -> list[str]:
     def ask(tools: FoundTools) -> bytes:
-        holes = _listing_holes(description, tools, option)
+        holes = _listing_holes(description, tools, option, triple)
         command = fill_arguments(option.listing, holes)
         with private_folder() as folder:
             completed = run_checked(description, command, folder)
@@ -177,16 +210,16 @@ def _known_values(description: Description, option: Option, store: Cache) -> lis
         text = completed.stdout.decode(errors="replace") + completed.stderr
         return "\n".join(option.known.findall(text)).encode()
 
-    listed = recall(store, description, ("known", *option.listing), ask)
+    listed = recall(store, description, ("known", triple, *option.listing), ask)
     return listed.decode().split("\n")
 
 
 def _listing_holes(
-    description: Description, tools: FoundTools, option: Option
+    description: Description, tools: FoundTools, option: Option, triple: str
 ) -> dict[str, str]:
     holes = dict(tools.paths)
     if any("{triple}" in argument for argument in option.listing):
-        holes["triple"] = _default_triple(description, tools)
+        holes["triple"] = triple or _default_triple(description, tools)
     return holes
 
 
@@ -194,14 +227,16 @@ def _default_triple(description: Description, tools: FoundTools) -> str:
     return _search(_TRIPLE, version_text(tools.paths["llc"], description.version))
 
 
-def _probe(description: Description, tools: FoundTools, mcpu: str) -> bytes:
+def _probe(
+    description: Description, tools: FoundTools, options: Mapping[str, str]
+) -> bytes:
     with private_folder() as folder:
         source = write_input(folder / description.input, _PROBE.encode())
-        holes = {**tools.paths, "mcpu": mcpu, "input": str(source)}
+        holes = {**tools.paths, **options, "input": str(source)}
         command = fill_arguments(description.steps["probe"].arguments, holes)
         text = run_checked(description, command, folder).stdout.decode(errors="replace")
     facts = HostFacts(
-        triple=_default_triple(description, tools),
+        triple=options["mtriple"] or _default_triple(description, tools),
         layout=_search(_LAYOUT, text),
         cpu=_search(_CPU, text),
         vector_bits=_widest(_WIDE_ADDITION, text),

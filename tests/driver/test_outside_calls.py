@@ -7,6 +7,7 @@ import pytest
 from refcomp.driver.backends import as_target
 from refcomp.driver.outside_calls import checked_calls
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.machine import machine
 from refcomp.ir.parser import parse_func
 
 
@@ -47,3 +48,9 @@ def test_each_function_is_yielded_before_the_next_one_is_asked_for():
         raise AssertionError("the second function was asked for")
 
     assert next(checked_calls(made(), as_target("llvm"))) is func
+
+
+def test_functions_of_another_machine_are_left_to_its_linker():
+    func = _calling("extern f32 no_such_function(2.0f32)")
+    foreign = "riscv64" if machine() != "riscv64" else "aarch64"
+    assert list(checked_calls([func], as_target(f"llvm -mtriple={foreign}-linux-gnu"))) == [func]

@@ -3,12 +3,13 @@ import threading
 import pytest
 
 import refcomp.driver.backends  # noqa: F401  (registers the kinds)
-from refcomp.foundation import target
+from refcomp.foundation import target, triples
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import (
     Target,
     as_target,
     current_target,
+    foreign_triple,
     kind_of,
     limits_of,
     register_kind,
@@ -160,3 +161,37 @@ def test_a_target_that_cannot_be_read_does_not_become_current():
 )
 def test_keys_go_from_special_to_general(text, keys):
     assert as_target(text).keys == keys
+
+
+@pytest.fixture
+def on_x86(monkeypatch):
+    monkeypatch.setattr(triples, "machine", lambda: "x86_64")
+
+
+@pytest.mark.usefixtures("on_x86")
+def test_the_classic_word_for_another_machine():
+    target = as_target("llvm -target=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+neon")
+    assert str(target) == "llvm -mattr=+neon -mcpu=cortex-a72 -mtriple=aarch64-linux-gnu"
+    assert target == as_target(str(target))
+    assert foreign_triple(target) == "aarch64-linux-gnu"
+    assert foreign_triple(as_target("llvm -mtriple=x86_64-linux-gnu")) == ""
+    assert foreign_triple(as_target("llvm")) == foreign_triple(as_target("rocm")) == ""
+    with pytest.raises(UserError, match="has the option -mtriple twice"):
+        as_target("llvm -target=aarch64-linux-gnu -mtriple=aarch64-linux-gnu")
+    with pytest.raises(UserError, match="target rocm has no option '-target=x'"):
+        as_target("rocm -target=x")
+
+
+@pytest.mark.usefixtures("on_x86")
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ("-mtriple=wasm32", "no code can be made for the machine 'wasm32'"),
+        ("-mattr=+neon", "option of code for another machine"),
+        ("-mtriple=aarch64-linux-gnu -libs=a.so", "libraries of this machine and another"),
+        ("-mtriple=aarch64-linux-gnu -mcpu=native", "processor of this machine and another"),
+    ],
+)
+def test_options_that_contradict_a_machine(options, message):
+    with pytest.raises(UserError, match=message):
+        as_target(f"llvm {options}")

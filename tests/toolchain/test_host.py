@@ -4,8 +4,10 @@ import shutil
 
 import pytest
 
+from refcomp.foundation import triples
 from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.machine import cpu_identity
+from refcomp.foundation.target import as_target
 from refcomp.toolchain import host
 from refcomp.toolchain.description import load_description
 from refcomp.toolchain.host import (
@@ -14,6 +16,7 @@ from refcomp.toolchain.host import (
     host_part,
     host_triple_and_layout,
     known_values,
+    llvm_options,
     vector_bits,
 )
 
@@ -157,3 +160,35 @@ def test_the_real_llc_refuses_an_unknown_processor() -> None:
         vector_bits("banana")
     assert "knows: " in str(caught.value) and "-mcpu=help" in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.llvm
+def test_the_real_llc_about_another_machine() -> None:
+    facts = host_facts("cortex-a72", "aarch64-linux-gnu")
+    assert (facts.triple, facts.cpu) == ("aarch64-linux-gnu", "cortex-a72")
+    assert (facts.vector_bits, facts.has_fma) == (128, True)
+    assert "p:32:" in host_facts("generic", "armv7-linux-gnueabihf").layout
+    assert not host_facts("generic", "riscv64-linux-gnu").has_fma
+    assert host_facts("generic", "riscv64-linux-gnu", "+f").has_fma
+    with pytest.raises(UserError, match="mcpu 'znver3' is unknown") as caught:
+        host_facts("znver3", "aarch64-linux-gnu")
+    assert "-mtriple=aarch64-linux-gnu -mcpu=help" in str(caught.value)
+    assert "native" not in str(caught.value)
+
+
+def test_options_of_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triples, "machine", lambda: "x86_64")
+    options = {
+        "llvm -mtriple=x86_64-linux-gnu -passes=sroa": {"passes": "sroa"},
+        "llvm -mtriple=riscv64-linux-gnu": {
+            "mtriple": "riscv64-linux-gnu",
+            "mcpu": "generic",
+            "mattr": "+m,+a,+f,+d,+c",
+        },
+        "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+crc": {
+            "mtriple": "aarch64-linux-gnu",
+            "mcpu": "cortex-a72",
+            "mattr": "+crc",
+        },
+    }
+    assert {text: llvm_options(as_target(text)) for text in options} == options

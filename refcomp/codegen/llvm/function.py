@@ -16,7 +16,7 @@ from refcomp.arith.alignment import divisor_of
 from refcomp.codegen.accumulator import Chunk, Chunks, Declarations
 from refcomp.codegen.llvm.imports import ImportedFunction
 from refcomp.codegen.spelling import Spelling
-from refcomp.foundation.dtype import DType
+from refcomp.foundation.dtype import I64, DType
 from refcomp.foundation.errors import CompilerBug
 from refcomp.foundation.names import UniqueNames, to_identifier
 from refcomp.ir.buffer import Buffer
@@ -58,6 +58,7 @@ class LlvmModule:
         self.vector_bits = vector_bits  # of the widest vector register
         # Of the widest vector of i16 whose products are added in pairs; 0: of none.
         self.word_bits = 0
+        self.c_size = I64  # of sizes in C
         self.wavefront_size = 1  # lanes of a wave of the GPU
         self.gpu = ""  # name of the GPU, '' on the host
         # Atomic updates of fewer bits have no instruction.

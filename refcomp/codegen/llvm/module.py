@@ -37,13 +37,15 @@ from refcomp.codegen.llvm.statements import HOST_STATEMENTS
 from refcomp.codegen.signature import machine_symbol
 from refcomp.codegen.spelling import load_spelling
 from refcomp.foundation.artifacts import Source
-from refcomp.foundation.dtype import I64
+from refcomp.foundation.dtype import I32, I64
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.python_limits import deep_recursion, paused_collector
 from refcomp.ir.expr import Var
 from refcomp.ir.func import PrimFunc
 
 _DECLARED = re.compile(r"^declare [^@]*@([-\w.$]+)\(", re.MULTILINE)
+# Part of the data layout of a machine whose addresses have 32 bits.
+_SHORT_POINTERS = re.compile(r"(?:^|-)p:32:")
 _EXPRESSIONS: ExpressionPrinters = {
     **EXPRESSIONS,
     **READS,
@@ -90,6 +92,8 @@ class HostPrinter:
     ) -> None:
         self._module = LlvmModule(load_spelling("llvm"), triple, vector_bits)
         self._module.word_bits = word_bits
+        if _SHORT_POINTERS.search(layout):
+            self._module.c_size = I32
         self._triple = triple
         self._layout = layout
         # Of all parts.

@@ -123,7 +123,8 @@ def _allocate_on_heap(out: LlvmFunction, allocate: st.Allocate) -> None:
     size = out.instruction(
         out.say.heap_bytes, dims=dims, product=product, alignment=alignment
     )
-    out.declare("heap", out.say.declare_heap)
+    c_size = out.type_of(out.module.c_size)
+    out.declare("heap", out.say.declare_heap, size=c_size)
     out.fails = True
     number = out.number()
     name = out.name(allocate.buffer)
@@ -133,6 +134,7 @@ def _allocate_on_heap(out: LlvmFunction, allocate: st.Allocate) -> None:
         id=number,
         bytes=size,
         alignment=alignment,
+        size=c_size,
         failure=out.failure(),
         body=BODY,
     )

@@ -52,6 +52,14 @@ class ModuleContents:
     libraries: tuple[str, ...] = ()
 
 
+@record
+class ObjectContents:
+    """Code for another machine, which can be read and saved. No module file holds it."""
+
+    machine: str  # its triple
+    sources: Mapping[str, str]  # language -> text
+
+
 def pack(contents: ModuleContents) -> dict[str, bytes]:
     """Return the members of the archive, first the manifest. The result is deterministic."""
     members = {"binary": contents.binary.data}

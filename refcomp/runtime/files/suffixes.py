@@ -15,7 +15,7 @@ from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.files.archive import write_archive, write_described, write_file
 from refcomp.runtime.files.code_tools import code_tools
-from refcomp.runtime.files.manifest import ModuleContents, pack
+from refcomp.runtime.files.manifest import ModuleContents, ObjectContents, pack
 from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.host.callback import refuse_if_called_back
 
@@ -38,7 +38,7 @@ _BY_TOOLS = {
 }
 
 
-Contents = ModuleContents | ProgramContents
+Contents = ModuleContents | ProgramContents | ObjectContents
 
 
 def write_form(path: str, fmt: object, target: str, contents: Contents | None) -> None:
@@ -87,6 +87,13 @@ def machine_code(target: str, contents: Contents | None) -> ModuleContents:
         # Reading the binary is slow, so it is done only now.
         libraries = needed_libraries(contents.binary.data)
         return replace(contents, libraries=libraries)
+    if isinstance(contents, ObjectContents):
+        raise Unsupported(
+            f"code for the machine {contents.machine} is not saved as a file to load",
+            why="the linker and the libraries of that machine are not here",
+            remedy='write module.save("x.o"), and link it there: '
+            f"{contents.machine}-gcc -shared x.o -o x.so -lm",
+        )
     if contents is not None:
         raise Unsupported(
             f"a module for the target {target} cannot be exported as a shared object",
@@ -121,7 +128,7 @@ def _plain_form(suffix: str, target: str, contents: Contents | None) -> bytes:
 
 
 def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes:
-    if not isinstance(contents, ModuleContents):
+    if not isinstance(contents, ModuleContents | ObjectContents):
         raise Unsupported(
             f"a module for the target {target} has no file {suffix}",
             why="such files hold code for processors, made of LLVM IR",
@@ -142,7 +149,7 @@ def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes
 def _text(suffix: str, target: str, contents: Contents | None) -> bytes:
     language = _TEXTS[suffix]
     texts = None
-    if isinstance(contents, ModuleContents):
+    if isinstance(contents, ModuleContents | ObjectContents):
         texts = contents.sources
     elif contents is not None:
         texts = contents.device_sources
@@ -156,7 +163,7 @@ def _text(suffix: str, target: str, contents: Contents | None) -> bytes:
 
 def _code(suffix: str, target: str, contents: Contents | None) -> bytes:
     code = None
-    if contents is not None and not isinstance(contents, ModuleContents):
+    if isinstance(contents, ProgramContents):
         code = contents.code
     if isinstance(code, Binary) and code.format == _CODES[suffix]:
         return code.data

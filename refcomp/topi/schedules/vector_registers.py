@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refcomp.foundation.machine import cpu_features, machine
-from refcomp.foundation.target import Target, as_target
+from refcomp.foundation.target import Target, as_target, foreign_triple
+from refcomp.foundation.triples import architecture_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ SSE = VectorRegisters(bytes=16, count=16, load_time=2, shared_time=2)
 AVX2 = VectorRegisters(bytes=32, count=16, load_time=2, shared_time=6)
 AVX512 = VectorRegisters(bytes=64, count=32, load_time=1, shared_time=1, border_time=4)
 NEON = VectorRegisters(bytes=16, count=32, load_time=1, shared_time=1)
+# Processors whose vectors are not known or short: registers of 32-bit Arm, and a guess for others.
+SHORT = VectorRegisters(bytes=16, count=16, load_time=1, shared_time=1)
 
 # The levels of x86-64, and the registers of their instruction sets.
 # Source: System V ABI, AMD64 supplement, "Micro-Architecture Levels".
@@ -59,7 +62,7 @@ _LEVELS = {
 
 
 def vector_registers(target: Target | str = "llvm") -> VectorRegisters:
-    """Return the vector registers of the processor that `target` names by `-mcpu`, or of this host.
+    """Return the vector registers of the processor that `target` names, or of this host.
 
     Raises:
         UserError: the target is unknown, or LLVM does not know the processor.
@@ -70,16 +73,24 @@ def vector_registers(target: Target | str = "llvm") -> VectorRegisters:
         >>> registers = vector_registers("llvm -mcpu=x86-64-v3")
         >>> registers.count, registers.bytes, registers.lanes(4)
         (16, 32, 8)
+        >>> vector_registers("llvm -mtriple=aarch64-linux-gnu").count
+        32
     """
-    mcpu = as_target(target).option("mcpu", "native")
+    chosen = as_target(target)
+    triple = foreign_triple(chosen)
+    architecture = architecture_of(triple).name if triple else ""
+    if triple and architecture != "x86_64":
+        return NEON if architecture == "aarch64" else SHORT
+    mcpu = chosen.option("mcpu", "generic" if triple else "native")
     if mcpu == "native":
         return _of_this_host()
     if mcpu in _LEVELS:
         return _LEVELS[mcpu]
     # Here, since it imports the compiler, which a module from the cache does not need.
-    from refcomp.toolchain import vector_bits  # noqa: PLC0415
+    from refcomp.toolchain import target_facts  # noqa: PLC0415
 
-    return {512: AVX512, 256: AVX2}.get(vector_bits(mcpu), _narrowest())
+    narrowest = SSE if architecture else _narrowest()
+    return {512: AVX512, 256: AVX2}.get(target_facts(chosen).vector_bits, narrowest)
 
 
 def has_fma(target: Target | str = "llvm") -> bool:
@@ -100,15 +111,16 @@ def has_fma(target: Target | str = "llvm") -> bool:
     chosen = as_target(target)
     if chosen.kind != "llvm":
         return True
-    mcpu = chosen.option("mcpu", "native")
+    triple = foreign_triple(chosen)
+    mcpu = chosen.option("mcpu", "generic" if triple else "native")
     if mcpu in _LEVELS:
         return _LEVELS[mcpu] is not SSE
     if mcpu == "native" and ("fma" in cpu_features() or _is_arm()):
         return True
     # Here, for the same reason as above.
-    from refcomp.toolchain import host_facts  # noqa: PLC0415
+    from refcomp.toolchain import target_facts  # noqa: PLC0415
 
-    return host_facts(mcpu).has_fma
+    return target_facts(chosen).has_fma
 
 
 def _of_this_host() -> VectorRegisters:

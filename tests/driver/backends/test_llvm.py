@@ -7,6 +7,7 @@ from threading import enumerate as enumerate_threads
 import numpy as np
 import pytest
 
+from refcomp.building import build
 from refcomp.codegen.signature import signature_of
 from refcomp.compiler import build_functions
 from refcomp.driver.backend import Loading
@@ -14,12 +15,17 @@ from refcomp.driver.backends import as_target, division
 from refcomp.driver.backends.llvm import LLVM, compile_host, print_host
 from refcomp.driver.compile import compile_functions
 from refcomp.driver.pipeline import run_pipeline
-from refcomp.foundation.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError, Unsupported, UserError
+from refcomp.foundation.machine import machine
+from refcomp.foundation.triples import ARCHITECTURES
+from refcomp.graph import GraphBuilder, GraphExecutor, compile_graph
 from refcomp.ir.integer_pairs import pair_product
 from refcomp.ir.parser import parse_func
 from refcomp.lowering.lower import lower
 from refcomp.schedule.schedule import create_schedule
+from refcomp.te.maths import exp, sin
 from refcomp.te.operation import compute, placeholder
+from refcomp.te.tensor import var
 from refcomp.toolchain import host_triple_and_layout
 from refcomp.toolchain.parts import PartsBuild
 
@@ -159,3 +165,111 @@ def test_functions_that_share_more_than_a_name_are_one_part(started):
     found = np.zeros(2, np.float32)
     module["caller"](found)
     assert found.tolist() == [4.0, 4.0]
+
+
+# Other machines than that of this test.
+TRIPLES = [
+    known.example
+    for known in ARCHITECTURES
+    if known.name in ("aarch64", "arm", "riscv64")
+    if known.name != machine()
+]
+
+
+def _exponentials():
+    size = var("n")
+    data = placeholder((size,), name="A")
+    result = compute((size,), lambda i: exp(data[i]) + 1.0, name="B")
+    schedule = create_schedule(result)
+    schedule[result].vectorize(schedule[result].split(result.op.axis[0], 8)[1])
+    return schedule, [data, result]
+
+
+@pytest.mark.parametrize("triple", TRIPLES)
+def test_code_for_another_machine_is_read_and_saved(triple, tmp_path):
+    module = build(*_exponentials(), f"llvm -mtriple={triple}", name="inc")
+    assert f'target triple = "{triple}"' in module.get_source("llvm")
+    assert "func inc" in module.get_source("loop_ir")
+    assert ".globl\tinc" in module.get_source("asm")
+    for suffix in ("ll", "s", "o", "bc"):
+        module.save(tmp_path / f"inc.{suffix}")
+    assert (tmp_path / "inc.ll").read_text() == module.get_source("llvm")
+    assert ".globl\tinc" in (tmp_path / "inc.s").read_text()
+    # The machine in the header of an ELF file: of its bytes 18 and 19.
+    numbers = {"aarch64": 183, "armv7": 40, "riscv64": 243}
+    header = (tmp_path / "inc.o").read_bytes()[:20]
+    assert int.from_bytes(header[18:], "little") == numbers[triple.partition("-")[0]]
+    with pytest.raises(UserError, match=f"inc cannot be called(.|\n)*{triple}"):
+        module(np.zeros(3, "f4"), np.zeros(3, "f4"))
+    for path in ("inc.so", "inc.refcomp", "inc"):
+        with pytest.raises(Unsupported, match=r"is not saved as a file to load(.|\n)*-shared x\.o"):
+            module.save(tmp_path / path)
+    assert module.contents is None
+
+
+@pytest.mark.parametrize(
+    "triple, addition",
+    [
+        ("aarch64-linux-gnu", r"add\tv\d+\.4s"),
+        ("armv7-linux-gnueabihf -mattr=+neon", r"vadd\.i32\tq\d+"),
+        ("riscv64-linux-gnu -mattr=+d,+v", r"vadd\.vv\tv\d+"),
+    ],
+)
+def test_the_registers_of_another_machine_hold_its_vectors(triple, addition):
+    if machine() in triple:
+        pytest.skip("this machine")
+    data = placeholder((64,), "int32", name="A")
+    result = compute((64,), lambda i: data[i] + data[63 - i], name="B")
+    schedule = create_schedule(result)
+    schedule[result].vectorize(schedule[result].split(result.op.axis[0], 4)[1])
+    text = build(schedule, [data, result], f"llvm -mtriple={triple}").get_source("asm")
+    assert re.search(rf"\t{addition}", text)
+
+
+def test_sizes_of_memory_have_the_width_of_addresses():
+    size = var("n")
+    data = placeholder((size,), name="A")
+    middle = compute((size,), lambda i: data[i] + 1.0, name="M")
+    result = compute((size,), lambda i: middle[size - 1 - i], name="B")
+    args = create_schedule(result), [data, result]
+    short, wide = (
+        build(*args, f"llvm -mtriple={triple}").get_source("llvm")
+        for triple in ("armv7-linux-gnueabihf", "riscv64-linux-gnu")
+    )
+    assert "declare noalias ptr @aligned_alloc(i32, i32)" in short
+    assert "call ptr @aligned_alloc(i32 64, i32 %M.bytes)" in short
+    assert re.search(r"%M.most = call i64 @llvm.umin.i64\(i64 %[.\d]+, i64 4294963200\)", short)
+    assert "call ptr @aligned_alloc(i64 64, i64 %" in wide
+
+
+def test_parallel_loops_need_a_known_way_to_wait():
+    data = placeholder((64,), name="A")
+    result = compute((64,), lambda i: data[i] * 2.0, name="B")
+    schedule = create_schedule(result)
+    schedule[result].parallel(result.op.axis[0])
+    module = build(schedule, [data, result], "llvm -mtriple=aarch64-linux-gnu")
+    assert "refcomp.threads.run" in module.get_source("llvm")
+    with pytest.raises(Unsupported, match="for the architecture armv7(.|\n)*remove parallel"):
+        build(schedule, [data, result], "llvm -mtriple=armv7-linux-gnueabihf")
+
+
+def test_vectors_of_mathematics_are_those_of_glibc():
+    data = placeholder((64,), name="A")
+    result = compute((64,), lambda i: sin(data[i]), name="B")
+    schedule = create_schedule(result)
+    schedule[result].vectorize(schedule[result].split(result.op.axis[0], 4)[1])
+    for triple, is_vector in (("x86_64-linux-gnu", True), ("x86_64-linux-musl", False)):
+        text = build(schedule, [data, result], f"llvm -mtriple={triple}").get_source("llvm")
+        assert ("_ZGV" in text) == is_vector
+        assert ("@sinf(" in text) == (not is_vector)
+
+
+def test_a_network_is_compiled_for_another_machine():
+    builder = GraphBuilder("net")
+    data = builder.input("x", "float32", (1, 8))
+    weights = builder.constant("w", np.ones((4, 8), "float32"))
+    graph = builder.finish([builder.node("dense", [data, weights])])
+    compiled = compile_graph(graph, f"llvm -mtriple={TRIPLES[0]}")
+    assert f'target triple = "{TRIPLES[0]}"' in compiled.module.get_source("llvm")
+    with pytest.raises(UserError, match="cannot be called(.|\n)*to be read and saved"):
+        GraphExecutor(compiled).run(x=np.ones((1, 8), "float32"))

@@ -2,13 +2,14 @@
 
 import pytest
 
-from refcomp.foundation import machine
+from refcomp.foundation import machine, triples
 from refcomp.foundation.errors import UserError
 from refcomp.topi.schedules import vector_registers as module
 from refcomp.topi.schedules.vector_registers import (
     AVX2,
     AVX512,
     NEON,
+    SHORT,
     SSE,
     has_fma,
     vector_registers,
@@ -76,3 +77,46 @@ def test_llvm_knows_which_processors_have_a_multiply_add(mcpu, expected):
     if machine.machine() != "x86_64":
         pytest.skip("llc names processors of its own kind")
     assert has_fma(f"llvm -mcpu={mcpu}") == expected
+
+
+@pytest.fixture
+def on_power(monkeypatch):
+    monkeypatch.setattr(triples, "machine", lambda: "ppc64le")
+
+
+@pytest.mark.usefixtures("on_power")
+@pytest.mark.parametrize(
+    ("triple", "expected"),
+    [
+        ("aarch64-linux-gnu -mcpu=cortex-a72", NEON),
+        ("armv7l-linux-gnueabihf -mattr=+neon", SHORT),
+        ("riscv64-linux-gnu", SHORT),
+        ("x86_64-linux-gnu -mcpu=x86-64-v3", AVX2),
+    ],
+)
+def test_another_machine_has_its_own_registers(triple, expected):
+    assert vector_registers(f"llvm -mtriple={triple}") == expected
+
+
+@pytest.mark.llvm
+@pytest.mark.usefixtures("on_power")
+@pytest.mark.parametrize(
+    ("triple", "has_one"),
+    [
+        ("aarch64-linux-gnu", True),
+        ("riscv64-linux-gnu", True),
+        ("armv7-linux-gnueabihf", False),
+        ("armv7-linux-gnueabihf -mcpu=cortex-a15", True),
+        ("x86_64-linux-gnu", False),
+        ("x86_64-linux-gnu -mcpu=haswell", True),
+    ],
+)
+def test_llvm_knows_the_multiply_add_of_another_machine(triple, has_one):
+    assert has_fma(f"llvm -mtriple={triple}") == has_one
+
+
+@pytest.mark.llvm
+@pytest.mark.usefixtures("on_power")
+def test_llvm_knows_the_registers_of_another_x86():
+    assert vector_registers("llvm -mtriple=x86_64-linux-gnu") == SSE
+    assert vector_registers("llvm -mtriple=x86_64-linux-gnu -mcpu=znver4") == AVX512
