@@ -7,7 +7,7 @@ there starts quickly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from refcomp.driver.build_cache import recall_module
 from refcomp.foundation.errors import UserError
@@ -19,12 +19,15 @@ from refcomp.schedule.identity import schedule_identity
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 
+if TYPE_CHECKING:
+    from refcomp.compiler import Scheduled
+
 
 def build(
     inputs: Schedule
     | PrimFunc
-    | Sequence[PrimFunc]
-    | Mapping[Target | str, Sequence[PrimFunc]],
+    | Sequence[PrimFunc | Scheduled]
+    | Mapping[Target | str, Sequence[PrimFunc | Scheduled]],
     args: Sequence[Tensor | Var] | None = None,
     target: Target | str | None = None,
     target_host: Target | str | None = None,
@@ -38,8 +41,8 @@ def build(
 
     Args:
         inputs: the schedule; or the function, which brings its own name and parameters; or a list
-            of functions for one module; or a dictionary, target -> list of functions. A module of
-            several targets cannot be saved.
+            of functions and of tuples `(schedule, args, name)` for one module; or a dictionary,
+            target -> such a list. A module of several targets cannot be saved as a module file.
         args: the tensors and scalar variables of a schedule, in calling order.
         target: what to compile for, such as `"llvm -mcpu=native"`, `"opencl"` or `"rocm"`. The
             target `"interp"` runs the loop IR by the interpreter and needs no tool. By default
@@ -80,7 +83,12 @@ def build(
 
         is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str)
         listed = inputs if is_list else [inputs]
-        return build_functions(cast("Sequence[PrimFunc]", listed), chosen)
+        if isinstance(inputs, tuple) and inputs and isinstance(inputs[0], Schedule):
+            raise UserError(
+                "a tuple of a schedule, arguments and a name is one function of a list",
+                remedy="pass a list of such tuples: [(schedule, args, name)]",
+            )
+        return build_functions(cast("Sequence[PrimFunc | Scheduled]", listed), chosen)
     if args is None:
         raise UserError(
             "a schedule is built without arguments", remedy="pass args=[A, B, C]"
@@ -96,7 +104,8 @@ def build(
 
 
 def _build_for_targets(
-    functions: Mapping[Target | str, Sequence[PrimFunc]], target: Target | str | None
+    functions: Mapping[Target | str, Sequence[PrimFunc | Scheduled]],
+    target: Target | str | None,
 ) -> Module:
     """Return one module of functions for several targets. Each runs where its target does."""
     from refcomp.compiler import build_functions  # noqa: PLC0415  (as in `build`)

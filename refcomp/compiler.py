@@ -28,19 +28,23 @@ from refcomp.runtime.module import Module
 from refcomp.schedule.schedule import Schedule
 from refcomp.te.tensor import Tensor
 
+# A schedule, its arguments and the name of the function that it becomes.
+Scheduled = tuple[Schedule, Sequence[Tensor | Var], str]
+
 
 def build_functions(
-    funcs: Sequence[PrimFunc], target: Target | str | None = None
+    funcs: Sequence[PrimFunc | Scheduled], target: Target | str | None = None
 ) -> Module:
     """Compile functions of the loop IR together to one module, whose entry is the first of them.
 
     Args:
-        funcs: a list of functions with different names, as `lower` returns them.
+        funcs: a list of functions with different names, as `lower` returns them, or of tuples
+            `(schedule, args, name)`.
         target: what to compile for; see `build`.
 
     Raises:
-        UserError: the list is empty, holds something else, or holds a function that breaks a rule
-            of the loop IR.
+        UserError: the list is empty, holds something else or two equal names, or holds a function
+            that breaks a rule of the loop IR.
         Unsupported: the target cannot express the computation.
         ToolchainError: a tool is missing or fails.
 
@@ -67,12 +71,46 @@ def build_functions(
             "the list of functions to build is empty", remedy="pass at least one"
         )
     chosen = target_or_current(target)
-    for func in funcs:
-        _check_given(func)
-    ready = [with_entry_conditions(func) for func in funcs]
-    for func in ready if current_options().certify else ():
-        certify_build(func, (), func.name, chosen.kind)
+    ready = [_ready(given, chosen) for given in funcs]
+    _refuse_equal_names(ready)
     return build_lowered(ready, chosen, len(ready))
+
+
+def _ready(given: PrimFunc | Scheduled, chosen: Target) -> PrimFunc:
+    """Return a given function, or that of a schedule, with its entry conditions."""
+    certifies = current_options().certify
+    if isinstance(given, tuple):
+        schedule, args, name = _checked_scheduled(given)
+        if certifies:
+            certify_build(schedule, args, name, chosen.kind)
+        return with_entry_conditions(lower(schedule, args, name))
+    _check_given(given)
+    func = with_entry_conditions(given)
+    if certifies:
+        certify_build(func, (), func.name, chosen.kind)
+    return func
+
+
+def _checked_scheduled(given: tuple[Any, ...]) -> Scheduled:
+    if len(given) == 3 and isinstance(given[0], Schedule) and isinstance(given[2], str):
+        return given
+    raise UserError(
+        f"{given!r} cannot be built",
+        why="a tuple in a list of functions is a schedule, its arguments and a name",
+        remedy='pass (create_schedule(C), [A, B, C], "add")',
+    )
+
+
+def _refuse_equal_names(funcs: Sequence[PrimFunc]) -> None:
+    """Raise UserError if two functions of one module have the same name."""
+    seen: set[str] = set()
+    for func in funcs:
+        if func.name in seen:
+            raise UserError(
+                f"two functions of a module are called {func.name}",
+                remedy="give each function a name of its own: (schedule, args, name)",
+            )
+        seen.add(func.name)
 
 
 def build_schedule(
@@ -115,6 +153,11 @@ def build_lowered(funcs: Iterable[PrimFunc], chosen: Target, count: int) -> Modu
 
 def _check_given(func: Any) -> None:
     """Raise UserError if `func` is not a function, or is one that the verifier rejects."""
+    if isinstance(func, Schedule):
+        raise UserError(
+            "a schedule in a list has neither arguments nor a name",
+            remedy='pass a tuple: (schedule, [A, B, C], "add")',
+        )
     if not isinstance(func, PrimFunc):
         raise UserError(
             f"{func!r} cannot be built",

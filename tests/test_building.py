@@ -185,3 +185,34 @@ def test_dictionaries_of_functions_that_are_refused():
         refcomp.build({"x": [_lowered("f")]})
     alone = refcomp.build({"interp": [_lowered("f")]})
     assert alone.target == "interp"
+
+
+def test_schedules_and_functions_are_one_module():
+    given = [(*_schedule(), "f"), _lowered("g"), (*_schedule(), "h")]
+    module = refcomp.build(given, target="interp")
+    assert list(module.signatures) == ["f", "g", "h"]
+    module["h"](np.arange(4, dtype="f4"), b := np.zeros(4, "f4"))
+    assert b.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ((*_schedule(), "f"), r"one function of a list(.|\n)*\[\(schedule, args, name\)\]"),
+        ([_schedule()], r"cannot be built(.|\n)*a schedule, its arguments and a name"),
+        ([(*_schedule(), 3)], "a schedule, its arguments and a name"),
+        ([_schedule()[0]], r"neither arguments nor a name(.|\n)*pass a tuple"),
+        ([(*_schedule(), "f"), _lowered("f")], "two functions of a module are called f"),
+        ([(_schedule()[0], 3, "f")], "not a list"),
+        ([3], "3 cannot be built"),
+    ],
+)
+def test_lists_that_are_refused(given, message):
+    with pytest.raises(UserError, match=message):
+        refcomp.build(given, target="interp")
+
+
+def test_each_schedule_of_a_list_is_certified():
+    with refcomp.build_options(certify=True):
+        module = refcomp.build([(*_schedule(), "f"), _lowered("g")], target="interp")
+    assert list(module.signatures) == ["f", "g"]

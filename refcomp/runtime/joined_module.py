@@ -1,11 +1,13 @@
 """One module of the functions of several modules, which may be for several targets.
 
 Ensures: each function runs where it ran before. Refuses with UserError functions of one name. The
-result cannot be saved, since a module file is for one target.
+result cannot be saved as a module file, which is for one target. A text that only one of them has
+can be saved.
 """
 
 from collections.abc import Sequence
 
+from refcomp.runtime.files.manifest import JoinedContents
 from refcomp.runtime.module import Module
 
 
@@ -25,4 +27,15 @@ def joined(modules: Sequence[Module]) -> Module:
         imported_modules=tuple(
             imported for module in modules for imported in module.imported_modules
         ),
+        contents=JoinedContents(
+            tuple((module.target, _texts_of(module)) for module in modules)
+        ),
     )
+
+
+def _texts_of(module: Module) -> dict[str, str]:
+    """Return the texts of a module and of its kernels: language -> text."""
+    texts = {language: module.get_source(language) for language in module.languages}
+    for kernels in module.imported_modules:
+        texts |= {name: kernels.get_source(name) for name in kernels.languages}
+    return texts

@@ -19,7 +19,11 @@ from refcomp.foundation.paths import checked_path
 from refcomp.foundation.target import option_in
 from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
-from refcomp.runtime.files.manifest import ModuleContents, ObjectContents
+from refcomp.runtime.files.manifest import (
+    JoinedContents,
+    ModuleContents,
+    ObjectContents,
+)
 from refcomp.runtime.function import ArrayCallable, Function, PythonFunction
 from refcomp.runtime.host.machine_code import HostFunction, load_shared_object
 from refcomp.runtime.sources import Disassemble, Sources
@@ -29,6 +33,7 @@ from refcomp.runtime.sources import Disassemble, Sources
 if TYPE_CHECKING:
     from refcomp.runtime.device import Device
     from refcomp.runtime.files.program_manifest import ProgramContents
+    from refcomp.runtime.files.suffixes import Contents
     from refcomp.runtime.programs.device_module import DeviceModule
     from refcomp.runtime.timing import TimeResult, WorkResult
 
@@ -92,7 +97,7 @@ class Module:
         entry: str | None = None,
         disassemble: Disassemble | None = None,
         imported_modules: tuple[DeviceModule, ...] = (),
-        contents: ModuleContents | ProgramContents | ObjectContents | None = None,
+        contents: Contents | None = None,
     ) -> None:
         self._functions: dict[str, Function] = {}
         for function in functions:
@@ -408,7 +413,9 @@ class Module:
     def contents(self) -> ModuleContents | ProgramContents | None:
         """Return what a module file would hold; None if the module cannot be saved as one."""
         contents = self._contents
-        return None if isinstance(contents, ObjectContents) else contents
+        if isinstance(contents, ObjectContents | JoinedContents):
+            return None
+        return contents
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -6,10 +6,14 @@ from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.joined_module import joined
 
 
-def built(name, number):
+def lowered(name, number=1.0):
     A = rc.placeholder((2,), name="A")
     B = rc.compute((2,), lambda i: A[i] + number, name="B")
-    return rc.build(rc.create_schedule(B), [A, B], "interp", name=name)
+    return rc.lower(rc.create_schedule(B), [A, B], name)
+
+
+def built(name, number):
+    return rc.build(lowered(name, number), target="interp")
 
 
 def test_functions_run_and_texts_are_joined():
@@ -31,3 +35,24 @@ def test_it_cannot_be_saved(tmp_path):
     module = joined([built("f", 1.0), built("g", 2.0)])
     with pytest.raises(Unsupported, match=r"for the targets interp, interp(.|\n)*for each of them"):
         module.save(tmp_path / "m")
+    assert module.contents is None
+
+
+@pytest.mark.llvm
+def test_a_text_that_one_part_has_is_saved(tmp_path):
+    llvm, other = (
+        rc.build(lowered(name), target=target)
+        for name, target in (("f", "llvm"), ("h", "llvm -mcpu=generic"))
+    )
+    module = joined([llvm, built("g", 2.0)])
+    module.save(tmp_path / "m.ll")
+    assert (tmp_path / "m.ll").read_text() == llvm.get_source("llvm")
+    with pytest.raises(Unsupported) as caught:
+        module.save(tmp_path / "m.cl")
+    assert (
+        str(caught.value)
+        .splitlines()[-1]
+        .endswith("its parts have llvm: loop_ir, llvm; interp: loop_ir")
+    )
+    with pytest.raises(Unsupported, match="several parts have one(.|\n)*llvm, llvm -mcpu=generic"):
+        joined([llvm, other]).save(tmp_path / "m.ll")

@@ -90,7 +90,7 @@ def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(UserError, match="no option 'mcpy'") as caught:
         compile_source(FAKE_SOURCE, {"mcpy": "native"}, "so")
     assert "-mcpy=native" in str(caught.value)
-    assert "use mcpu, mattr, passes" in str(caught.value)
+    assert "use mcpu, mattr, mtriple, passes" in str(caught.value)
 
 
 def test_an_unknown_toolchain_is_refused() -> None:

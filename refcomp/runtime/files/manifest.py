@@ -60,6 +60,14 @@ class ObjectContents:
     sources: Mapping[str, str]  # language -> text
 
 
+@record
+class JoinedContents:
+    """The parts of a module for several targets. No module file holds them."""
+
+    # For each part its target and the texts or codes that it is saved as, by language.
+    parts: tuple[tuple[str, Mapping[str, str]], ...]
+
+
 def pack(contents: ModuleContents) -> dict[str, bytes]:
     """Return the members of the archive, first the manifest. The result is deterministic."""
     members = {"binary": contents.binary.data}

@@ -15,7 +15,12 @@ from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.files.archive import write_archive, write_described, write_file
 from refcomp.runtime.files.code_tools import code_tools
-from refcomp.runtime.files.manifest import ModuleContents, ObjectContents, pack
+from refcomp.runtime.files.manifest import (
+    JoinedContents,
+    ModuleContents,
+    ObjectContents,
+    pack,
+)
 from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
 from refcomp.runtime.host.callback import refuse_if_called_back
 
@@ -38,7 +43,7 @@ _BY_TOOLS = {
 }
 
 
-Contents = ModuleContents | ProgramContents | ObjectContents
+Contents = ModuleContents | ProgramContents | ObjectContents | JoinedContents
 
 
 def write_form(path: str, fmt: object, target: str, contents: Contents | None) -> None:
@@ -94,13 +99,13 @@ def machine_code(target: str, contents: Contents | None) -> ModuleContents:
             remedy='write module.save("x.o"), and link it there: '
             f"{contents.machine}-gcc -shared x.o -o x.so -lm",
         )
-    if contents is not None:
+    if isinstance(contents, ProgramContents):
         raise Unsupported(
             f"a module for the target {target} cannot be exported as a shared object",
             why="its kernels run on a device, and its host functions in Python",
             remedy="save it as a module file: module.save(path)",
         )
-    if ", " in target:  # which `joined` made
+    if isinstance(contents, JoinedContents):
         raise Unsupported(
             f"a module for the targets {target} cannot be saved",
             why="a module file is for one target",
@@ -148,10 +153,12 @@ def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes
 
 def _text(suffix: str, target: str, contents: Contents | None) -> bytes:
     language = _TEXTS[suffix]
+    if isinstance(contents, JoinedContents):
+        return _text_of_part(suffix, contents)
     texts = None
     if isinstance(contents, ModuleContents | ObjectContents):
         texts = contents.sources
-    elif contents is not None:
+    elif isinstance(contents, ProgramContents):
         texts = contents.device_sources
     if texts is None or language not in texts:
         raise Unsupported(
@@ -159,6 +166,27 @@ def _text(suffix: str, target: str, contents: Contents | None) -> bytes:
             remedy=f"it has: {', '.join(texts or ()) or 'no texts'}",
         )
     return texts[language].encode("utf-8", "surrogatepass")
+
+
+def _text_of_part(suffix: str, contents: JoinedContents) -> bytes:
+    """Return the text of the only part of a module for several targets that has it."""
+    language = _TEXTS[suffix]
+    having = [(target, texts) for target, texts in contents.parts if language in texts]
+    if len(having) == 1:
+        return having[0][1][language].encode("utf-8", "surrogatepass")
+    if having:
+        raise Unsupported(
+            f"a file {suffix} holds the text of one target, and several parts have one",
+            where=", ".join(target for target, _ in having),
+            remedy="build and save a module for each of them",
+        )
+    held = "; ".join(
+        f"{target}: {', '.join(texts)}" for target, texts in contents.parts
+    )
+    raise Unsupported(
+        f"no part of the module has a text for a file {suffix}",
+        remedy=f"its parts have {held}",
+    )
 
 
 def _code(suffix: str, target: str, contents: Contents | None) -> bytes:

@@ -42,6 +42,11 @@ class DeviceModule:
         """The names of the kernels in the device's code."""
         return tuple(kernel.symbol for kernel in self._code.kernels)
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The formats that `get_source` knows, without the disassembly."""
+        return self._sources.languages
+
     def get_source(self, format: str | None = None) -> str:
         """Return the text in `format`, by default the one in the device's language.
 
