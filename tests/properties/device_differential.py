@@ -6,7 +6,7 @@ OpenCL device runs what comes out of the compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -98,24 +98,40 @@ def check_rocm(computation: Computation, schedule: Schedule) -> None:
     _check_together([(lowered(computation, schedule), computation)], "rocm")
 
 
-def check_emulated(computation: Computation, schedule: Schedule) -> None:
+def check_emulated(computation: Computation, schedule: Schedule, gpu: str = "gfx942") -> None:
     """An emulated GPU agrees with numpy, and finds no hazards."""
     func = lowered(computation, schedule)
-    compiled = compile_functions([func], "rocm -mcpu=gfx942")
+    results = emulated_results(func, computation.arrays(_SEED), gpu)
+    agree(results, expected(computation), f"on the emulated {gpu}")
+
+
+def emulated_results(
+    func: PrimFunc, arrays: Sequence[np.ndarray], gpu: str = "gfx942"
+) -> list[np.ndarray]:
+    """The arguments after a call on an emulated GPU, which finds no hazards."""
+    compiled = compile_functions([func], f"rocm -mcpu={gpu}")
     (program,) = compiled.made
-    device = rocm_emulator("gfx942", hazards=True)
+    device = rocm_emulator(gpu, hazards=True)
     code = DeviceCode(compiled.code.code, signatures(program.kernels), device)
-    arrays = [refcomp.array(values, device) for values in computation.arrays(_SEED)]
-    ProgramFunction(signature_of(func), program.host, code)(*arrays)
-    agree([a.asnumpy() for a in arrays], expected(computation), "on the emulated gfx942")
+    passed = [refcomp.array(values, device) for values in arrays]
+    ProgramFunction(signature_of(func), program.host, code)(*passed)
+    return [a.asnumpy() for a in passed]
 
 
 def check_cuda(computation: Computation, schedule: Schedule) -> None:
     """This machine, by g++ with sanitizers, agrees with numpy about the text for NVIDIA GPUs."""
     func = lowered(computation, schedule)
+    for results in cuda_results(func, computation.arrays(_SEED)):
+        agree(results, expected(computation), "as CUDA on this machine")
+
+
+def cuda_results(func: PrimFunc, arrays: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """The arguments after a call of the text for NVIDIA GPUs, for each of two sanitizers."""
     for sanitizers in ("races", "bounds"):
         module, device = build_on_host([func], sanitizers)
-        check_module(module, device, func.name, computation)
+        passed = [refcomp.array(values, device) for values in arrays]
+        module[func.name](*passed)
+        yield [a.asnumpy() for a in passed]
 
 
 def check_nvidia(computation: Computation, schedule: Schedule) -> None:

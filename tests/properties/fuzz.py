@@ -51,7 +51,7 @@ from tests.properties import targets
 
 @reproduce_failure({blob})
 @settings(deadline=None)
-@given(targets.cases_for("{target}"))
+@given(targets.cases_for("{target}", {kinds}))
 def fails(case):
     targets.check_on("{target}", *case)
 
@@ -67,9 +67,10 @@ def fuzz_round(
     examples: int = _ROUND,
     phases: Sequence[Phase] = tuple(Phase),
     until: float = math.inf,
+    kinds: Sequence[str] = (),
 ) -> tuple[int, str]:
-    """Draws schedules: how many ran until one failed, and the text of a program for the failure
-    ('' for none).
+    """Draws schedules, of `kinds` if some are named: how many ran until one failed, and the text
+    of a program for the failure ('' for none). What a pass may refuse does not count.
 
     Without `Phase.shrink` the failure is the first that was met, and not made smaller; with it,
     it is made smaller until the monotonic clock shows `until`.
@@ -86,23 +87,26 @@ def fuzz_round(
         phases=phases,
         suppress_health_check=list(HealthCheck),
     )
-    @given(targets.cases_for(target))
+    @given(targets.cases_for(target, kinds))
     def run(case: Any) -> None:
         nonlocal ran, has_failed
-        ran += not has_failed
-        failed[:] = [case]
         try:
             with _shrinking_ends(until):
                 targets.check_on(target, *case)
-        except Exception:
+        except Exception as error:
+            if targets.is_refused(case[0], error):
+                return
+            ran += not has_failed
+            failed[:] = [case]
             has_failed = True
             raise
+        ran += not has_failed
 
     try:
         with _limits_kept():
             run()
     except Exception as error:  # whatever a schedule can raise is a finding
-        return ran, _program(target, error, *failed[0])
+        return ran, _program(target, kinds, error, *failed[0])
     return ran, ""
 
 
@@ -138,7 +142,13 @@ def _shrinking_ends(until: float) -> Iterator[None]:
         raise
 
 
-def _program(target: str, error: Exception, computation: Computation, schedule: Schedule) -> str:
+def _program(
+    target: str,
+    kinds: Sequence[str],
+    error: Exception,
+    computation: Computation,
+    schedule: Schedule,
+) -> str:
     notes = "\n".join(getattr(error, "__notes__", ()))
     found = _BLOB.search(notes)
     told = [
@@ -148,7 +158,8 @@ def _program(target: str, error: Exception, computation: Computation, schedule: 
         "".join(traceback.format_exception(error)[-4:]),
     ]
     shown = "\n\n".join(told).replace("\\", "/").replace('"""', "'''")
-    return _FILE.format(target=target, told=shown, blob=found["blob"] if found else "'', b''")
+    blob = found["blob"] if found else "'', b''"
+    return _FILE.format(target=target, kinds=tuple(kinds), told=shown, blob=blob)
 
 
 def _text_of(make: Callable[[], str]) -> str:
@@ -166,10 +177,11 @@ def main(arguments: list[str] | None = None) -> int:
     number = int(time.time()) if given_.seed is None else given_.seed
     begin, first = time.monotonic(), number
     end, most = begin + given_.minutes * 60, given_.examples
+    kinds = [kind for group in given_.kinds for kind in targets.GROUPS[group]]
     total, found = 0, set[str]()
     while total < most and time.monotonic() < end:
         examples = int(min(_size_of_round(total, time.monotonic() - begin), most - total))
-        ran, program = fuzz_round(given_.target, number, examples, until=end)
+        ran, program = fuzz_round(given_.target, number, examples, until=end, kinds=kinds)
         total, number = total + ran, number + 1
         if program:
             path = _written(program, given_.folder)
@@ -194,6 +206,10 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="how long (default: 1, or --examples)")
     parser.add_argument("--examples", type=int, help="how many schedules (default: --minutes)")
     parser.add_argument("--target", choices=targets.NAMES, default="llvm")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=[*targets.GROUPS], default=[],
+        help="groups of computations (default: all, and those that need no name)",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=None, help="the first round's (default: time)")
     parser.add_argument("--folder", type=Path, default=Path(), help="where failures are written")
     given_ = parser.parse_args(arguments)

@@ -8,11 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture import engine
 
+from refcomp.foundation.errors import Unsupported
 from tests.properties import fuzz
 from tests.properties.seeded_bugs import INTERPRETED, switched_on
+from tests.strategies.computes import VECTOR_EXTERNS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +39,7 @@ def test_a_failure_becomes_a_program_that_fails_only_while_the_bug_is_there(tmp_
     (bug,) = [b for b in INTERPRETED if b.name == "lost tail guard"]
     with switched_on(bug):
         _, program = fuzz.fuzz_round("interp", number=7, examples=200, until=0)
-    assert "split(" in program
+    assert "split(" in program or "tile(" in program, program
     assert "func case(" in program
     path = tmp_path / "failure.py"
     path.write_text(program, encoding="utf-8")
@@ -54,7 +57,7 @@ def test_shrinking_ends_when_the_time_is_up(monkeypatch):
         assert len(schedule.steps) < 5
 
     made = st.lists(st.integers()).map(lambda numbers: (None, SimpleNamespace(steps=numbers)))
-    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target: made)
+    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target, kinds: made)
     monkeypatch.setattr(fuzz.targets, "check_on", check)
     limit, tried = engine.MAX_SHRINKING_SECONDS, []
     for end in (0, math.inf):
@@ -74,7 +77,7 @@ def test_shrinking_ends_after_so_many_seconds_and_says_so(monkeypatch, capsys, s
 
     clock, ends = [0.0], []
     made = st.lists(st.integers()).map(lambda numbers: (None, SimpleNamespace(steps=numbers)))
-    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target: made)
+    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target, kinds: made)
     monkeypatch.setattr(fuzz.targets, "check_on", check)
     clocked = SimpleNamespace(**{**vars(time), "perf_counter": lambda: clock[0]})
     monkeypatch.setattr(engine, "time", clocked)
@@ -101,8 +104,9 @@ def test_the_command_tells_how_many_schedules_ran(tmp_path, capsys):
 def test_the_command_ends_after_so_many_schedules(tmp_path, capsys, monkeypatch):
     asked = []
 
-    def run(target, number, examples, until):
+    def run(target, number, examples, until, kinds):
         asked.append(examples)
+        assert kinds == []
         return (examples - 30, "a program") if number == 8 else (examples, "")
 
     monkeypatch.setattr(fuzz, "fuzz_round", run)
@@ -118,7 +122,7 @@ def test_schedules_are_counted_until_one_fails(monkeypatch):
         assert len(schedule.steps) < 5
 
     made = st.lists(st.integers()).map(lambda numbers: (None, SimpleNamespace(steps=numbers)))
-    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target: made)
+    monkeypatch.setattr(fuzz.targets, "cases_for", lambda target, kinds: made)
     monkeypatch.setattr(fuzz.targets, "check_on", check)
     plain, _ = fuzz.fuzz_round("interp", 7, until=0)
     shrunk, _ = fuzz.fuzz_round("interp", 7)
@@ -130,3 +134,41 @@ def test_a_round_of_slow_schedules_takes_a_minute():
     assert fuzz._size_of_round(20, 40.0) == 30
     assert fuzz._size_of_round(20, 400.0) == 20
     assert fuzz._size_of_round(20, 1.0) == 100
+
+
+def test_the_command_draws_groups_of_computations_that_are_named(tmp_path, monkeypatch):
+    def run(target, number, examples, until, kinds):
+        asked.extend(kinds)
+        return examples, ""
+
+    asked = []
+    monkeypatch.setattr(fuzz, "fuzz_round", run)
+    fuzz.main(["--examples", "9", "--kinds", "scans", "vectors", "--folder", str(tmp_path)])
+    assert asked == [*fuzz.targets.GROUPS["scans"], *fuzz.targets.GROUPS["vectors"]]
+
+
+def test_every_named_kind_with_loops_to_bind_is_drawn_for_kernels():
+    drawn = []
+
+    def draw(case):
+        drawn.append(case[0].kind)
+
+    wanted = [kind for kind in fuzz.targets.NAMED if kind not in VECTOR_EXTERNS]
+    for kind in wanted:
+        once = settings(max_examples=1, database=None, deadline=None, phases=[Phase.generate])
+        once(given(fuzz.targets.cases_for("kernels", (kind,)))(draw))()
+    assert drawn == wanted
+
+
+def test_what_a_pass_may_refuse_does_not_count(monkeypatch):
+    def check(target, computation, schedule):
+        tried.append(computation)
+        raise Unsupported("cannot put a barrier", why="threads run it a different number of times")
+
+    tried = []
+    monkeypatch.setattr(fuzz.targets, "check_on", check)
+    assert fuzz.fuzz_round("interp", 1, 4, kinds=["triangle"]) == (0, "")
+    assert len(tried) >= 4
+    ran, program = fuzz.fuzz_round("interp", 1, 4, [Phase.generate], kinds=["point"])
+    assert ran == 1
+    assert "('point',)" in program

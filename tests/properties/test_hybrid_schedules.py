@@ -1,8 +1,14 @@
-"""Random schedules of hybrid functions: what is accepted computes the same on every target."""
+"""Random schedules of hybrid functions: what is accepted computes the same on every target.
+
+For GPUs, loops that a refusal names are bound, and statements outside of loops get one: the
+remedies of the messages lead to kernels. By day the emulated GPUs and the text for NVIDIA GPUs run
+10 and 3 schedules, with --nightly 300 and 90.
+"""
 
 # ruff: noqa: F821
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -10,9 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refcomp
+from refcomp.driver.pipeline import passes_for
+from refcomp.driver.steps import run_pass
 from refcomp.foundation.errors import UserError
 from refcomp.hybrid import script
 from refcomp.ir.stmt import THREAD_TAGS
+from refcomp.passes.split_host_device import split_host_device
+from tests.properties.device_differential import cuda_results, emulated_results
+from tests.samples import sample_count
 
 N = 6
 
@@ -96,6 +107,10 @@ def three_deep(a):
 
 
 FUNCTIONS = (product, prefixes, triangle, every_second, counted, three_deep)
+GPU_TAGS = ("blockIdx.x", "threadIdx.x", "threadIdx.y")
+_EMULATED = sample_count(by_day=10, nightly=300)
+_AS_CUDA = sample_count(by_day=3, nightly=90)
+REFUSED_ON_GPUS = "is computed outside of a kernel|cannot be bound to threads"
 DATA = np.array([3, -1, 4, 1, -5, 9], np.int32)
 
 
@@ -141,6 +156,69 @@ def drawn(seed, tags=()):
     return function, a, c, schedule
 
 
+def follow_remedies(rng, schedule, args, tags):
+    """Bind what a GPU cannot compute, until a refusal has another reason, or none is left."""
+    (c,) = args[1:]
+    stage = schedule[c]
+    for _ in range(8):
+        try:
+            func = refcomp.lower(schedule, args)
+            for step in passes_for("opencl"):
+                func = run_pass(step, func)
+            split_host_device(func)
+        except UserError as error:
+            loop = re.search(r"its loop (\S+) is not bound", str(error))
+            try:
+                if loop:
+                    found = next(x for x in stage.leaf_iter_vars if x.name == loop[1])
+                elif "it has no loop" in str(error):
+                    found = stage.fuse()
+                else:
+                    return
+                stage.bind(found, refcomp.thread_axis(rng.choice(tags)))
+            except UserError:
+                return  # a loop inside is bound, or vectorized
+        else:
+            return
+
+
+def check_on_gpu(seed, results):
+    """Return whether the schedule is accepted; `results` of a function and arrays are right."""
+    function, a, c, schedule = drawn(seed, GPU_TAGS)
+    follow_remedies(random.Random(seed), schedule, [a, c], GPU_TAGS)
+    wanted = function(DATA)
+    try:
+        func = refcomp.lower(schedule, [a, c])
+        found = [*results(func, [DATA, np.full(wanted.shape, 77, np.int32)])]
+    except UserError as error:
+        assert re.search(REFUSED_ON_GPUS, str(error)), error
+        return False
+    assert found
+    for _, got in found:
+        np.testing.assert_array_equal(got, wanted, err_msg=str(schedule.steps))
+    return True
+
+
+@pytest.mark.search
+@pytest.mark.filterwarnings("ignore::refcomp.driver.kernel_resources.SlowKernelWarning")
+@pytest.mark.parametrize(
+    ("gpu", "count"),
+    [
+        pytest.param("gfx942", _EMULATED, marks=pytest.mark.rocm),
+        pytest.param("gfx1100", _EMULATED, marks=pytest.mark.rocm),
+        pytest.param("cuda", _AS_CUDA, marks=pytest.mark.gcc),
+    ],
+)
+def test_kernels_are_right(gpu, count):
+    def results(func, arrays):
+        if gpu == "cuda":
+            return cuda_results(func, arrays)
+        return [emulated_results(func, arrays, gpu)]
+
+    ran = sum(check_on_gpu(seed, results) for seed in range(count))
+    assert ran >= count / 2, f"{ran} of {count} schedules are accepted"
+
+
 def check(seed, target, tags=()):
     function, a, c, schedule = drawn(seed, tags)
     wanted = function(DATA)
@@ -167,7 +245,7 @@ def test_interpreted(seed):
 @pytest.mark.search
 @given(st.integers(0, 2**32))
 def test_interpreted_kernels_have_no_races(seed):
-    check(seed, "interp", ("blockIdx.x", "threadIdx.x", "threadIdx.y"))
+    check(seed, "interp", GPU_TAGS)
 
 
 @pytest.mark.llvm
@@ -181,4 +259,4 @@ def test_on_this_host(seed):
 @pytest.mark.pocl
 @given(st.integers(0, 2**32))
 def test_on_opencl(seed):
-    check(seed, "opencl", ("blockIdx.x", "threadIdx.x", "threadIdx.y"))
+    check(seed, "opencl", GPU_TAGS)

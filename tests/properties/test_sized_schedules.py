@@ -1,7 +1,7 @@
 """Schedules of tensors of several symbolic sizes, of rank 0, and of scans with shifted inputs.
 
 By day, each kind runs 40 schedules in the interpreter, 30 as kernels there, 20 as machine code, and
-8 on each other target. With --nightly, each of these numbers is 25 times as large.
+8 or 4 on each other target. With --nightly, each of these numbers is 25 times as large.
 """
 
 import pytest
@@ -13,12 +13,15 @@ from tests.strategies.computes import MORE_SCANS, MORE_SIZES
 
 _KINDS = {"sizes": MORE_SIZES, "scans": MORE_SCANS}
 _COUNTS = {"interp": 40, "kernels": 30, "llvm": 20, "opencl": 8, "emulated": 8}
+_COUNTS |= {"emulated-gfx1100": 4, "cuda": 4}
 _TARGETS = [
     "interp",
     "kernels",
     pytest.param("llvm", marks=pytest.mark.llvm),
     pytest.param("opencl", marks=pytest.mark.pocl),
     pytest.param("emulated", marks=pytest.mark.rocm),
+    pytest.param("emulated-gfx1100", marks=pytest.mark.rocm),
+    pytest.param("cuda", marks=pytest.mark.gcc),
 ]
 
 

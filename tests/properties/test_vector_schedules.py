@@ -1,9 +1,12 @@
 """Schedules of computations on vectors: numpy and every target agree exactly.
 
 By day, the interpreter runs 90 schedules and machine code 63. For GPUs, the interpreter runs 42
-after each pass, OpenCL 30, and the emulated gfx942 and g++ 4 each. With --nightly, each runs at
+after each pass, OpenCL 30, and the emulated gfx942, the emulated gfx1100 and g++ 4 each. With
+--nightly, each runs at
 least 200.
 """
+
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -90,8 +93,9 @@ def test_opencl_agrees_with_numpy():
 
 
 @pytest.mark.rocm
-def test_the_emulated_gpu_agrees_with_numpy():
-    _run(check_emulated, _FEW, 35, gpu_cases(_ON_GPUS))
+@pytest.mark.parametrize("gpu", ["gfx942", "gfx1100"])
+def test_the_emulated_gpu_agrees_with_numpy(gpu):
+    _run(partial(check_emulated, gpu=gpu), _FEW, 35, gpu_cases(_ON_GPUS))
 
 
 @pytest.mark.gcc

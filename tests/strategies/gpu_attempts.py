@@ -30,6 +30,7 @@ from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import SCANS, computations
 from tests.strategies.gpu_schedules import GpuCase, case_of
 from tests.strategies.lowered_once import lowered_once
+from tests.strategies.schedules import panel_of
 from tests.strategies.stages_outside import stages_outside
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
@@ -151,7 +152,8 @@ def _copy(draw: _Draw, stage: StageSchedule) -> Schedule:
     """Of what the stage reads, made by all threads of a group, or by each for itself."""
     tensor = _one(draw, stage.op.inputs)
     scope = draw(st.sampled_from(["shared", "shared", "local"]))
-    copy = stage.schedule[stage.schedule.cache_read(tensor, scope, [stage.op])]
+    panel = panel_of(draw, tensor, [stage.op])
+    copy = stage.schedule[stage.schedule.cache_read(tensor, scope, [stage.op], panel=panel)]
     copy.compute_at(stage, _one(draw, _inner(stage)))
     _share(draw, copy, stage)
     return stage.schedule

@@ -1,11 +1,11 @@
 """Random schedules for GPUs: kernels of random computations, with tiles in shared and local memory.
 
 Drawn: the computations of `tests.strategies.computes` and transposes; tiles of every root stage in
-up to three dimensions of groups and of threads, dividing or not; copies of what is read, and stages
-in between, in shared memory (fetched by all threads, by some, or by one) or local memory, at any
-loop that may hold them; results accumulated in local memory; split reductions, vectors, unrolling;
-stages that are inlined, and stages with kernels of their own; reductions that threads share out,
-factored (rfactor) or not.
+up to three dimensions of groups and of threads, dividing or not; copies of what is read, in panels
+or not, and stages in between, in shared memory (fetched by all threads, by some, or by one) or
+local memory, at any loop that may hold them; results accumulated in local memory; split
+reductions, vectors, unrolling; stages that are inlined, and stages with kernels of their own;
+reductions that threads share out, factored (rfactor) or not.
 
 Never drawn: illegal schedules (`Maker.settle` takes back what `lower` refuses), groups of more than
 64 threads, or 256 where they are wide, threads of symbolic number, stages left to the host.
@@ -39,6 +39,7 @@ from refcomp.te.tensor import DATA_PARALLEL, REDUCTION, IterVar, Tensor
 from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import DEPENDENT_REDUCTIONS, FEW_STAGES, computations
 from tests.strategies.lowered_once import lowered_once
+from tests.strategies.schedules import panel_of
 from tests.strategies.stages_outside import stages_outside
 from tests.strategies.wishes import with_wishes
 
@@ -331,7 +332,8 @@ class Maker:
         if maker.placement == "inline" or maker.attach_point is not None or not has_loops:
             return
         scope = "shared" if self._chance(10, 11) else "local"
-        copy = self.s.cache_read(tensor, scope, [reader.op])
+        panel = panel_of(self.draw, tensor, [reader.op])
+        copy = self.s.cache_read(tensor, scope, [reader.op], panel=panel)
         self.s[copy].compute_at(self.s[reader.op], self._attach_loop(reader))
         self._share(self.s.stage_of(copy), threads)
         if scope == "shared" and self._chance(1, 6):
@@ -379,11 +381,15 @@ class Maker:
             except UserError as error:
                 found = re.search(_REFUSED, str(error))
                 if found is None:
-                    if self.computation.kind in DEPENDENT_REDUCTIONS:
-                        reject()  # a mark that needs a constant number of iterations
-                    raise
+                    if not re.search(_NOT_MARKED, str(error)):
+                        raise
+                    assert self.computation.kind in DEPENDENT_REDUCTIONS
+                    reject()  # only lowering finds out that the range of the loop depends
                 stage = next(s for s in self.s.stages if s.name in found.groups())
-                if found["size"] is None or not self._send_inside(stage):
+                filled = self._filled_inside(stage) if _FILLED in str(error) else []
+                if filled:
+                    self._send_to_root(filled[0])
+                elif found["size"] is None or not self._send_inside(stage):
                     self._send_to_root(stage)
                 continue
             idle = [stage for stage in self._roots() if not stage.threads.bound]
@@ -396,6 +402,17 @@ class Maker:
                     self._send_to_root(stage)
             else:
                 return
+
+    def _filled_inside(self, stage: Stage) -> list[Stage]:
+        """Stages in shared memory that are computed inside of loops of `stage`."""
+        found = []
+        for one in self.s.stages:
+            point = one.attach_point
+            while point is not None and point.stage is not stage:
+                point = point.stage.attach_point
+            if point is not None and one.memory.scope == "shared":
+                found.append(one)
+        return found
 
     def _send_inside(self, stage: Stage) -> bool:
         """Attaches the stage to the next inner loop, if there is one: less of it is needed."""
@@ -427,6 +444,9 @@ class Maker:
         own.bind(data[0] if data else own.fuse(), refcomp.thread_axis("blockIdx.x"))
 
 
+_NOT_MARKED = r"^cannot (?:unroll|vectorize) axis \S+ of stage (?s:.*) is not a constant known when"
+# Threads that fill shared memory inside of a loop must all run it equally often.
+_FILLED = "all threads of a group fill shared memory inside of the loop"
 _REFUSED = (
     r"^(?:stage (\S+) is computed inside loop .* reads it outside"
     r"|(?:local|shared) memory of unknown size: dimension \d+ of (?P<size>\S+) is"

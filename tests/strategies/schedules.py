@@ -2,8 +2,9 @@
 
 Drawn: up to ten steps of split (factor and nparts, dividing or not), tile, fuse, reorder,
 vectorize, unroll, parallel, compute_inline, compute_root, compute_at (any loop of any stage that
-may hold it), cache_read, cache_write and set_scope on any stage, rfactor of any reduction loop;
-products by blocks that an intrinsic does (tensorize); and wishes (`tests.strategies.wishes`).
+may hold it), cache_read (in panels or not), cache_write and set_scope on any stage, rfactor of any
+reduction loop; products by blocks that an intrinsic does (tensorize); and wishes
+(`tests.strategies.wishes`).
 
 Never drawn: illegal steps, but in scans and in reductions whose ranges depend on others, where what
 is refused is left out; schedules that `lower`
@@ -14,7 +15,7 @@ more than 16 iterations, threads and shared memory (see `tests.strategies.gpu_sc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -26,8 +27,8 @@ from refcomp.ir.expr import IntImm
 from refcomp.schedule.schedule import Schedule, replay
 from refcomp.schedule.stage_graph import depends_on, readers_of
 from refcomp.schedule.stage_schedule import StageSchedule
-from refcomp.te.operation import ComputeOp, ScanOp
-from refcomp.te.tensor import REDUCTION, IterVar
+from refcomp.te.operation import ComputeOp, ExternOp, Operation, ScanOp
+from refcomp.te.tensor import REDUCTION, IterVar, Tensor
 from tests.strategies.computation import Computation
 from tests.strategies.computes import DEPENDENT_REDUCTIONS, EDGES, MORE_SCANS, SCANS
 from tests.strategies.lowered_once import lowered_once
@@ -36,6 +37,7 @@ from tests.strategies.wishes import with_wishes
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16)
 _MOST_COPIES = 16
+_PANELS = (0, 0, 0, 0, 2, 3, 4, 8)
 _MOST_STAGES = 6
 _DEPTHS = (2, 4, 5, 5, 6, 7, 8, 10)
 
@@ -176,8 +178,18 @@ def _cache_read(draw: _Draw, stage: StageSchedule) -> bool:
         return False
     readers = [reader.op for reader in readers_of(maker) if tensor in reader.op.inputs]
     some = readers if draw(st.booleans()) else [own.op]
-    copy = stage.schedule.cache_read(tensor, draw(st.sampled_from(["local", "global"])), some)
+    scope = draw(st.sampled_from(["local", "global"]))
+    panel = panel_of(draw, tensor, some)
+    copy = stage.schedule.cache_read(tensor, scope, some, panel=panel)
     return _at(draw, stage.schedule[copy]) or True
+
+
+def panel_of(draw: _Draw, tensor: Tensor, readers: Sequence[Operation]) -> int:
+    """The columns of a panel of a copy of `tensor`; 0, mostly, for a copy without panels."""
+    columns = tensor.shape[-1] if tensor.shape else None
+    if not isinstance(columns, IntImm) or any(isinstance(op, ExternOp) for op in readers):
+        return 0
+    return draw(st.sampled_from(_PANELS))
 
 
 def _cache_write(draw: _Draw, stage: StageSchedule) -> bool:
