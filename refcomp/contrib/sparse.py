@@ -2,7 +2,8 @@
 
 A program takes a sparse matrix as three arguments: the stored elements, the column of each, and
 where each row begins. `placeholder` declares them together, and `array` makes arrays for them. The
-products are operators of topi on these tensors.
+products are operators of topi on these tensors. In graphs, `rc.graph.gradient` differentiates them
+by the stored elements, the dense factor and the bias.
 
 Example::
 

@@ -72,6 +72,7 @@ SOURCES = {
     "contraction.binary": "binarize_pack binary_dense",
     "contraction.bitserial": "bitpack bitserial_dense",
     "contraction.csr": "csrmm sparse_dense",
+    "contraction.csr_transposed": "csr_sampled_matmul csrmm_transposed",
     "contraction.dense": "gemm matmul",
     "contraction.determinant": "det",
     "contraction.einsum": "einsum outer tensordot",

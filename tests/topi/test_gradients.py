@@ -19,7 +19,7 @@ STEPS = (1e-6, 1e-8)
 FIXED_WIDTHS = {"bitcast", "dynamic_quantize_linear"}
 # Operators of loops which are no computes, so that they have no gradient: `det` finds an order, the
 # others read rows of many lengths.
-EXTERN = {"det", "csrmm", "sparse_dense"}
+EXTERN = {"det", "csrmm", "sparse_dense", "csrmm_transposed", "csr_sampled_matmul"}
 # A smaller seed is no simpler sample, so nothing is gained by shrinking.
 few = settings(max_examples=6, phases=[Phase.generate])
 

@@ -71,7 +71,6 @@ _NONE_BY_REASON = {
         "fake_quantize"
     ),
     "second derivatives pass only operators that have a rule": VJP,
-    "its adjoint would need the columns of a sparse matrix": "csrmm sparse_dense",
     "it eliminates in place, and its adjoint would need an inverse matrix": "det",
     "it makes random numbers from integer keys": (
         "philox random_gumbel random_integers random_normal random_permutation "

@@ -137,6 +137,14 @@ def sparse_dense(
 
 
 @dataclass(frozen=True, slots=True)
+class Structure:
+    """The places of the stored elements of a sparse matrix."""
+
+    rows: Extent
+    stored: Extent  # the number of stored elements
+
+
+@dataclass(frozen=True, slots=True)
 class _Sparse:
     """A sparse matrix in compressed rows."""
 
@@ -149,14 +157,24 @@ class _Sparse:
 def _checked(data: Tensor, indices: Tensor, indptr: Tensor, operator: str) -> _Sparse:
     require_rank(data, 1, operator, "the tensor of stored elements")
     require_number(data, operator)
+    structure = checked_structure(indices, indptr, operator)
+    (stored,) = extents(data)
+    what = "the number of columns"
+    require_extent(structure.stored, stored, operator, what, tensors=(data, indices))
+    return _Sparse(data, indices, indptr, structure.rows)
+
+
+def checked_structure(indices: Tensor, indptr: Tensor, operator: str) -> Structure:
+    """Return what the columns and the beginnings of rows say.
+
+    Raises:
+        UserError: a rank or dtype does not fit, or no row begins.
+    """
     require_rank(indices, 1, operator, "the tensor of columns")
     require_integer(indices, operator)
     require_rank(indptr, 1, operator, "the tensor of beginnings of rows")
     require_integer(indptr, operator)
-    (stored,) = extents(data)
     (columns,) = extents(indices)
-    what = "the number of columns"
-    require_extent(columns, stored, operator, what, tensors=(data, indices))
     (beginnings,) = extents(indptr)
     if beginnings == 0 and isinstance(beginnings, int):
         raise UserError(
@@ -164,7 +182,7 @@ def _checked(data: Tensor, indices: Tensor, indptr: Tensor, operator: str) -> _S
             remedy="give one for each row, and the end of the last row",
             earlier=[indptr.declaration()],
         )
-    return _Sparse(data, indices, indptr, _less_one(beginnings))
+    return Structure(_less_one(beginnings), columns)
 
 
 def _less_one(extent: Extent) -> Extent:
@@ -198,8 +216,8 @@ def _product(
             column = ib.let("column", number % columns)
             total_at = ib.allocate(str(wide), 1, name="sum", scope="local")
             total_at[0] = const(0, wide)
-            begin = ib.let("begin", _cut(indptr[row], stored))
-            end = ib.let("end", _cut(indptr[row + 1], stored))
+            begin = ib.let("begin", cut(indptr[row], stored))
+            end = ib.let("end", cut(indptr[row + 1], stored))
             with ib.for_range(begin, maths.maximum(begin, end), name="p") as p:
                 k = ib.let("k", indices[p].astype("int64"))
                 with ib.if_scope(maths.all(k >= 0, k < depth)):
@@ -215,7 +233,7 @@ def _product(
     return made
 
 
-def _cut(place: Expr, stored: Expr) -> Expr:
+def cut(place: Expr, stored: Expr) -> Expr:
     """Return `place`, or the nearest of 0, ..., `stored`."""
     if str(place.dtype) == "u64":
         # A u64 above i64 would be below 0 in i64.
@@ -235,7 +253,7 @@ def _biased(product: Tensor, bias: Tensor, operator: str) -> Tensor:
     return add(product, bias)
 
 
-def _sample_sparse(
+def sample_sparse(
     draws: Draws, rows: int, depth: int, dtype: str
 ) -> tuple[Array, Array, Array]:
     """Return data, indices and indptr, sometimes with elements and rows that are out of range."""
@@ -257,7 +275,7 @@ def _sample_csrmm(draws: Draws) -> Sample:
     n = draws.extent()
     dtype = draws.number_dtype()
     trans_b = draws.flag()
-    sparse = _sample_sparse(draws, m, k, dtype)
+    sparse = sample_sparse(draws, m, k, dtype)
     b = draws.array((n, k) if trans_b else (k, n), dtype)
     c = draws.choice((None, draws.array((n,), dtype), draws.array((m, n), dtype)))
     return Sample((*sparse, b, c), {"trans_b": trans_b})
@@ -293,7 +311,7 @@ def _sample_sparse_dense(draws: Draws) -> Sample:
     k = draws.extent(0)
     n = draws.extent()
     dtype = draws.number_dtype()
-    sparse = _sample_sparse(draws, n, k, dtype)
+    sparse = sample_sparse(draws, n, k, dtype)
     bias = draws.choice((None, draws.array((n,), dtype), draws.array((m, n), dtype)))
     return Sample((draws.array((m, k), dtype), *sparse, bias))
 

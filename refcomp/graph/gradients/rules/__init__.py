@@ -14,6 +14,7 @@ from refcomp.graph.gradients.rules import (
     pools,
     products,
     reductions,
+    sparse,
 )
 
 RULES: dict[str, Rule] = {
@@ -26,4 +27,5 @@ RULES: dict[str, Rule] = {
     **pools.RULES,
     **normalizations.RULES,
     **losses.RULES,
+    **sparse.RULES,
 }
