@@ -196,3 +196,33 @@ def test_a_bare_shared_object_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"cannot be written as a bare shared object\n(.|\n)*save"):
         build("packed tests.f(k)").export_library(tmp_path / "f.so")
     build("B[0] = k").export_library(tmp_path / "g.so")
+
+
+def test_a_parallel_loop_keeps_what_each_call_writes(register):
+    """Each call stores a copy of all of B: such loops run in order, by one thread."""
+
+    def count(i, b):
+        b.numpy()[i] += i
+
+    register("tests.count", count)
+    _, b = arrays(40)
+    build("for i in range(n) parallel { packed tests.count(i, update(B)) }")(arrays(40)[0], b, 0)
+    assert b.tolist() == list(range(40))
+
+
+def test_threads_call_back_with_arrays_of_their_own(register):
+    barrier = threading.Barrier(4)
+
+    def fill(a, b, k):
+        barrier.wait(timeout=60)
+        b[:] = np.sum(a, axis=1) + k
+
+    register("tests.fill", fill)
+    module = build("packed tests.fill(read(A), write(B), k)")
+    made = [arrays() for _ in range(4)]
+    threads = [threading.Thread(target=module, args=(a, b, k)) for k, (a, b) in enumerate(made)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [b.tolist() for _, b in made] == [[1 + k, 5 + k, 9 + k] for k in range(4)]
