@@ -39,6 +39,10 @@ WORKER_LIMITS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
+# Objects, and collections of younger ones, before Python collects garbage. After the usual 700, 10
+# and 10 it looks at all objects so often that a test takes up to a tenth longer.
+_COLLECTOR = (1000, 20, 100)
+
 # Time is never a property of a test: neither a deadline nor a slow machine may fail one.
 _TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, max_examples=50, print_blob=True, **_TIMELESS)
@@ -62,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A module that an earlier test built would hide what a later test changes in the compiler.
     os.environ["REFCOMP_BUILD_CACHE"] = "0"
     watch_tools()
+    gc.disable()  # all that a collection of tests makes stays
     if _is_worker(config):
         return
     cache = tempfile.mkdtemp(prefix="refcomp-tests-")
@@ -244,6 +249,8 @@ def pytest_collection_modifyitems(
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # modules and tests stay, so that a collection looks at what tests make alone
+    gc.set_threshold(*_COLLECTOR)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
