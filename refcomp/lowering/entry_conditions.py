@@ -53,6 +53,9 @@ from refcomp.lowering.entry_points import (
 
 _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
 _MAX_ASSUMED = 32  # requirements that one proof assumes
+# Conditions inside of one statement that no box follows. Accesses under others are not judged:
+# the branches of n conditions that share operands are 2 ** n.
+_MAX_CONDITIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +297,7 @@ def _loads(stmt: Stmt, around: _JudgedContext) -> Iterator[_Access]:
     ]
     operands = logic_operands(parts)
     seen: set[tuple[int, _JudgedContext]] = set()
+    budget = _MAX_CONDITIONS
     while stack:
         node, place = stack.pop()
         if (id(node), place) in seen or not place.is_judged:
@@ -303,10 +307,15 @@ def _loads(stmt: Stmt, around: _JudgedContext) -> Iterator[_Access]:
             advice = NEST_CONDITIONS if id(node) in operands else ""
             yield _Access(node, stmt, place.box, place.around, advice)
         if isinstance(node, IfThenElseExpr | Select):
-            holds = place.with_guard(node.condition)
-            fails = place.with_guard(node.condition, holds=False)
-            stack.append((node.false_value, fails))
-            stack.append((node.true_value, holds))
+            branches = [
+                (node.false_value, place.with_guard(node.condition, holds=False)),
+                (node.true_value, place.with_guard(node.condition)),
+            ]
+            for branch in branches:
+                if not branch[1].box.is_known:
+                    budget -= 1
+                if branch[1].box.is_known or budget >= 0:
+                    stack.append(branch)
             stack.append((node.condition, place))
         else:
             stack += [(part, place) for part in reversed(children(node))]

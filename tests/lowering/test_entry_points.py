@@ -9,6 +9,7 @@ from refcomp.codegen.signature import signature_of
 from refcomp.foundation.errors import UserError
 from refcomp.ir.parser import parse_func
 from refcomp.ir.printer import print_func, print_requirement
+from refcomp.ir.rewrite import substitute
 from refcomp.lowering.entry_conditions import with_entry_conditions
 from refcomp.runtime.module import Module
 
@@ -176,6 +177,16 @@ def test_an_index_of_too_many_points_is_left_to_the_call() -> None:
             continue
         with pytest.raises(UserError, match="4094 of dimension 0 of C, which has 4094 elements"):
             checks.check([np.zeros(size, "f4")])
+
+
+def test_many_conditions_that_share_operands_take_little_time() -> None:
+    i = rc.var("i")
+    value = A[i & 7]
+    for bit in range(40):
+        value = rc.select(((i >> bit) & 1).equal(1), value + 1.0, value * 2.0)
+    c = rc.compute((M,), lambda axis: substitute(value, {i: axis}), name="C")
+    func = with_entry_conditions(rc.lower(rc.create_schedule(c.op), [A, c]))
+    assert len(func.requires) <= 64
 
 
 def test_the_message_names_the_point() -> None:
