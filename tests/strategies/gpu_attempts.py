@@ -5,7 +5,8 @@ products by blocks that an intrinsic does, inside of kernels. What begins with e
 kernel of its own goes on with copies of what is read in shared or local memory, stages computed
 where they are needed, further splits, threads and marks.
 
-Never drawn: schedules in which the host would have to compute, or that a pass refuses.
+Never drawn: copies in panels; schedules in which the host would have to compute, or that a pass
+refuses.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from tests.strategies.computation import DTYPES, Computation
 from tests.strategies.computes import SCANS, computations
 from tests.strategies.gpu_schedules import GpuCase, case_of
 from tests.strategies.lowered_once import lowered_once
-from tests.strategies.schedules import panel_of
 from tests.strategies.stages_outside import stages_outside
 from tests.strategies.tensor_intrins import block_product, blocked
 from tests.strategies.wishes import with_wishes
@@ -152,8 +152,7 @@ def _copy(draw: _Draw, stage: StageSchedule) -> Schedule:
     """Of what the stage reads, made by all threads of a group, or by each for itself."""
     tensor = _one(draw, stage.op.inputs)
     scope = draw(st.sampled_from(["shared", "shared", "local"]))
-    panel = panel_of(draw, tensor, [stage.op])
-    copy = stage.schedule[stage.schedule.cache_read(tensor, scope, [stage.op], panel=panel)]
+    copy = stage.schedule[stage.schedule.cache_read(tensor, scope, [stage.op])]
     copy.compute_at(stage, _one(draw, _inner(stage)))
     _share(draw, copy, stage)
     return stage.schedule
