@@ -136,6 +136,38 @@ def _transpose() -> _Scheduled:
     return schedule, (a, b)
 
 
+def _triangle() -> _Scheduled:
+    """Return sums over parts of rows, which begin and end where the row says."""
+    a = placeholder((7, 7), name="A")
+    b = placeholder((7,), name="B")
+    scaled = compute((7, 7), lambda i, j: a[i, j] * 0.3 + b[j], name="T")
+
+    def row(i: Var) -> Expr:
+        k = reduce_axis((i // 2, i + 1), "k")
+        return sum(scaled[i, k] * b[k], axis=k)
+
+    c = compute((7,), row, name="C")
+    schedule = create_schedule(c)
+    stage = schedule[c]
+    outer, _ = stage.split(c.op.axis[0], factor=3)
+    k_outer, _ = stage.split(c.op.reduce_axis[0], factor=2)
+    schedule[scaled].compute_at(stage, k_outer)
+    stage.parallel(outer)
+    return schedule, (a, b, c)
+
+
+def _vectors() -> _Scheduled:
+    """Return the product of a matrix of vectors and a vector of scalars."""
+    a = placeholder((5, 6), "float32x4", name="A")
+    b = placeholder((6,), name="B")
+    k = reduce_axis((0, 6), "k")
+    c = compute((5,), lambda i: sum(a[i, k] * b[k], axis=k), name="C")
+    schedule = create_schedule(c)
+    schedule[c].split(c.op.axis[0], factor=2)
+    schedule[c].split(k, factor=4)
+    return schedule, (a, b, c)
+
+
 def _gpu_product() -> _Scheduled:
     a, b, c = _matrix_product(6, 5, 6)
     schedule = create_schedule(c)
@@ -183,6 +215,8 @@ _MAKERS: tuple[tuple[str, str, Callable[[], _Scheduled]], ...] = (
     ("softmax", "llvm", _softmax),
     ("argmax", "llvm", _argmax),
     ("transpose", "llvm", _transpose),
+    ("triangle", "llvm", _triangle),
+    ("vectors", "llvm", _vectors),
     ("tiled product", "opencl", _gpu_product),
     ("tiled transpose", "opencl", _gpu_transpose),
 )

@@ -44,6 +44,7 @@ from refcomp.oracle.interpreter.statements import run_to_end
 from refcomp.oracle.lockstep.interpret import interpret
 from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.evaluate import evaluate
+from refcomp.oracle.tensors.lane_axes import scalar_tensors
 from refcomp.passes.simplify_expressions import simplify_expressions
 from refcomp.te.tensor import Tensor
 
@@ -77,7 +78,10 @@ class MutantTrial:
         """Run the right program. If `is_free`, mutants may add in another order."""
         self.subject = subject
         self.func = func
-        self._outputs = [k for k, arg in enumerate(subject.args) if arg.op.inputs]
+        # As functions take them: vectors are the last dimension of their tensor.
+        scalars = scalar_tensors(subject.args)
+        self._args = [scalars.get(arg, arg) for arg in subject.args]
+        self._outputs = [k for k, arg in enumerate(self._args) if arg.op.inputs]
         # None where the program looks at the bits of floats, which field elements do not have.
         self.field: PrimFunc | None = None
         with suppress(Unsupported):
@@ -182,18 +186,18 @@ class MutantTrial:
 
     def _bounds(self) -> dict[int, Bounded]:
         """Return the legal floats of each output, by the position of its argument."""
-        outputs = [self.subject.args[k] for k in self._outputs]
+        outputs = [self._args[k] for k in self._outputs]
         found = bound_errors(outputs, self._feeds(self._arrays(_Inputs.FLOATS)))
         return dict(zip(self._outputs, found, strict=True))
 
     def _feeds(self, arrays: Sequence[Array]) -> dict[Tensor, Array]:
-        pairs = zip(self.subject.args, arrays, strict=True)
+        pairs = zip(self._args, arrays, strict=True)
         return {arg: array for arg, array in pairs if not arg.op.inputs}
 
     def _evaluated(self, inputs: _Inputs, seed: int = _SEED) -> list[Array]:
         """Return the arguments after the tensor expressions are evaluated in the field."""
         arrays = self._arrays(inputs, seed)
-        outputs = [self.subject.args[k] for k in self._outputs]
+        outputs = [self._args[k] for k in self._outputs]
         in_field, replaced = tensors_to_field(outputs)
         feeds = {replaced[t]: array for t, array in self._feeds(arrays).items()}
         values = evaluate(in_field, feeds)
@@ -204,7 +208,7 @@ class MutantTrial:
     def _arrays(self, inputs: _Inputs, seed: int = _SEED) -> list[Array]:
         """Return fresh arguments, the same on every call."""
         rng = np.random.default_rng(seed)
-        return [_array(arg, inputs, rng) for arg in self.subject.args]
+        return [_array(arg, inputs, rng) for arg in self._args]
 
 
 def _array(tensor: Tensor, inputs: _Inputs, rng: np.random.Generator) -> Array:

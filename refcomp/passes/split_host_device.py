@@ -130,14 +130,16 @@ class _Splitting:
         if writes or any(map(_reads_memory, _own_exprs(stmt))):
             _refuse_unbound(stmt, around)
         if not isinstance(stmt, For | LetStmt | IfThenElse | Block | Allocate):
-            what = f"holds a {type(stmt).__name__}"
+            what, remedy = f"holds a {type(stmt).__name__}", ""
             if isinstance(stmt, CALLS):
                 what = f"calls {stmt.name}"
+                remedy = "build two modules, and call it between their calls"
             raise Unsupported(
                 f"the host function {self._name} {what} between kernels",
                 where=place_of(stmt.origin),
                 at=line_of(stmt.origin),
                 why="the host can only launch kernels there",
+                remedy=remedy,
             )
 
     def _launch(self, loop: For) -> LaunchKernel:
@@ -315,7 +317,8 @@ def _remedy(loop: For | None) -> str:
             "and bind it to blockIdx.x"
         )
     origin = loop.origin
-    if origin is None:
+    # A loop of the user's own statement need not be the first axis of its stage.
+    if origin is None or not (origin.axis or origin.primitive):
         return f"bind the loop {loop.var.name} to blockIdx.x"
     axis = f"{origin.stage}.op.axis[0]"
     # A primitive made the axis. The user's name for it is not known.

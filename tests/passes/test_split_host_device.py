@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import refcomp
+from refcomp.driver.backends import as_target
+from refcomp.driver.pipeline import run_device_passes
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.target import limits_of
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.parser import parse_func, parse_program
 from refcomp.ir.printer import print_expr, print_func, print_program
@@ -249,8 +252,31 @@ def test_statements_that_the_host_of_a_program_cannot_run():
     func = parse_func("func f(A: i64[n] out) { launch g (A) grid (n, 1, 1) block (1, 1, 1) }")
     with pytest.raises(Unsupported, match="host function f holds a LaunchKernel between kernels"):
         split_host_device(func)
-    with pytest.raises(Unsupported, match="host function f calls g between kernels"):
+    with pytest.raises(Unsupported, match="host function f calls g between kernels") as caught:
         split_host_device(parse_func("func f(A: i64[n] out) { packed g(1) }"))
+    assert caught.value.remedy == "build two modules, and call it between their calls"
+
+
+def test_a_later_loop_of_a_hybrid_function_is_named():
+    @refcomp.hybrid.script
+    def twice(a):
+        c = output_tensor((4,), "float32")  # noqa: F821
+        for i in range(4):
+            c[i] = a[i] * 2.0
+        for i in range(4):
+            c[i] = c[i] + 1.0
+        return c
+
+    a = refcomp.placeholder((4,), name="A")
+    c = twice(a)
+    s = refcomp.create_schedule(c)
+    s[c].bind(s[c].leaf_iter_vars[0], refcomp.thread_axis("blockIdx.x"))
+    limits = limits_of(as_target("rocm"))
+    with pytest.raises(UserError, match="outside of a kernel") as told:
+        run_device_passes(refcomp.lower(s, [a, c]), "rocm", limits)
+    assert told.value.remedy == "bind the loop i.1 to blockIdx.x"
+    s[c].bind(s[c].leaf_iter_vars[1], refcomp.thread_axis("blockIdx.x"))
+    assert len(run_device_passes(refcomp.lower(s, [a, c]), "rocm", limits).kernels) == 2
 
 
 def test_a_c_function_in_a_kernel_is_refused():

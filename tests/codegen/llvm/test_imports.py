@@ -214,3 +214,11 @@ def test_a_text_that_defines_nothing_is_refused():
         UserError, match="import_llvm is 'micro.ll', which does not define a function"
     ):
         halved("micro.ll")
+
+
+def test_a_text_with_quotes_and_escapes_is_read_back():
+    text = HALF + '; "quoted" \\n not a line, \\\\ two, \t a tab, \u00e4\n'
+    func = rc.lower(*halved(text), "f")
+    again = parse_func(rc.print_func(func))
+    assert structurally_equal(func, again)
+    assert again.imports == (text,)

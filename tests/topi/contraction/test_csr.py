@@ -120,3 +120,39 @@ def test_ill_formed_calls_are_refused():
     ):
         with pytest.raises(UserError, match=message):
             call()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "interp",
+        pytest.param("llvm", marks=pytest.mark.llvm),
+        pytest.param("opencl", marks=pytest.mark.pocl),
+    ],
+)
+def test_products_in_an_optimized_graph(target):
+    builder = rc.graph.GraphBuilder("net")
+    data = builder.input("data", "float32", (4,))
+    indices, starts = (
+        builder.input("indices", "int32", (4,)),
+        builder.input("starts", "int32", (4,)),
+    )
+    dense = builder.input("dense", "float32", (5, 2))
+    product = builder.nodes("csrmm", [data, indices, starts, dense, None], {})
+    rows = builder.nodes("transpose", [dense], {"axes": (1, 0)})
+    transposed = builder.nodes("sparse_dense", [*rows, data, indices, starts], {})
+    graph = builder.finish([*builder.nodes("relu", product, {}), *transposed])
+    stored = {(0, 0): 1, (0, 4): -2, (2, 1): 4, (2, 2): 3}
+    matrix = np.zeros((3, 5), "float32")
+    for place, value in stored.items():
+        matrix[place] = value
+    feeds = {
+        "data": np.array([*stored.values()], "float32"),
+        "indices": np.array([column for _, column in stored], "int32"),
+        "starts": np.array([0, 2, 2, 4], "int32"),
+        "dense": np.arange(10, dtype="float32").reshape(5, 2),
+    }
+    wanted = [np.maximum(matrix @ feeds["dense"], 0), (matrix @ feeds["dense"]).T]
+    executor = rc.graph.GraphExecutor(rc.graph.compile_graph(rc.graph.optimize(graph), target))
+    for found, right in zip(executor.run(feeds), wanted, strict=True):
+        np.testing.assert_array_equal(found.asnumpy(), right)

@@ -51,6 +51,28 @@ def test_it_is_the_gradient_of_the_pooling(kind):
     assert_same(found, wanted, 1e-6)
 
 
+def test_windows_of_padding_alone_add_nothing():
+    """Their average is NaN where padding does not count; the gradient stays finite."""
+    how = {"kernel": (2, 2), "strides": (2, 1), "padding": (3, 4, 3, 0), "count_include_pad": False}
+    data = rc.placeholder((1, 1, 3, 2), name="X")
+    pooled = pool2d.avg_pool2d(data, **how)
+    head = rc.placeholder(pooled.shape, name="head")
+    (derived,) = rc.te.gradient(pooled, [data], head)
+    own = gradients.avg_pool2d_grad(head, data, **how)
+    values = np.random.default_rng(0).standard_normal((1, 1, 4, 5)).astype(np.float32)
+    wanted = np.zeros((1, 1, 3, 2), np.float32)
+    for row, column in np.ndindex(4, 5):
+        rows, columns = (
+            [k for k in (at, at + 1) if 0 <= k < end]
+            for at, end in ((2 * row - 3, 3), (column - 4, 2))
+        )
+        for y, x in ((y, x) for y in rows for x in columns):
+            wanted[0, 0, y, x] += values[0, 0, row, column] / (len(rows) * len(columns))
+    for result in (derived, own):
+        (found,) = rc.oracle.evaluate([result], {head: values})
+        assert_same(found, wanted, 1e-5)
+
+
 def test_ill_formed_calls_are_refused() -> None:
     grad, data = tensors((1, 1, 1, 3), (1, 1, 1, 3))
     with pytest.raises(UserError, match="max_pool2d_grad: grad is 3 instead of 2"):
