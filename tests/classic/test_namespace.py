@@ -30,7 +30,7 @@ def test_every_alias_is_the_object_that_the_table_names() -> None:
     ("alias", "meant"),
     [
         (classic.indexdiv, rc.floordiv),
-        (classic.nd.array, rc.array),
+        (classic.nd.from_dlpack, rc.from_dlpack),
         (classic.cl, rc.opencl),
         (classic.module.load, rc.load_module),
         (classic.tensor.ComputeOp, rc.te.ComputeOp),
