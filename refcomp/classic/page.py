@@ -25,9 +25,10 @@ of its public names is here, or what to write instead and why. `rc` is `import r
 test holds this page against refcomp.
 
 `from refcomp import classic as tvm` gives a program the classic names: `tvm.nd.array`,
-`tvm.target.create`, `tvm.topi.nn.relu`, `tvm.nnvm.sym.conv2d`. Each is the object of refcomp that
-this page names. A name whose meaning would differ is left out, and its error says what to write
-instead.
+`tvm.target.create`, `tvm.topi.nn.relu`, `tvm.nnvm.sym.conv2d`. Most of them are objects of refcomp,
+which this page names. Some are functions that take the classic arguments, and call refcomp's own.
+Classes get their classic attributes, such as `ctx.device_id`. A name whose meaning would differ is
+left out, and its error says what to write instead.
 """
 _TRANSLATED = """\
 `refcomp.classic` has these with their classic arguments. In refcomp, write:
