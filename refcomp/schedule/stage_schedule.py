@@ -594,7 +594,9 @@ class StageSchedule(StageView):
                 parallel loop, as they always do.
                 `"import_llvm"`: `value` is LLVM IR that defines C functions for the whole
                 module, on hosts only.
-                `"import_c"`: `value` is C that defines such functions; clang compiles it.
+                `"import_c"`: `value` is C that defines such functions; clang compiles it. The
+                text may call libraries, and may have static and thread-local variables, and
+                constructors. Several texts are kept apart, like files.
             value: a number of at least 0, or the text of LLVM IR or of C.
 
         Raises:
