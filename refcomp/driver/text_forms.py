@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from refcomp.foundation.artifacts import Source
 from refcomp.foundation.target import as_target
-from refcomp.runtime.files.code_tools import register_code_tools
+from refcomp.runtime.files.code_tools import (
+    register_code_tools,
+    register_data_holder,
+)
 
 # Suffix -> output of the toolchain `llvm`.
 _OUTPUTS = {".o": "o", ".s": "asm", ".bc": "bc"}
@@ -31,4 +34,22 @@ def make_code(text: str, target: str, suffix: str) -> bytes:
     return compile_source(Source(text, "llvm"), options, _OUTPUTS[suffix]).data
 
 
+def hold_data(data: bytes) -> bytes:
+    """Return a shared object for this host that holds `data`, and nothing that runs.
+
+    Raises:
+        ToolchainError: a tool is missing or fails.
+    """
+    from refcomp.codegen.llvm.held_data import print_held_data  # noqa: PLC0415  (rare)
+    from refcomp.toolchain import (  # noqa: PLC0415  (rare)
+        compile_source,
+        host_triple_and_layout,
+    )
+
+    triple, layout = host_triple_and_layout()
+    text = print_held_data(data, triple=triple, layout=layout)
+    return compile_source(Source(text, "llvm"), {"passes": "default<O1>"}, "so").data
+
+
 register_code_tools(make_code)
+register_data_holder(hold_data)

@@ -273,6 +273,14 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
     name, equals, value = word.removeprefix("-").partition("=")
     if name not in kind.options:
         name = _CLASSIC_OPTIONS.get(name, name)
+    if name.lstrip("-") == "system-lib":
+        raise UserError(
+            f"the target {kind.name} has no option {word!r}",
+            why="a library of refcomp describes its functions in its own file, so that nothing "
+            "registers them when it is loaded",
+            remedy='write module.export_library("x.so") and refcomp.load_module("x.so"), which '
+            "finds them by name; or link x.o, whose symbols are their names",
+        )
     if not word.startswith("-") or not equals or not value or name not in kind.options:
         known = ", ".join(
             f"-{option}=... ({text})" for option, text in kind.options.items()

@@ -469,7 +469,8 @@ class Module:
 
         - `.refcomp`, `.module`, `.zip` or none: a module file, which `load_module` reads.
         - `.so`: a shared object with the description of its functions. Programs in other languages
-          link it, and `load_module` reads it.
+          link it, and `load_module` reads it. For devices it holds the code of the kernels, and
+          only `load_module` can run them.
         - `.ll`, `.cl`, `.cu`: the text in LLVM IR, OpenCL C or CUDA C++. For devices it has
           only the kernels.
         - `.o`, `.s`, `.bc`: the object, the assembly or the optimised bitcode, which LLVM's tools

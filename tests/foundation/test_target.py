@@ -195,3 +195,9 @@ def test_the_classic_word_for_another_machine():
 def test_options_that_contradict_a_machine(options, message):
     with pytest.raises(UserError, match=message):
         as_target(f"llvm {options}")
+
+
+@pytest.mark.parametrize("word", ["-system-lib", "--system-lib", "-system-lib=1"])
+def test_libraries_describe_their_functions_without_an_option(word):
+    with pytest.raises(UserError, match=r"no option '-+system-lib(.|\n)*load_module\(\"x.so\"\)"):
+        as_target(f"llvm {word}")

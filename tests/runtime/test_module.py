@@ -240,16 +240,6 @@ def test_a_module_for_a_device_that_is_not_there() -> None:
         module(*arrays)
 
 
-def test_a_module_of_programs_is_no_shared_object(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported) as caught:
-        _add_module(FakeDriver()).export_library(tmp_path / "m.so")
-    assert str(caught.value) == (
-        "a module for the target opencl cannot be exported as a shared object\n"
-        "  why: its kernels run on a device, and its host functions in Python\n"
-        "  what to do: save it as a module file: module.save(path)"
-    )
-
-
 def test_a_bare_code_object_is_written(tmp_path: Path) -> None:
     code = Binary(b"machine code", "hsaco")
     _add_module(FakeDriver(), code=code).save(tmp_path / "add.hsaco")

@@ -9,7 +9,12 @@ from collections.abc import Callable
 # LLVM IR, the target of its module, and a suffix such as `.o` -> the bytes of the file.
 MakeCode = Callable[[str, str, str], bytes]
 
+# Data -> a shared object for this host that holds the data. C programs find it by the symbols
+# `refcomp_device_code` and `refcomp_device_code_size`.
+HoldData = Callable[[bytes], bytes]
+
 _TOOLS: list[MakeCode] = []
+_HOLDERS: list[HoldData] = []
 
 
 def register_code_tools(make: MakeCode) -> None:
@@ -20,3 +25,13 @@ def register_code_tools(make: MakeCode) -> None:
 def code_tools() -> MakeCode | None:
     """Return the registered tools; None if this program has built no module."""
     return _TOOLS[0] if _TOOLS else None
+
+
+def register_data_holder(hold: HoldData) -> None:
+    """Let saved modules use `hold` for the code of devices."""
+    _HOLDERS[:] = [hold]
+
+
+def data_holder() -> HoldData | None:
+    """Return the registered tool; None if this program has built no module."""
+    return _HOLDERS[0] if _HOLDERS else None

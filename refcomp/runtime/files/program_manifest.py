@@ -53,8 +53,14 @@ class ProgramContents:
     device_sources: Mapping[str, str]  # of the kernels: language -> text
 
 
-def pack_program(contents: ProgramContents) -> dict[str, bytes]:
+def pack_program(
+    contents: ProgramContents, holder: bytes | None = None
+) -> dict[str, bytes]:
     """Return the members of the archive, first the manifest.
+
+    Args:
+        contents: what the archive holds.
+        holder: a shared object that holds the code, and takes its place as the member `binary`.
 
     Raises UserError if the text of the host functions is too long.
     """
@@ -66,13 +72,21 @@ def pack_program(contents: ProgramContents) -> dict[str, bytes]:
             remedy="build fewer functions into one module",
         )
     code = contents.code
-    binary = code.data if isinstance(code, Binary) else _raw(code.text)
-    members = {"binary": binary, "launch": launch}
+    held = code_bytes(code)
+    members = {"binary": held if holder is None else holder, "launch": launch}
     folders = {"sources": contents.sources, "device": contents.device_sources}
     for folder, texts in folders.items():
         for language, text in sorted(texts.items()):
             members[f"{folder}/{language}"] = _raw(text)
-    return pack_members(_manifest_of(contents), members)
+    manifest = _manifest_of(contents)
+    if holder is not None:
+        manifest["code_place"] = [holder.index(held), len(held)]
+    return pack_members(manifest, members)
+
+
+def code_bytes(code: Source | Binary) -> bytes:
+    """Return the code of kernels as bytes."""
+    return code.data if isinstance(code, Binary) else _raw(code.text)
 
 
 def _manifest_of(contents: ProgramContents) -> dict[str, object]:
@@ -130,7 +144,7 @@ def _contents_from(manifest: Manifest, members: Mapping[str, bytes]) -> ProgramC
         raise ValueError(
             f"host functions of {len(launch)} bytes, more than {LAUNCH_LIMIT}"
         )
-    raw = members["binary"]
+    raw = _held_code(members["binary"], manifest.get("code_place"))
     is_binary = manifest["is_binary"] is True
     return ProgramContents(
         signatures=tuple(map(signature_from_json, manifest["functions"])),
@@ -149,6 +163,18 @@ def _contents_from(manifest: Manifest, members: Mapping[str, bytes]) -> ProgramC
             for name in as_texts(manifest["device_languages"])
         },
     )
+
+
+def _held_code(binary: bytes, place: object) -> bytes:
+    """Return the code in the member `binary`, which is a shared object if the code has a place."""
+    if place is None:
+        return binary
+    if not isinstance(place, list) or [type(number) for number in place] != [int, int]:
+        raise TypeError(f"a place of code is two numbers, not {place!r}")
+    begin, size = place
+    if not (begin >= 0 and 0 <= size <= len(binary) - begin):
+        raise ValueError(f"no code of {size} bytes lies at {begin}")
+    return binary[begin : begin + size]
 
 
 def _raw(text: str) -> bytes:

@@ -14,14 +14,18 @@ from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.files.archive import write_archive, write_described, write_file
-from refcomp.runtime.files.code_tools import code_tools
+from refcomp.runtime.files.code_tools import code_tools, data_holder
 from refcomp.runtime.files.manifest import (
     JoinedContents,
     ModuleContents,
     ObjectContents,
     pack,
 )
-from refcomp.runtime.files.program_manifest import ProgramContents, pack_program
+from refcomp.runtime.files.program_manifest import (
+    ProgramContents,
+    code_bytes,
+    pack_program,
+)
 from refcomp.runtime.host.callback import refuse_if_called_back
 
 # Suffix -> language of the text.
@@ -58,7 +62,9 @@ def write_form(path: str, fmt: object, target: str, contents: Contents | None) -
     if not isinstance(fmt, str):
         raise UserError(f"{fmt!r} is not a suffix", remedy='pass a text such as "ll"')
     suffix = f".{fmt.removeprefix('.')}" if fmt else PurePath(path).suffix
-    if suffix == ".so":
+    if suffix == ".so" and isinstance(contents, ProgramContents):
+        _write_device_code(path, contents)
+    elif suffix == ".so":
         _write_shared_object(path, machine_code(target, contents))
     elif suffix in MODULE_SUFFIXES:
         write_archive(path, _members(target, contents))
@@ -80,6 +86,19 @@ def _write_shared_object(path: str, contents: ModuleContents) -> None:
     write_described(path, members.pop("binary"), members)
 
 
+def _write_device_code(path: str, contents: ProgramContents) -> None:
+    """Write a shared object that holds the code of kernels, with its description."""
+    hold = data_holder()
+    if hold is None:
+        raise Unsupported(
+            "this program cannot write a shared object that holds the code of kernels",
+            why="it has only loaded modules, and so has no tools of refcomp.build",
+            remedy="save the module as a module file: module.save(path)",
+        )
+    members = pack_program(contents, hold(code_bytes(contents.code)))
+    write_described(path, members.pop("binary"), members)
+
+
 def _members(target: str, contents: Contents | None) -> dict[str, bytes]:
     if isinstance(contents, ProgramContents):
         return pack_program(contents)
@@ -98,12 +117,6 @@ def machine_code(target: str, contents: Contents | None) -> ModuleContents:
             why="the linker and the libraries of that machine are not here",
             remedy='write module.save("x.o"), and link it there: '
             f"{contents.machine}-gcc -shared x.o -o x.so -lm",
-        )
-    if isinstance(contents, ProgramContents):
-        raise Unsupported(
-            f"a module for the target {target} cannot be exported as a shared object",
-            why="its kernels run on a device, and its host functions in Python",
-            remedy="save it as a module file: module.save(path)",
         )
     if isinstance(contents, JoinedContents):
         raise Unsupported(

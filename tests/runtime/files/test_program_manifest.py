@@ -210,3 +210,12 @@ def test_deep_host_functions() -> None:
     walk.run([None, None, None, 2000])
     walk.run([None, None, None, 500])
     assert len(actions.launches) == 1
+
+
+@pytest.mark.parametrize(
+    "place", [[0], "text", [0, "1"], [-1, 2], [0, -1], [3, 9], [9, 0], [True, 1]]
+)
+def test_a_place_of_code_beyond_its_shared_object_is_refused(place):
+    with pytest.raises((TypeError, ValueError), match="place of code|no code of"):
+        program_manifest._held_code(b"12345", place)
+    assert program_manifest._held_code(b"12345", [1, 3]) == b"234"

@@ -1,5 +1,6 @@
 """Each suffix names a form, which a module has or refuses."""
 
+import ctypes
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +63,6 @@ def test_an_argument_names_the_form_of_any_path(tmp_path: Path) -> None:
         (".ll", r"target cuda has no text for a file \.ll(.|\n)*it has: cuda, opencl"),
         (".ptx", r"no code for a file \.ptx(.|\n)*'cuda -code=ptx'"),
         (".hsaco", "has no code object"),
-        (".so", "cannot be exported as a shared object"),
     ],
 )
 def test_forms_that_a_module_does_not_have(suffix: str, message: str, tmp_path: Path) -> None:
@@ -151,3 +151,59 @@ class TestOfThisHost:
         module.save(tmp_path / f"f{suffix}")
         with pytest.raises(UserError, match=r'for compilers(.|\n)*module\.save\("x\.so"\)'):
             rc.load_module(tmp_path / f"f{suffix}")
+
+
+def test_a_program_without_tools_writes_no_code_of_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_tools, "_HOLDERS", [])
+    with pytest.raises(Unsupported, match=r"has no tools(.|\n)*module\.save\(path\)"):
+        write_form(str(tmp_path / "x.so"), "", "cuda", program(Binary(b"code", "cubin")))
+
+
+@pytest.mark.llvm
+class TestDeviceCodeInSharedObjects:
+    def built(self, target: str) -> rc.runtime.Module:
+        A = rc.placeholder((8,), name="A")
+        B = rc.compute((8,), lambda i: A[i] + 1.0, name="B")
+        s = rc.create_schedule(B)
+        s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
+        return rc.build(s, [A, B], target, name="increment")
+
+    def check(self, loaded: rc.runtime.Module, device: rc.runtime.Device) -> None:
+        a = rc.array(np.arange(8, dtype="f4"), device)
+        b = rc.empty((8,), "float32", device)
+        loaded["increment"].on(device)(a, b)
+        assert b.asnumpy().tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+    @pytest.mark.pocl
+    def test_opencl(self, tmp_path: Path) -> None:
+        module = self.built("opencl")
+        path = tmp_path / "f.so"
+        module.export_library(path)
+        text = module.imported_modules[0].get_source("opencl").encode()
+        library = ctypes.CDLL(str(path))
+        size = ctypes.c_int64.in_dll(library, "refcomp_device_code_size").value
+        held = (ctypes.c_char * size).in_dll(library, "refcomp_device_code").raw
+        assert held == text
+        loaded = rc.load_module(path)
+        self.check(loaded, rc.opencl())
+        loaded.save(tmp_path / "again.refcomp")
+        module.save(tmp_path / "first.refcomp")
+        again, first = (tmp_path / f"{name}.refcomp" for name in ("again", "first"))
+        assert again.read_bytes() == first.read_bytes()
+
+    @pytest.mark.rocm
+    def test_an_emulated_gpu(self, tmp_path: Path) -> None:
+        self.built("rocm -mcpu=gfx942").export_library(tmp_path / "f.so")
+        self.check(rc.load_module(tmp_path / "f.so"), rc.rocm_emulator("gfx942"))
+
+    @pytest.mark.pocl
+    def test_a_changed_file_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "f.so"
+        self.built("opencl").export_library(path)
+        raw = path.read_bytes()
+        for place in range(5, raw.index(b"PK\3\4"), 211):
+            path.write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
+            with pytest.raises(UserError, match="member binary was changed after saving"):
+                rc.load_module(path)
