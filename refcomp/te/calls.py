@@ -55,9 +55,9 @@ def call_packed(
     Args:
         name: the name under which `register_func` registered the function. It is looked up at each
             call of the compiled function.
-        *args: a buffer arrives as an NDArray on the host: a copy, which is read-only unless the
-            function may write the buffer. What it writes is stored when it returns. A number
-            arrives as a Python int, float or bool, a text as a str.
+        *args: a buffer arrives as an NDArray on the host, which is a copy. The copy is read-only
+            unless the function may write the buffer. When the function returns, what it wrote is
+            stored. A number arrives as a Python int, float or bool, a text as a str.
         dtype: the dtype of the value, int32 by default. A call with buffers has no value.
 
     Returns:

@@ -115,8 +115,8 @@ def decl_tensor_intrin(
 
     Args:
         op: the compute that defines the result, or its tensor.
-        fcompute: takes a list of input views and a list of output views, and returns the statement,
-            or three statements (body, reset, update), None for each that does not exist.
+        fcompute: takes a list of input views and a list of output views. It returns a statement,
+            or three of them: body, reset and update. A statement that does not exist is None.
         name: the name in messages.
         binds: tensor -> the view that the user declared (`decl_buffer`, with `strides` and
             `offset_factor`). Other tensors get compact views.

@@ -153,10 +153,10 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
 
     Args:
         dom: (begin, end), where end is exclusive, or an extent. Both are ints, int64 variables or
-            expressions of them. If the axis is made inside of the function of a compute, they may
-            name the indices of the compute, reduction axes that are listed before this one, and
-            elements of tensors. An empty range, also one that ends before it begins, gives the
-            identity of the reduction.
+            expressions of them. Inside of the function of a compute, they may also use its
+            indices, reduction axes that are listed before this one, and elements of tensors. A
+            range without elements gives the identity of the reduction. Its end may lie before
+            its begin.
         name: the name of the axis, and of its loop.
 
     Raises:
