@@ -1,0 +1,1 @@
+"""PTX as text, and as the data that is read from it."""

@@ -1,0 +1,233 @@
+"""The names of a function: registers, variables and labels, in blocks within blocks.
+
+A name of an inner block hides that of an outer one. Functions are read without their blocks, so a
+name gets a number, as in `temp#1`, if another block has it too. Parameters of calls (`.param`) of
+the same size share a place instead: the blocks of two calls do not overlap.
+
+Registers of a range, such as `%r<100>`, are listed only if an instruction names them.
+
+Source: "Parallel Thread Execution ISA", sections "Special Registers", "Vectors" and "Parameterized
+Variable Names".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
+
+from refcomp.emulator.ptx.text.module import (
+    Immediate,
+    Operand,
+    Register,
+    SymbolAddress,
+    Variable,
+    Vector,
+)
+from refcomp.emulator.ptx.text.tokens import Tokens, damaged
+
+_MAX_DEPTH = 256
+MAX_RANGE = 1 << 24
+_SPECIAL = re.compile(
+    r"""%(?:
+      (?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)(?:\.[xyz])?
+    | laneid | warpid | nwarpid | smid | nsmid | gridid | is_explicit_cluster
+    | cluster_ctarank | cluster_nctarank | lanemask_(?:eq|le|lt|ge|gt)
+    | clock | clock_hi | clock64 | pm[0-7] | pm[0-7]_64 | envreg(?:\d|[12]\d|3[01])
+    | globaltimer | globaltimer_lo | globaltimer_hi
+    | reserved_smem_offset_(?:begin|end|cap|[01])
+    | total_smem_size | aggr_smem_size | dynamic_smem_size | current_graph_exec
+    )""",
+    re.VERBOSE,
+)
+_CONSTANTS = {"WARP_SZ": Immediate("int", 32)}
+_PARTS = "xyzw"
+_COLORS = "rgba"  # other names of the parts
+_MAX_DIGITS = len(str(MAX_RANGE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A place that names a label."""
+
+    user: int | str  # number of an instruction, or name of a list of labels
+    name: str
+    where: str  # quoted
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Registers with numbers, from 0 on."""
+
+    count: int
+    type: str
+    parts: int  # of each, if they are vectors; 1 otherwise
+
+
+@dataclass(slots=True)
+class _ScopeBlock:
+    """The names of a block."""
+
+    names: dict[str, Operand] = field(default_factory=dict)
+    ranges: dict[str, _Range] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)  # name -> unique name
+    uses: list[_Use] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A place that names a label, and the unique name of the label."""
+
+    user: int | str
+    name: str
+    unique: str
+
+
+class Scopes:
+    """The names of one function while it is read.
+
+    Args:
+        tokens: the tokens, for errors.
+        globals_: names outside of functions.
+
+    Attributes:
+        registers: the type of each register that was named.
+        variables: those declared, by their unique names.
+        renamed: labels whose unique names differ from those that their users wrote.
+    """
+
+    def __init__(self, tokens: Tokens, globals_: Container[str]) -> None:
+        self._tokens = tokens
+        self._globals = globals_
+        self._blocks = [_ScopeBlock()]
+        self._counts: dict[str, int] = {}  # of a name: how many things have it
+        self._shared: dict[tuple[str, int, int], Variable] = {}
+        self.registers: dict[str, str] = {}
+        self.variables: dict[str, Variable] = {}
+        self.renamed: list[Renamed] = []
+
+    @property
+    def depth(self) -> int:
+        """The number of blocks that are open."""
+        return len(self._blocks)
+
+    def open(self) -> None:
+        """Open a block."""
+        if len(self._blocks) >= _MAX_DEPTH:
+            self._tokens.fail(f"blocks are nested more than {_MAX_DEPTH} deep")
+        self._blocks.append(_ScopeBlock())
+
+    def close(self) -> None:
+        """Close a block: uses of its labels get their unique names.
+
+        Raises:
+            DamagedPtx: a label is missing, and no block is left that could have it.
+        """
+        block = self._blocks.pop()
+        for use in block.uses:
+            unique = block.labels.get(use.name)
+            if unique is None:
+                if not self._blocks:
+                    raise damaged(f"the label {use.name} is missing", use.where)
+                self._blocks[-1].uses.append(use)
+            elif unique != use.name:
+                self.renamed.append(Renamed(use.user, use.name, unique))
+
+    # Declarations.
+
+    def declare_registers(
+        self, name: str, type_: str, parts: int, count: int | None
+    ) -> None:
+        """Declare a register, or `count` of them with numbers, each a vector of `parts`."""
+        block = self._blocks[-1]
+        if count is not None:
+            self._check(name, block.ranges)
+            block.ranges[name] = _Range(count, type_, parts)
+        else:
+            self._check(name, block.names)
+            self._declare_register(block, name, type_, parts)
+
+    def _declare_register(
+        self, block: _ScopeBlock, name: str, type_: str, parts: int
+    ) -> None:
+        unique = self._unique(name)
+        if parts == 1:
+            block.names[name] = Register(unique)
+            self.registers[unique] = type_
+            return
+        vector = tuple(Register(f"{unique}.{part}") for part in _PARTS[:parts])
+        block.names[name] = Vector(vector)
+        for part, color, register in zip(_PARTS, _COLORS, vector, strict=False):
+            block.names[f"{name}.{part}"] = register
+            block.names[f"{name}.{color}"] = register
+            self.registers[register.name] = type_
+
+    def declare_variable(self, variable: Variable) -> None:
+        """Declare a variable under its unique name."""
+        block = self._blocks[-1]
+        self._check(variable.name, block.names)
+        key = (variable.name, variable.bytes, variable.alignment)
+        known = self._shared.get(key) if variable.space == "param" else None
+        if known is None:
+            known = replace(variable, name=self._unique(variable.name))
+            self._shared[key] = known
+            self.variables[known.name] = known
+        block.names[variable.name] = SymbolAddress(known.name)
+
+    def declare_parameter(self, variable: Variable) -> None:
+        """Declare a parameter of the function, or a result."""
+        block = self._blocks[-1]
+        self._check(variable.name, block.names)
+        self._counts[variable.name] = 1
+        block.names[variable.name] = SymbolAddress(variable.name)
+
+    def declare_label(self, name: str) -> str:
+        """Declare a label. Return its unique name."""
+        block = self._blocks[-1]
+        self._check(name, block.labels)
+        block.labels[name] = unique = self._unique(name)
+        return unique
+
+    def _check(self, name: str, names: Container[str]) -> None:
+        self._tokens.count_piece()
+        if name in names:
+            self._tokens.fail(f"{name} is declared twice in a block")
+
+    def _unique(self, name: str) -> str:
+        count = self._counts.get(name, int(name in self._globals))
+        self._counts[name] = count + 1
+        return f"{name}#{count}" if count else name
+
+    # Uses.
+
+    def use_label(self, user: int | str, name: str) -> None:
+        """Note that a label, which may follow later, is named here."""
+        self._blocks[-1].uses.append(_Use(user, name, self._tokens.quote()))
+
+    def find(self, name: str) -> Operand | None:
+        """Return the register, vector or variable of a name; None if it is another name."""
+        for block in reversed(self._blocks):
+            found = block.names.get(name)
+            if found is None and block.ranges:
+                found = self._within_range(block, name)
+            if found is not None:
+                return found
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        return Register(name) if _SPECIAL.fullmatch(name) else None
+
+    def _within_range(self, block: _ScopeBlock, name: str) -> Operand | None:
+        """Declare the register of a range that is named for the first time."""
+        whole = name.partition(".")[0]
+        digits = len(whole) - len(whole.rstrip("0123456789"))
+        for length in range(1, min(digits, _MAX_DIGITS) + 1):
+            number = whole[-length:]
+            found = block.ranges.get(whole[:-length])
+            is_canonical = length == 1 or number[0] != "0"
+            if found is not None and is_canonical and int(number) < found.count:
+                break
+        else:
+            return None
+        if whole not in block.names:
+            self._declare_register(block, whole, found.type, found.parts)
+        return block.names.get(name)
