@@ -1,0 +1,1 @@
+"""The effects of instructions on values, as functions on numpy arrays."""

@@ -1,0 +1,78 @@
+"""Results of all float types: their NaN, and what `.sat`, `.relu` and `.satfinite` make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.ptx.instructions.floats import saturated, with_plain_nan
+from refcomp.emulator.ptx.instructions.form import Form
+from refcomp.emulator.ptx.instructions.rounding import Rounded, narrowed
+from refcomp.emulator.ptx.instructions.small_floats import bf16_of, f32_of_bf16
+from refcomp.emulator.ptx.instructions.types import as_unsigned, bits_of, dtype_of
+
+_NAN_F16 = np.uint16(0x7FFF).view(np.float16)
+# Type -> the bits of infinity.
+_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000}
+
+
+def float_value(value: Array, kind: str) -> Array:
+    """Return floats of f16, bf16, f32 or f64 as numpy has them; bf16 as f32."""
+    return f32_of_bf16(value) if kind == "bf16" else np.asarray(value)
+
+
+def float_of(rounded: Rounded, kind: str, mode: str = "rn") -> Array:
+    """Return numbers as floats of a type. The NaN of f16, bf16 and f32 is the one of GPUs."""
+    if kind == "bf16":
+        return bf16_of(rounded, mode)
+    result = with_plain_nan(narrowed(rounded, dtype_of(kind), mode))
+    if kind == "f16":
+        return np.where(np.isnan(result), _NAN_F16, result)
+    return result
+
+
+def finish_of(form: Form, kind: str, may_end: str) -> Callable[[Array], Array]:
+    """Return what the last modifiers of a form do to floats of a type.
+
+    Args:
+        form: it may have `.sat`, or `.relu` and `.satfinite`.
+        kind: the type of the floats.
+        may_end: the modifiers that are legal, such as "relu satfinite".
+    """
+    allowed = may_end.split()
+    saturates = "sat" in allowed and form.has("sat")
+    is_finite = "satfinite" in allowed and form.has("satfinite")
+    is_positive = "relu" in allowed and not saturates and form.has("relu")
+
+    def finish(value: Array) -> Array:
+        if is_finite:
+            value = made_finite(value, kind)
+        if is_positive:
+            value = not_negative(value, kind)
+        return saturated(value) if saturates else value
+
+    return finish
+
+
+def made_finite(value: Array, kind: str) -> Array:
+    """Return f16, bf16 or f32 whose infinities are the greatest number of their sign."""
+    bits = as_unsigned(value)
+    number = bits.dtype.type
+    size = bits & number((1 << (bits_of(kind) - 1)) - 1)
+    is_infinite = size == number(_INFINITY[kind])
+    # The number before infinity.
+    return np.where(is_infinite, bits - number(1), bits).view(dtype_of(kind))
+
+
+def not_negative(value: Array, kind: str) -> Array:
+    """Return f16, bf16 or f32 with negative numbers made 0. A NaN is the one of GPUs."""
+    bits = as_unsigned(value)
+    number = bits.dtype.type
+    width = bits_of(kind)
+    is_negative = bits >> number(width - 1) != 0
+    positive = np.where(is_negative, number(0), bits)
+    is_nan = np.isnan(float_value(value, kind))
+    nan = number((1 << (width - 1)) - 1)
+    return np.where(is_nan, nan, positive).view(dtype_of(kind))
