@@ -1,0 +1,417 @@
+"""Loads, stores and addresses.
+
+ld.global.nc.v2.f32 {%f1, %f2}, [%rd1+8]      st.shared.u8 [%r1], %rs1
+
+Source: NVIDIA, "Parallel Thread Execution ISA", section "Data Movement and Conversion
+Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.ptx.execution.operands import (
+    NumberedRegisters,
+    Read,
+    Run,
+    SourceOperand,
+    flat,
+    result,
+    source,
+)
+from refcomp.emulator.ptx.instructions.types import bits_of, unsigned_of
+from refcomp.emulator.ptx.machine.spaces import WINDOW_BYTES, WINDOWS
+from refcomp.emulator.ptx.machine.threads import BlockThreads, CheckedPlace
+from refcomp.emulator.ptx.text.module import (
+    Address,
+    Operand,
+    PtxInstruction,
+    Register,
+    SymbolAddress,
+)
+from refcomp.foundation.errors import Unsupported
+
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+_SPACES = ("global", "shared", "local", "const", "param")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The meaning of names in a function.
+
+    Attributes:
+        spaces: variable -> its space. Parameters of a kernel are in "param".
+        frame: parameter in the frame of a function -> its offset there.
+        local: local variable -> its offset in the function's part of local memory.
+        shared: shared variable -> its offset in the memory of a block.
+    """
+
+    spaces: Mapping[str, str]
+    frame: Mapping[str, int]
+    local: Mapping[str, int]
+    shared: Mapping[str, int]
+
+
+class AddressSource(NamedTuple):
+    """The operand of an access that says where."""
+
+    read: Read  # uint64, as `at` says
+    number: int | None  # of the register in it
+
+
+def space_of(instruction: PtxInstruction) -> str:
+    """Return the space that an access names; "" for generic addresses."""
+    for modifier in instruction.modifiers:
+        plain = modifier.partition("::")[0]
+        if plain in _SPACES:
+            return "global" if plain == "const" else plain
+    return ""
+
+
+def is_strong(instruction: PtxInstruction) -> bool:
+    """Return True for an access that other threads may make at the same time."""
+    return not _STRONG.isdisjoint(instruction.modifiers)
+
+
+def address_source(
+    instruction: PtxInstruction,
+    operand: Operand | None,
+    space: str,
+    registers: NumberedRegisters,
+    names: Names,
+) -> AddressSource:
+    """Return the address of an access, in the addresses of its space."""
+    if not isinstance(operand, Address):
+        raise _bad_address(instruction, operand)
+    base, offset = operand.base, np.uint64(operand.offset & (1 << 64) - 1)
+    if isinstance(base, Register) and base.name in registers.numbers:
+        one = source(instruction, base, "u64", registers)
+        if not offset:
+            return AddressSource(one.value, one.number)
+        value = one.value
+        return AddressSource(lambda threads: value(threads) + offset, one.number)
+    if isinstance(base, SymbolAddress):
+        read = symbol_address(base.symbol, operand.offset + base.offset, space, names)
+        return AddressSource(read, None)
+    if base is None:
+        constant = np.asarray(offset)
+        return AddressSource(lambda threads: constant, None)
+    raise _bad_address(instruction, operand)
+
+
+def _bad_address(instruction: PtxInstruction, operand: object) -> Unsupported:
+    return Unsupported(
+        f"{operand} is not an address that is emulated",
+        where=f"line {instruction.line}: {instruction.text}",
+        remedy="write [register + number] or [variable + number]",
+    )
+
+
+def symbol_address(symbol: str, offset: int, space: str, names: Names) -> Read:
+    """Return the address of a variable in its own space; as a generic one if `space` is ""."""
+    if symbol in names.shared:
+        window = 0 if space else WINDOWS["shared"]
+        place = np.asarray(names.shared[symbol] + offset + window, np.int64).view(
+            np.uint64
+        )
+        return lambda threads: place
+    if symbol in names.local:
+        begin = names.local[symbol] + offset + (0 if space else WINDOWS["local"])
+
+        def in_stack(threads: BlockThreads) -> Array:
+            stack = threads.stack if threads.at is None else threads.stack[threads.at]
+            return (stack + begin).view(np.uint64)
+
+        return in_stack
+    return lambda threads: np.asarray(
+        threads.around.symbols[symbol] + offset, np.int64
+    ).view(np.uint64)
+
+
+def check_address(
+    threads: BlockThreads, instruction: PtxInstruction, address: AddressSource
+) -> Array:
+    """Return the addresses of the threads that run, after undefined ones were reported."""
+    if address.number is not None:
+        undefined = threads.read_undefined(address.number)
+        if undefined is not None:
+            threads.report_undefined(instruction, "an address", undefined)
+    return threads.pick(address.read(threads))
+
+
+class _MovedParts(NamedTuple):
+    """The values that an access moves, all of one type."""
+
+    kind: str
+    size: int  # bytes of each
+    number: int
+
+
+def _parts(instruction: PtxInstruction) -> _MovedParts:
+    kind = instruction.modifiers[-1]
+    vectors = [m for m in instruction.modifiers if m in ("v2", "v4", "v8")]
+    if kind == "b128":
+        raise Unsupported(
+            "loads and stores of b128 are not emulated",
+            where=f"line {instruction.line}: {instruction.text}",
+            remedy="use .v2.b64",
+        )
+    size = max(bits_of(kind) // 8, 1)
+    return _MovedParts(kind, size, int(vectors[0][1:]) if vectors else 1)
+
+
+def bind_load(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Return a load as a function."""
+    parts = _parts(instruction)
+    targets = flat(instruction.operands[0])
+    # What is loaded is bits: only a signed number is extended by its sign.
+    writes = [_lane_result(instruction, one, parts.kind, registers) for one in targets]
+    where = instruction.operands[1]
+    if _is_in_frame(where, names):
+        return _bind_frame_load(where, names, parts, writes)
+    space = space_of(instruction)
+    is_shown = space != "param"
+    if space == "param":
+        space = "global"  # those of a kernel lie in the arena
+    address = address_source(instruction, where, space, registers, names)
+    size, whole = parts.size, parts.size * parts.number
+    is_ordered = is_strong(instruction)
+
+    def load(threads: BlockThreads) -> None:
+        found = threads.places(
+            instruction,
+            check_address(threads, instruction, address),
+            space,
+            whole,
+            is_load=True,
+        )
+        if is_shown and threads.around.observers:
+            threads.show(
+                instruction, found, whole, is_store=False, is_strong=is_ordered
+            )
+        for part, write in enumerate(writes):
+            value, undefined = gathered(threads, found, part * size, size)
+            write(threads, value, undefined)
+
+    return load
+
+
+def gathered(
+    threads: BlockThreads, places: list[CheckedPlace], offset: int, size: int
+) -> tuple[Array, Array | None]:
+    """Return an item of each place, for the threads that run, and its undefined bits."""
+    first = places[0]
+    if len(places) == 1:
+        index = first.offsets + offset
+        return first.memory.load(index, size), first.memory.load_undefined(index, size)
+    value = np.zeros(threads.size(), f"u{size}")
+    undefined = np.zeros_like(value)
+    for place in places:
+        index = place.offsets + offset
+        value[place.taken] = place.memory.load(index, size)
+        bits = place.memory.load_undefined(index, size)
+        if bits is not None:
+            undefined[place.taken] = bits
+    return value, undefined if undefined.any() else None
+
+
+WriteLanes: TypeAlias = Callable[[BlockThreads, Array, Array | None], None]
+
+
+def _lane_result(
+    instruction: PtxInstruction,
+    operand: Operand,
+    kind: str,
+    registers: NumberedRegisters,
+) -> WriteLanes:
+    """Return a function that sets a result for the threads that run, from unsigned integers."""
+    inner = result(instruction, operand, kind, registers)
+    signed = np.dtype(f"i{bits_of(kind) // 8}") if kind[0] == "s" else None
+
+    def write(threads: BlockThreads, value: Array, undefined: Array | None) -> None:
+        if threads.at is None and threads.lanes is not None:
+            value = threads.spread(value)
+            undefined = None if undefined is None else threads.spread(undefined)
+        value = np.asarray(value)
+        inner(threads, value if signed is None else value.view(signed), undefined)
+
+    return write
+
+
+def _is_in_frame(where: Operand | None, names: Names) -> bool:
+    if not isinstance(where, Address) or not isinstance(where.base, SymbolAddress):
+        return False
+    return where.base.symbol in names.frame
+
+
+def _frame_place(where: Operand | None, names: Names) -> int:
+    assert isinstance(where, Address) and isinstance(where.base, SymbolAddress)
+    return names.frame[where.base.symbol] + where.base.offset + where.offset
+
+
+def _bind_frame_load(
+    where: Operand | None, names: Names, parts: _MovedParts, writes: list[WriteLanes]
+) -> Run:
+    """Return a load of a function's parameter, or of a result that it got."""
+    begin = _frame_place(where, names)
+    size = parts.size
+
+    def load(threads: BlockThreads) -> None:
+        frame = threads.frame
+        index = threads.numbers() * frame.stride + begin
+        for part, write in enumerate(writes):
+            at = index + part * size
+            write(
+                threads,
+                frame.parameters.load(at, size),
+                frame.parameters.load_undefined(at, size),
+            )
+
+    return load
+
+
+def bind_store(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Return a store as a function."""
+    parts = _parts(instruction)
+    plain = f"b{8 * parts.size}"
+    values = [
+        source(instruction, one, plain, registers)
+        for one in flat(instruction.operands[1])
+    ]
+    where = instruction.operands[0]
+    size, whole = parts.size, parts.size * parts.number
+    if _is_in_frame(where, names):
+        begin = _frame_place(where, names)
+
+        def store_parameter(threads: BlockThreads) -> None:
+            frame = threads.frame
+            index = threads.numbers() * frame.stride + begin
+            place = CheckedPlace(frame.parameters, index, None)
+            for part, one in enumerate(values):
+                _scatter(threads, [place], part * size, size, one)
+
+        return store_parameter
+    space = space_of(instruction)
+    address = address_source(instruction, where, space, registers, names)
+    is_ordered = is_strong(instruction)
+
+    def store(threads: BlockThreads) -> None:
+        found = threads.places(
+            instruction,
+            check_address(threads, instruction, address),
+            space,
+            whole,
+            is_load=False,
+        )
+        if threads.around.observers:
+            threads.show(
+                instruction,
+                found,
+                whole,
+                is_store=True,
+                is_strong=is_ordered,
+                values=[threads.pick(one.value(threads)) for one in values],
+            )
+        for part, one in enumerate(values):
+            _scatter(threads, found, part * size, size, one)
+
+    return store
+
+
+def _scatter(
+    threads: BlockThreads,
+    places: list[CheckedPlace],
+    offset: int,
+    size: int,
+    one: SourceOperand,
+) -> None:
+    """Store an item to each place."""
+    value = threads.pick(one.value(threads))
+    bits = None if one.number is None else threads.read_undefined(one.number)
+    if bits is not None:
+        bits = threads.pick(bits).astype(value.dtype)
+    for place in places:
+        index = np.atleast_1d(place.offsets + offset)
+        some, undefined = value, bits
+        if place.taken is not None:
+            some = value if value.ndim == 0 else value[place.taken]
+            if bits is not None:
+                undefined = bits if bits.ndim == 0 else bits[place.taken]
+        shape = np.broadcast_shapes(index.shape, some.shape)
+        place.memory.store(
+            np.broadcast_to(index, shape),
+            size,
+            np.broadcast_to(some, shape),
+            None if undefined is None else np.broadcast_to(undefined, shape),
+        )
+
+
+def bind_address_move(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run | None:
+    """Return a mov of a variable's address as a function; None if it moves anything else."""
+    operand = instruction.operands[1]
+    if not isinstance(operand, SymbolAddress):
+        return None
+    space = names.spaces.get(operand.symbol, "global")
+    read = symbol_address(operand.symbol, operand.offset, space, names)
+    kind = instruction.modifiers[-1]
+    width = unsigned_of(kind)
+    write = result(instruction, instruction.operands[0], f"u{bits_of(kind)}", registers)
+    return lambda threads: write(threads, read(threads).astype(width), None)
+
+
+def bind_conversion_of_address(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Return cvta, between addresses of a space and generic ones, as a function."""
+    kind = f"u{bits_of(instruction.modifiers[-1])}"
+    operand = instruction.operands[1]
+    space = space_of(instruction)
+    window = np.uint64(WINDOWS.get(space, 0))
+    is_back = "to" in instruction.modifiers
+    step = np.uint64(0) - window if is_back else window
+    number = None
+    if isinstance(operand, SymbolAddress):
+        read = symbol_address(operand.symbol, operand.offset, space or "global", names)
+    else:
+        one = source(instruction, operand, "u64", registers)
+        read, number = one.value, one.number
+    write = result(instruction, instruction.operands[0], kind, registers)
+    width = unsigned_of(kind)
+
+    def convert(threads: BlockThreads) -> None:
+        bits = None if number is None else threads.read_undefined(number)
+        value = (read(threads) + step).astype(width)
+        write(threads, value, None if bits is None else bits.astype(width))
+
+    return convert
+
+
+def bind_space_test(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Return isspacep, a test whether a generic address lies in a space, as a function."""
+    space = space_of(instruction)
+    one = source(instruction, instruction.operands[1], "u64", registers)
+    write = result(instruction, instruction.operands[0], "pred", registers)
+    window = np.uint64(WINDOWS.get(space, 0))
+
+    def test(threads: BlockThreads) -> None:
+        value = one.value(threads)
+        if window:
+            found = value - window < np.uint64(WINDOW_BYTES)
+        else:
+            found = value < np.uint64(min(WINDOWS.values()))
+        write(threads, np.asarray(found), None)
+
+    return test

@@ -1,0 +1,206 @@
+"""Atomic updates of memory, as if one thread made them after the other, in their order.
+
+atom.global.add.u32 %r1, [%rd1], %r2        red.shared.max.s32 [%r1], %r2
+
+Source: NVIDIA, "Parallel Thread Execution ISA", sections "atom" and "red".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refcomp.emulator.machine.arrays import Array, Offsets
+from refcomp.emulator.machine.memory import Bytes
+from refcomp.emulator.ptx.execution.accesses import (
+    Names,
+    address_source,
+    check_address,
+    space_of,
+)
+from refcomp.emulator.ptx.execution.operands import (
+    NumberedRegisters,
+    Run,
+    result,
+    source,
+)
+from refcomp.emulator.ptx.instructions.types import bits_of, dtype_of
+from refcomp.emulator.ptx.machine.threads import BlockThreads
+from refcomp.emulator.ptx.text.module import PtxInstruction
+from refcomp.foundation.errors import Unsupported
+
+
+def _increment(old: Array, limit: Array) -> Array:
+    following: Array = np.where(
+        old >= limit, old.dtype.type(0), old + old.dtype.type(1)
+    )
+    return following
+
+
+def _decrement(old: Array, limit: Array) -> Array:
+    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+
+
+def _exchange_if(old: Array, expected: Array, new: Array) -> Array:
+    return np.where(old == expected, new, old)
+
+
+# The new value, of the old one and of the operands.
+_UPDATES: dict[str, Callable[..., Array]] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda old, new: new,
+    "cas": _exchange_if,
+    "inc": _increment,
+    "dec": _decrement,
+}
+_ADDABLE_PAIRS = {"f16x2": np.float16}
+
+
+def bind_atomic(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Return an atomic update as a function."""
+    kind = instruction.modifiers[-1]
+    update = _update_of(instruction, kind)
+    operands = list(instruction.operands)
+    returned = operands.pop(0) if instruction.opcode == "atom" else None
+    space = space_of(instruction)
+    address = address_source(instruction, operands[0], space, registers, names)
+    values = [source(instruction, one, kind, registers) for one in operands[1:]]
+    size = bits_of(kind) // 8
+    write = None
+    if returned is not None:
+        write = result(instruction, returned, f"b{8 * size}", registers)
+
+    def run(threads: BlockThreads) -> None:
+        addresses = check_address(threads, instruction, address)
+        addresses = np.broadcast_to(addresses, threads.size())
+        given = [
+            np.broadcast_to(threads.pick(one.value(threads)), threads.size())
+            for one in values
+        ]
+        places = threads.places(instruction, addresses, space, size, is_load=True)
+        if threads.around.observers:
+            threads.show(instruction, places, size, is_store=True, is_strong=True)
+        old = np.zeros(threads.size(), f"u{size}")
+        undefined = np.zeros_like(old)
+        for place in places:
+            taken = slice(None) if place.taken is None else place.taken
+            bits = place.memory.load_undefined(place.offsets, size)
+            if bits is not None:
+                undefined[taken] = bits
+            own = [value[taken] for value in given]
+            old[taken] = _apply(
+                _Update(place.memory, place.offsets, size, dtype_of(kind), update, own)
+            )
+        if write is not None:
+            bits = undefined if undefined.any() else None
+            if threads.at is None and threads.lanes is not None:
+                old = threads.spread(old)
+                bits = None if bits is None else threads.spread(bits)
+            write(threads, old, bits)
+
+    return run
+
+
+def _update_of(instruction: PtxInstruction, kind: str) -> Callable[..., Array]:
+    names = [one for one in instruction.modifiers if one in _UPDATES]
+    is_vector = any(one in ("v2", "v4", "v8") for one in instruction.modifiers)
+    if names and not is_vector and kind not in ("bf16", "bf16x2", "b128"):
+        if kind in _ADDABLE_PAIRS:
+            return _add_pairs
+        return _UPDATES[names[0]]
+    raise Unsupported(
+        f"{instruction.opcode}.{'.'.join(instruction.modifiers)} is not emulated",
+        where=f"line {instruction.line}: {instruction.text}",
+        remedy="run the kernel on a GPU",
+    )
+
+
+def _add_pairs(old: Array, added: Array) -> Array:
+    first = np.ascontiguousarray(old).view(np.float16)
+    second = np.ascontiguousarray(added).view(np.float16)
+    return (first + second).view(np.uint32)
+
+
+class _Update(NamedTuple):
+    """An update by some threads."""
+
+    memory: Bytes
+    offsets: Offsets
+    size: int  # bytes
+    dtype: np.dtype[Any]  # of the values
+    update: Callable[..., Array]
+    values: Sequence[Array]  # of the operands
+
+    def load(self, at: Offsets) -> Array:
+        """Return the values at offsets."""
+        return self.memory.load(at, self.size).view(self.dtype)
+
+    def store(self, at: Offsets, values: Array) -> None:
+        """Set the values at offsets."""
+        bits = np.ascontiguousarray(values).view(f"u{self.size}")
+        self.memory.store(at, self.size, bits, None)
+
+
+def _apply(access: _Update) -> Array:
+    """Update memory thread by thread, and return what each thread found there."""
+    order = np.argsort(access.offsets, kind="stable")
+    offsets = access.offsets[order]
+    starts = np.flatnonzero(np.diff(offsets, prepend=-1))
+    lengths = np.diff(starts, append=len(offsets))
+    found = np.zeros(len(order), access.dtype)
+    if access.update is _exchange_if:
+        _exchange(access, order, found)
+    elif isinstance(access.update, np.ufunc) and len(starts) < lengths.max():
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+            turn = order[start : start + length]
+            _accumulate(access, access.update, turn, found)
+    else:
+        for rank in range(int(lengths.max())):
+            # The threads that come next at their addresses.
+            turn = order[starts[lengths > rank] + rank]
+            at = access.offsets[turn]
+            old = access.load(at)
+            found[turn] = old
+            access.store(
+                at, access.update(old, *[value[turn] for value in access.values])
+            )
+    return found.view(f"u{access.size}")
+
+
+def _accumulate(access: _Update, update: np.ufunc, turn: Array, found: Array) -> None:
+    """Update one place by several threads, one after the other."""
+    at = access.offsets[turn[:1]]
+    steps = np.concatenate([access.load(at), access.values[0][turn]])
+    results = update.accumulate(steps, dtype=access.dtype)
+    found[turn] = results[:-1]
+    access.store(at, results[-1:])
+
+
+def _exchange(access: _Update, order: Array, found: Array) -> None:
+    """Compare and exchange. Threads that find another value than they expect change nothing."""
+    expected, new = access.values
+    waiting = order
+    while len(waiting):
+        at = access.offsets[waiting]
+        old = access.load(at)
+        matches = old == expected[waiting]
+        # The number of the first thread that matches, for each address in a row of equal ones.
+        starts = np.flatnonzero(np.diff(at, prepend=-1))
+        number = np.where(matches, np.arange(len(at)), len(at))
+        first = np.repeat(
+            np.minimum.reduceat(number, starts), np.diff(starts, append=len(at))
+        )
+        is_done = np.arange(len(at)) <= first
+        found[waiting[is_done]] = old[is_done]
+        winners = np.unique(first[first < len(at)])
+        access.store(at[winners], new[waiting[winners]])
+        waiting = waiting[~is_done]

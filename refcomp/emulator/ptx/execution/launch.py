@@ -1,0 +1,273 @@
+"""Loads PTX into the memory of an emulated GPU, and launches its kernels.
+
+Refuses, by UserError, what NVIDIA's driver refuses: blocks that are too large, too few bytes of
+parameters, more shared memory than a block may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from refcomp.emulator.limits import USUAL_LIMITS, Limits, Watchdog
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.ptx.execution.execute import ThreadExecution
+from refcomp.emulator.ptx.execution.program import BoundFunction, BoundProgram
+from refcomp.emulator.ptx.machine.findings import Extents, PtxFinding, PtxFindings
+from refcomp.emulator.ptx.machine.observation import PtxObserver
+from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
+from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads, LaunchSurroundings
+from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule
+from refcomp.emulator.ptx.text.parse import read_ptx
+from refcomp.foundation.errors import UserError
+
+THREADS_LIMIT = 1024  # of a block
+SHARED_LIMIT = 227 << 10  # bytes of a block, on an sm_90
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+_BATCH_THREADS = 1 << 14
+_STACK_BYTES = 1 << 10  # local memory of a thread for calls, besides the kernel's own
+_PARAMETER_BYTES = 32764  # of a kernel, at most
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPtx:
+    """A PTX file in the memory of an emulated GPU.
+
+    Attributes:
+        symbols: the address of each variable and of each function.
+    """
+
+    module: PtxModule
+    program: BoundProgram
+    arena: Arena
+    symbols: Mapping[str, int]
+
+    def kernel(self, name: str) -> BoundFunction:
+        """Return the kernel of a name. UserError if there is none."""
+        found = self.program.functions.get(name)
+        if found is None or not found.function.is_entry:
+            kernels = [
+                one
+                for one, each in self.program.functions.items()
+                if each.function.is_entry
+            ]
+            raise UserError(
+                f"the file has no kernel {name}",
+                why=f"it has {', '.join(kernels) or 'none'}",
+                remedy="name one of them",
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PtxLaunch:
+    """A request to launch a kernel.
+
+    Attributes:
+        grid: the number of blocks along x, y and z.
+        block: the threads of a block, likewise.
+        parameters: packed, as `parameter_layout` says.
+        dynamic_bytes: of shared memory of a block, besides the kernel's own.
+        read_only: addresses of allocations that the kernel must not write.
+    """
+
+    kernel: str
+    grid: Extents
+    block: Extents
+    parameters: bytes
+    dynamic_bytes: int = 0
+    limits: Limits = USUAL_LIMITS
+    observers: tuple[PtxObserver, ...] = ()
+    read_only: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PtxReport:
+    """The outcome of a launch.
+
+    Attributes:
+        findings: the errors of the kernel.
+        steps: the instructions that ran, each counted once for each warp.
+    """
+
+    findings: tuple[PtxFinding, ...]
+    steps: int
+
+
+def load_ptx(arena: Arena, text: str) -> LoadedPtx:
+    """Load a PTX file.
+
+    Args:
+        arena: memory of the GPU.
+        text: the file.
+
+    Raises:
+        DamagedPtx: `text` is not PTX.
+        Unsupported: it is, with something that is not emulated.
+        MemoryError: there is too little memory.
+    """
+    module = read_ptx(text)
+    program = BoundProgram(module)
+    placed = [one for one in module.variables if one.space in ("global", "const")]
+    for function in module.functions.values():
+        placed += [
+            one for one in function.variables if one.space in ("global", "const")
+        ]
+    symbols: dict[str, int] = {}
+    for variable in placed:
+        symbols[variable.name] = _allocate(
+            arena, max(variable.bytes, 1), f"the variable {variable.name}"
+        )
+    for number, name in enumerate(module.functions):
+        symbols[name] = number + 1  # only calls take such an address
+    for variable in placed:
+        data = bytearray(variable.initial.ljust(variable.bytes, b"\0"))
+        for one in variable.addresses:
+            address = symbols.get(one.symbol, 0) + one.addend
+            data[one.place : one.place + one.size] = address.to_bytes(8, "little")[
+                : one.size
+            ]
+        if data:
+            arena.write(symbols[variable.name], bytes(data))
+    return LoadedPtx(module, program, arena, symbols)
+
+
+def _allocate(arena: Arena, size: int, label: str) -> int:
+    found = arena.allocate(size, label)
+    if found is None:
+        raise MemoryError(f"no room for {label}")
+    return found.address
+
+
+def parameter_layout(kernel: PtxFunction) -> SpaceLayout:
+    """Return where the parameters of a kernel lie."""
+    return lay_out(kernel.parameters)
+
+
+def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
+    """Run a kernel, and return the findings.
+
+    Raises:
+        UserError: a driver would refuse the launch, or the kernel stopped by a trap.
+        Unsupported: an instruction that runs is not emulated.
+        MemoryError: there is too little memory.
+    """
+    kernel = loaded.kernel(request.kernel)
+    layout = parameter_layout(kernel.function)
+    shared_bytes = loaded.program.shared.bytes + request.dynamic_bytes
+    _check(request, kernel.function, layout, shared_bytes)
+    arena = loaded.arena
+    address = _allocate(arena, max(layout.bytes, 1), "the parameters of the kernel")
+    try:
+        if layout.bytes:
+            arena.write(address, request.parameters[: layout.bytes])
+        symbols = dict(loaded.symbols)
+        for name, offset in layout.offsets.items():
+            symbols[name] = address + offset
+        calls = len(loaded.program.functions) > 1
+        around = LaunchSurroundings(
+            arena=arena,
+            kernel=request.kernel,
+            grid=request.grid,
+            block=request.block,
+            shared=loaded.program.shared,
+            shared_bytes=shared_bytes,
+            dynamic_bytes=request.dynamic_bytes,
+            local_bytes=kernel.local.bytes + calls * _STACK_BYTES,
+            parameters=address,
+            symbols=symbols,
+            is_watched=arena.bytes.known is not None,
+            findings=PtxFindings(),
+            observers=request.observers,
+            read_only=_extents_of(arena, request.read_only),
+        )
+        for observer in request.observers:
+            observer.launched(
+                loaded.module, request.grid, request.block, arena.extent()
+            )
+        watchdog = Watchdog(request.limits)
+        steps = 0
+        for blocks in _batches(request):
+            threads = BlockThreads(around, blocks)
+            for observer in request.observers:
+                observer.began(threads)
+            execution = ThreadExecution(threads, loaded.program, kernel, watchdog)
+            execution.run()
+            steps += execution.steps
+            if execution.is_given_up:
+                break
+        return PtxReport(around.findings.all(), steps)
+    finally:
+        arena.free(address)
+
+
+def _extents_of(arena: Arena, addresses: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return the begin and the end of each allocation that contains one of the addresses."""
+    found = [arena.allocation_at(address) for address in addresses]
+    return tuple((one.address, one.end) for one in found if one is not None)
+
+
+def _batches(request: PtxLaunch) -> Iterator[Array]:
+    """Yield the numbers of blocks that run together, as [block, axis]."""
+    per_block = -(-prod(request.block) // WARP) * WARP
+    many = max(1, _BATCH_THREADS // per_block)
+    x, y, _ = request.grid
+    count = prod(request.grid)
+    for first in range(0, count, many):
+        number = np.arange(first, min(first + many, count))
+        yield np.stack([number % x, number // x % y, number // (x * y)], axis=1)
+
+
+def _check(
+    request: PtxLaunch, kernel: PtxFunction, layout: SpaceLayout, shared_bytes: int
+) -> None:
+    """Refuse a launch that NVIDIA's driver refuses."""
+    for what, extents, most in (
+        ("grid", request.grid, _MAX_GRID),
+        ("block", request.block, _MAX_BLOCK),
+    ):
+        if len(extents) != 3 or any(
+            not 0 < one <= top for one, top in zip(extents, most, strict=True)
+        ):
+            raise UserError(
+                f"a {what} of {extents} cannot be launched",
+                why=f"each extent is at least 1, at most {most}",
+                remedy="launch fewer along this axis",
+            )
+    if prod(request.block) > THREADS_LIMIT:
+        raise UserError(
+            f"a block of {prod(request.block)} threads cannot be launched",
+            why=f"a block has at most {THREADS_LIMIT} threads",
+            remedy="launch more blocks of fewer threads",
+        )
+    needed = kernel.limits.get("reqntid")
+    if needed and tuple(needed) + (1,) * (3 - len(needed)) != request.block:
+        raise UserError(
+            f"{kernel.name} cannot be launched with blocks of {request.block} threads",
+            why=f"it was compiled for blocks of {needed} threads (.reqntid)",
+            remedy="launch it with blocks of that many",
+        )
+    most_threads = prod(kernel.limits.get("maxntid", (THREADS_LIMIT,)))
+    if prod(request.block) > most_threads:
+        raise UserError(
+            f"{kernel.name} cannot be launched with blocks of {prod(request.block)} threads",
+            why=f"it was compiled for at most {most_threads} (.maxntid)",
+            remedy="launch smaller blocks, or compile it with larger __launch_bounds__",
+        )
+    if shared_bytes > SHARED_LIMIT:
+        raise UserError(
+            f"a block of {kernel.name} needs {shared_bytes} bytes of shared memory",
+            why=f"a block has at most {SHARED_LIMIT}",
+            remedy="use smaller tiles",
+        )
+    if len(request.parameters) < layout.bytes:
+        raise UserError(
+            f"{kernel.name} takes {layout.bytes} bytes of parameters",
+            why=f"{len(request.parameters)} are given",
+            remedy="pass all parameters",
+        )

@@ -1,0 +1,300 @@
+"""The instructions of a module, bound to functions, in blocks that run without interruption.
+
+All instructions of a module are numbered, function by function. A block ends before a label, before
+an instruction that threads of a warp do together, and behind one that decides what runs next. It is
+bound when it first runs, so that an instruction that is not emulated matters only where it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from refcomp.emulator.ptx.execution.accesses import (
+    Names,
+    bind_address_move,
+    bind_conversion_of_address,
+    bind_load,
+    bind_space_test,
+    bind_store,
+)
+from refcomp.emulator.ptx.execution.async_copies import bind_async_copy
+from refcomp.emulator.ptx.execution.atomics import bind_atomic
+from refcomp.emulator.ptx.execution.matrices import MATRICES
+from refcomp.emulator.ptx.execution.operands import NumberedRegisters, Run, bind_rule
+from refcomp.emulator.ptx.execution.together import bind_together
+from refcomp.emulator.ptx.instructions.rules import rule_of
+from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
+from refcomp.emulator.ptx.machine.threads import BlockThreads, CallFrame
+from refcomp.emulator.ptx.text.module import (
+    Address,
+    Negated,
+    Operand,
+    Pair,
+    PtxFunction,
+    PtxInstruction,
+    PtxModule,
+    Register,
+    Vector,
+)
+
+# Opcodes that decide what runs next.
+CONTROL = frozenset(
+    {"bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier", "brkpt"}
+)
+# Opcodes that threads of a warp execute together.
+TOGETHER = frozenset(
+    {"shfl", "vote", "match", "redux", "activemask", "elect", *MATRICES}
+)
+_FENCES = frozenset({"fence", "membar"})  # memory is in order here; observers see them
+# Opcodes that change nothing here.
+_NOTHING = frozenset(
+    {"prefetch", "prefetchu", "discard", "nanosleep", "pmevent"}
+    | {"applypriority", "setmaxnreg", "griddepcontrol"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundBlock:
+    """Some instructions that run one after the other.
+
+    Attributes:
+        runs: those that do not decide what runs next.
+        count: the number of all.
+        end: the last instruction, if it decides that.
+        next: the number of the instruction behind the block.
+        together: True if the first instruction is one that threads of a warp do together.
+    """
+
+    first: PtxInstruction
+    runs: tuple[Run, ...]
+    count: int
+    end: PtxInstruction | None
+    next: int
+    together: bool
+
+
+class BoundFunction:
+    """A function of a program.
+
+    Attributes:
+        begin: the number of its first instruction.
+        frame: where its parameters, its results and those that it passes lie in a frame.
+        local: where its local variables lie.
+    """
+
+    def __init__(
+        self,
+        function: PtxFunction,
+        begin: int,
+        names: Names,
+        frame: SpaceLayout,
+        local: SpaceLayout,
+    ) -> None:
+        self.function = function
+        self.begin = begin
+        self.names = names
+        self.frame = frame
+        self.local = local
+        self.registers = NumberedRegisters(
+            function.registers, _used_registers(function)
+        )
+
+    def unwritten_frame(self, threads: int, *, is_watched: bool) -> CallFrame:
+        """Return a frame in which no register was written."""
+        return CallFrame(
+            self.function.name,
+            self.registers.initial,
+            -(-self.frame.bytes // 16) * 16,
+            threads,
+            is_watched=is_watched,
+        )
+
+
+class BoundProgram:
+    """The functions of a module.
+
+    Attributes:
+        functions: by name.
+        shared: the shared variables outside of functions and inside of them.
+    """
+
+    def __init__(self, module: PtxModule) -> None:
+        self.module = module
+        self.functions: dict[str, BoundFunction] = {}
+        self._code: list[PtxInstruction] = []
+        self._owners: list[BoundFunction] = []
+        self._starts: set[int] = set()
+        self._blocks: dict[int, BoundBlock] = {}
+        shared = [one for one in module.variables if one.space == "shared"]
+        for function in module.functions.values():
+            shared += [one for one in function.variables if one.space == "shared"]
+        self.shared = lay_out(shared)
+        for function in module.functions.values():
+            self._add(function)
+
+    def _add(self, function: PtxFunction) -> None:
+        parameters = [one for one in function.variables if one.space == "param"]
+        if not function.is_entry:
+            parameters = [*function.results, *function.parameters, *parameters]
+        frame = lay_out(parameters)
+        local = lay_out(one for one in function.variables if one.space == "local")
+        spaces = {one.name: one.space for one in self.module.variables}
+        spaces |= {one.name: one.space for one in function.variables}
+        names = Names(spaces, frame.offsets, local.offsets, self.shared.offsets)
+        bound = BoundFunction(function, len(self._code), names, frame, local)
+        self.functions[function.name] = bound
+        self._starts.update(bound.begin + place for place in function.labels.values())
+        self._code += function.instructions
+        self._owners += [bound] * len(function.instructions)
+
+    def owner(self, number: int) -> BoundFunction:
+        """Return the function of an instruction."""
+        return self._owners[number]
+
+    def instruction(self, number: int) -> PtxInstruction:
+        """Return the instruction of a number."""
+        return self._code[number]
+
+    def block(self, number: int) -> BoundBlock:
+        """Return the block that begins at an instruction."""
+        found = self._blocks.get(number)
+        if found is None:
+            found = self._blocks[number] = self._bind(number)
+        return found
+
+    def _bind(self, number: int) -> BoundBlock:
+        owner = self._owners[number]
+        stop = owner.begin + len(owner.function.instructions)
+        first = self._code[number]
+        runs: list[Run] = []
+        end: PtxInstruction | None = None
+        at = number
+        while at < stop:
+            instruction = self._code[at]
+            if at > number and (at in self._starts or instruction.opcode in TOGETHER):
+                break
+            at += 1
+            if instruction.opcode in CONTROL:
+                end = instruction
+                break
+            run = self._run(instruction, owner)
+            if run is not None:
+                runs.append(run)
+        return BoundBlock(
+            first, tuple(runs), at - number, end, at, first.opcode in TOGETHER
+        )
+
+    def _run(self, instruction: PtxInstruction, owner: BoundFunction) -> Run | None:
+        """Return an instruction as a function; None if it does nothing."""
+        registers, names = owner.registers, owner.names
+        opcode = instruction.opcode
+        if opcode in _NOTHING:
+            return None
+        if opcode in _FENCES:
+            return _fence
+        run: Run | None
+        if opcode in _WITH_MEMORY:
+            run = _WITH_MEMORY[opcode](instruction, registers, names)
+        elif opcode in TOGETHER:
+            run = bind_together(instruction, registers)
+        else:
+            run = (
+                bind_address_move(instruction, registers, names)
+                if opcode == "mov"
+                else None
+            )
+            if run is None:
+                run = bind_rule(instruction, rule_of(instruction), registers)
+        if instruction.predicate is None:
+            return run
+        return _predicated(instruction, run, registers)
+
+
+def _fence(threads: BlockThreads) -> None:
+    for observer in threads.around.observers:
+        observer.fenced(threads, threads.numbers())
+
+
+_WITH_MEMORY: dict[str, Callable[[PtxInstruction, NumberedRegisters, Names], Run]] = {
+    "ld": bind_load,
+    "ldu": bind_load,
+    "st": bind_store,
+    "atom": bind_atomic,
+    "red": bind_atomic,
+    "cp": bind_async_copy,
+    "cvta": bind_conversion_of_address,
+    "isspacep": bind_space_test,
+    **MATRICES,
+}
+
+
+def predicate_of(
+    threads: BlockThreads, instruction: PtxInstruction, registers: NumberedRegisters
+) -> np.ndarray:
+    """Return in which of the threads that run an instruction does, as `at` says.
+
+    Reports a predicate that nothing wrote.
+    """
+    assert instruction.predicate is not None
+    number = registers.numbers[instruction.predicate.name]
+    undefined = threads.read_undefined(number)
+    if undefined is not None:
+        threads.report_undefined(instruction, "a predicate", undefined)
+    value = threads.read(number)
+    return np.asarray(~value if instruction.is_negated else value)
+
+
+def _predicated(
+    instruction: PtxInstruction, run: Run, registers: NumberedRegisters
+) -> Run:
+    """Return `run` for the threads in which the predicate of its instruction holds."""
+
+    def run_some(threads: BlockThreads) -> None:
+        holds = predicate_of(threads, instruction, registers)
+        if holds.ndim == 0 or holds.all():
+            if holds.all():
+                run(threads)
+            return
+        holds = threads.pick(holds)
+        if not holds.any():
+            return
+        before = threads.at, threads.lanes
+        some = threads.numbers()[holds]
+        threads.at = threads.lanes = some
+        try:
+            run(threads)
+        finally:
+            threads.at, threads.lanes = before
+
+    return run_some
+
+
+def _used_registers(function: PtxFunction) -> list[str]:
+    """Return the registers that a function names, each once, in their order."""
+    found: dict[str, None] = {}
+    for instruction in function.instructions:
+        if instruction.predicate is not None:
+            found[instruction.predicate.name] = None
+        for operand in instruction.operands:
+            for name in _registers_of(operand):
+                found[name] = None
+    return [name for name in found if name in function.registers]
+
+
+def _registers_of(operand: Operand | None) -> Iterator[str]:
+    match operand:
+        case Register(name):
+            yield name
+        case Negated(register):
+            yield register.name
+        case Address(base=Register(name)):
+            yield name
+        case Vector(parts):
+            for part in parts:
+                yield from _registers_of(part)
+        case Pair(first, second):
+            yield from _registers_of(first)
+            yield from _registers_of(second)

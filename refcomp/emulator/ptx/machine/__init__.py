@@ -1,0 +1,1 @@
+"""The state of an emulated NVIDIA GPU: threads, their registers, and the spaces of memory."""

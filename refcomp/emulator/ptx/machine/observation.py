@@ -1,0 +1,62 @@
+"""The interface of observers, which see what threads do while a kernel runs.
+
+An observer is given with a launch. It changes nothing, and reports findings by `threads.report`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.ptx.machine.findings import Extents
+from refcomp.emulator.ptx.text.module import PtxInstruction, PtxModule
+
+# A `BlockThreads`. Its module imports this one, so that it cannot be named here.
+ObservedThreads: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceAccess:
+    """A memory access of one instruction in one space.
+
+    Attributes:
+        space: "global" or "shared". Local memory is a thread's own, and not shown.
+        is_store: True if it writes; an atomic update writes.
+        is_strong: True for atomic updates, and for loads and stores that are volatile or ordered.
+        size: bytes of each thread.
+        offsets: in the arena or in `threads.shared`, for each of `numbers`.
+        numbers: of the threads, among all of the batch.
+        values: what a store writes: some arrays with an element for each of `numbers`, or without
+            axes. Empty for an atomic update.
+    """
+
+    instruction: PtxInstruction
+    space: str
+    is_store: bool
+    is_strong: bool
+    size: int
+    offsets: Array
+    numbers: Array
+    values: tuple[Array, ...] = ()
+
+
+class PtxObserver:
+    """An observer that ignores everything; a real one overrides what it needs."""
+
+    def launched(
+        self, module: PtxModule, grid: Extents, block: Extents, extent: int
+    ) -> None:
+        """See that a launch begins. `extent` is the number of bytes of the arena that are used."""
+
+    def began(self, threads: ObservedThreads) -> None:
+        """See that the threads of some blocks begin."""
+
+    def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
+        """See an access that was made."""
+
+    def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
+        """See that threads go on together behind a barrier of a block, or of a warp."""
+
+    def fenced(self, threads: ObservedThreads, numbers: Array) -> None:
+        """See that threads order their accesses by a fence, or by an access that orders."""

@@ -1,0 +1,67 @@
+"""The spaces of memory, and where they lie among generic addresses.
+
+Global memory, constants and the parameters of a kernel lie in the arena, at the same addresses in
+their own space and among generic addresses. Shared memory begins at 0 in each block, and local
+memory in each thread; a window of generic addresses stands for either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from refcomp.emulator.ptx.text.module import Variable
+
+SHARED_WINDOW = 0x2000_0000_0000  # the generic address of a block's shared memory
+LOCAL_WINDOW = 0x3000_0000_0000  # of a thread's local memory
+WINDOW_BYTES = 1 << 40
+WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLayout:
+    """Variables in a memory of their own.
+
+    Attributes:
+        offsets: name -> bytes from the begin.
+        bytes: of all of them.
+    """
+
+    offsets: Mapping[str, int]
+    bytes: int
+
+
+def lay_out(variables: Iterable[Variable], begin: int = 0) -> SpaceLayout:
+    """Place variables one behind the other, each at a multiple of its alignment.
+
+    Arrays without a length share the place behind all others, as dynamic shared memory does.
+    """
+    offsets: dict[str, int] = {}
+    end = begin
+    listed = list(variables)
+    for variable in listed:
+        if variable.bytes:
+            offsets[variable.name] = -(-end // variable.alignment) * variable.alignment
+            end = offsets[variable.name] + variable.bytes
+    unsized = [variable for variable in listed if not variable.bytes]
+    alignment = max((variable.alignment for variable in unsized), default=1)
+    end = -(-end // alignment) * alignment
+    offsets |= {variable.name: end for variable in unsized}
+    return SpaceLayout(offsets, end)
+
+
+def space_of_generic(addresses: np.ndarray) -> dict[str, np.ndarray]:
+    """Return where generic addresses lie: space -> bool, for each space that occurs."""
+    page = addresses >> np.uint64(40)
+    found: dict[str, np.ndarray] = {}
+    rest = np.ones(addresses.shape, np.bool_)
+    for space, window in WINDOWS.items():
+        here = page == np.uint64(window >> 40)
+        if here.any():
+            found[space] = here
+            rest &= ~here
+    if rest.any():
+        found["global"] = rest
+    return found

@@ -1,0 +1,1 @@
+"""Observers of launches: they find data races."""

@@ -1,0 +1,247 @@
+"""Data races: two threads access the same bytes, one of them writes, and nothing orders them.
+
+What orders accesses:
+
+- A barrier of a block (`bar.sync`) orders those of the threads that meet there. One of a warp
+  (`bar.warp.sync`) orders those of the threads of the warp. Threads of a warp are not in step
+  otherwise.
+- A thread that made a fence is taken to have seen what the others of its block wrote, until its
+  next barrier. A block in which a thread made one is taken to have seen what other blocks wrote.
+- Atomic updates, and volatile or ordered accesses, never race with each other.
+- Threads that write equal values by the same instruction do not race.
+
+The check is neither sound nor complete. It misses what a fence only seems to order, and races
+behind a barrier that only some threads of the block passed. It reports programs that rely on the
+order of threads in a warp.
+
+Source: NVIDIA, "Parallel Thread Execution ISA", section "Memory Consistency Model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from refcomp.emulator.code.findings import RACE
+from refcomp.emulator.machine.arrays import Array, Mask
+from refcomp.emulator.ptx.instructions.types import bits_of
+from refcomp.emulator.ptx.machine.findings import Extents
+from refcomp.emulator.ptx.machine.observation import (
+    ObservedThreads,
+    PtxObserver,
+    SpaceAccess,
+)
+from refcomp.emulator.ptx.text.module import PtxModule
+from refcomp.foundation.errors import Unsupported
+
+# A record of an access: 1 + number of the thread in the launch, times of barriers, and how it was.
+_TIME_BITS = 15  # of barriers of the block, and of the warp; counted modulo
+_TIMES = (1 << _TIME_BITS) - 1
+_STRONG = 1
+_MANY = 2  # of readers: further threads of the block read
+_MANY_BLOCKS = 4  # and threads of other blocks
+_FLAG_BITS = 3
+_THREAD_SHIFT = _FLAG_BITS + 2 * _TIME_BITS
+_MAX_THREADS = 1 << (63 - _THREAD_SHIFT)
+_MEMORY_OPCODES = ("ld", "st", "atom", "red", "cp")
+
+
+class ThreadRaces(PtxObserver):
+    """Reports races of one launch."""
+
+    def launched(
+        self, module: PtxModule, grid: Extents, block: Extents, extent: int
+    ) -> None:
+        self._per_block = -(-prod(block) // 32) * 32
+        if self._per_block * prod(grid) >= _MAX_THREADS:
+            raise Unsupported(
+                f"a launch of {self._per_block * prod(grid)} threads cannot be checked for races",
+                why=f"at most {_MAX_THREADS} threads can have numbers of their own",
+                remedy="launch fewer blocks, or leave the check out",
+            )
+        self._cell = _smallest_access(module)
+        cells = -(-extent // self._cell)
+        self._first = 0  # the number of the first thread of the batch in the launch
+        self._next = 0
+        self._histories = {"global": _History(cells)}
+        self._fenced_blocks = np.zeros(prod(grid), np.bool_)
+
+    def began(self, threads: ObservedThreads) -> None:
+        self._first = self._next
+        self._next += threads.count
+        cells = -(-len(threads.shared.data) // self._cell)
+        self._histories["shared"] = _History(cells)
+        self._block_time = np.zeros(threads.count, np.int64)
+        self._warp_time = np.zeros(threads.count, np.int64)
+        self._has_fence = np.zeros(threads.count, np.bool_)
+
+    def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
+        if is_warp:
+            self._warp_time[numbers] = (self._warp_time[numbers] + 1) & _TIMES
+        else:
+            self._block_time[numbers] = (self._block_time[numbers] + 1) & _TIMES
+            self._has_fence[numbers] = False
+
+    def fenced(self, threads: ObservedThreads, numbers: Array) -> None:
+        self._has_fence[numbers] = True
+        self._fenced_blocks[(self._first + numbers) // self._per_block] = True
+
+    def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
+        history = self._histories[access.space]
+        own = self._records(access)
+        wrong = np.zeros(len(access.numbers), np.bool_)
+        if access.is_store and not access.is_strong:
+            wrong |= _differing_twins(access, self._cell)
+        earlier = np.zeros(len(access.numbers), np.int64)
+        for cells in self._cells(access):
+            for record in history.conflicting(cells, access.is_store):
+                bad = self._conflicts(access, record, own)
+                earlier = np.where(bad & (earlier == 0), record, earlier)
+                wrong |= bad
+        if wrong.any():
+            self._report(threads, access, wrong, earlier)
+        for cells in self._cells(access):
+            if access.is_store:
+                history.write(cells, own)
+            else:
+                history.read(cells, own, self._per_block)
+
+    def _cells(self, access: SpaceAccess) -> Iterator[Array]:
+        for step in range(0, access.size, self._cell):
+            yield (access.offsets + step) // self._cell
+
+    def _records(self, access: SpaceAccess) -> Array:
+        numbers = access.numbers
+        times = self._block_time[numbers] << _TIME_BITS | self._warp_time[numbers]
+        thread = self._first + numbers + 1
+        records: Array = thread << _THREAD_SHIFT | times << _FLAG_BITS
+        return records | _STRONG if access.is_strong else records
+
+    def _conflicts(self, access: SpaceAccess, record: Array, own: Array) -> Mask:
+        """Return which accesses (records `own`) are not ordered after earlier ones (`record`)."""
+        thread = (record >> _THREAD_SHIFT) - 1
+        mine = (own >> _THREAD_SHIFT) - 1
+        is_many = (record & _MANY) != 0
+        others: Mask = (record != 0) & ((thread != mine) | is_many)
+        if access.is_strong:
+            others &= (record & _STRONG) == 0
+        if not others.any():
+            return others
+        same_block = thread // self._per_block == mine // self._per_block
+        times = record >> _FLAG_BITS & ((1 << 2 * _TIME_BITS) - 1)
+        own_times = own >> _FLAG_BITS & ((1 << 2 * _TIME_BITS) - 1)
+        same_warp = (thread // 32 == mine // 32) & ~is_many
+        ordered_here = (times >> _TIME_BITS != own_times >> _TIME_BITS) | (
+            same_warp & (times != own_times)
+        )
+        ordered_here |= self._has_fence[access.numbers]
+        seen = self._fenced_blocks[mine // self._per_block]
+        spread = (record & _MANY_BLOCKS) != 0
+        inside: Mask = same_block & ~ordered_here
+        between: Mask = (~same_block | spread) & ~seen
+        wrong: Mask = inside if access.space == "shared" else inside | between
+        return wrong & others
+
+    def _report(
+        self,
+        threads: ObservedThreads,
+        access: SpaceAccess,
+        wrong: Mask,
+        earlier: Array,
+    ) -> None:
+        before = threads.at, threads.lanes
+        threads.at = threads.lanes = access.numbers
+        first = int(np.flatnonzero(wrong)[0])
+        deed = "writes" if access.is_store else "reads"
+        record = int(earlier[first])
+        if record:
+            thread = (record >> _THREAD_SHIFT) - 1
+            block, item = divmod(thread, self._per_block)
+            mine = (self._first + int(access.numbers[first])) // self._per_block
+            where = "of its block" if block == mine else f"of block number {block}"
+            other = f"thread number {item} {where}"
+        else:
+            other = "another thread, by the same instruction,"
+        what = f"{deed} {access.space} memory that {other} accesses, with no barrier between them"
+        threads.report(RACE, access.instruction, what, wrong)
+        threads.at, threads.lanes = before
+
+
+class _History:
+    """The latest accesses to each cell of a memory, as records; 0: none."""
+
+    def __init__(self, cells: int) -> None:
+        self._writes = np.zeros(cells, np.int64)
+        self._reads = np.zeros(cells, np.int64)
+
+    def conflicting(self, cells: Array, is_store: bool) -> Iterator[Array]:
+        """Yield the records that an access to cells may conflict with."""
+        yield self._writes[cells]
+        if is_store:
+            yield self._reads[cells]
+
+    def write(self, cells: Array, records: Array) -> None:
+        """Record writes; earlier reads are forgotten."""
+        self._writes[cells] = records
+        self._reads[cells] = 0
+
+    def read(self, cells: Array, records: Array, per_block: int) -> None:
+        """Record reads. Of several readers since a write, the latest is kept, with a mark."""
+        old = self._reads[cells]
+        thread = (old >> _THREAD_SHIFT) - 1
+        mine = (records >> _THREAD_SHIFT) - 1
+        time = old >> (_FLAG_BITS + _TIME_BITS) & _TIMES
+        own_time = records >> (_FLAG_BITS + _TIME_BITS) & _TIMES
+        same_block = thread // per_block == mine // per_block
+        is_other = (old != 0) & (thread != mine)
+        marks = np.where(is_other & same_block & (time == own_time), _MANY, 0)
+        marks |= np.where(is_other & ~same_block, _MANY_BLOCKS | _MANY, 0)
+        marks |= np.where(
+            same_block & (time == own_time), old & (_MANY | _MANY_BLOCKS), 0
+        )
+        marks |= old & _MANY_BLOCKS
+        self._reads[cells] = records | marks
+        # Several threads read a cell at once: the last one is kept, and marked.
+        kept = self._reads[cells]
+        twins = (kept >> _THREAD_SHIFT) != (records >> _THREAD_SHIFT)
+        if twins.any():
+            other = ((kept >> _THREAD_SHIFT) - 1) // per_block != mine // per_block
+            self._reads[cells[twins]] |= _MANY
+            self._reads[cells[twins & other]] |= _MANY_BLOCKS
+
+
+def _differing_twins(access: SpaceAccess, cell: int) -> Mask:
+    """Return which threads write a place that others write by the same instruction.
+
+    Threads that write equal values do not count.
+    """
+    order = np.argsort(access.offsets, kind="stable")
+    offsets = access.offsets[order]
+    twin = offsets[1:] == offsets[:-1]
+    found = np.zeros(len(order), np.bool_)
+    if not twin.any():
+        return found
+    differs = np.zeros(len(twin), np.bool_)
+    for value in access.values:
+        if value.ndim:
+            ordered = value[order]
+            differs |= ordered[1:] != ordered[:-1]
+    found[order[1:]] = twin & differs
+    return found
+
+
+def _smallest_access(module: PtxModule) -> int:
+    """Return the bytes of the smallest element that a module loads or stores, at most 4."""
+    smallest = 4
+    for function in module.functions.values():
+        for instruction in function.instructions:
+            if (
+                instruction.opcode in _MEMORY_OPCODES[:4]
+                and "param" not in instruction.modifiers
+            ):
+                smallest = min(
+                    smallest, max(1, bits_of(instruction.modifiers[-1]) // 8)
+                )
+    return smallest

@@ -1,0 +1,186 @@
+"""Runs kernels of a PTX file on numpy arrays.
+
+    gpu = EmulatedNvidiaGpu()
+    report = gpu.run(gpu.load(text), "add", (4, 1, 1), (64, 1, 1), [a, b, c, np.int32(200)])
+
+Arrays are written in place. Numbers are numpy scalars of the width that the kernel takes. A
+numpy.uint64 in place of an array is an address, such as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from refcomp.emulator.limits import USUAL_LIMITS, Limits
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.ptx.execution.launch import (
+    LoadedPtx,
+    PtxLaunch,
+    PtxReport,
+    launch,
+    load_ptx,
+    parameter_layout,
+)
+from refcomp.emulator.ptx.machine.findings import Extents
+from refcomp.emulator.ptx.observers.races import ThreadRaces
+from refcomp.emulator.ptx.text.module import Variable
+from refcomp.foundation.errors import UserError
+
+_ARENA_BYTES = 1 << 30
+_ADDRESS_BYTES = 8
+
+# An array is copied to the GPU, a number is passed by value.
+Argument: TypeAlias = Array | np.generic
+
+
+class EmulatedNvidiaGpu:
+    """An emulated NVIDIA GPU.
+
+    Args:
+        size: bytes of its memory.
+        is_watched: report uses of bits that nothing wrote.
+        hazards: report data races, and writes to arrays that are not writeable.
+
+    Example::
+
+        >>> import numpy as np
+        >>> from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
+        >>> gpu = EmulatedNvidiaGpu()
+        >>> text = '''
+        ... .version 8.0
+        ... .target sm_70
+        ... .address_size 64
+        ... .visible .entry double(.param .u64 data) {
+        ...     .reg .b32 %r<3>;
+        ...     .reg .b64 %rd<4>;
+        ...     ld.param.u64 %rd1, [data];
+        ...     mov.u32 %r1, %tid.x;
+        ...     mul.wide.u32 %rd2, %r1, 4;
+        ...     add.s64 %rd3, %rd1, %rd2;
+        ...     ld.global.u32 %r2, [%rd3];
+        ...     add.u32 %r2, %r2, %r2;
+        ...     st.global.u32 [%rd3], %r2;
+        ...     ret;
+        ... }'''
+        >>> data = np.arange(4, dtype=np.uint32)
+        >>> gpu.run(gpu.load(text), "double", (1, 1, 1), (4, 1, 1), [data]).findings
+        ()
+        >>> data.tolist()
+        [0, 2, 4, 6]
+    """
+
+    def __init__(
+        self,
+        *,
+        size: int = _ARENA_BYTES,
+        is_watched: bool = True,
+        hazards: bool = False,
+    ) -> None:
+        self.arena = Arena(size, is_watched=is_watched)
+        self._hazards = hazards
+
+    def load(self, text: str) -> LoadedPtx:
+        """Load a PTX file. See `load_ptx` for errors."""
+        return load_ptx(self.arena, text)
+
+    def run(
+        self,
+        loaded: LoadedPtx,
+        kernel: str,
+        grid: Extents,
+        block: Extents,
+        arguments: Sequence[Argument],
+        *,
+        shared_bytes: int = 0,
+        limits: Limits = USUAL_LIMITS,
+    ) -> PtxReport:
+        """Run a kernel on numpy arrays, which are copied to the GPU and back.
+
+        Args:
+            loaded: the file.
+            kernel: name of the kernel.
+            grid, block: numbers of blocks, and of threads of a block, along x, y and z.
+            arguments: arrays and numpy scalars, one for each parameter.
+            shared_bytes: dynamic shared memory of a block.
+            limits: when the launch is given up.
+
+        Raises:
+            UserError: the arguments do not fit, or a driver would refuse the launch.
+            Unsupported: an instruction that runs is not emulated.
+            MemoryError: there is too little memory.
+        """
+        function = loaded.kernel(kernel).function
+        wanted = function.parameters
+        if len(wanted) != len(arguments):
+            expected = ", ".join(f"{one.name}: {one.bytes} bytes" for one in wanted)
+            raise UserError(
+                f"{kernel} takes {len(wanted)} arguments ({expected}), not {len(arguments)}",
+                remedy="give one for each, in this order",
+            )
+        layout = parameter_layout(function)
+        packed = bytearray(layout.bytes)
+        placed: list[tuple[Array, int]] = []
+        try:
+            for parameter, given in zip(wanted, arguments, strict=True):
+                if isinstance(given, np.ndarray):
+                    address = self._put(parameter, given)
+                    placed.append((given, address))
+                    content = address.to_bytes(_ADDRESS_BYTES, "little")
+                else:
+                    content = np.asarray(given).tobytes()
+                _check_size(parameter, len(content))
+                begin = layout.offsets[parameter.name]
+                packed[begin : begin + len(content)] = content
+            request = PtxLaunch(
+                kernel=kernel,
+                grid=grid,
+                block=block,
+                parameters=bytes(packed),
+                dynamic_bytes=shared_bytes,
+                limits=limits,
+                observers=(ThreadRaces(),) if self._hazards else (),
+                read_only=tuple(
+                    address for array, address in placed if not array.flags.writeable
+                ),
+            )
+            report = launch(loaded, request)
+            for array, address in placed:
+                if array.flags.writeable:
+                    found = self.arena.read(address, array.nbytes)
+                    array.reshape(-1).view(np.uint8)[:] = found
+        finally:
+            for _, address in placed:
+                self.arena.free(address)
+        return report
+
+    def _put(self, parameter: Variable, given: Array) -> int:
+        """Copy an array to the GPU, and return its address there."""
+        if not given.flags.c_contiguous:
+            raise UserError(
+                f"the array for {parameter.name} is not contiguous",
+                why="its bytes are copied to the GPU and back",
+                remedy="give numpy.ascontiguousarray(...) of it",
+            )
+        if given.dtype.hasobject:
+            raise UserError(
+                f"the array for {parameter.name} holds Python objects",
+                why="a GPU has no Python objects",
+                remedy="give numbers: numpy.asarray(..., dtype)",
+            )
+        place = self.arena.allocate(given.nbytes, f"the argument {parameter.name}")
+        if place is None:
+            raise MemoryError(f"no room for the argument {parameter.name}")
+        self.arena.write(place.address, given.reshape(-1).view(np.uint8))
+        return place.address
+
+
+def _check_size(parameter: Variable, given: int) -> None:
+    if given != parameter.bytes:
+        raise UserError(
+            f"the parameter {parameter.name} has {parameter.bytes} bytes, not {given}",
+            remedy=f"give an array or address (8 bytes), or a number of {parameter.bytes} bytes",
+        )

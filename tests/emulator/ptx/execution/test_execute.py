@@ -1,0 +1,271 @@
+"""Branches, calls and barriers: which threads run, and what is found where they cannot go on."""
+
+import numpy as np
+import pytest
+
+from refcomp.foundation.errors import Unsupported, UserError
+from tests.emulator.ptx.texts import HEADER, OWN_PLACE, kernel, kinds, run, words
+
+
+def test_threads_that_part_meet_again():
+    text = kernel(f"""
+        {OWN_PLACE}
+        and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
+        mov.u32 %r3, 5;
+        @%p1 bra $even;
+        mul.lo.u32 %r3, %r1, 10;
+        bra $both;
+    $even:
+        add.u32 %r3, %r1, 100;
+    $both:
+        st.global.u32 [%rd2], %r3;
+        ret;
+    """)
+    data = words(64)
+    assert run(text, [data, np.uint32(0)], block=64).findings == ()
+    assert data.tolist() == [i * 10 if i % 2 else i + 100 for i in range(64)]
+
+
+def test_loops_run_as_often_as_each_thread_says():
+    text = kernel(f"""
+        {OWN_PLACE}
+        mov.u32 %r2, 0; mov.u32 %r3, 0;
+    $loop:
+        setp.ge.u32 %p1, %r2, %r1;
+        @%p1 bra $end;
+        add.u32 %r3, %r3, %r2; add.u32 %r2, %r2, 1;
+        bra $loop;
+    $end:
+        st.global.u32 [%rd2], %r3;
+        ret;
+    """)
+    data = words(40)
+    assert run(text, [data, np.uint32(0)], block=40).findings == ()
+    assert data.tolist() == [i * (i - 1) // 2 for i in range(40)]
+
+
+def test_a_predicate_guards_any_instruction():
+    text = kernel(f"""
+        {OWN_PLACE}
+        setp.lt.u32 %p1, %r1, 3;
+        mov.u32 %r2, 1;
+        @%p1 mov.u32 %r2, 2;
+        @!%p1 st.global.u32 [%rd2], %r2;
+        @%p1 ret;
+        add.u32 %r2, %r2, 4;
+        st.global.u32 [%rd2], %r2;
+        ret;
+    """)
+    data = words(5)
+    assert run(text, [data, np.uint32(0)], block=5).findings == ()
+    assert data.tolist() == [0, 0, 0, 5, 5]
+
+
+def test_a_branch_by_an_index_goes_to_one_of_a_list():
+    text = kernel(f"""
+        {OWN_PLACE}
+        rem.u32 %r2, %r1, 3;
+    $list: .branchtargets $a, $b, $c;
+        brx.idx %r2, $list;
+    $a: mov.u32 %r3, 7; bra $end;
+    $b: mov.u32 %r3, 8; bra $end;
+    $c: mov.u32 %r3, 9;
+    $end:
+        st.global.u32 [%rd2], %r3;
+        ret;
+    """)
+    data = words(6)
+    assert run(text, [data, np.uint32(0)], block=6).findings == ()
+    assert data.tolist() == [7, 8, 9, 7, 8, 9]
+    wrong = text.replace("rem.u32 %r2, %r1, 3", "add.u32 %r2, %r1, 1")
+    with pytest.raises(UserError, match="a branch of k has no target 6"):
+        run(wrong, [data, np.uint32(0)], block=6)
+
+
+FACTORIAL = """
+.func (.param .b32 result) factorial(.param .b32 n)
+{
+    .reg .pred %p<3>; .reg .b32 %r<9>;
+    ld.param.u32 %r1, [n];
+    setp.gt.u32 %p1, %r1, 1;
+    @%p1 bra $more;
+    st.param.b32 [result], 1;
+    ret;
+$more:
+    sub.u32 %r2, %r1, 1;
+    {
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], %r2;
+        call (got), factorial, (given);
+        ld.param.b32 %r3, [got];
+    }
+    mul.lo.u32 %r4, %r1, %r3;
+    st.param.b32 [result], %r4;
+    ret;
+}
+"""
+
+
+def test_functions_call_themselves():
+    text = kernel(
+        f"""
+        {OWN_PLACE}
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], %r1;
+        call (got), factorial, (given);
+        ld.param.b32 %r2, [got];
+        st.global.u32 [%rd2], %r2;
+        ret;
+        """,
+        before=FACTORIAL,
+    )
+    data = words(10)
+    assert run(text, [data, np.uint32(0)], block=10).findings == ()
+    assert data.tolist() == [1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880]
+
+
+def test_calls_that_never_return_are_refused():
+    endless = FACTORIAL.replace("sub.u32 %r2, %r1, 1", "add.u32 %r2, %r1, 1")
+    text = kernel(
+        """
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], 2;
+        call (got), factorial, (given);
+        ret;
+        """,
+        before=endless,
+    )
+    with pytest.raises(UserError, match="the kernel k calls functions 200 deep"):
+        run(text, [words(1), np.uint32(0)])
+
+
+def test_functions_without_a_body_are_refused():
+    text = kernel("call missing; ret;", before=".extern .func missing;\n")
+    with pytest.raises(Unsupported, match="the function missing has no body in the file"):
+        run(text, [words(1), np.uint32(0)])
+
+
+def test_a_trap_stops_the_kernel():
+    with pytest.raises(UserError, match="the kernel k stopped by a trap"):
+        run(kernel("trap; ret;"), [words(1), np.uint32(0)])
+
+
+SHIFTED = f"""
+    {OWN_PLACE}
+    .shared .align 4 .b8 tile[256];
+    mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;
+    st.shared.u32 [%r4], %r1;
+    bar.sync 0;
+    add.u32 %r5, %r1, 1; and.b32 %r5, %r5, 63; shl.b32 %r5, %r5, 2; add.u32 %r5, %r2, %r5;
+    ld.shared.u32 %r6, [%r5];
+    st.global.u32 [%rd2], %r6;
+    ret;
+"""
+
+
+def test_a_barrier_orders_the_threads_of_a_block():
+    data = words(64)
+    assert run(kernel(SHIFTED), [data, np.uint32(0)], block=64).findings == ()
+    assert data.tolist() == [*range(1, 64), 0]
+
+
+def test_threads_that_have_ended_are_not_waited_for():
+    text = kernel(
+        f"{OWN_PLACE} setp.gt.u32 %p1, %r1, 9; @%p1 exit; bar.sync 0; st.global.u32 [%rd2], 1; ret;"
+    )
+    data = words(40)
+    assert run(text, [data, np.uint32(0)], block=40).findings == ()
+    assert data.tolist() == [1] * 10 + [0] * 30
+
+
+def test_barriers_of_a_part_of_the_block():
+    """The first warp waits at barrier 1 with the second one, which only arrives there."""
+    text = kernel(f"""
+        {OWN_PLACE}
+        .shared .align 4 .b8 tile[4];
+        setp.lt.u32 %p1, %r1, 32;
+        @%p1 bra $first;
+        st.shared.u32 [tile], 77;
+        bar.arrive 1, 64;
+        ret;
+    $first:
+        bar.sync 1, 64;
+        ld.shared.u32 %r2, [tile];
+        st.global.u32 [%rd2], %r2;
+        ret;
+    """)
+    data = words(32)
+    assert run(text, [data, np.uint32(0)], block=64).findings == ()
+    assert data.tolist() == [77] * 32
+
+
+def test_a_barrier_that_waits_forever_is_found():
+    text = kernel("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 0; @!%p1 bar.sync 1; ret;")
+    report = run(text, [words(1), np.uint32(0)], block=64)
+    assert kinds(report) == ["barrier"]
+    assert "a barrier waits forever: 32 threads at barrier 0, 32 threads at barrier 1" in str(
+        report.findings[0]
+    )
+
+
+def test_threads_of_a_warp_at_different_barriers_are_found():
+    text = kernel("setp.lt.u32 %p1, %r1, 7; @%p1 bar.sync 0; @%p1 ret; bar.sync 0; ret;")
+    report = run(text, [words(1), np.uint32(0)], block=32)
+    assert kinds(report) == ["barrier"]
+    assert "threads of a warp wait at different barriers" in report.findings[0].what
+
+
+def test_a_loop_without_end_is_found():
+    report = run(kernel("$loop: bra $loop;"), [words(1), np.uint32(0)], steps=5000)
+    assert kinds(report) == ["endless"]
+    assert (
+        "no wave has ended for 5000 instructions; 32 threads still run" in report.findings[0].what
+    )
+
+
+def test_threads_that_wait_for_each_other_get_their_turn():
+    """Thread 40 waits in a loop for what thread 3 writes behind it."""
+    text = kernel(f"""
+        {OWN_PLACE}
+        setp.eq.u32 %p1, %r1, 40;
+        @!%p1 bra $others;
+    $wait:
+        ld.volatile.global.u32 %r2, [%rd1];
+        setp.eq.u32 %p2, %r2, 0;
+        @%p2 bra $wait;
+        st.global.u32 [%rd2], %r2;
+        ret;
+    $others:
+        setp.eq.u32 %p3, %r1, 3;
+        @%p3 st.volatile.global.u32 [%rd1], 5;
+        ret;
+    """)
+    data = words(64)
+    assert run(text, [data, np.uint32(0)], block=64).findings == ()
+    assert (data[0], data[40]) == (5, 5)
+
+
+def test_blocks_run_together_and_in_batches():
+    text = kernel("""
+        mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
+        mov.u32 %r5, %ctaid.y; mov.u32 %r6, %nctaid.x; mul.lo.u32 %r6, %r6, %r3;
+        mad.lo.u32 %r4, %r5, %r6, %r4;
+        mul.wide.u32 %rd2, %r4, 4; add.s64 %rd2, %rd1, %rd2;
+        st.global.u32 [%rd2], %r4;
+        ret;
+    """)
+    data = words(7 * 3 * 1000)
+    assert run(text, [data, np.uint32(0)], grid=(7, 3, 1), block=1000).findings == ()
+    assert (data == np.arange(21000)).all()
+
+
+def test_registers_that_nothing_wrote_are_found():
+    text = kernel(f"{OWN_PLACE} setp.eq.u32 %p1, %r9, 0; @%p1 ret; ret;")
+    report = run(text, [words(1), np.uint32(0)])
+    assert kinds(report) == ["undefined"]
+    assert "a predicate depends on bits that nothing wrote" in report.findings[0].what
+
+
+def test_the_file_names_its_kernels():
+    with pytest.raises(UserError, match="the file has no kernel k"):
+        run(f"{HEADER}.visible .entry other() {{ ret; }}", [])
