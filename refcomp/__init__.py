@@ -95,6 +95,7 @@ _SOURCES = {
     "refcomp.lowering.lower": "lower",
     "refcomp.driver.code_objects": "load_code_object",
     "refcomp.runtime.device": "cpu device",
+    "refcomp.driver.cuda_emulator": "cuda_emulator",
     "refcomp.driver.devices": "context cuda gpu opencl rocm rocm_emulator",
     "refcomp.foundation.local_memory": "LocalMemory",
     "refcomp.emulator.observers.counting": "Profile",

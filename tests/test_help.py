@@ -26,6 +26,7 @@ MARKS = {
     "build": (pytest.mark.llvm,),
     "load_module": (pytest.mark.llvm,),
     "load_code_object": (pytest.mark.rocm,),
+    "cuda_emulator": (pytest.mark.llvm,),
     "rocm_emulator": (pytest.mark.rocm,),
     "Profile": (pytest.mark.rocm,),
     "profile": (pytest.mark.rocm,),

@@ -9,5 +9,7 @@ code does, with which it shares the memory. It imports nothing of what it judges
 - instructions/: what each instruction does to values
 - machine/: threads, registers and the spaces of memory
 - execution/: launches of kernels, and the order in which threads run
+- observers/: data races
 - run.py: one kernel on numpy arrays
+- cuda.py, loaded_kernels.py: the names of pycuda
 """

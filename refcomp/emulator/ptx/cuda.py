@@ -222,7 +222,7 @@ class _Module:
             raise UserError(
                 "the emulated NVIDIA GPU does not run machine code",
                 why="the form of cubins is not published; the emulator runs PTX",
-                remedy="build PTX: nvcc -ptx, or an LLVM with the target nvptx64",
+                remedy="build PTX: target `cuda -code=ptx` or `nvptx -code=ptx`, or nvcc -ptx",
             )
         with gpu.lock:
             self.kernels = gpu.load(gpu.arena, buffer[:-1].decode("utf-8", "replace"))

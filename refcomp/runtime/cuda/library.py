@@ -8,17 +8,23 @@ illegal memory access was encountered`. So the meaning is found by the driver's 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from importlib import import_module
+from typing import Any, cast
 
-from refcomp.foundation.errors import ToolchainError
+from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.runtime.cuda.interface import PycudaDriver, missing_names
 
 # Returns `pycuda.driver`, or raises the ImportError of pycuda.
 ImportPycuda = Callable[[], PycudaDriver]
 
 _DRIVER_LIBRARY = "libcuda.so.1"
+# Environment variable: emulator:ARCH or emulator:ARCH:OPTION; empty for a real GPU.
+CHOICE = "REFCOMP_CUDA"
+_EMULATOR = re.compile(r"emulator:(\w+(?::[\w-]+(?:=[\w.+-]*)?)*)")
 _INSTALL_PYCUDA = (
     "pip install refcomp[cuda]. pycuda is compiled from its source, which needs a C++ compiler, "
     "cuda.h, curand.h and libcuda.so: let CUDA_ROOT name the toolkit, CPATH the folders of headers "
@@ -27,7 +33,7 @@ _INSTALL_PYCUDA = (
 )
 _INSTALL_DRIVER = (
     "run on a machine with an NVIDIA GPU, and install its driver there; without one, "
-    "everything up to the machine code works: refcomp show --target cuda"
+    f"{CHOICE}=emulator:sm_90 runs PTX (option `-code=ptx`), slowly"
 )
 _SHOW_DEVICE = (
     "see whether nvidia-smi lists a GPU, and whether CUDA_VISIBLE_DEVICES hides it; a container "
@@ -43,11 +49,53 @@ class Absence:
     remedy: str
 
 
+# Makes an object with the names of pycuda. The argument is the name of a GPU, and options of the
+# emulator, each after a colon. UserError for unknown names and options.
+MakeEmulator = Callable[[str], Any]
+_emulators: list[MakeEmulator] = []
+_EMULATOR_HOME = "refcomp.driver.cuda_emulator"
+
+
+def register_emulator(make: MakeEmulator) -> None:
+    """Let `make` make all emulated GPUs from now on."""
+    _emulators[:] = [make]
+
+
 def import_pycuda() -> PycudaDriver:
-    """Import `pycuda.driver`. ImportError."""
+    """Import `pycuda.driver`, or return the emulated GPU that $REFCOMP_CUDA names.
+
+    Raises:
+        ImportError: pycuda cannot be imported.
+        UserError: there is no such emulated GPU.
+    """
+    if choice := os.environ.get(CHOICE):
+        return _chosen(choice)
     import pycuda.driver  # noqa: PLC0415  (optional, and needs a driver)
 
     return cast(PycudaDriver, pycuda.driver)
+
+
+def _chosen(choice: str) -> PycudaDriver:
+    """Return the emulated GPU that the environment names."""
+    match = _EMULATOR.fullmatch(choice)
+    if match is None:
+        raise UserError(
+            f"{CHOICE}={choice} is not known",
+            where=f"environment variable {CHOICE}",
+            remedy="use emulator:sm_90, or emulator:sm_90:hazards; nothing for a real GPU",
+        )
+    if not _emulators:
+        # It registers the emulator, which a program without emulated GPUs does not import.
+        import_module(_EMULATOR_HOME)
+    try:
+        return cast(PycudaDriver, _emulators[0](match[1]))
+    except UserError as error:
+        raise UserError(
+            error.what,
+            where=f"environment variable {CHOICE}={choice}",
+            why=error.why,
+            remedy=error.remedy,
+        ) from error
 
 
 def find_pycuda(load: ImportPycuda) -> PycudaDriver | Absence:

@@ -54,7 +54,7 @@ def test_without_pycuda_the_recipe_is_given(driver_found):
 def test_without_pycuda_and_driver_both_are_named(driver_lacking):
     absence = find_pycuda(importing(MISSING))
     assert absence.why == (f"pycuda is not installed, and NVIDIA's driver is missing: {NO_LIBRARY}")
-    assert "refcomp show --target cuda" in absence.remedy
+    assert "REFCOMP_CUDA=emulator:sm_90 runs PTX (option `-code=ptx`)" in absence.remedy
     assert "pip install refcomp[cuda]" in absence.remedy
 
 
