@@ -16,11 +16,13 @@ import runpy
 import shutil
 import subprocess
 import sys
-import tarfile
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
+from benchmarks.unpack import unpack
+
+_ROOT = Path(__file__).parents[2]
 # Optimised code for the host would take twice as long to compile, and no figure needs it.
 _OPTIONS = """CUDA_ROOT = {root!r}
 CUDA_ENABLE_CURAND = False
@@ -38,8 +40,8 @@ def start(carried: Path, folder: Path) -> subprocess.Popen[bytes] | None:
     if not found:
         return None
     log = (folder / "pycuda.log").open("wb")
-    command = [sys.executable, str(Path(__file__).resolve()), str(found[-1]), str(folder)]
-    return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    command = [sys.executable, "-m", __name__, str(found[-1].resolve()), str(folder.resolve())]
+    return subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=subprocess.STDOUT)
 
 
 def finish(making: subprocess.Popen[bytes], timeout_s: float) -> str:
@@ -94,8 +96,7 @@ def _by_loader() -> str:
 def main(package: str, folder: str) -> None:
     """Unpack `package`, and build it into folder/site."""
     place = Path(folder)
-    with tarfile.open(package) as archive:
-        archive.extractall(place / "pycuda", filter="data")
+    unpack(package, place / "pycuda")
     (source,) = (place / "pycuda").iterdir()
     link = (place / "link").resolve()
     link.mkdir()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 from benchmarks.fresh import ROOT, run_python
 from benchmarks.measure import figure_of, rotated
 from benchmarks.report import Bar, Row, row_beside
+from benchmarks.unpack import unpack
 
 # 2026-11-23, "Tell users and readers about CUDA and NVPTX": the last commit before work on the
 # compiler's own speed.
@@ -61,8 +61,7 @@ def _earlier_files(commit: str, clone: Path) -> Iterator[tuple[Path | None, str]
             said = str(getattr(error, "stderr", "") or error).strip()
             yield None, f"no commit {commit[:8]}: {said}; a shallow clone: git fetch --unshallow"
             return
-        with tarfile.open(packed) as archive:
-            archive.extractall(files, filter="data")
+        unpack(packed, files)
         yield files, ""
 
 
