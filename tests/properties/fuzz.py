@@ -84,6 +84,7 @@ def fuzz_round(
         deadline=None,
         database=None,
         print_blob=True,
+        report_multiple_bugs=False,  # a group of failures would have no single blob
         phases=phases,
         suppress_health_check=list(HealthCheck),
     )

@@ -21,7 +21,7 @@ def _check(computation, schedule):
 @pytest.mark.parametrize("bug", DEVICE, ids=lambda bug: bug.name)
 def test_the_interpreter_finds(bug):
     with switched_on(bug):
-        found = is_found(_check, 300, device_cases(bug.kinds, bug.dtypes))
+        found = is_found(_check, 600, device_cases(bug.kinds, bug.dtypes))
     assert found, f"{bug.name} goes unseen"
 
 
