@@ -106,7 +106,7 @@ class TestEachTarget:
         assert result[2].tolist() == [6, -1, -1, 5]
 
     def test_a_loop_that_is_too_long_by_one(self, target):
-        loop = _loop(target, "65", "if (i != 3) { B[i] = A[i] + 1.0f32 }")
+        loop = _loop(target, "65", "if (A[0] < 9.0f32) { B[i] = A[i] + 1.0f32 }")
         module = _build(f"func f(A: f32[n], B: f32[n] out) {{ {loop} }}", target)
         a, b = np.zeros(64, np.float32), np.zeros(64, np.float32)
         error = _refused(module, target, a, b)
@@ -115,11 +115,11 @@ class TestEachTarget:
         )
         assert error.why == "the index is i"
         longer = _call(module, target, np.zeros(65, np.float32), np.zeros(65, np.float32))
-        assert longer[1].tolist() == [1, 1, 1, 0, *[1] * 61]
+        assert longer[1].tolist() == [1] * 65
 
     def test_a_buffer_of_the_function_that_is_too_small(self, target):
         """As a stage computed at the wrong loop would need it."""
-        fill = "for k in range(5) { if (k != i + 9) { T[k] = A[i] } }"
+        fill = "for k in range(5) { if (A[i] < 9.0f32) { T[k] = A[i] } }"
         loop = _loop(target, "n", f"alloc T: f32[4] local {{ {fill} B[i] = T[3] }}")
         module = _build(f"func f(A: f32[n], B: f32[n] out) {{ {loop} }}", target)
         error = _refused(module, target, _f32(1, 2), np.zeros(2, np.float32))
