@@ -16,9 +16,9 @@ Check = dict[str, bool]
 
 
 @rc.register_func("walkthrough.matmul")
-def matmul(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    """Multiply arrays on the memory of the compiled program, which calls this function."""
-    np.matmul(a, b, out=c)
+def matmul(a: rc.NDArray, b: rc.NDArray, c: rc.NDArray) -> None:
+    """Multiply arrays of the compiled program, which calls this function with copies of them."""
+    np.matmul(a.numpy(), b.numpy(), out=c.numpy())
 
 
 def by_numpy() -> bool:
