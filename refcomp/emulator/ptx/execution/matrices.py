@@ -104,7 +104,7 @@ def _is_spoiled(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
 def _put(
     warps: RunningWarps, writes: Sequence[Write], fragment: Array, spoiled: Array | None
 ) -> None:
-    """Set the registers of a fragment; those of spoiled warps are undefined."""
+    """Set the registers of a fragment. In spoiled warps, they become undefined."""
     for number, write in enumerate(writes):
         value = fragment[..., number]
         undefined = None

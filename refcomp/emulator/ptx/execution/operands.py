@@ -59,11 +59,10 @@ class SourceOperand(NamedTuple):
 
     value: Read  # in the numpy type of its PTX type
     number: int | None  # of the register; None for another operand
-    is_negated: bool = False
 
 
 def flat(operand: Operand | None) -> list[Operand]:
-    """Return the operands of which a vector or a pair consists."""
+    """Return the parts of a vector or of a pair; any other operand by itself."""
     if operand is None:
         return []
     if isinstance(operand, Vector):

@@ -31,7 +31,6 @@ from refcomp.emulator.ptx.machine.observation import PtxObserver, SpaceAccess
 from refcomp.emulator.ptx.machine.spaces import (
     LOCAL_WINDOW,
     SHARED_WINDOW,
-    SpaceLayout,
     space_of_generic,
 )
 from refcomp.emulator.ptx.text.module import PtxInstruction
@@ -47,11 +46,9 @@ class LaunchSurroundings:
     kernel: str
     grid: Extents  # numbers of blocks
     block: Extents  # threads of a block
-    shared: SpaceLayout
     shared_bytes: int  # of a block, with the launch's own
     dynamic_bytes: int  # of them, those of the launch
     local_bytes: int  # of a thread
-    parameters: int  # address of the kernel's parameters
     symbols: Mapping[str, int]  # variables and parameters of the kernel -> address
     is_watched: bool  # whether undefined bits are tracked
     findings: PtxFindings = field(default_factory=PtxFindings)

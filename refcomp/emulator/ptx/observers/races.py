@@ -45,7 +45,7 @@ _MANY_BLOCKS = 4  # and threads of other blocks
 _FLAG_BITS = 3
 _THREAD_SHIFT = _FLAG_BITS + 2 * _TIME_BITS
 _MAX_THREADS = 1 << (63 - _THREAD_SHIFT)
-_MEMORY_OPCODES = ("ld", "st", "atom", "red", "cp")
+_TYPED_ACCESSES = ("ld", "st", "atom", "red")
 
 
 class ThreadRaces(PtxObserver):
@@ -238,7 +238,7 @@ def _smallest_access(module: PtxModule) -> int:
     for function in module.functions.values():
         for instruction in function.instructions:
             if (
-                instruction.opcode in _MEMORY_OPCODES[:4]
+                instruction.opcode in _TYPED_ACCESSES
                 and "param" not in instruction.modifiers
             ):
                 smallest = min(

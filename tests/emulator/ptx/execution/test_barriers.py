@@ -4,7 +4,6 @@ import numpy as np
 
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.ptx.execution.barriers import BlockBarriers
-from refcomp.emulator.ptx.machine.spaces import SpaceLayout
 from refcomp.emulator.ptx.machine.threads import BlockThreads, LaunchSurroundings
 
 
@@ -14,11 +13,9 @@ def _threads(blocks, threads):
         kernel="k",
         grid=(blocks, 1, 1),
         block=(threads, 1, 1),
-        shared=SpaceLayout({}, 0),
         shared_bytes=0,
         dynamic_bytes=0,
         local_bytes=0,
-        parameters=0,
         symbols={},
         is_watched=False,
     )
