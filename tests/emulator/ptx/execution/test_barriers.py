@@ -52,6 +52,15 @@ def test_a_barrier_for_some_threads_counts_those_that_only_arrive():
     assert _complete(barriers, waits, nobody) == []
 
 
+def test_arrivals_are_used_up_by_a_block_that_waits_as_a_whole():
+    barriers = BlockBarriers(_threads(1, 64))
+    everybody, nobody = np.arange(64), [False] * 64
+    barriers.arrive(everybody[:32], np.zeros(32, np.int64))
+    barriers.wait(everybody, np.zeros(64, np.int64), np.zeros(64, np.int64))
+    assert _complete(barriers, [True] * 64, nobody) == [list(range(64))]
+    assert _complete(barriers, [i < 32 for i in range(64)], nobody) == []
+
+
 def test_it_is_said_where_threads_wait():
     barriers = BlockBarriers(_threads(1, 32))
     barriers.wait(np.arange(4), np.array([0, 0, 0, 2]), np.zeros(4, np.int64))
