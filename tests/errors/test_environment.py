@@ -12,6 +12,7 @@ from refcomp.driver.progress import build_progress
 from refcomp.foundation.cache import default_cache
 from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.options import current_options
+from refcomp.runtime.cuda.library import import_pycuda
 from refcomp.runtime.hip.library import load_hip
 from refcomp.runtime.host.threads import set_thread_count
 from refcomp.toolchain import find_tools, load_description
@@ -42,6 +43,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "REFCOMP_CERTIFY": (current_options, ("yes", "2")),
     "REFCOMP_CHECK_BOUNDS": (current_options, ("yes", "2")),
     "REFCOMP_CLANG": (tools("opencl_c"), ("/nowhere",)),
+    "REFCOMP_CUDA": (import_pycuda, ("gpu", "emulator:sm_1", "emulator:sm_90:odd")),
     "REFCOMP_CUOBJDUMP": (tool("sass", "cuobjdump"), ("/nowhere",)),
     "REFCOMP_LLC": (tools("llvm"), ("/nowhere", "/bin/true")),
     "REFCOMP_LLD": (tools("llvm"), ("/nowhere",)),
