@@ -106,7 +106,7 @@ def _product_row(is_quick: bool) -> Row:
     device = refcomp.opencl()
     arrays = [refcomp.array(x, device) for x in (a, b, ours)]
     on_device = _build_product().entry.bind(*arrays)
-    on_host = build_for_host(_N, _N, _N, True).entry.bind(a, b, theirs)
+    on_host = build_for_host(_N, _N, _N).entry.bind(a, b, theirs)
     times = interleave(
         {"opencl": lambda: (on_device(), device.sync()), "llvm": on_host},
         rounds=3 if is_quick else 15,

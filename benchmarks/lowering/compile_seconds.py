@@ -18,13 +18,13 @@ from time import process_time
 
 import refcomp
 from benchmarks.lowering.corners import describe_corners
+from benchmarks.lowering.product import describe_product
 from benchmarks.lowering.workload import chain_of_stages, compile_to_text, unrolled_bodies
-from benchmarks.matmul import workload as matmul
 
 _CASES = {
     "stages": chain_of_stages,
     "unrolled": unrolled_bodies,
-    "product": lambda size: matmul.describe(size, size, size),
+    "product": lambda size: describe_product(size, size, size),
     "pipeline": lambda size: describe_corners(size, 16 * size // 9),
 }
 _SMALL = {"stages": 10, "unrolled": 10, "product": 64, "pipeline": 64}

@@ -4,7 +4,7 @@ Programs of two shapes have 10 to 10,000 statements: a chain of stages with a lo
 that are unrolled into straight code. The growth is the exponent e of time ~ statements^e over the
 two largest decades. It is 1 if the time is linear, and a note has the curve.
 
-Two more programs have real schedules: the product of `benchmarks.matmul` and the pipeline of
+Two more programs have real schedules: the matrix product of `product` and the pipeline of
 `corners`. The largest programs and these two are also compiled by an earlier commit (`earlier`).
 All times are processor times.
 """
@@ -19,7 +19,7 @@ from time import process_time
 import refcomp
 from benchmarks.lowering.corners import describe_corners
 from benchmarks.lowering.earlier import measure_beside
-from benchmarks.matmul import workload as matmul
+from benchmarks.lowering.product import describe_product
 from benchmarks.measure import figure_of, interleave
 from benchmarks.report import Bar, Row
 from refcomp.codegen.llvm.module import print_llvm
@@ -48,7 +48,7 @@ def measure(is_quick: bool) -> list[Row]:
 
 def _scheduled(rounds: int) -> list[Row]:
     """Measure the matrix product at the core's peak, and a pipeline with loops of all kinds."""
-    programs = {"product": lambda: matmul.describe(*_PRODUCT)}
+    programs = {"product": lambda: describe_product(*_PRODUCT)}
     programs["pipeline of nine stages"] = lambda: describe_corners(*_IMAGE)
     sizes, bars = (_PRODUCT, _IMAGE), (_SOON, _PIPELINE)
     with refcomp.build_options(contract=True):
