@@ -142,6 +142,15 @@ def _immediate(operand: Immediate, kind: str) -> Array:
     return np.asarray(bits & mask, f"u{width // 8}").view(wanted)
 
 
+def value_for(threads: BlockThreads, one: SourceOperand, numbers: Array) -> Array:
+    """Return the value of an operand for the threads of these numbers."""
+    before = threads.at, threads.lanes
+    threads.at = threads.lanes = numbers
+    value = np.broadcast_to(one.value(threads), len(numbers))
+    threads.at, threads.lanes = before
+    return value
+
+
 Write: TypeAlias = Callable[[BlockThreads, Array, Array | None], None]
 
 

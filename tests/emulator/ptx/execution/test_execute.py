@@ -1,9 +1,9 @@
-"""Branches, calls and barriers: which threads run, and what is found where they cannot go on."""
+"""Branches and barriers: which threads run."""
 
 import numpy as np
 import pytest
 
-from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.errors import UserError
 from tests.emulator.ptx.texts import HEADER, OWN_PLACE, kernel, kinds, run, words
 
 
@@ -82,69 +82,6 @@ def test_a_branch_by_an_index_goes_to_one_of_a_list():
         run(wrong, [data, np.uint32(0)], block=6)
 
 
-FACTORIAL = """
-.func (.param .b32 result) factorial(.param .b32 n)
-{
-    .reg .pred %p<3>; .reg .b32 %r<9>;
-    ld.param.u32 %r1, [n];
-    setp.gt.u32 %p1, %r1, 1;
-    @%p1 bra $more;
-    st.param.b32 [result], 1;
-    ret;
-$more:
-    sub.u32 %r2, %r1, 1;
-    {
-        .param .b32 given; .param .b32 got;
-        st.param.b32 [given], %r2;
-        call (got), factorial, (given);
-        ld.param.b32 %r3, [got];
-    }
-    mul.lo.u32 %r4, %r1, %r3;
-    st.param.b32 [result], %r4;
-    ret;
-}
-"""
-
-
-def test_functions_call_themselves():
-    text = kernel(
-        f"""
-        {OWN_PLACE}
-        .param .b32 given; .param .b32 got;
-        st.param.b32 [given], %r1;
-        call (got), factorial, (given);
-        ld.param.b32 %r2, [got];
-        st.global.u32 [%rd2], %r2;
-        ret;
-        """,
-        before=FACTORIAL,
-    )
-    data = words(10)
-    assert run(text, [data, np.uint32(0)], block=10).findings == ()
-    assert data.tolist() == [1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880]
-
-
-def test_calls_that_never_return_are_refused():
-    endless = FACTORIAL.replace("sub.u32 %r2, %r1, 1", "add.u32 %r2, %r1, 1")
-    text = kernel(
-        """
-        .param .b32 given; .param .b32 got;
-        st.param.b32 [given], 2;
-        call (got), factorial, (given);
-        ret;
-        """,
-        before=endless,
-    )
-    with pytest.raises(UserError, match="the kernel k calls functions 200 deep"):
-        run(text, [words(1), np.uint32(0)])
-
-
-def test_functions_without_a_body_are_refused():
-    text = kernel("call missing; ret;", before=".extern .func missing;\n")
-    with pytest.raises(Unsupported, match="the function missing has no body in the file"):
-        run(text, [words(1), np.uint32(0)])
-
-
 def test_a_trap_stops_the_kernel():
     with pytest.raises(UserError, match="the kernel k stopped by a trap"):
         run(kernel("trap; ret;"), [words(1), np.uint32(0)])
@@ -197,30 +134,6 @@ def test_barriers_of_a_part_of_the_block():
     data = words(32)
     assert run(text, [data, np.uint32(0)], block=64).findings == ()
     assert data.tolist() == [77] * 32
-
-
-def test_a_barrier_that_waits_forever_is_found():
-    text = kernel("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 0; @!%p1 bar.sync 1; ret;")
-    report = run(text, [words(1), np.uint32(0)], block=64)
-    assert kinds(report) == ["barrier"]
-    assert "a barrier waits forever: 32 threads at barrier 0, 32 threads at barrier 1" in str(
-        report.findings[0]
-    )
-
-
-def test_threads_of_a_warp_at_different_barriers_are_found():
-    text = kernel("setp.lt.u32 %p1, %r1, 7; @%p1 bar.sync 0; @%p1 ret; bar.sync 0; ret;")
-    report = run(text, [words(1), np.uint32(0)], block=32)
-    assert kinds(report) == ["barrier"]
-    assert "threads of a warp wait at different barriers" in report.findings[0].what
-
-
-def test_a_loop_without_end_is_found():
-    report = run(kernel("$loop: bra $loop;"), [words(1), np.uint32(0)], steps=5000)
-    assert kinds(report) == ["endless"]
-    assert (
-        "no wave has ended for 5000 instructions; 32 threads still run" in report.findings[0].what
-    )
 
 
 def test_threads_that_wait_for_each_other_get_their_turn():

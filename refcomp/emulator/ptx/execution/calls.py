@@ -1,0 +1,167 @@
+"""Calls of functions: the frames of threads, and where they go on behind a call.
+
+Source: NVIDIA, "Parallel Thread Execution ISA", section "Control Flow Instructions: call".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.ptx.execution.operands import source, value_for
+from refcomp.emulator.ptx.execution.program import BoundFunction, BoundProgram
+from refcomp.emulator.ptx.execution.progress import ThreadProgress
+from refcomp.emulator.ptx.machine.threads import BlockThreads, CallFrame
+from refcomp.emulator.ptx.text.module import (
+    Operand,
+    PtxInstruction,
+    SymbolAddress,
+    Vector,
+)
+from refcomp.foundation.errors import Unsupported, UserError
+
+_MAX_DEPTH = 200  # of calls
+
+
+class ThreadCalls:
+    """The calls of the threads of some blocks.
+
+    Attributes:
+        max_depth: the depth of the deepest call so far.
+    """
+
+    def __init__(
+        self, threads: BlockThreads, program: BoundProgram, progress: ThreadProgress
+    ) -> None:
+        self.max_depth = 0
+        self._threads = threads
+        self._program = program
+        self._progress = progress
+        self._returns: list[Array] = []  # by depth: where each thread goes on
+        self._frames: dict[tuple[int, str], CallFrame] = {}
+
+    def frame(self, depth: int, owner: BoundFunction) -> CallFrame:
+        """Return the frame of a function at a depth."""
+        key = depth, owner.function.name
+        found = self._frames.get(key)
+        if found is None:
+            threads = self._threads
+            found = owner.unwritten_frame(
+                threads.count, is_watched=threads.around.is_watched
+            )
+            self._frames[key] = found
+        return found
+
+    def call(self, end: PtxInstruction, following: int, numbers: Array) -> None:
+        """Let threads call a function, and go on at `following` behind it."""
+        threads = self._threads
+        _, callee, arguments, _ = end.operands
+        depth = self._progress.depth_of(numbers)
+        caller = self._program.functions[threads.frame.function]
+        called = self._callee(end, callee, caller, numbers)
+        if depth + 1 >= _MAX_DEPTH:
+            raise UserError(
+                f"the kernel {threads.around.kernel} calls functions {_MAX_DEPTH} deep",
+                where=f"line {end.line}: {end.text}",
+                why="each call takes local memory, of which a thread has little",
+                remedy="check where the recursion ends",
+            )
+        frame = self.frame(depth + 1, called)
+        for given, wanted in zip(
+            _names(arguments), called.function.parameters, strict=True
+        ):
+            source_at = numbers * threads.frame.stride + caller.frame.offsets[given]
+            target_at = numbers * frame.stride + called.frame.offsets[wanted.name]
+            _copy(threads.frame, source_at, frame, target_at, wanted.bytes)
+        while len(self._returns) <= depth:
+            self._returns.append(np.zeros(threads.count, np.int64))
+        self._returns[depth][numbers] = following
+        threads.stack[numbers] += -(-caller.local.bytes // 16) * 16
+        self._progress.depth[numbers] = depth + 1
+        self.max_depth = max(self.max_depth, depth + 1)
+        self._progress.pc[numbers] = called.begin
+
+    def _callee(
+        self,
+        end: PtxInstruction,
+        callee: Operand | None,
+        caller: BoundFunction,
+        numbers: Array,
+    ) -> BoundFunction:
+        name = callee.symbol if isinstance(callee, SymbolAddress) else ""
+        if not name:
+            one = source(end, callee, "u64", caller.registers)
+            value = value_for(self._threads, one, numbers)
+            names = {
+                self._threads.around.symbols.get(each): each
+                for each in self._program.functions
+            }
+            found = names.get(int(value[0]))
+            if found is None or (value != value[0]).any():
+                raise Unsupported(
+                    "calls of different functions by address at once are not emulated",
+                    where=f"line {end.line}: {end.text}",
+                    remedy="call the function by name",
+                )
+            name = found
+        called = self._program.functions.get(name)
+        if called is None or called.function.is_declaration:
+            raise Unsupported(
+                f"the function {name} has no body in the file",
+                where=f"line {end.line}: {end.text}",
+                why="functions of CUDA's runtime on devices, such as printf, are not emulated",
+                remedy="leave the call out, or link the function into the file",
+            )
+        return called
+
+    def leave(self, numbers: Array) -> None:
+        """Let threads return from a function to their callers."""
+        threads = self._threads
+        depth = self._progress.depth_of(numbers)
+        called = self._program.functions[threads.frame.function]
+        back = self._returns[depth - 1][numbers]
+        for place in np.unique(back):
+            some = numbers[back == place]
+            call = self._program.instruction(int(place) - 1)
+            caller = self._program.owner(int(place) - 1)
+            frame = self.frame(depth - 1, caller)
+            for wanted, given in zip(
+                _names(call.operands[0]), called.function.results, strict=True
+            ):
+                source_at = (
+                    some * threads.frame.stride + called.frame.offsets[given.name]
+                )
+                target_at = some * frame.stride + caller.frame.offsets[wanted]
+                _copy(threads.frame, source_at, frame, target_at, given.bytes)
+            threads.stack[some] -= -(-caller.local.bytes // 16) * 16
+        self._progress.pc[numbers] = back
+        self._progress.depth[numbers] = depth - 1
+
+
+def _names(operand: Operand | None) -> list[str]:
+    """Return the parameters that a call names."""
+    if operand is None:
+        return []
+    parts = operand.parts if isinstance(operand, Vector) else (operand,)
+    found = []
+    for part in parts:
+        if not isinstance(part, SymbolAddress):
+            raise Unsupported(
+                f"calls that pass {part} are not emulated",
+                why="values are passed in .param variables",
+                remedy="compile for sm_20 or later",
+            )
+        found.append(part.symbol)
+    return found
+
+
+def _copy(
+    source: CallFrame, source_at: Array, target: CallFrame, target_at: Array, size: int
+) -> None:
+    """Copy parameters between frames, for some threads."""
+    steps = np.arange(size)
+    data = source.parameters.data[source_at[:, None] + steps]
+    target.parameters.data[target_at[:, None] + steps] = data
+    if source.parameters.known is not None and target.parameters.known is not None:
+        known = source.parameters.known[source_at[:, None] + steps]
+        target.parameters.known[target_at[:, None] + steps] = known

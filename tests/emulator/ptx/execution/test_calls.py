@@ -1,0 +1,69 @@
+"""Calls of functions of a PTX file."""
+
+import numpy as np
+import pytest
+
+from refcomp.foundation.errors import Unsupported, UserError
+from tests.emulator.ptx.texts import OWN_PLACE, kernel, run, words
+
+FACTORIAL = """
+.func (.param .b32 result) factorial(.param .b32 n)
+{
+    .reg .pred %p<3>; .reg .b32 %r<9>;
+    ld.param.u32 %r1, [n];
+    setp.gt.u32 %p1, %r1, 1;
+    @%p1 bra $more;
+    st.param.b32 [result], 1;
+    ret;
+$more:
+    sub.u32 %r2, %r1, 1;
+    {
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], %r2;
+        call (got), factorial, (given);
+        ld.param.b32 %r3, [got];
+    }
+    mul.lo.u32 %r4, %r1, %r3;
+    st.param.b32 [result], %r4;
+    ret;
+}
+"""
+
+
+def test_functions_call_themselves():
+    text = kernel(
+        f"""
+        {OWN_PLACE}
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], %r1;
+        call (got), factorial, (given);
+        ld.param.b32 %r2, [got];
+        st.global.u32 [%rd2], %r2;
+        ret;
+        """,
+        before=FACTORIAL,
+    )
+    data = words(10)
+    assert run(text, [data, np.uint32(0)], block=10).findings == ()
+    assert data.tolist() == [1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880]
+
+
+def test_calls_that_never_return_are_refused():
+    endless = FACTORIAL.replace("sub.u32 %r2, %r1, 1", "add.u32 %r2, %r1, 1")
+    text = kernel(
+        """
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], 2;
+        call (got), factorial, (given);
+        ret;
+        """,
+        before=endless,
+    )
+    with pytest.raises(UserError, match="the kernel k calls functions 200 deep"):
+        run(text, [words(1), np.uint32(0)])
+
+
+def test_functions_without_a_body_are_refused():
+    text = kernel("call missing; ret;", before=".extern .func missing;\n")
+    with pytest.raises(Unsupported, match="the function missing has no body in the file"):
+        run(text, [words(1), np.uint32(0)])
