@@ -46,7 +46,7 @@ def kernel_loader(*, hazards: bool = False, limits: Limits = USUAL_LIMITS) -> Lo
         return {
             name: EmulatedKernel(
                 _launcher(loaded, name, hazards, limits),
-                shared_bytes=loaded.program.shared.bytes,
+                shared_bytes=loaded.program.shared_of(name).bytes,
                 threads=prod(function.limits.get("maxntid", (THREADS_LIMIT,))),
             )
             for name, function in loaded.module.functions.items()

@@ -48,13 +48,14 @@ class Names:
         spaces: variable -> its space. Parameters of a kernel are in "param".
         frame: parameter in the frame of a function -> its offset there.
         local: local variable -> its offset in the function's part of local memory.
-        shared: shared variable -> its offset in the memory of a block.
+        shared: shared variable -> the name under which a launch knows its offset in the memory of a
+            block (`LaunchSurroundings.symbols`). It depends on the kernel.
     """
 
     spaces: Mapping[str, str]
     frame: Mapping[str, int]
     local: Mapping[str, int]
-    shared: Mapping[str, int]
+    shared: Mapping[str, str]
 
 
 class AddressSource(NamedTuple):
@@ -115,11 +116,8 @@ def _bad_address(instruction: PtxInstruction, operand: object) -> Unsupported:
 def symbol_address(symbol: str, offset: int, space: str, names: Names) -> Read:
     """Return the address of a variable in its own space; as a generic one if `space` is ""."""
     if symbol in names.shared:
-        window = 0 if space else WINDOWS["shared"]
-        place = np.asarray(names.shared[symbol] + offset + window, np.int64).view(
-            np.uint64
-        )
-        return lambda threads: place
+        offset += 0 if space else WINDOWS["shared"]
+        symbol = names.shared[symbol]
     if symbol in names.local:
         begin = names.local[symbol] + offset + (0 if space else WINDOWS["local"])
 

@@ -159,14 +159,15 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
     """
     kernel = loaded.kernel(request.kernel)
     layout = parameter_layout(kernel.function)
-    shared_bytes = loaded.program.shared.bytes + request.dynamic_bytes
+    shared = loaded.program.shared_of(request.kernel)
+    shared_bytes = shared.bytes + request.dynamic_bytes
     _check(request, kernel.function, layout, shared_bytes)
     arena = loaded.arena
     address = _allocate(arena, max(layout.bytes, 1), "the parameters of the kernel")
     try:
         if layout.bytes:
             arena.write(address, request.parameters[: layout.bytes])
-        symbols = dict(loaded.symbols)
+        symbols = {**loaded.symbols, **shared.offsets}
         for name, offset in layout.offsets.items():
             symbols[name] = address + offset
         calls = len(loaded.program.functions) > 1

@@ -7,8 +7,8 @@ bound when it first runs, so that an instruction that is not emulated matters on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,8 +37,10 @@ from refcomp.emulator.ptx.text.module import (
     PtxInstruction,
     PtxModule,
     Register,
+    Variable,
     Vector,
 )
+from refcomp.emulator.ptx.text.reach import reached_functions, symbols_in
 
 # Opcodes that decide what runs next.
 CONTROL = frozenset(
@@ -118,7 +120,6 @@ class BoundProgram:
 
     Attributes:
         functions: by name.
-        shared: the shared variables outside of functions and inside of them.
     """
 
     def __init__(self, module: PtxModule) -> None:
@@ -128,10 +129,7 @@ class BoundProgram:
         self._owners: list[BoundFunction] = []
         self._starts: set[int] = set()
         self._blocks: dict[int, BoundBlock] = {}
-        shared = [one for one in module.variables if one.space == "shared"]
-        for function in module.functions.values():
-            shared += [one for one in function.variables if one.space == "shared"]
-        self.shared = lay_out(shared)
+        self._shared: dict[str, SpaceLayout] = {}
         for function in module.functions.values():
             self._add(function)
 
@@ -143,12 +141,37 @@ class BoundProgram:
         local = lay_out(one for one in function.variables if one.space == "local")
         spaces = {one.name: one.space for one in self.module.variables}
         spaces |= {one.name: one.space for one in function.variables}
-        names = Names(spaces, frame.offsets, local.offsets, self.shared.offsets)
+        shared = {one.name: one.name for one in _shared_of(self.module.variables)}
+        for one in _shared_of(function.variables):
+            shared[one.name] = f"{function.name}::{one.name}"
+        shared = {key: one for key, one in shared.items() if spaces[key] == "shared"}
+        names = Names(spaces, frame.offsets, local.offsets, shared)
         bound = BoundFunction(function, len(self._code), names, frame, local)
         self.functions[function.name] = bound
         self._starts.update(bound.begin + place for place in function.labels.values())
         self._code += function.instructions
         self._owners += [bound] * len(function.instructions)
+
+    def shared_of(self, kernel: str) -> SpaceLayout:
+        """Return where the shared variables lie that a kernel, or what it calls, names.
+
+        Variables of functions have the keys of `Names.shared`.
+        """
+        found = self._shared.get(kernel)
+        if found is None:
+            named: set[str] = set()
+            own: list[Variable] = []
+            for function in reached_functions(self.module, kernel):
+                named.update(symbols_in(function))
+                keys = self.functions[function.name].names.shared
+                own += [
+                    replace(one, name=keys[one.name])
+                    for one in _shared_of(function.variables)
+                ]
+            outer = _shared_of(self.module.variables)
+            found = lay_out([*(one for one in outer if one.name in named), *own])
+            self._shared[kernel] = found
+        return found
 
     def owner(self, number: int) -> BoundFunction:
         """Return the function of an instruction."""
@@ -211,6 +234,10 @@ class BoundProgram:
         if instruction.predicate is None:
             return run
         return _predicated(instruction, run, registers)
+
+
+def _shared_of(variables: Iterable[Variable]) -> list[Variable]:
+    return [one for one in variables if one.space == "shared"]
 
 
 def _fence(threads: BlockThreads) -> None:

@@ -6,7 +6,7 @@ import pytest
 from refcomp.emulator.ptx.execution.program import BoundProgram
 from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.ptx.texts import OWN_PLACE, kernel, run, words
+from tests.emulator.ptx.texts import HEADER, OWN_PLACE, kernel, kinds, run, words
 
 _TEXT = kernel(f"""
     {OWN_PLACE}
@@ -50,3 +50,35 @@ def test_what_is_not_emulated_matters_only_where_it_runs():
 def test_a_predicate_that_holds_nowhere_runs_nothing():
     text = kernel("setp.ne.u32 %p1, %r1, %r1; @%p1 st.global.u32 [%rd1+400], 1; ret;")
     assert run(text, [words(1), np.uint32(0)], block=4).findings == ()
+
+
+_TWO_KERNELS = f"""{HEADER}
+.shared .align 4 .b8 large[200000];
+.shared .align 4 .b8 small[8];
+.visible .entry k(.param .u64 data)
+{{
+    .shared .align 4 .b8 own[16];
+    st.shared.u32 [small+PLACE], 1; st.shared.u32 [own], 2;
+    ret;
+}}
+.visible .entry other(.param .u64 data)
+{{
+    .shared .align 4 .b8 own[64];
+    st.shared.u32 [large], 1; st.shared.u32 [own+60], 2;
+    ret;
+}}
+"""
+
+
+def test_each_kernel_has_the_shared_memory_that_it_names():
+    program = BoundProgram(read_ptx(_TWO_KERNELS.replace("PLACE", "4")))
+    assert program.shared_of("k").offsets == {"small": 0, "k::own": 8}
+    assert program.shared_of("k").bytes == 24
+    assert program.shared_of("other").bytes == 200064
+
+
+def test_a_kernel_does_not_reach_shared_memory_of_others():
+    assert run(_TWO_KERNELS.replace("PLACE", "4"), [words(1)], block=1).findings == ()
+    report = run(_TWO_KERNELS.replace("PLACE", "24"), [words(1)], block=1)
+    assert kinds(report) == ["out of bounds"]
+    assert "accesses 4 bytes at 24 of shared memory; a block has 24" in str(report.findings[0])
