@@ -20,11 +20,11 @@ class BlockBarriers:
 
     def __init__(self, threads: BlockThreads) -> None:
         self._threads = threads
-        # Of threads that wait: the number of the barrier, and how many threads it waits for, where
-        # 0 stands for all of the block.
+        # int64 [thread], of threads that wait: the number of the barrier
         self._number = np.zeros(threads.count, np.int64)
+        # likewise: how many threads the barrier waits for; 0 if for all of the block
         self._expected = np.zeros(threads.count, np.int64)
-        # [block, barrier]: threads that arrived there without waiting.
+        # int64 [block, barrier]: how many threads arrived there without waiting
         self._arrived = np.zeros((len(threads.blocks), _COUNT), np.int64)
 
     def wait(self, numbers: Array, barrier: Array, expected: Array) -> None:
@@ -38,11 +38,13 @@ class BlockBarriers:
         np.add.at(self._arrived, (blocks, barrier), 1)
 
     def complete(self, waits: Mask, has_ended: Mask) -> Iterator[Array]:
-        """Yield the numbers of threads that go on together; each barrier is then as before.
+        """Yield, for each barrier that is complete, the numbers of the threads that waited there.
+
+        The barrier can then be used again.
 
         Args:
             waits: bool [thread], those that wait at a barrier.
-            has_ended: likewise, those that have ended, or do not exist.
+            has_ended: bool [thread], those that have ended or do not exist.
         """
         whole = self._of_whole_blocks(waits, has_ended)
         if len(whole):
@@ -53,27 +55,41 @@ class BlockBarriers:
             yield from self._of_block(int(block), waits, has_ended)
 
     def _of_whole_blocks(self, waits: Mask, has_ended: Mask) -> Array:
-        """Return the threads of blocks that wait as a whole, at a barrier for all of the block."""
-        shape = len(self._threads.blocks), self._threads.per_block
+        """Return the threads of blocks that wait as a whole, at a barrier for all of the block.
+
+        This is the common case, in which all blocks of the batch are handled at once.
+        """
+        blocks = len(self._threads.blocks)
+        shape = (blocks, self._threads.per_block)
         waits = waits.reshape(shape)
-        is_whole = waits.any(axis=1) & (waits | has_ended.reshape(shape)).all(axis=1)
-        is_whole &= ~self._arrived.any(axis=1)
+        has_ended = has_ended.reshape(shape)
         number = self._number.reshape(shape)
-        first = number[np.arange(len(number)), waits.argmax(axis=1)]
-        is_whole &= ((number == first[:, None]) | ~waits).all(axis=1)
-        is_whole &= ~(waits & (self._expected.reshape(shape) != 0)).any(axis=1)
-        found: Array = np.flatnonzero((waits & is_whole[:, None]).reshape(-1))
-        return found
+        expected = self._expected.reshape(shape)
+        first = waits.argmax(axis=1)
+        barrier = number[np.arange(blocks), first]
+        # bool [block, thread]: threads for whose sake the block is not handled here
+        at_another = waits & (number != barrier[:, None])
+        with_count = waits & (expected != 0)
+        still_runs = ~(waits | has_ended)
+        hinders = at_another | with_count | still_runs
+        # bool [block]
+        is_whole = waits.any(axis=1) & ~hinders.any(axis=1)
+        is_whole &= ~self._arrived.any(axis=1)
+        threads = waits & is_whole[:, None]
+        return np.asarray(np.flatnonzero(threads))
 
     def _of_block(self, block: int, waits: Mask, has_ended: Mask) -> Iterator[Array]:
         """Yield the threads of a block that wait at a barrier at which enough have arrived."""
         first = block * self._threads.per_block
         mine = slice(first, first + self._threads.per_block)
-        alive = int((~has_ended[mine]).sum())
-        for barrier in np.unique(self._number[mine][waits[mine]]):
-            here = waits[mine] & (self._number[mine] == barrier)
-            expected = int(self._expected[mine][here].max()) or alive
-            if int(here.sum()) + int(self._arrived[block, barrier]) >= expected:
+        waits = waits[mine]
+        number = self._number[mine]
+        alive = np.count_nonzero(~has_ended[mine])
+        for barrier in np.unique(number[waits]):
+            here = waits & (number == barrier)
+            arrived = np.count_nonzero(here) + self._arrived[block, barrier]
+            expected = self._expected[mine][here].max() or alive
+            if arrived >= expected:
                 self._arrived[block, barrier] = 0
                 yield first + np.flatnonzero(here)
 

@@ -23,31 +23,42 @@ from refcomp.emulator.ptx.instructions.undefined import all_bits, shadows_first
 
 _BITS = "b16 b32 b64"
 _BYTE = np.uint32(0xFF)
-_FIRST = np.zeros((), np.uint32)  # the place of the lowest bit
-
-
-def _zero_of(value: Array) -> Array:
-    return np.zeros((), value.dtype)
+_ALL_ONES = np.uint32(0xFFFFFFFF)
+_LOWEST = np.zeros((), np.uint32)  # the position of the lowest bit
 
 
 def _shifted_up(value: Array, amount: Array) -> Array:
-    """Return value << amount, 0 from an amount of the width on."""
+    """Return value << amount. If the amount is the width or more, the result is 0."""
     value = np.asarray(value)
-    width = 8 * value.itemsize
-    less = np.minimum(amount, width - 1).astype(value.dtype)
-    shifted = value << less
-    return np.where(np.asarray(amount) >= width, _zero_of(value), shifted)
+    shifted = value << _amount_below_width(value, amount)
+    return _zero_beyond_width(shifted, amount)
 
 
 def _shifted_down(value: Array, amount: Array) -> Array:
-    """Return value >> amount. From the width on, all bits are 0, or the sign of a signed value."""
+    """Return value >> amount.
+
+    If the amount is the width or more, each bit of the result is the sign of a signed value, and
+    0 of an unsigned one.
+    """
     value = np.asarray(value)
-    width = 8 * value.itemsize
-    less = np.minimum(amount, width - 1).astype(value.dtype)
-    shifted = value >> less
+    shifted = value >> _amount_below_width(value, amount)
     if value.dtype.kind == "i":
         return np.asarray(shifted)
-    return np.where(np.asarray(amount) >= width, _zero_of(value), shifted)
+    return _zero_beyond_width(shifted, amount)
+
+
+def _amount_below_width(value: Array, amount: Array) -> Array:
+    """Return an amount that numpy can shift by: at most the width of the value less 1."""
+    last = 8 * value.itemsize - 1
+    bounded = np.minimum(amount, last)
+    return bounded.astype(value.dtype)
+
+
+def _zero_beyond_width(shifted: Array, amount: Array) -> Array:
+    width = 8 * shifted.itemsize
+    is_beyond = np.asarray(amount) >= width
+    zero = shifted.dtype.type(0)
+    return np.where(is_beyond, zero, shifted)
 
 
 # Logic.
@@ -67,7 +78,12 @@ def _logic(form: Form) -> ValueRule:
 
 def _inverted(form: Form) -> ValueRule:
     spread = shadows_first(spreads.of_copy)
-    return ValueRule(np.invert, (form.type,), (form.type,), spread)
+    return ValueRule(
+        np.invert,
+        sources=(form.type,),
+        results=(form.type,),
+        undefined=spread,
+    )
 
 
 def _logical_not(form: Form) -> ValueRule:
@@ -77,31 +93,46 @@ def _logical_not(form: Form) -> ValueRule:
     def compute(value: Array) -> Array:
         return np.asarray(np.asarray(value) == 0, dtype)
 
-    return ValueRule(compute, (form.type,), (form.type,))
+    return ValueRule(
+        compute,
+        sources=(form.type,),
+        results=(form.type,),
+    )
 
 
 def lookup(a: Array, b: Array, c: Array, table: Array) -> Array:
-    """Return, for each bit, the entry of an 8-bit table that a, b and c number."""
-    total = np.zeros((), np.uint32)
+    """Look each bit up in an 8-bit table.
+
+    The bits of a, b and c at one position are the number of an entry, that of a the highest.
+    """
+    a = np.asarray(a)
+    b = np.asarray(b)
+    c = np.asarray(c)
+    table = np.asarray(table, np.uint32)
+    total: Array = np.zeros((), np.uint32)
     for entry in range(8):
-        x = a if entry & 4 else ~np.asarray(a)
-        y = b if entry & 2 else ~np.asarray(b)
-        z = c if entry & 1 else ~np.asarray(c)
-        is_set = np.asarray(table, np.uint32) >> np.uint32(entry) & np.uint32(1)
-        total = total | (x & y & z & (np.uint32(0) - is_set))
+        is_selected = a if entry & 4 else ~a
+        is_selected = is_selected & (b if entry & 2 else ~b)
+        is_selected = is_selected & (c if entry & 1 else ~c)
+        bit = table >> entry & 1
+        # 0 - 1 wraps around: all bits are set.
+        everywhere = np.uint32(0) - bit
+        total = total | (is_selected & everywhere)
     return np.asarray(total)
 
 
 def _undefined_lookup(*both: Array) -> Array:
     """Spread through `lookup`: a bit is undefined if the undefined sources can change it."""
-    a, b, c, table, s, t, u, _ = (np.asarray(value) for value in both)
+    a, b, c, table, a_shadow, b_shadow, c_shadow, _ = both
     usual = lookup(a, b, c, table)
-    found = np.zeros((), np.uint32)
-    for entry in range(1, 8):
-        x = a ^ s if entry & 4 else a
-        y = b ^ t if entry & 2 else b
-        z = c ^ u if entry & 1 else c
-        found = found | (lookup(x, y, z, table) ^ usual)
+    found: Array = np.zeros((), np.uint32)
+    for choice in range(1, 8):
+        # Flip the undefined bits of one to three sources.
+        x = a ^ a_shadow if choice & 4 else a
+        y = b ^ b_shadow if choice & 2 else b
+        z = c ^ c_shadow if choice & 1 else c
+        changed = lookup(x, y, z, table) ^ usual
+        found = found | changed
     return np.asarray(found)
 
 
@@ -109,14 +140,26 @@ def _lop3(form: Form) -> ValueRule:
     combine = form.take("or", "and")
     words = ("b32",) * 4
     if not combine:
-        return ValueRule(lookup, words, ("b32",), _undefined_lookup)
+        return ValueRule(
+            lookup,
+            sources=words,
+            results=("b32",),
+            undefined=_undefined_lookup,
+        )
     function = np.logical_or if combine == "or" else np.logical_and
 
-    def compute(*values: Array) -> tuple[Array, Array]:
-        result = lookup(*values[:4])
-        return result, function(result != 0, values[4])
+    def compute(
+        a: Array, b: Array, c: Array, table: Array, predicate: Array
+    ) -> tuple[Array, Array]:
+        result = lookup(a, b, c, table)
+        combined = function(result != 0, predicate)
+        return result, combined
 
-    return ValueRule(compute, (*words, "pred"), ("b32", "pred"))
+    return ValueRule(
+        compute,
+        sources=(*words, "pred"),
+        results=("b32", "pred"),
+    )
 
 
 # Shifts.
@@ -125,8 +168,14 @@ def _lop3(form: Form) -> ValueRule:
 def _shift(form: Form) -> ValueRule:
     kind = form.type
     function = _shifted_up if form.opcode == "shl" else _shifted_down
-    by = spreads.by_signed_shift if is_signed(kind) else spreads.by_shift
-    return ValueRule(function, (kind, "u32"), (kind,), shadows_first(by(function, 1)))
+    spread_by = spreads.by_signed_shift if is_signed(kind) else spreads.by_shift
+    undefined = shadows_first(spread_by(function, 1))
+    return ValueRule(
+        function,
+        sources=(kind, "u32"),
+        results=(kind,),
+        undefined=undefined,
+    )
 
 
 def _funnel_shift(form: Form) -> ValueRule:
@@ -135,21 +184,27 @@ def _funnel_shift(form: Form) -> ValueRule:
     wraps = form.must_take("clamp", "wrap") == "wrap"
 
     def compute(low: Array, high: Array, amount: Array) -> Array:
-        amount = np.asarray(amount)
-        most = np.uint32(32)
-        distance = amount & np.uint32(31) if wraps else np.minimum(amount, most)
-        rest = most - distance
+        distance = _bounded(amount, wraps)
+        rest = 32 - distance
         if leftwards:
-            return np.asarray(_shifted_up(high, distance) | _shifted_down(low, rest))
-        return np.asarray(_shifted_up(high, rest) | _shifted_down(low, distance))
+            upper = _shifted_up(high, distance)
+            lower = _shifted_down(low, rest)
+        else:
+            upper = _shifted_up(high, rest)
+            lower = _shifted_down(low, distance)
+        return np.asarray(upper | lower)
 
-    def undefined(
-        a: Array, b: Array, c: Array, s: Array, t: Array, amount: Array
-    ) -> Array:
-        moved = compute(s, t, c)
-        return np.where(np.asarray(amount) != 0, np.uint32(0xFFFFFFFF), moved)
+    def undefined(*both: Array) -> Array:
+        _, _, amount, low_shadow, high_shadow, amount_shadow = both
+        moved = compute(low_shadow, high_shadow, amount)
+        return np.asarray(moved | all_bits("b32", amount_shadow != 0))
 
-    return ValueRule(compute, ("b32", "b32", "u32"), ("b32",), undefined)
+    return ValueRule(
+        compute,
+        sources=("b32", "b32", "u32"),
+        results=("b32",),
+        undefined=undefined,
+    )
 
 
 # Fields of bits.
@@ -159,63 +214,81 @@ def field_mask(kind: str, start: Array, length: Array) -> Array:
     """Return the bits `start` to `start + length - 1`, as far as the type has them."""
     dtype = unsigned_of(kind)
     ones = np.array(~dtype.type(0))
-    low = ~_shifted_up(ones, np.asarray(length))
-    return _shifted_up(low, np.asarray(start))
+    lowest = ~_shifted_up(ones, length)
+    return _shifted_up(lowest, start)
 
 
 def _extracted_field(form: Form) -> ValueRule:
-    """Describe bfe. Of the position and the length, the lowest byte counts."""
+    """Describe bfe. Only the lowest byte of the position and of the length counts."""
     kind = form.type
     width = bits_of(kind)
     dtype = dtype_of(kind)
+    one = unsigned_of(kind).type(1)
 
     def compute(value: Array, start: Array, length: Array) -> Array:
-        value = np.asarray(value)
-        start, length = np.asarray(start) & _BYTE, np.asarray(length) & _BYTE
-        bits = _shifted_down(as_unsigned(value), start)
-        kept = field_mask(kind, _FIRST, length)
-        # Bits above the field, or beyond the value, are 0 or the field's sign.
-        inside = kept & field_mask(
-            kind, _FIRST, np.where(start < width, width - start, 0)
-        )
-        if value.dtype.kind != "i":
-            return np.asarray(bits & inside)
-        top = np.minimum(start + length - np.uint32(1), np.uint32(width - 1))
-        sign = _shifted_down(as_unsigned(value), top) & dtype.type(1).view(
-            unsigned_of(kind)
-        )
+        bits = as_unsigned(value)
+        start = _low_byte(start)
+        length = _low_byte(length)
+        lowered = _shifted_down(bits, start)
+        # The bits of the field that the value has. Bits above them are 0 or the field's sign.
+        in_field = field_mask(kind, _LOWEST, length)
+        bits_from_start = np.where(start < width, width - start, 0)
+        inside = in_field & field_mask(kind, _LOWEST, bits_from_start)
+        field = lowered & inside
+        if not is_signed(kind):
+            return np.asarray(field)
+        top = np.minimum(start + length - 1, width - 1)
+        sign = _shifted_down(bits, top) & one
         is_negative = (sign != 0) & (length != 0)
-        filled = np.where(is_negative, ~inside, np.zeros_like(inside))
-        return np.asarray((bits & inside) | filled).view(dtype)
+        filled = np.where(is_negative, field | ~inside, field)
+        return filled.view(dtype)
 
     def undefined(*both: Array) -> Array:
-        _, start, length, shadow, first, second = both
-        moved = as_unsigned(compute(np.asarray(shadow).view(dtype), start, length))
-        where = spreads.any_undefined((first, second))
-        return np.asarray(moved | all_bits(kind, where))
+        _, start, length, shadow, *place_shadows = both
+        moved = compute(np.asarray(shadow).view(dtype), start, length)
+        is_unknown = spreads.any_undefined(place_shadows)
+        return np.asarray(as_unsigned(moved) | all_bits(kind, is_unknown))
 
-    return ValueRule(compute, (kind, "u32", "u32"), (kind,), undefined)
+    return ValueRule(
+        compute,
+        sources=(kind, "u32", "u32"),
+        results=(kind,),
+        undefined=undefined,
+    )
 
 
 def _inserted_field(form: Form) -> ValueRule:
-    """Describe bfi: the lowest bits of a, put into b."""
+    """Describe bfi: the lowest bits of a replace a field of b."""
     kind = form.type
 
     def compute(a: Array, b: Array, start: Array, length: Array) -> Array:
-        start, length = np.asarray(start) & _BYTE, np.asarray(length) & _BYTE
+        start = _low_byte(start)
+        length = _low_byte(length)
         field = field_mask(kind, start, length)
-        return np.asarray((_shifted_up(a, start) & field) | (b & ~field))
+        inserted = _shifted_up(a, start) & field
+        kept = b & ~field
+        return np.asarray(inserted | kept)
 
     def undefined(*both: Array) -> Array:
-        shadows = both[4:]
-        moved = compute(shadows[0], shadows[1], both[2], both[3])
-        where = spreads.any_undefined(shadows[2:])
-        return np.asarray(moved | all_bits(kind, where))
+        _, _, start, length, a_shadow, b_shadow, *place_shadows = both
+        moved = compute(a_shadow, b_shadow, start, length)
+        is_unknown = spreads.any_undefined(place_shadows)
+        return np.asarray(moved | all_bits(kind, is_unknown))
 
-    return ValueRule(compute, (kind, kind, "u32", "u32"), (kind,), undefined)
+    return ValueRule(
+        compute,
+        sources=(kind, kind, "u32", "u32"),
+        results=(kind,),
+        undefined=undefined,
+    )
+
+
+def _low_byte(number: Array) -> Array:
+    return np.asarray(number) & _BYTE
 
 
 def _bounded(amount: Array, wraps: bool) -> Array:
+    """Return an amount modulo 32 (.wrap), or at most 32 (.clamp)."""
     if wraps:
         return np.asarray(amount) & np.uint32(31)
     return np.minimum(amount, np.uint32(32))
@@ -226,9 +299,15 @@ def _mask(form: Form) -> ValueRule:
     wraps = form.must_take("clamp", "wrap") == "wrap"
 
     def compute(start: Array, length: Array) -> Array:
-        return field_mask("b32", _bounded(start, wraps), _bounded(length, wraps))
+        first = _bounded(start, wraps)
+        count = _bounded(length, wraps)
+        return field_mask("b32", first, count)
 
-    return ValueRule(compute, ("u32", "u32"), ("b32",))
+    return ValueRule(
+        compute,
+        sources=("u32", "u32"),
+        results=("b32",),
+    )
 
 
 def _extended(form: Form) -> ValueRule:
@@ -243,25 +322,30 @@ def _extended(form: Form) -> ValueRule:
         lowered = _shifted_down(raised, rest)
         return np.where(count == 0, dtype.type(0), lowered)
 
-    return ValueRule(compute, (form.type, "u32"), (form.type,))
+    return ValueRule(
+        compute,
+        sources=(form.type, "u32"),
+        results=(form.type,),
+    )
 
 
-# Counts and places of bits.
+# Counts and positions of bits.
 
 
 def highest_bit(value: Array) -> Array:
-    """Return the number of the highest bit that is set, as u32; all ones for 0."""
+    """Return the position of the highest bit that is set, as u32; all ones for 0."""
     value = np.asarray(value)
-    place = np.zeros(value.shape, np.uint32)
+    position = np.zeros(value.shape, np.uint32)
     rest = value
     step = 4 * value.itemsize
     while step:
+        # Search the upper half of what is left, unless it is 0.
         upper = rest >> rest.dtype.type(step)
         is_above = upper != 0
-        place = place + np.where(is_above, np.uint32(step), np.uint32(0))
+        position = position + np.where(is_above, np.uint32(step), np.uint32(0))
         rest = np.where(is_above, upper, rest)
         step //= 2
-    return np.where(value == 0, np.uint32(0xFFFFFFFF), place)
+    return np.where(value == 0, _ALL_ONES, position)
 
 
 def reversed_bits(value: Array) -> Array:
@@ -276,29 +360,42 @@ def reversed_bits(value: Array) -> Array:
 
 def _reversal(form: Form) -> ValueRule:
     spread = shadows_first(lambda shadow, value: reversed_bits(shadow))
-    return ValueRule(reversed_bits, (form.type,), (form.type,), spread)
+    return ValueRule(
+        reversed_bits,
+        sources=(form.type,),
+        results=(form.type,),
+        undefined=spread,
+    )
 
 
 def _population(form: Form) -> ValueRule:
     def compute(value: Array) -> Array:
         return np.bitwise_count(value).astype(np.uint32)
 
-    return ValueRule(compute, (form.type,), ("u32",))
+    return ValueRule(
+        compute,
+        sources=(form.type,),
+        results=("u32",),
+    )
 
 
 def _leading_zeros(form: Form) -> ValueRule:
     top = np.uint32(bits_of(form.type) - 1)
 
     def compute(value: Array) -> Array:
-        # Of 0, the place is -1 modulo 2**32.
+        # For 0 the position is all ones, which is -1: the count is the width.
         count: Array = top - highest_bit(value)
         return count
 
-    return ValueRule(compute, (form.type,), ("u32",))
+    return ValueRule(
+        compute,
+        sources=(form.type,),
+        results=("u32",),
+    )
 
 
 def _found_bit(form: Form) -> ValueRule:
-    """Describe bfind: the place of the highest bit that differs from the sign."""
+    """Describe bfind: the position of the highest bit that differs from the sign."""
     kind = form.type
     top = np.uint32(bits_of(kind) - 1)
     gives_amount = form.has("shiftamt")
@@ -307,69 +404,93 @@ def _found_bit(form: Form) -> ValueRule:
         bits = as_unsigned(value)
         if is_signed(kind):
             bits = np.where(np.asarray(value) < 0, ~bits, bits)
-        place = highest_bit(bits)
+        position = highest_bit(bits)
         if not gives_amount:
-            return place
-        return np.where(bits == 0, place, top - place)
+            return position
+        amount = top - position
+        return np.where(bits == 0, position, amount)
 
-    return ValueRule(compute, (kind,), ("u32",))
+    return ValueRule(
+        compute,
+        sources=(kind,),
+        results=("u32",),
+    )
 
 
 def _nth_bit(form: Form) -> ValueRule:
-    """Describe fns: the place of the n-th set bit from a base on, upwards or downwards."""
+    """Describe fns: the position of the n-th set bit, counted from a base.
 
-    def compute(mask: Array, base: Array, offset: Array) -> Array:
-        mask, base, offset = np.broadcast_arrays(mask, base, offset)
-        place = np.arange(32)
-        is_set = (mask[..., None] >> place.astype(np.uint32) & np.uint32(1)) != 0
-        start = base[..., None].astype(np.int64)
-        count = offset[..., None].astype(np.int64)
-        upwards = is_set & (place >= start)
-        downwards = is_set & (place <= start)
-        number = np.where(
-            count > 0,
-            np.cumsum(upwards, axis=-1),
-            np.cumsum(downwards[..., ::-1], axis=-1)[..., ::-1],
+    A positive n counts upwards from the base, a negative one downwards. n = 0 asks for the bit at
+    the base itself. The result is all ones if the mask has no such bit.
+    """
+    positions = np.arange(32)
+
+    def compute(mask: Array, base: Array, n: Array) -> Array:
+        # The last axis has an element for each bit of the mask.
+        mask = np.asarray(mask)[..., None]
+        base = np.asarray(base, np.int64)[..., None]
+        n = np.asarray(n, np.int64)[..., None]
+        bits = mask >> positions.astype(np.uint32) & 1
+        is_set = bits != 0
+        above = is_set & (positions >= base)
+        below = is_set & (positions <= base)
+        number_upwards = np.cumsum(above, axis=-1)
+        number_downwards = np.flip(np.cumsum(np.flip(below, -1), axis=-1), -1)
+        is_nth = np.select(
+            [n > 0, n < 0],
+            [above & (number_upwards == n), below & (number_downwards == -n)],
+            default=is_set & (positions == base),
         )
-        counted = np.where(count > 0, upwards, downwards)
-        wanted = np.where(count == 0, place == start, number == np.abs(count))
-        found = np.where(count == 0, is_set, counted) & wanted
-        first = np.argmax(found, axis=-1).astype(np.uint32)
-        return np.where(found.any(axis=-1), first, np.uint32(0xFFFFFFFF))
+        position = np.argmax(is_nth, axis=-1).astype(np.uint32)
+        return np.where(is_nth.any(axis=-1), position, _ALL_ONES)
 
-    return ValueRule(compute, ("b32", "b32", "s32"), ("b32",))
+    return ValueRule(
+        compute,
+        sources=("b32", "b32", "s32"),
+        results=("b32",),
+    )
 
 
 # Permutations of bytes.
 
-# Mode of prmt -> for each of the two lowest bits of the selector, the byte that each byte takes.
+# Mode of prmt -> for each value of the selector's two lowest bits: the source byte of each byte of
+# the result. Bytes 0 to 3 are those of the first source, 4 to 7 those of the second.
 _PERMUTATIONS = {
-    "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
-    "b4e": ((0, 7, 6, 5), (1, 0, 7, 6), (2, 1, 0, 7), (3, 2, 1, 0)),
-    "rc8": ((0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)),
-    "ecl": ((0, 1, 2, 3), (1, 1, 2, 3), (2, 2, 2, 3), (3, 3, 3, 3)),
-    "ecr": ((0, 0, 0, 0), (0, 1, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)),
-    "rc16": ((0, 1, 0, 1), (2, 3, 2, 3), (0, 1, 0, 1), (2, 3, 2, 3)),
+    "f4e": "0123 1234 2345 3456",
+    "b4e": "0765 1076 2107 3210",
+    "rc8": "0000 1111 2222 3333",
+    "ecl": "0123 1123 2223 3333",
+    "ecr": "0000 0111 0122 0123",
+    "rc16": "0101 2323 0101 2323",
 }
 
 
 def _permuted(low: Array, high: Array, selector: Array, mode: str) -> Array:
-    selector = np.asarray(selector)
-    both = np.asarray(high, np.uint64) << np.uint64(32) | np.asarray(low, np.uint64)
-    total = np.zeros((), np.uint32)
+    """Return bytes of two words, chosen by the selector, as one word."""
+    lower_word = np.asarray(low, np.uint64)
+    upper_word = np.asarray(high, np.uint64) << 32
+    source = lower_word | upper_word
+    total: Array = np.zeros((), np.uint32)
     for place in range(4):
-        if mode:
-            choices = np.array([row[place] for row in _PERMUTATIONS[mode]], np.uint32)
-            control = choices[(selector & np.uint32(3)).astype(np.intp)]
-        else:
-            control = selector >> np.uint32(4 * place)
-        amount = (control & np.uint32(7)).astype(np.uint64) << np.uint64(3)
-        byte = (both >> amount).astype(np.uint32) & _BYTE
-        # The selector's highest bit repeats the byte's sign.
-        sign = np.where(byte & np.uint32(0x80) != 0, _BYTE, np.uint32(0))
-        taken = np.where(control & np.uint32(8) != 0, sign, byte)
-        total = total | taken << np.uint32(8 * place)
+        control = _control_of_byte(place, selector, mode)
+        number = (control & 7).astype(np.uint64)
+        byte = (source >> 8 * number).astype(np.uint32) & _BYTE
+        # The highest bit of the control replaces the byte by its sign, repeated.
+        is_negative = byte & 0x80 != 0
+        sign = np.where(is_negative, _BYTE, np.uint32(0))
+        takes_sign = control & 8 != 0
+        taken = np.where(takes_sign, sign, byte)
+        total = total | taken << 8 * place
     return np.asarray(total)
+
+
+def _control_of_byte(place: int, selector: Array, mode: str) -> Array:
+    """Return the four bits, u32, that choose one byte of the result of prmt."""
+    selector = np.asarray(selector)
+    if not mode:
+        return np.asarray(selector >> 4 * place & 0xF)
+    choices = [int(taken[place]) for taken in _PERMUTATIONS[mode].split()]
+    return np.take(np.array(choices, np.uint32), selector & 3)
 
 
 def _permutation(form: Form) -> ValueRule:
@@ -379,10 +500,16 @@ def _permutation(form: Form) -> ValueRule:
         return _permuted(low, high, selector, mode)
 
     def undefined(*both: Array) -> Array:
-        moved = compute(both[3], both[4], both[2])
-        return np.asarray(moved | all_bits("b32", np.asarray(both[5]) != 0))
+        _, _, selector, low_shadow, high_shadow, selector_shadow = both
+        moved = compute(low_shadow, high_shadow, selector)
+        return np.asarray(moved | all_bits("b32", selector_shadow != 0))
 
-    return ValueRule(compute, ("b32", "b32", "b32"), ("b32",), undefined)
+    return ValueRule(
+        compute,
+        sources=("b32", "b32", "b32"),
+        results=("b32",),
+        undefined=undefined,
+    )
 
 
 BITS: Table = joined(

@@ -3,12 +3,15 @@
     rn to the nearest, of two the even one      rz towards zero
     rm down                                     rp up
 
-The nearest f64 and the sign of what rounding cut off, its error, determine all of the results. For
-f64 the result moves by one step against the error. Other types round that f64 again, after
-it was rounded to odd: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved
-algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008.
-The error comes from error-free transformations: Shewchuk, "Adaptive precision floating-point
-arithmetic and fast robust geometric predicates", Discrete & Computational Geometry 18, 1997.
+Each operation first computes the nearest f64 and its error, which is the exact number less that
+f64. Only the sign of the error matters.
+
+- A result of type f64 is the nearest f64, or its neighbour on the side of the error.
+- A result of a smaller type is rounded a second time. So that this changes nothing, the f64 is
+  rounded to odd in between: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
+  proved algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008.
+- The error comes from error-free transformations: Shewchuk, "Adaptive precision floating-point
+  arithmetic and fast robust geometric predicates", Discrete & Computational Geometry 18, 1997.
 """
 
 from __future__ import annotations
@@ -21,22 +24,23 @@ from refcomp.emulator.instructions.exact import fma_f32, fma_f64
 from refcomp.emulator.machine.arrays import Array, Mask
 
 _SPLITTER = float(2**27 + 1)
-# A number of which only the sign counts is scaled to 2**-400 of the greatest.
-_FAR = -400
+# Terms of an exact sum that are smaller than 2**-400 of the greatest are scaled to that size, so
+# that they do not become 0. Only the sign of the sum counts.
+_LEAST_SCALE = -400
+_EXPONENT_OF_ZERO = -(10**6)  # below those of all other numbers
 
 
 class Rounded(NamedTuple):
-    """The nearest f64 to a number, and an f64 of the sign of (number - nearest)."""
+    """An exact number, as the nearest f64 and the error of that."""
 
     nearest: Array
-    error: Array
+    error: Array  # an f64 with the sign of (number - nearest)
 
 
 def add(a: Array, b: Array, mode: str = "rn") -> Array:
     """Return a + b of two f32 or two f64."""
     if mode == "rn":
-        total: Array = np.asarray(np.add(a, b))
-        return total
+        return np.asarray(np.add(a, b))
     rounded = exact_sum(_wide(a), _wide(b))
     both_positive = ~np.signbit(a) & ~np.signbit(b)
     return _finished_sum(rounded, a, mode, both_positive)
@@ -45,25 +49,24 @@ def add(a: Array, b: Array, mode: str = "rn") -> Array:
 def multiply(a: Array, b: Array, mode: str = "rn") -> Array:
     """Return a * b of two f32 or two f64."""
     if mode == "rn":
-        product: Array = np.asarray(np.multiply(a, b))
-        return product
+        return np.asarray(np.multiply(a, b))
     return _finished(_product(a, b), a, mode)
 
 
 def divide(a: Array, b: Array, mode: str = "rn") -> Array:
     """Return a / b of two f32 or two f64."""
     if mode == "rn":
-        quotient: Array = np.asarray(np.divide(a, b))
-        return quotient
-    return _finished(_quotient(_wide(a), _wide(b)), a, mode)
+        return np.asarray(np.divide(a, b))
+    quotient = _quotient(_wide(a), _wide(b))
+    return _finished(quotient, a, mode)
 
 
 def square_root(a: Array, mode: str = "rn") -> Array:
     """Return the square root of an f32 or f64."""
     if mode == "rn":
-        root: Array = np.asarray(np.sqrt(a))
-        return root
-    return _finished(_square_root(_wide(a)), a, mode)
+        return np.asarray(np.sqrt(a))
+    root = _square_root(_wide(a))
+    return _finished(root, a, mode)
 
 
 def fused(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
@@ -71,15 +74,18 @@ def fused(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     is_f64 = np.asarray(a).dtype == np.float64
     if mode == "rn":
         return fma_f64(a, b, c) if is_f64 else fma_f32(a, b, c)
-    x, y, z = np.broadcast_arrays(_wide(a), _wide(b), _wide(c))
+    wide = map(_wide, (a, b, c))
+    x, y, z = np.broadcast_arrays(*wide)
     if is_f64:
         nearest = fma_f64(x, y, z)
-        rounded = Rounded(nearest, _error_of_fused(x, y, z, nearest))
-        rounded = _overflowed(rounded, x, y, z)
+        error = _error_of_fused(x, y, z, nearest)
+        rounded = _overflowed(Rounded(nearest, error), x, y, z)
     else:
-        rounded = exact_sum(x * y, z)  # the product of two f32 is exact
+        # The product of two f32 is exact.
+        rounded = exact_sum(x * y, z)
     is_product_positive = np.signbit(x) == np.signbit(y)
-    return _finished_sum(rounded, a, mode, is_product_positive & ~np.signbit(z))
+    both_positive = is_product_positive & ~np.signbit(z)
+    return _finished_sum(rounded, a, mode, both_positive)
 
 
 def from_integer(value: Array, dtype: np.dtype[Any], mode: str = "rn") -> Array:
@@ -90,16 +96,20 @@ def from_integer(value: Array, dtype: np.dtype[Any], mode: str = "rn") -> Array:
 def of_integer(value: Array) -> Rounded:
     """Return an integer of at most 64 bits as the nearest f64, with the error."""
     value = np.asarray(value)
-    wide = value.astype(np.uint64 if value.dtype.kind == "u" else np.int64)
-    step = wide.dtype.type(32)
-    upper = (wide >> step).astype(np.float64) * 2.0**32
-    lower = (wide & wide.dtype.type(0xFFFFFFFF)).astype(np.float64)
-    return exact_sum(upper, lower)
+    is_unsigned = value.dtype.kind == "u"
+    wide = value.astype(np.uint64 if is_unsigned else np.int64)
+    upper = wide >> 32
+    lower = wide & 0xFFFFFFFF
+    # Both halves are exact as f64.
+    high = upper.astype(np.float64) * 2.0**32
+    low = lower.astype(np.float64)
+    return exact_sum(high, low)
 
 
 def exactly(value: Array) -> Rounded:
     """Return a float as an f64 without error."""
-    return Rounded(_wide(value), np.zeros((), np.float64))
+    no_error = np.zeros((), np.float64)
+    return Rounded(_wide(value), no_error)
 
 
 def narrowed(rounded: Rounded, dtype: np.dtype[Any], mode: str) -> Array:
@@ -107,7 +117,7 @@ def narrowed(rounded: Rounded, dtype: np.dtype[Any], mode: str) -> Array:
     if dtype == np.float64:
         return _directed(rounded, mode)
     value = to_odd(rounded)
-    nearest: Array = np.asarray(value.astype(dtype))
+    nearest = np.asarray(value.astype(dtype))
     if mode == "rn":
         return nearest
     error = value - nearest.astype(np.float64)
@@ -115,37 +125,43 @@ def narrowed(rounded: Rounded, dtype: np.dtype[Any], mode: str) -> Array:
 
 
 def to_odd(rounded: Rounded) -> Array:
-    """Return the number as an f64 whose last bit is 1 if the number is inexact."""
+    """Return the number rounded to odd: if it is inexact, an f64 next to it whose last bit is 1."""
     nearest, error = np.broadcast_arrays(*rounded)
-    bits = np.ascontiguousarray(nearest).reshape(nearest.shape).view(np.uint64)
-    is_even = bits & np.uint64(1) == 0
-    is_inexact = np.isfinite(nearest) & (error != 0) & ~np.isnan(error)
-    # Away from zero if the number was rounded towards zero, else towards zero.
+    contiguous = np.ascontiguousarray(nearest).reshape(nearest.shape)
+    bits = contiguous.view(np.uint64)
+    is_even = bits & 1 == 0
+    has_error = (error != 0) & ~np.isnan(error)
+    is_inexact = has_error & np.isfinite(nearest)
+    # The odd neighbour on the side of the number. More bits are further from zero.
     is_short = (error > 0) == (nearest > 0)
-    step = np.where(is_short, 1, -1).astype(np.uint64)
-    odd = np.where(is_inexact & is_even, bits + step, bits)
-    return odd.view(np.float64)
+    odd = np.where(is_short, bits + 1, bits - 1)
+    result = np.where(is_inexact & is_even, odd, bits)
+    return result.view(np.float64)
 
 
 def _directed(rounded: Rounded, mode: str) -> Array:
     """Return the nearest float, or the next one where the direction asks for it."""
-    nearest, error = rounded
+    nearest = np.asarray(rounded.nearest)
+    error = rounded.error
     if mode == "rn":
-        return np.asarray(nearest)
-    one = nearest.dtype.type
+        return nearest
     if mode == "rz":
-        is_beyond = ((error < 0) & (nearest > 0)) | ((error > 0) & (nearest < 0))
-        towards = np.zeros((), nearest.dtype)
+        is_too_large = (error < 0) & (nearest > 0)
+        is_too_small = (error > 0) & (nearest < 0)
+        is_beyond = is_too_large | is_too_small
+        limit = 0.0
     elif mode == "rm":
         is_beyond = error < 0
-        towards = np.array(-np.inf, nearest.dtype)
+        limit = -np.inf
     else:
         is_beyond = error > 0
-        towards = np.array(np.inf, nearest.dtype)
-    step = np.nextafter(nearest, towards)
+        limit = np.inf
+    number = nearest.dtype.type
+    neighbour = np.nextafter(nearest, number(limit))
     # A step to 0 keeps the sign.
-    step = np.where(step == 0, np.copysign(one(0), nearest), step)
-    return np.where(is_beyond, step, nearest)
+    signed_zero = np.copysign(number(0), nearest)
+    neighbour = np.where(neighbour == 0, signed_zero, neighbour)
+    return np.where(is_beyond, neighbour, nearest)
 
 
 def _finished(rounded: Rounded, like: Array, mode: str) -> Array:
@@ -161,13 +177,14 @@ def _finished_sum(
 ) -> Array:
     """Return a sum as the type of `like`.
 
-    Rounded down, a sum that is 0 is -0 unless both of its terms are positive.
+    A sum of 0 that is rounded down is -0, unless both of its terms are positive.
     """
     result = _finished(rounded, like, mode)
     if mode != "rm":
         return result
-    is_zero = (rounded.nearest == 0) & (rounded.error == 0) & ~both_positive
-    return np.where(is_zero, -np.zeros((), result.dtype), result)
+    is_zero = (rounded.nearest == 0) & (rounded.error == 0)
+    negative_zero = result.dtype.type(-0.0)
+    return np.where(is_zero & ~both_positive, negative_zero, result)
 
 
 # Operations on f64, with their errors.
@@ -191,68 +208,93 @@ def _product(a: Array, b: Array) -> Rounded:
     product = np.asarray(a * b)
     if is_narrow:
         return exactly(product)
-    (x, i), (y, j), (p, k) = map(np.frexp, (a, b, product))
-    high, low = _two_product(x, y)
-    # Both are near 1 now. p is 0 or exact, since it has no more bits than `product`.
-    scaled = np.ldexp(p, k.astype(np.int64) - i - j)
-    error = (high - scaled) + low
+    # Scale the factors to [0.5, 1), where no part of the product overflows or vanishes.
+    a_scaled, a_exponent = np.frexp(a)
+    b_scaled, b_exponent = np.frexp(b)
+    product_scaled, product_exponent = np.frexp(product)
+    high, low = _two_product(a_scaled, b_scaled)
+    # Scale the product alike. It has no more bits than before, so that it stays exact, or is 0.
+    shift = product_exponent.astype(np.int64) - a_exponent - b_exponent
+    error = (high - np.ldexp(product_scaled, shift)) + low
     return _overflowed(Rounded(product, error), a, b)
 
 
 def _quotient(a: Array, b: Array) -> Rounded:
     a, b = np.broadcast_arrays(a, b)
     quotient = np.asarray(a / b)
-    (x, i), (y, j), (q, k) = map(np.frexp, (a, b, quotient))
-    scaled = np.ldexp(q, k.astype(np.int64) - i + j)
-    high, low = _two_product(scaled, y)
-    error = ((x - high) - low) * np.sign(y)
-    return _overflowed(Rounded(quotient, error), a, b, np.where(b == 0, np.inf, b))
+    a_scaled, a_exponent = np.frexp(a)
+    b_scaled, b_exponent = np.frexp(b)
+    quotient_scaled, quotient_exponent = np.frexp(quotient)
+    shift = quotient_exponent.astype(np.int64) - a_exponent + b_exponent
+    high, low = _two_product(np.ldexp(quotient_scaled, shift), b_scaled)
+    # a - quotient * b has the sign of the error, unless b is negative.
+    remainder = (a_scaled - high) - low
+    error = remainder * np.sign(b_scaled)
+    # Infinity from a division by 0 is exact, and not an overflow.
+    divisor = np.where(b == 0, np.inf, b)
+    return _overflowed(Rounded(quotient, error), a, divisor)
 
 
 def _square_root(a: Array) -> Rounded:
     root = np.asarray(np.sqrt(a))
-    x, i = np.frexp(a)
-    odd = i & 1
-    x = np.ldexp(x, odd)
-    scaled = np.ldexp(root, -((i - odd) >> 1))
-    high, low = _two_product(scaled, scaled)
-    error = (x - high) - low
-    return Rounded(root, np.where(np.isfinite(a) & (a > 0), error, 0.0))
+    scaled, exponent = np.frexp(a)
+    # Make the exponent even, so that half of it is the root's.
+    odd = exponent & 1
+    scaled = np.ldexp(scaled, odd)
+    root_exponent = (exponent - odd) >> 1
+    root_scaled = np.ldexp(root, -root_exponent)
+    high, low = _two_product(root_scaled, root_scaled)
+    error = (scaled - high) - low
+    is_number = np.isfinite(a) & (a > 0)
+    return Rounded(root, np.where(is_number, error, 0.0))
 
 
 def _overflowed(rounded: Rounded, *operands: Array) -> Rounded:
-    """Return a result without error if an operand is not finite, and with that of an overflow."""
+    """Correct the error where a result is infinite or an operand is not finite.
+
+    A result that overflowed to infinity is larger than the number: its error points back to 0. A
+    result of an infinite or NaN operand has no error.
+    """
     nearest, error = rounded
-    is_finite = np.ones((), np.bool_)
+    are_finite = np.ones((), np.bool_)
     for operand in operands:
-        is_finite = is_finite & np.isfinite(operand)
+        are_finite = are_finite & np.isfinite(operand)
     error = np.where(np.isinf(nearest), -nearest, error)
-    return Rounded(nearest, np.where(is_finite, error, 0.0))
+    return Rounded(nearest, np.where(are_finite, error, 0.0))
 
 
 def _error_of_fused(a: Array, b: Array, c: Array, nearest: Array) -> Array:
-    """Return an f64 of the sign of a * b + c - nearest, of f64."""
-    (x, i), (y, j), (z, k), (r, m) = map(np.frexp, (a, b, c, nearest))
-    high, low = _two_product(x, y)
-    exponents = [i.astype(np.int64) + j, k.astype(np.int64), m.astype(np.int64)]
-    numbers = [high, z, r]
-    # A zero does not count.
-    used = [
-        np.where(n == 0, -(10**6), e) for n, e in zip(numbers, exponents, strict=True)
-    ]
-    top = np.maximum(np.maximum(used[0], used[1]), used[2])
-    scales = [np.clip(exponent - top, _FAR, 0) for exponent in used]
+    """Return an f64 with the sign of a * b + c - nearest, of f64."""
+    a_scaled, a_exponent = np.frexp(a)
+    b_scaled, b_exponent = np.frexp(b)
+    c_scaled, c_exponent = np.frexp(c)
+    nearest_scaled, nearest_exponent = np.frexp(nearest)
+    high, low = _two_product(a_scaled, b_scaled)
+    product_exponent = _exponent_in_sum(high, a_exponent.astype(np.int64) + b_exponent)
+    c_exponent = _exponent_in_sum(c_scaled, c_exponent)
+    nearest_exponent = _exponent_in_sum(nearest_scaled, nearest_exponent)
+    top = np.maximum(product_exponent, c_exponent)
+    top = np.maximum(top, nearest_exponent)
+    product_scale = np.clip(product_exponent - top, _LEAST_SCALE, 0)
+    c_scale = np.clip(c_exponent - top, _LEAST_SCALE, 0)
+    nearest_scale = np.clip(nearest_exponent - top, _LEAST_SCALE, 0)
     terms = [
-        np.ldexp(high, scales[0]),
-        np.ldexp(low, scales[0]),
-        np.ldexp(z, scales[1]),
-        np.ldexp(-r, scales[2]),
+        np.ldexp(high, product_scale),
+        np.ldexp(low, product_scale),
+        np.ldexp(c_scaled, c_scale),
+        np.ldexp(-nearest_scaled, nearest_scale),
     ]
     return _sign_of_sum(terms)
 
 
+def _exponent_in_sum(value: Array, exponent: Array) -> Array:
+    """Return the exponent as int64. That of 0 is lower than any other."""
+    wide = exponent.astype(np.int64)
+    return np.where(value == 0, _EXPONENT_OF_ZERO, wide)
+
+
 def _sign_of_sum(terms: list[Array]) -> Array:
-    """Return an f64 of the sign of the exact sum."""
+    """Return an f64 with the sign of the exact sum."""
     expansion: list[Array] = []
     for term in terms:
         rest = term
@@ -269,17 +311,21 @@ def _sign_of_sum(terms: list[Array]) -> Array:
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return a + b, and its exact error: Knuth's sum."""
     total = a + b
-    part = total - a
-    rest = a - (total - part)
-    return total, rest + (b - part)
+    b_in_total = total - a
+    a_in_total = total - b_in_total
+    a_error = a - a_in_total
+    b_error = b - b_in_total
+    return total, a_error + b_error
 
 
 def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    # Dekker's product: the halves have 26 bits, so that their products are exact.
+    """Return a * b, and its exact error: Dekker's product."""
     product = a * b
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)
+    # The halves have 26 bits, so that their products are exact.
     error = a_high * b_high - product
     error = error + a_high * b_low
     error = error + a_low * b_high
@@ -287,6 +333,7 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _halves(a: Array) -> tuple[Array, Array]:
+    """Return the upper and the lower half of the mantissa, whose sum is a: Veltkamp's split."""
     scaled = _SPLITTER * a
     high = scaled - (scaled - a)
     return high, a - high

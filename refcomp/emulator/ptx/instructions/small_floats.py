@@ -1,10 +1,11 @@
 """Floats that numpy does not have: bf16, tf32, and those of 8 bits.
 
-A number passes through f32, rounded to odd, so that the smaller type is rounded once.
-
 - e4m3 has no infinities. Its NaN is 0x7f, its greatest number 448.
 - e5m2 is the upper half of f16.
 - ue8m0 is a power of two: the exponent of f32, without a sign.
+
+A number becomes bf16 by way of an f32 that is rounded to odd (see `rounding.py`). So the result is
+as if the number was rounded once.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Alternate Floating-Point Data Formats".
 """
@@ -19,137 +20,174 @@ import numpy as np
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.ptx.instructions.rounding import Rounded, narrowed, to_odd
 
-_LOW_16 = np.uint32(16)
-_NAN = np.uint32(0x7FFFFFFF)
+_F32_NAN = np.float32(np.nan)
+_NAN_BITS = np.uint32(0x7FFFFFFF)  # of the NaN that PTX returns, an f32
 _SMALL_NAN = 0x7F  # of e4m3 and e5m2
 
 
 class _SmallFormat(NamedTuple):
-    limit: Array  # the greatest number
+    limit: float  # the greatest number
     mantissa_bits: int
     bias: int  # of the exponent
 
 
 _FORMATS = {
-    "e4m3": _SmallFormat(np.array(448, np.float32), 3, 7),
-    "e5m2": _SmallFormat(np.array(57344, np.float32), 2, 15),
+    "e4m3": _SmallFormat(limit=448, mantissa_bits=3, bias=7),
+    "e5m2": _SmallFormat(limit=57344, mantissa_bits=2, bias=15),
 }
 
 
 def f32_of_bf16(value: Array) -> Array:
     """Return bf16, as unsigned integers, as f32."""
-    return (np.asarray(value).astype(np.uint32) << _LOW_16).view(np.float32)
+    bits = np.asarray(value).astype(np.uint32) << 16
+    return np.asarray(bits).view(np.float32)
 
 
 def odd_f32(rounded: Rounded) -> Array:
     """Return a number as f32, rounded to odd."""
     value = to_odd(rounded)
     towards_zero = narrowed(rounded, np.dtype(np.float32), "rz")
+    is_rounded = towards_zero.astype(np.float64) != value
+    is_inexact = is_rounded & np.isfinite(value)
     bits = towards_zero.view(np.uint32)
-    is_inexact = np.isfinite(value) & (towards_zero.astype(np.float64) != value)
-    return np.asarray(bits | is_inexact).view(np.float32)
+    odd = np.asarray(bits | is_inexact)
+    return odd.view(np.float32)
 
 
 def without_bits(value: Array, count: int, mode: str) -> Array:
-    """Return the bits of f32 without the lowest ones, rounded; as u32, shifted down.
+    """Round f32 to fewer mantissa bits, and cut off the others.
 
     Args:
-        count: of the bits that are cut off.
-        mode: "rn", "rz", "rm", "rp", or "rna" to the nearest, of two the one away from zero.
+        value: f32.
+        count: how many of the lowest bits are cut off.
+        mode: "rn", "rz", "rm" or "rp"; or "rna": to the nearest, and of two the one away from zero.
+
+    Returns:
+        The bits that are left, as u32, moved down to bit 0.
     """
     bits = np.asarray(value).view(np.uint32)
-    step = np.uint32(count)
-    rest = np.uint32((1 << count) - 1)
-    half = np.uint32(1 << (count - 1))
-    is_negative = np.signbit(value)
-    if mode == "rn":
-        # A half is added, less one where the last bit is even.
-        added = np.asarray(half - np.uint32(1) + (bits >> step & np.uint32(1)))
-    elif mode == "rna":
-        added = np.array(half)
-    elif mode == "rz":
-        added = np.zeros((), np.uint32)
-    else:
-        grows = is_negative if mode == "rm" else ~is_negative
-        added = np.where(grows, rest, np.uint32(0))
+    added = _added_to_round(bits, count, mode)
     # A carry out of the mantissa is the next exponent, and at last infinity.
-    rounded = (bits + added) >> step
-    exact = np.where(np.isnan(value), _NAN, bits) >> step
-    return np.where(np.isfinite(value), rounded, exact)
+    rounded = (bits + added) >> count
+    not_finite = np.where(np.isnan(value), _NAN_BITS, bits)
+    return np.where(np.isfinite(value), rounded, not_finite >> count)
+
+
+def _added_to_round(bits: Array, count: int, mode: str) -> Array:
+    """Return what to add to the bits of an f32, so that cutting off the lowest ones rounds it."""
+    half = 1 << (count - 1)
+    almost_one = (1 << count) - 1
+    zero = np.zeros((), np.uint32)
+    if mode == "rn":
+        # A half is added, less one where the last bit that is kept is even.
+        last_bit = bits >> count & 1
+        return np.asarray(last_bit + (half - 1))
+    if mode == "rna":
+        return np.array(half, np.uint32)
+    if mode == "rz":
+        return zero
+    is_negative = bits >> 31 == 1
+    grows = is_negative if mode == "rm" else ~is_negative
+    return np.where(grows, np.uint32(almost_one), zero)
 
 
 def bf16_of(rounded: Rounded, mode: str = "rn") -> Array:
     """Return a number as bf16, in unsigned integers. A NaN is 0x7fff."""
-    return without_bits(odd_f32(rounded), 16, mode).astype(np.uint16)
+    wide = odd_f32(rounded)
+    bits = without_bits(wide, 16, mode)
+    return bits.astype(np.uint16)
 
 
 def tf32_of(value: Array, mode: str) -> Array:
-    """Return f32 as tf32: the bits of f32, of which the 13 lowest are 0."""
+    """Return f32 as tf32: the bits of an f32 whose 13 lowest bits are 0."""
     value = np.asarray(value)
-    bits = without_bits(value, 13, mode) << np.uint32(13)
-    return np.where(np.isnan(value), _NAN, bits)
+    bits = without_bits(value, 13, mode) << 13
+    return np.where(np.isnan(value), _NAN_BITS, bits)
 
 
 @cache
 def _values_of_e4m3() -> Array:
+    """Return the f32 values of all 256 bit patterns of e4m3."""
     octet = np.arange(256)
     exponent = octet >> 3 & 15
     mantissa = octet & 7
+    # Numbers of exponent 0 are denormals: no hidden bit, and the scale of exponent 1.
     units = np.where(exponent == 0, mantissa, mantissa | 8)
-    size = np.ldexp(units.astype(np.float32), np.maximum(exponent, 1) - 10)
-    value = np.where(octet & 0x80, -size, size).astype(np.float32)
-    return np.where(octet & 0x7F == _SMALL_NAN, np.float32(np.nan), value)
+    scale = np.maximum(exponent, 1) - 10
+    size = np.ldexp(units.astype(np.float32), scale)
+    is_negative = octet & 0x80 != 0
+    value = np.where(is_negative, -size, size)
+    is_nan = octet & 0x7F == _SMALL_NAN
+    return np.where(is_nan, _F32_NAN, value)
 
 
 def f32_of_small(octets: Array, kind: str) -> Array:
     """Return e4m3, e5m2 or ue8m0, as unsigned integers of 8 bits, as f32."""
     octets = np.asarray(octets)
     if kind == "e4m3":
-        return np.asarray(_values_of_e4m3()[octets.astype(np.intp)])
+        values = _values_of_e4m3()
+        return np.asarray(values[octets])
     if kind == "e5m2":
-        halves = (octets.astype(np.uint16) << np.uint16(8)).view(np.float16)
+        bits = np.asarray(octets.astype(np.uint16) << 8)
+        halves = bits.view(np.float16)
         return halves.astype(np.float32)
     power = octets.astype(np.int32) - 127
-    value = np.ldexp(np.ones_like(power, np.float32), power)
-    return np.where(octets == 0xFF, np.float32(np.nan), value)
+    one = np.ones((), np.float32)
+    value = np.ldexp(one, power)
+    return np.where(octets == 0xFF, _F32_NAN, value)
 
 
 def small_of(value: Array, kind: str) -> Array:
-    """Return f32 as e4m3 or e5m2, to the nearest; beyond the greatest number, as the greatest."""
-    limit, mantissa_bits, bias = _FORMATS[kind]
-    clamped = np.clip(value, -limit, limit)
-    size = np.abs(clamped).astype(np.float64)
-    code = _nearest_code(size, mantissa_bits=mantissa_bits, bias=bias)
-    signed = code | np.where(np.signbit(value), 0x80, 0)
-    return np.where(np.isnan(value), _SMALL_NAN, signed).astype(np.uint8)
+    """Return f32 as e4m3 or e5m2, to nearest even.
+
+    A number beyond the greatest one becomes the greatest one of its sign.
+    """
+    kind_format = _FORMATS[kind]
+    size = np.abs(value).astype(np.float64)
+    size = np.minimum(size, kind_format.limit)
+    code = _nearest_code(size, kind_format)
+    sign = np.where(np.signbit(value), 0x80, 0)
+    octets = np.where(np.isnan(value), _SMALL_NAN, code | sign)
+    return octets.astype(np.uint8)
 
 
-def _nearest_code(size: Array, *, mantissa_bits: int, bias: int) -> Array:
+def _nearest_code(size: Array, kind_format: _SmallFormat) -> Array:
     """Return numbers >= 0 in a format with denormals, to nearest even; as integers."""
+    bias = kind_format.bias
+    mantissa_bits = kind_format.mantissa_bits
+    # The caller replaces the results for NaN.
     size = np.where(np.isnan(size), 0.0, size)
-    exponent = np.where(size > 0, np.frexp(size)[1] - 1, -bias)
-    # Smaller numbers are denormals, which share the least exponent.
-    exponent = np.maximum(exponent, 1 - bias)
-    units = np.rint(np.ldexp(size, mantissa_bits - exponent)).astype(np.int64)
+    # `frexp` returns the exponent 1 for a number in [1, 2).
+    _, above = np.frexp(size)
+    # Smaller numbers are denormals, which share the least exponent. So does 0.
+    least = 1 - bias
+    exponent = np.maximum(above - 1, least)
+    exponent = np.where(size > 0, exponent, least)
+    scaled = np.ldexp(size, mantissa_bits - exponent)
+    units = np.rint(scaled).astype(np.int64)
     # A mantissa that became too long carries into the exponent by itself.
-    code: Array = ((exponent + bias - 1) << mantissa_bits) + units
-    return code
+    biased = exponent - least
+    return np.asarray((biased << mantissa_bits) + units)
 
 
 def power_of_two_of(value: Array, mode: str, *, is_finite: bool) -> Array:
     """Return f32 as ue8m0, the exponent of its magnitude, rounded up or towards zero.
 
     Args:
+        value: f32.
         mode: "rz" or "rp".
-        is_finite: beyond the greatest power the result is the greatest, else NaN, 0xff.
+        is_finite: True if a number beyond the greatest power becomes the greatest power, 0xfe.
+            Otherwise it becomes NaN, 0xff.
     """
-    value = np.abs(np.asarray(value))
-    bits = value.view(np.uint32)
-    exponent = bits >> np.uint32(23)
+    magnitude = np.abs(np.asarray(value))
+    bits = magnitude.view(np.uint32)
+    exponent = bits >> 23
     if mode == "rp":
-        # The least power, of exponent 0, is the denormal 2**-127.
-        rest = np.where(exponent == 0, np.uint32(0x400000), np.uint32(0))
-        exponent = exponent + (bits & np.uint32(0x7FFFFF) > rest)
+        mantissa = bits & 0x7FFFFF
+        # A power of two has mantissa 0. The least power, 2**-127, is a denormal.
+        mantissa_of_power = np.where(exponent == 0, 0x400000, 0)
+        exponent = exponent + (mantissa > mantissa_of_power)
     beyond = 0xFE if is_finite else 0xFF
     code = np.where(exponent >= 0xFF, beyond, exponent)
-    return np.where(np.isnan(value), 0xFF, code).astype(np.uint8)
+    code = np.where(np.isnan(magnitude), 0xFF, code)
+    return code.astype(np.uint8)
