@@ -1,11 +1,13 @@
 """Add debug locations to LLVM IR: each instruction's line of the loop IR.
 
 Debuggers and `llvm-objdump -l` show them. `link_lines` returns the same for the lines of the LLVM
-IR, and the origins of the loop IR's lines.
+IR, and the origins of the loop IR's lines. It takes CUDA C++ of `refcomp.codegen.cuda.module`,
+too.
 
-Needs LLVM IR as `refcomp.codegen.amdgpu.module` and `refcomp.codegen.nvptx.module` print it:
-instructions are indented, labels are not, and functions begin in lines of their own that come from
-"func NAME". Ensures: each line keeps its number, and computes the same.
+`add_debug_locations` needs LLVM IR as `refcomp.codegen.amdgpu.module` and
+`refcomp.codegen.nvptx.module` print it: instructions are indented, labels are not, and functions
+begin in lines of their own that come from "func NAME". Ensures: each line keeps its number, and
+computes the same.
 """
 
 from __future__ import annotations
@@ -64,23 +66,26 @@ def link_lines(source: Source, kernels: Sequence[PrimFunc]) -> str:
     """Return the lines of `source` and of the loop IR, linked, as JSON.
 
     - `kernels`: for each symbol the line of the loop IR that the kernel begins on.
-    - `llvm`: for each line of `source` the line of the loop IR that it came from, 0 for none.
+    - `text`: for each line of `source` the line of the loop IR that it came from, 0 for none.
     - `origins`: for lines of the loop IR their stage, axis, primitive and the user's line.
     """
-    assert isinstance(source.line_map, LineMap)
     loop_ir = _loop_ir_lines(kernels)
-    linked: list[int] = []
-    for came_from in source.line_map.came_from:
-        if isinstance(came_from, str):
-            linked.append(loop_ir.begins.get(came_from, 0))
-        else:
-            linked.append(loop_ir.lines.get(id(came_from), 0))
     result = {
         "kernels": {_symbol(name): line for name, line in loop_ir.begins.items()},
-        "llvm": linked,
+        "text": _linked(source, loop_ir),
         "origins": loop_ir.origins,
     }
     return json.dumps(result, separators=(",", ":"))
+
+
+def lines_of_loop_ir(source: Source, kernels: Sequence[PrimFunc]) -> list[int]:
+    """Return for each line of `source` the line of the loop IR that it came from, 0 for none."""
+    return _linked(source, _loop_ir_lines(kernels))
+
+
+def loop_ir_text(kernels: Sequence[PrimFunc]) -> str:
+    """Return the text of the loop IR, whose lines locations name."""
+    return _loop_ir_lines(kernels).text
 
 
 def _symbol(came_from: object) -> str:
@@ -113,6 +118,17 @@ def _loop_ir_lines(kernels: Sequence[PrimFunc], offset: int = 0) -> _LoopIrLines
         texts.append(text)
         offset += text.count("\n") + 1  # an empty line between two
     return _LoopIrLines("\n".join(texts), lines, begins, origins)
+
+
+def _linked(source: Source, loop_ir: _LoopIrLines) -> list[int]:
+    assert isinstance(source.line_map, LineMap)
+    linked: list[int] = []
+    for came_from in source.line_map.came_from:
+        if isinstance(came_from, str):
+            linked.append(loop_ir.begins.get(came_from, 0))
+        else:
+            linked.append(loop_ir.lines.get(id(came_from), 0))
+    return linked
 
 
 class _Metadata:

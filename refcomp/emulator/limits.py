@@ -1,8 +1,8 @@
 """Limits of a launch: it is given up if no wave ends for too many instructions, or for too long.
 
-Both limits count from the launch, or from when a wave last ended. So a long kernel may run on as
-long as its waves end one after the other. A wave that waits or loops forever is stopped. Refuses
-limits that are not positive numbers.
+Both limits count from the launch, or from when a wave last ended. On NVIDIA GPUs, the end of any
+thread of a warp counts. So a long kernel may run on as long as its waves end one after the other. A
+wave that waits or loops forever is stopped. Refuses limits that are not positive numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Limits:
     """The limits of what may pass without a wave that ends.
 
     Attributes:
-        steps: Instructions, counted once for each wave that runs them.
+        steps: Instructions, counted once for each wave or warp that runs them.
         seconds: Time, by `clock`.
         clock: Returns seconds. Tests pass their own.
     """
@@ -50,10 +50,16 @@ USUAL_LIMITS = Limits()
 
 
 class Watchdog:
-    """Counts what has passed since a wave ended, during one launch."""
+    """Counts what has passed since a wave ended, during one launch.
 
-    def __init__(self, limits: Limits) -> None:
+    Args:
+        limits: when it gives up.
+        who: what should have ended: a wave, or on NVIDIA GPUs a thread.
+    """
+
+    def __init__(self, limits: Limits, who: str = "wave") -> None:
         self._limits = limits
+        self._who = who
         self._steps = 0
         self._start = limits.clock()
 
@@ -74,5 +80,5 @@ class Watchdog:
     def overrun(self) -> str:
         """Describe the limit that was exceeded."""
         if self._steps > self._limits.steps:
-            return f"no wave has ended for {self._limits.steps} instructions"
-        return f"no wave has ended for {self._limits.seconds:g} seconds"
+            return f"no {self._who} has ended for {self._limits.steps} instructions"
+        return f"no {self._who} has ended for {self._limits.seconds:g} seconds"

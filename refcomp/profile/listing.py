@@ -97,7 +97,7 @@ def list_kernel(
     ]
     llvm = sources.get("llvm", "").splitlines()
     # Metadata at the end of the text has no line.
-    llvm_links = [*links.get("llvm", ()), *[0] * len(llvm)]
+    llvm_links = [*links.get("text", ()), *[0] * len(llvm)]
     llvm_lines = []
     for number in _without_other_kernels(counts.name, llvm):
         link = llvm_links[number]

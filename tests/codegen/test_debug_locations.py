@@ -68,10 +68,10 @@ def test_lines_of_the_llvm_ir_are_linked_with_those_of_the_loop_ir():
     assert links["origins"] == {"8": ["B", "i", "split", "user.py:3"]}
     assert "for t in range(8)" in loop_ir.splitlines()[7]
     lines = located.text.splitlines()
-    assert len(links["llvm"]) == source.text.count("\n")
-    told = [_line_of(line, lines) for line in lines[: len(links["llvm"])]]
-    assert [(a, b) for a, b in zip(told, links["llvm"], strict=True) if a and b and a != b] == []
-    assert 9 in links["llvm"]
+    assert len(links["text"]) == source.text.count("\n")
+    told = [_line_of(line, lines) for line in lines[: len(links["text"])]]
+    assert [(a, b) for a, b in zip(told, links["text"], strict=True) if a and b and a != b] == []
+    assert 9 in links["text"]
 
 
 def test_no_label_and_no_line_outside_kernels_has_a_location():

@@ -1,5 +1,6 @@
 """Emulated NVIDIA GPUs as devices: by name, by the environment, and what they refuse."""
 
+import re
 import subprocess
 import sys
 
@@ -94,6 +95,32 @@ def test_errors_of_kernels_are_told_with_their_line():
         gather(values, rc.empty((4,), "int32", gpu), result)
     assert "an address depends on bits that nothing wrote" in str(caught.value)
     assert caught.value.findings[0].kind == "undefined"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(TARGET, marks=pytest.mark.llvm),
+        pytest.param("cuda -code=ptx -arch=sm_80", marks=pytest.mark.nvcc),
+    ],
+)
+def test_errors_of_kernels_name_the_line_of_the_loop_ir(target):
+    """A gather reads behind the table."""
+    gpu = rc.cuda_emulator("sm_80")
+    table = rc.placeholder((9,), name="T")
+    places = rc.placeholder((4,), "int32", name="P")
+    taken = rc.compute((4,), lambda i: table[places[i]] * 2.0, name="B")
+    s = rc.create_schedule(taken)
+    s[taken].bind(taken.op.axis[0], rc.thread_axis("threadIdx.x"))
+    module = rc.build(s, [table, places, taken], target, name="gather")
+    given = rc.array(np.array([0, 8, 9, 1], "int32"), gpu)
+    with pytest.raises(PtxFailure) as caught:
+        module(rc.empty(9, device=gpu), given, rc.empty(4, device=gpu))
+    text = str(caught.value)
+    (place,) = set(re.findall(r"kernels\.ir:\d+", text))
+    assert re.search(rf"in line \d+ of the PTX, function gather_kernel0, made of {place}; ", text)
+    statement = "B@[threadIdx.x] = T@[i64(P@[threadIdx.x])] * 2.0f32 (stage B, at "
+    assert f"{place} is {statement}" in text and ", axis i, by bind, at " in text
 
 
 @pytest.mark.llvm

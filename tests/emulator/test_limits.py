@@ -34,6 +34,12 @@ def test_time_counts_from_when_a_wave_ended():
     assert watchdog.overrun() == "no wave has ended for 2.5 seconds"
 
 
+def test_who_should_have_ended_is_said():
+    watchdog = Watchdog(Limits(steps=10), "thread of any warp")
+    assert watchdog.count(11)
+    assert watchdog.overrun() == "no thread of any warp has ended for 10 instructions"
+
+
 @pytest.mark.parametrize("steps", [0, -1, 1.5, True, "9"])
 def test_a_limit_of_instructions_is_a_whole_number(steps):
     with pytest.raises(UserError, match=r"cannot be given up after .* steps") as told:

@@ -22,7 +22,7 @@ func second() {
 """
 LINKS = {
     "kernels": {"first": 1, "second": 5},
-    "llvm": [0, 2, 8, 7],
+    "text": [0, 2, 8, 7],
     "origins": {
         "6": ["B", "i", "split", "/home/me/p.py:3"],
         "8": ["B", "", "", ""],
@@ -71,7 +71,7 @@ def test_other_kernels_are_left_out_of_the_llvm_ir():
     text = "\n".join(
         ["; top", "", kernels[0], "define void @called() {", "}", "", kernels[1], "!0"]
     )
-    linked = {"llvm": [*range(text.count("\n"))]}
+    linked = {"text": [*range(text.count("\n"))]}
     listing = _list("b", {"llvm": text, "lines": json.dumps(linked)})
     lines = listing.texts[LLVM_IR]
     assert [line.text for line in lines] == [

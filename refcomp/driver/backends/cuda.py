@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from refcomp import toolchain
 from refcomp.codegen.cuda.module import print_cuda
+from refcomp.codegen.cuda.ptx_locations import locate_in_loop_ir
+from refcomp.codegen.debug_locations import link_lines, loop_ir_text
 from refcomp.driver.backend import Backend, Code
 from refcomp.driver.backends.loading import load_programs
 from refcomp.driver.backends.nvidia import (
@@ -26,6 +29,7 @@ from refcomp.foundation.dump import dump_stage
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.target import Target
 from refcomp.foundation.target_kind import DeviceLimits
+from refcomp.ir.func import PrimFunc
 
 _COMPILERS = ("cuda", "nvrtc")  # toolchains, in order of preference
 _FORMATS = ("cubin", "ptx", "fatbin")
@@ -39,11 +43,17 @@ def _compile(
     dump_stage(source.language, source.text)  # before a tool can fail on it
     wish = _format(target)
     built = assemble(lambda: _run_compiler(source, target, wish), kernels, target)
-    sources = {source.language: source.text}
+    sources = {
+        source.language: source.text,
+        "kernels": loop_ir_text(kernels),
+        "lines": link_lines(source, kernels),
+    }
     if built.report:
         sources[REPORT] = report_text(built.report)
     if wish == "ptx":
-        return Code(built.binary, sources)
+        ptx = _located(built.binary, source, kernels)
+        sources[wish] = ptx.data.decode()
+        return Code(ptx, sources)
     return Code(built.binary, sources, lambda: toolchain.disassemble(built.binary))
 
 
@@ -74,18 +84,25 @@ def _run_compiler(
     return toolchain.compile_with_report(source, options, wish, description="cuda")
 
 
+def _located(ptx: Binary, source: Source, kernels: Sequence[PrimFunc]) -> Binary:
+    """Return PTX whose locations are lines of the loop IR, which the emulator shows."""
+    text = ptx.data.decode()
+    return replace(ptx, data=locate_in_loop_ir(text, source, kernels).encode())
+
+
 def _texts(
     made: Sequence[FuncOrProgram], target: Target
 ) -> Mapping[str, Callable[[], str]]:
     """Return the texts that only printing makes, and those that tools make, by stage."""
     # Each text is made at most once, and only if it is requested.
-    source = cache(lambda: print_cuda(kernels_of(made), arch_of(target)))
+    kernels = kernels_of(made)
+    source = cache(lambda: print_cuda(kernels, arch_of(target)))
     code = cache(lambda: _compile(made, target, None))
 
     def ptx() -> str:
         options = {"arch": arch_of(target)}
         found = toolchain.compile_by_first(source(), options, "ptx", _COMPILERS)
-        return found.binary.data.decode()
+        return _located(found.binary, source(), kernels).data.decode()
 
     def assembly() -> str:
         binary = code().code
@@ -94,6 +111,8 @@ def _texts(
 
     return {
         "cuda": lambda: source().text,
+        "kernels": lambda: loop_ir_text(kernels),
+        "lines": lambda: link_lines(source(), kernels),
         "ptx": ptx,
         REPORT: lambda: code().sources.get(REPORT, ""),
         "asm": assembly,

@@ -131,6 +131,7 @@ class EmulatedNvidiaGpu:
                     placed.append((given, address))
                     content = address.to_bytes(_ADDRESS_BYTES, "little")
                 else:
+                    _refuse_number(parameter, given)
                     content = np.asarray(given).tobytes()
                 _check_size(parameter, len(content))
                 begin = layout.offsets[parameter.name]
@@ -144,7 +145,9 @@ class EmulatedNvidiaGpu:
                 limits=limits,
                 observers=(ThreadRaces(),) if self._hazards else (),
                 read_only=tuple(
-                    address for array, address in placed if not array.flags.writeable
+                    address
+                    for array, address in placed
+                    if self._hazards and not array.flags.writeable
                 ),
             )
             report = launch(loaded, request)
@@ -176,6 +179,16 @@ class EmulatedNvidiaGpu:
             raise MemoryError(f"no room for the argument {parameter.name}")
         self.arena.write(place.address, given.reshape(-1).view(np.uint8))
         return place.address
+
+
+def _refuse_number(parameter: Variable, given: np.generic) -> None:
+    """Raise UserError if a number is given for a parameter that `.ptr` says is an address."""
+    if parameter.is_pointer and not isinstance(given, np.uint64):
+        raise UserError(
+            f"the argument {parameter.name} is an array, not a number",
+            why=f"it is an address of memory (.ptr), and {given!r} is given",
+            remedy="give an array, or an address as uint64",
+        )
 
 
 def _check_size(parameter: Variable, given: int) -> None:

@@ -54,6 +54,19 @@ def test_ptx_is_code_too():
     assert code.disassemble is None
 
 
+@pytest.mark.nvcc
+def test_ptx_names_the_lines_of_the_loop_ir():
+    compiled = compile_functions([fills("float32")], "cuda -arch=sm_80 -code=ptx")
+    sources = compiled.code.sources
+    lines = sources["kernels"].split("\n")
+    line = next(k for k, text in enumerate(lines, 1) if "B@[" in text)
+    ptx = sources["ptx"]
+    assert f".loc 1 {line} 0" in ptx and ptx.count(".file") == 1 and "kernel.cu" not in ptx
+    assert compiled.code.code.data.decode() == ptx
+    texts = CUDA.texts(compiled.made, compiled.target)
+    assert {name: texts[name]() for name in sources} == sources
+
+
 def test_one_cubin_is_not_for_several_architectures():
     with pytest.raises(UserError, match="code of format cubin is for one architecture, not for 2"):
         compile_functions([fills("float32")], "cuda -arch=sm_80,sm_90 -code=cubin")

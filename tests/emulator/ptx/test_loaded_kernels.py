@@ -36,5 +36,5 @@ def test_findings_are_raised():
 
 def test_limits_hold():
     text = kernel("$loop: bra $loop;")
-    with pytest.raises(PtxFailure, match="no wave has ended for 100 instructions"):
+    with pytest.raises(PtxFailure, match="no thread of any warp has ended for 100 instructions"):
         _run(text, 1, limits=Limits(100, 10.0))

@@ -24,6 +24,7 @@ from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads, LaunchSurro
 from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule
 from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.near_misses import advise
 
 THREADS_LIMIT = 1024  # of a block
 SHARED_LIMIT = 227 << 10  # bytes of a block, on an sm_90
@@ -49,19 +50,23 @@ class LoadedPtx:
 
     def kernel(self, name: str) -> BoundFunction:
         """Return the kernel of a name. UserError if there is none."""
-        found = self.program.functions.get(name)
-        if found is None or not found.function.is_entry:
-            kernels = [
-                one
-                for one, each in self.program.functions.items()
-                if each.function.is_entry
-            ]
-            raise UserError(
-                f"the file has no kernel {name}",
-                why=f"it has {', '.join(kernels) or 'none'}",
-                remedy="name one of them",
-            )
-        return found
+        return self.program.functions[find_kernel(self.module, name).name]
+
+
+def find_kernel(module: PtxModule, name: str) -> PtxFunction:
+    """Return the kernel of a name. UserError if there is none."""
+    found = module.functions.get(name)
+    if found is None or not found.is_entry or found.is_declaration:
+        kernels = [
+            one.name
+            for one in module.functions.values()
+            if one.is_entry and not one.is_declaration
+        ]
+        known = f"name one of: {', '.join(sorted(kernels)) or 'none'}"
+        raise UserError(
+            f"the PTX has no kernel {name!r}", remedy=advise(name, kernels, known)
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
             observer.launched(
                 loaded.module, request.grid, request.block, arena.extent()
             )
-        watchdog = Watchdog(request.limits)
+        watchdog = Watchdog(request.limits, "thread of any warp")
         steps = 0
         for blocks in _batches(request):
             threads = BlockThreads(around, blocks)

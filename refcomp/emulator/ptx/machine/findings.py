@@ -35,7 +35,7 @@ class PtxFinding:
     def __str__(self) -> str:
         times = f" ({self.times} times)" if self.times > 1 else ""
         at = self.instruction.location
-        source = f" of {at}" if at is not None else ""
+        source = f", made of {at}" if at is not None else ""
         return (
             f"{self.kind}: {self.what}{times}\n"
             f"    by {self.instruction.text}\n"

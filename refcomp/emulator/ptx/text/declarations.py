@@ -44,6 +44,7 @@ class Head:
     type: str = ""
     parts: int = 1  # of a vector
     alignment: int = 0  # 0: that of the type
+    is_pointer: bool = False
 
     @property
     def bytes(self) -> int:
@@ -54,24 +55,23 @@ class Head:
 def read_head(tokens: Tokens) -> Head:
     """Read a declaration up to its first name."""
     head = Head()
-    is_pointer = False
     while tokens.kind == "directive":
         text = tokens.text
         if text in _OPAQUE:
             tokens.refuse("textures, samplers and surfaces", "read memory instead")
         tokens.advance()
         if text == ".ptr":
-            is_pointer = True
+            head.is_pointer = True
         elif text == ".align":
             alignment = read_whole(tokens, "an alignment", _MAX_ALIGNMENT)
             if alignment & (alignment - 1) or not alignment:
                 tokens.fail(f"the alignment {alignment} is not a power of 2")
-            if not is_pointer:
+            if not head.is_pointer:
                 head.alignment = alignment
         elif text == ".attribute":
             skip_parentheses(tokens)
         elif text in SPACES or text == ".reg":
-            head.space = head.space if is_pointer else text
+            head.space = head.space if head.is_pointer else text
         elif text in _VECTORS:
             head.parts = _VECTORS[text]
         elif text[1:] in _SIZES:
@@ -172,6 +172,7 @@ def _read_name(tokens: Tokens, head: Head) -> tuple[Variable, list[int]]:
         head.type,
         size,
         head.alignment or head.bytes,
+        is_pointer=head.is_pointer,
     )
     return variable, extents
 

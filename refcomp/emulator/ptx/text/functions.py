@@ -150,6 +150,8 @@ class _Body:
         self._use = use
         self._operands = OperandReader(tokens, scopes, use)
         self._location: Location | None = None
+        # File, line and column of a place in an inlined function -> its location.
+        self._inlined: dict[tuple[int, int, int], Location] = {}
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.instructions: list[PtxInstruction] = []
         self.labels: dict[str, int] = {}
@@ -327,7 +329,8 @@ class _Body:
         """Read `.loc file line column, function_name name, inlined_at file line column`."""
         tokens = self._tokens
         tokens.advance()
-        file, line, _ = (read_location_number(tokens) for _ in range(3))
+        place = self._place()
+        caller: Location | None = None
         while tokens.accept(","):
             word = tokens.name("function_name or inlined_at")
             if word == "function_name":
@@ -335,13 +338,33 @@ class _Body:
                 if tokens.accept("+"):
                     read_location_number(tokens)
             elif word == "inlined_at":
-                for _ in range(3):
-                    read_location_number(tokens)
+                caller = self._caller(self._place())
             else:
                 tokens.fail(f"{word} does not belong to .loc")
+        location = self._known_location(place, caller)
+        if caller is not None:
+            self._inlined[place] = location
+        self._location = location if location.line else None
+
+    def _place(self) -> tuple[int, int, int]:
+        """Read the file, the line and the column of a place."""
+        file, line, column = (read_location_number(self._tokens) for _ in range(3))
+        return file, line, column
+
+    def _caller(self, place: tuple[int, int, int]) -> Location:
+        """Return where the outermost call stands of those that a place belongs to."""
+        known = self._inlined.get(place)
+        if known is not None and known.caller is not None:
+            return known.caller
+        return self._known_location(place, None)
+
+    def _known_location(
+        self, place: tuple[int, int, int], caller: Location | None
+    ) -> Location:
+        file, line, _ = place
         if file not in self._files:
-            tokens.fail(f".loc names file {file}, which no .file declares")
-        self._location = Location(self._files[file], line) if line else None
+            self._tokens.fail(f".loc names file {file}, which no .file declares")
+        return Location(self._files[file], line, caller)
 
 
 def read_location_number(tokens: Tokens) -> int:

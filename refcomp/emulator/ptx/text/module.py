@@ -132,13 +132,19 @@ Operand: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the program that the PTX was made of."""
+    """A line of the program that the PTX was made of.
+
+    Attributes:
+        caller: where the function of the line was inlined; of nested calls, the outermost.
+    """
 
     file: str
     line: int
+    caller: Location | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        place = f"{self.file}:{self.line}"
+        return place if self.caller is None else f"{place}, inlined at {self.caller}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +209,7 @@ class Variable:
     initial: Content = b""
     addresses: tuple[SymbolRelocation, ...] = ()
     is_extern: bool = False
+    is_pointer: bool = False  # a parameter that `.ptr` says is an address
 
 
 @dataclass(frozen=True, slots=True)

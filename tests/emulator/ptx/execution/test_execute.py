@@ -180,5 +180,5 @@ def test_registers_that_nothing_wrote_are_found():
 
 
 def test_the_file_names_its_kernels():
-    with pytest.raises(UserError, match="the file has no kernel k"):
+    with pytest.raises(UserError, match="the PTX has no kernel 'k'"):
         run(f"{HEADER}.visible .entry other() {{ ret; }}", [])

@@ -24,7 +24,7 @@ def _launch(text=_TEXT, size=1 << 20, **changes):
         ({"block": (64, 32, 1)}, "a block of 2048 threads cannot be launched"),
         ({"parameters": bytes(11)}, "k takes 12 bytes of parameters"),
         ({"dynamic_bytes": 300_000}, "a block of k needs 300000 bytes of shared memory"),
-        ({"kernel": "missing"}, "the file has no kernel missing"),
+        ({"kernel": "missing"}, "the PTX has no kernel 'missing'"),
     ],
 )
 def test_what_a_driver_refuses(changes, what):

@@ -24,6 +24,5 @@ def test_threads_of_a_warp_at_different_barriers_are_found():
 def test_a_loop_without_end_is_found():
     report = run(kernel("$loop: bra $loop;"), [words(1), np.uint32(0)], steps=5000)
     assert kinds(report) == ["endless"]
-    assert (
-        "no wave has ended for 5000 instructions; 32 threads still run" in report.findings[0].what
-    )
+    what = report.findings[0].what
+    assert "no thread of any warp has ended for 5000 instructions; 32 threads still run" in what

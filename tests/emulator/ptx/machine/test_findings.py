@@ -15,8 +15,8 @@ def test_a_finding_says_where_it_is():
     assert str(_FINDING) == (
         "race: writes (2 times)\n"
         "    by st.global.u32 [%rd1], 5\n"
-        "    in line 17 of the PTX, function f of a.cu:4; kernel k, block (1, 0, 0), "
-        "thread (5, 0, 0)"
+        "    in line 17 of the PTX, function f, made of a.cu:4; kernel k, "
+        "block (1, 0, 0), thread (5, 0, 0)"
     )
 
 

@@ -110,7 +110,7 @@ def test_places_in_source_files():
     )
     first = Location("a.cu", 5)
     assert [one.location for one in kernel.instructions] == [
-        None, first, first, Location("b.h", 7), None
+        None, first, first, Location("b.h", 7, Location("a.cu", 6)), None
     ]  # fmt: skip
 
 
