@@ -1,7 +1,7 @@
-"""`refcomp emulate`: runs kernels for AMD GPUs without a GPU.
+"""`refcomp emulate`: runs kernels for AMD and NVIDIA GPUs without a GPU.
 
-It runs one kernel of a code object, on arrays from files; or all kernels of a program or a model,
-on arrays that are filled, to profile them or to look for hazards.
+It runs one kernel of a code object or of PTX, on arrays from files. Or it runs all kernels of a
+program or a model, on arrays that are filled, to profile them or to look for hazards.
 """
 
 from __future__ import annotations
@@ -9,18 +9,29 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 from click.core import ParameterSource
 
-from refcomp import toolchain
+from refcomp.cli.amd_kernels import AmdKernels
 from refcomp.cli.arrays import Filling
 from refcomp.cli.digest import digest, digest_to_text
 from refcomp.cli.group import JSON_ASKED
 from refcomp.cli.kernel_arguments import GivenArgument, read_arguments
-from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
+from refcomp.cli.kernel_file import (
+    KernelFile,
+    KernelOutcome,
+    KernelRequest,
+    only_kernel,
+)
+from refcomp.cli.kernel_listing import (
+    ListedKernel,
+    listing_to_json,
+    listing_to_text,
+)
 from refcomp.cli.options import (
     NameChoice,
     errors_and_examples,
@@ -49,6 +60,7 @@ from refcomp.cli.profile import (
     reports_to_json,
     write_profile,
 )
+from refcomp.cli.ptx_kernels import PtxKernels
 from refcomp.cli.streams import (
     name_of,
     note,
@@ -57,29 +69,24 @@ from refcomp.cli.streams import (
     write_bytes,
     write_json,
 )
-from refcomp.driver.host_tools import host_tools
-from refcomp.emulator import EmulatedGpu, LaunchReport
-from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code_object
 from refcomp.emulator.execution.launch import Extents
 from refcomp.emulator.generations.generation import GENERATIONS
-from refcomp.emulator.ledger import Entry, not_compared, read_ledger
+from refcomp.emulator.ledger import Entry, read_ledger
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
-from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import HAZARDS
-from refcomp.emulator.run import explicit_arguments
-from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.dtype import as_dtype
-from refcomp.foundation.errors import RefcompError, UserError
-from refcomp.foundation.unlinked import refuse_unlinked
-from refcomp.profile.cards import CARDS, card_for, find_card
-from refcomp.profile.report import ProfileReport, report_of
+from refcomp.foundation.errors import UserError
+from refcomp.profile.cards import CARDS, find_card
 from refcomp.runtime.arrays.npz import read_npz
 from refcomp.runtime.device import HostArray
 
-# Parameters that only a code object's kernel takes, and those that only a program takes.
+# Parameters that only a file of kernels takes, and those that only a program takes.
 _OF_KERNELS = ("kernel", "grid", "block", "arguments", "shared")
 _OF_PROGRAMS = ("mcpu", "contract", "inputs", "symbols", "seed")
 _USUAL_GPU = "gfx942"
+_CUDA_MACHINE = (190).to_bytes(
+    2, "little"
+)  # the machine of an ELF file for NVIDIA GPUs
 _GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
@@ -136,12 +143,14 @@ class _Options:
         "refcomp emulate scale.hsaco",
         "refcomp emulate scale.hsaco --grid 2 --block 64 --hazards \\",
         "  --arg out:b.npy --arg a.npy --arg n:i64=100",
+        "refcomp emulate scale.ptx --grid 2 --block 64 \\",
+        "  --arg out:b.npy --arg a.npy --arg n:i64=100",
         "refcomp emulate scale.py:scale --symbol n=1000 --hazards",
         "refcomp emulate scale.py:scale --symbol n=1000 --profile page.html",
         "refcomp emulate digits.onnx --profile page.html --card MI300X",
     ),
 )
-@click.argument("file", metavar="KERNEL.hsaco|SCRIPT.py[:NAME]|MODEL.onnx")
+@click.argument("file", metavar="KERNEL.hsaco|KERNEL.ptx|SCRIPT.py[:NAME]|MODEL.onnx")
 @click.option(
     "--kernel", metavar="NAME", help="The kernel to run. Needed if there are several."
 )
@@ -149,7 +158,7 @@ class _Options:
     "--grid",
     callback=_extents,
     metavar="X[,Y[,Z]]",
-    help="How many groups to run, such as 4 or 16,16.",
+    help="How many groups (blocks) to run, such as 4 or 16,16.",
 )
 @click.option(
     "--block",
@@ -180,7 +189,8 @@ class _Options:
     default=USUAL_STEPS,
     show_default=True,
     metavar="N",
-    help="Stop when no wave has ended for so many instructions, summed over the waves.",
+    help="Stop when no wave has ended for so many instructions, summed over the waves. On NVIDIA "
+    "GPUs, threads and warps count instead.",
 )
 @click.option(
     "--max-seconds",
@@ -188,7 +198,7 @@ class _Options:
     default=USUAL_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Stop when no wave has ended for so many seconds.",
+    help="Stop when no wave, or thread of a warp, has ended for so many seconds.",
 )
 @click.option(
     "--checks/--no-checks",
@@ -246,10 +256,11 @@ class _Options:
 @json_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Run kernels for AMD GPUs without a GPU.
+    """Run kernels for AMD and NVIDIA GPUs without a GPU.
 
-    KERNEL.hsaco is a code object for gfx942, gfx90a or gfx1100, of any compiler. Without --arg, its
-    kernels are listed with their arguments and a command that runs one.
+    KERNEL.hsaco is a code object for gfx942, gfx90a or gfx1100, and KERNEL.ptx a PTX file, of any
+    compiler. Without --arg, its kernels are listed with their arguments and a command that runs
+    one.
 
     SCRIPT.py is run, and its function NAME (default: computation) returns what `refcomp lower`
     takes. Such a program, or the model MODEL.onnx, is compiled and called once, on arrays of an
@@ -265,17 +276,17 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     _refuse_idle_options(ctx, asked)
     if is_program(asked.file):
         ctx.exit(_emulate_program(asked))
-    data = read_bytes(asked.file)
-    code = _code_object(data, asked.file)
-    if listed := _kernels_to_list(code, asked):
+    kernels = _open_kernels(read_bytes(asked.file), name_of(asked.file))
+    if listed := _kernels_to_list(kernels, asked):
+        listing = kernels.listing
         if asked.as_json:
-            write_json(listing_to_json(code, listed))
+            write_json(listing_to_json(listing, listed))
         else:
-            click.echo(listing_to_text(code, listed, asked.file), nl=False)
+            click.echo(listing_to_text(listing, listed, asked.file), nl=False)
         ctx.exit(FINE)
     if asked.grid is None or asked.block is None:
         raise click.UsageError("--grid and --block say how a kernel is launched", ctx)
-    ctx.exit(_emulate_kernel(asked, data, asked.grid, asked.block))
+    ctx.exit(_emulate_kernel(asked, kernels, asked.grid, asked.block))
 
 
 def _refuse_idle_options(ctx: click.Context, asked: _Options) -> None:
@@ -284,9 +295,9 @@ def _refuse_idle_options(ctx: click.Context, asked: _Options) -> None:
     given = [name for name in names if ctx.get_parameter_source(name) in _GIVEN]
     idle = [param.opts[0] for param in ctx.command.params if param.name in given]
     if idle:
-        reason = "for a program only, this is a code object"
+        reason = "for a program only, this is a file of kernels"
         if is_program(asked.file):
-            reason = "for a code object only, this is a program"
+            reason = "for a file of kernels only, this is a program"
         raise click.UsageError(f"{', '.join(idle)}: {reason}", ctx)
     if asked.card and not asked.page:
         # A program is profiled by default.
@@ -328,34 +339,26 @@ def _gpu_of(asked: _Options) -> str:
     return find_card(asked.card).mcpu if asked.card else _USUAL_GPU
 
 
-def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents) -> int:
-    """Run one kernel of a code object; return the exit code."""
+def _emulate_kernel(
+    asked: _Options, kernels: KernelFile, grid: Extents, block: Extents
+) -> int:
+    """Run one kernel of a file; return the exit code."""
     given = read_arguments(asked.arguments)
-    profile = Profile()
+    kernel = asked.kernel or only_kernel(kernels.listing, name_of(asked.file))
+    request = KernelRequest(
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        arguments=given,
+        shared_bytes=asked.shared,
+        limits=Limits(asked.max_steps, asked.max_seconds),
+        is_watched=asked.checks,
+        hazards=asked.hazards or asked.chosen,
+        is_profiled=asked.page is not None,
+        card=asked.card,
+    )
     with progress(f"emulating {asked.file}"):
-        gpu = EmulatedGpu(
-            _disassemble,
-            is_watched=asked.checks,
-            hazards=asked.hazards or asked.chosen,
-            observers=() if asked.page is None else (profile,),
-            tools=host_tools(),
-        )
-        try:
-            loaded = gpu.load(data)
-        except RefcompError as error:
-            error.where = error.where or name_of(asked.file)
-            raise
-        card_for(loaded.generation.name, asked.card)  # raises before anything runs
-        kernel = asked.kernel or _only(list(loaded.code.kernels))
-        report = gpu.run(
-            loaded,
-            kernel,
-            grid,
-            block,
-            [one.value for one in given],
-            shared_bytes=asked.shared,
-            limits=Limits(asked.max_steps, asked.max_seconds),
-        )
+        outcome = kernels.run(request)
     outputs = [one for one in given if one.path]
     for one in outputs:
         _save(one)
@@ -364,72 +367,71 @@ def _emulate_kernel(asked: _Options, data: bytes, grid: Extents, block: Extents)
             "nothing is kept of what the kernel wrote: "
             "say which array it writes, out:FILE.npy"
         )
-    binary = Binary(data, "hsaco")
-    reports = [report_of(one, binary, card=asked.card) for one in profile.kernels]
-    unsure = not_compared(loaded.executed, loaded.generation)
-    _print(kernel, report, outputs, reports, unsure, as_json=asked.as_json)
+    _print(kernel, outcome, outputs, as_json=asked.as_json)
     if asked.page is not None:
-        write_profile(reports, asked.page, asked.file)
-    return FAILED if report.findings else FINE
+        write_profile(outcome.profiles, asked.page, asked.file)
+    return FAILED if outcome.findings else FINE
 
 
-def _code_object(data: bytes, file: str) -> CodeObject:
-    """Read a code object. Raise UserError, with the name of the file."""
-    refuse_unlinked(data, name_of(file))  # an object file needs a linker first
-    try:
-        return read_code_object(data)
-    except RefcompError as error:
-        error.where = error.where or name_of(file)
-        raise
+def _open_kernels(data: bytes, file: str) -> KernelFile:
+    """Read a file of kernels. Raise UserError, with the name of the file."""
+    machine_code = data.startswith(b"\x7fELF")
+    if machine_code and data[18:20] == _CUDA_MACHINE:
+        raise UserError(
+            f"{file} is machine code for NVIDIA GPUs (a cubin)",
+            why="its form is not published; the emulator runs PTX",
+            remedy="compile to PTX: nvcc -ptx, llc, or the target `cuda -code=ptx`",
+        )
+    if Path(file).suffix == ".ptx" or (not machine_code and b".version" in data):
+        return PtxKernels(data, file)
+    return AmdKernels(data, file)
 
 
-def _kernels_to_list(code: CodeObject, asked: _Options) -> list[KernelEntry]:
+def _kernels_to_list(kernels: KernelFile, asked: _Options) -> list[ListedKernel]:
     """Return the kernels for which arguments or extents are missing; none if one can run."""
-    chosen = list(code.kernels.values())
+    chosen = list(kernels.listing.kernels.values())
     if asked.kernel is not None:
-        chosen = [code.kernel(asked.kernel)]
-    # Code without kernels is refused when it is run, with a better message than an empty list.
+        chosen = [kernels.find(asked.kernel)]
+    # A file without kernels is refused when it is run, with a better message than an empty list.
     if asked.arguments or not chosen:
         return []
-    takes_arguments = any(explicit_arguments(kernel) for kernel in chosen)
+    takes_arguments = any(kernel.arguments for kernel in chosen)
     has_extents = asked.grid is not None or asked.block is not None
     return [] if has_extents and not takes_arguments else chosen
 
 
 def _print(
     kernel: str,
-    report: LaunchReport,
+    outcome: KernelOutcome,
     outputs: list[GivenArgument],
-    profiles: list[ProfileReport],
-    unsure: tuple[str, ...],
     *,
     as_json: bool,
 ) -> None:
-    """Print the outcome. `unsure` lists instructions that were never compared."""
-    findings = [str(finding) for finding in report.findings]
+    """Print the outcome of a run."""
     digests = []
     for one in outputs:
         assert isinstance(one.value, np.ndarray)
         digests.append(digest(one.name, _as_numbers(one.value)))
+    unsure = outcome.not_compared
     if as_json:
         value: dict[str, object] = {
             "kernel": kernel,
-            "steps": report.steps,
+            "steps": outcome.steps,
             "outputs": digests,
-            "findings": findings,
+            "findings": list(outcome.findings),
         }
-        if profiles:
-            value["profile"] = reports_to_json(profiles)
+        if outcome.profiles:
+            value["profile"] = reports_to_json(outcome.profiles)
         value["not_compared"] = unsure
         write_json(value)
         return
-    lines = [*map(digest_to_text, digests), *findings]
+    lines = [*map(digest_to_text, digests), *outcome.findings]
     if unsure:
         lines.append(f"never compared with a reference: {'; '.join(unsure)}")
     if lines:
         click.echo(printable("\n".join(lines)))
-    if profiles:
-        click.echo(profile_to_text(profiles), nl=False)
+    if outcome.profiles:
+        click.echo(profile_to_text(outcome.profiles), nl=False)
 
 
 def _as_numbers(array: HostArray) -> HostArray:
@@ -474,21 +476,3 @@ def _entry_to_json(entry: Entry) -> dict[str, object]:
         "lacks": entry.lacks,
         "modifiers": sorted(entry.seen.modifiers) if entry.seen else [],
     }
-
-
-def _disassemble(code: bytes) -> str:
-    return toolchain.disassemble(Binary(code, "hsaco"))
-
-
-def _only(names: list[str]) -> str:
-    """Return the only one of `names`. Raise UserError unless it is the only one."""
-    if not names:
-        raise UserError("the code object has no kernel", remedy="give one that has")
-    if len(names) > 1:
-        known = ", ".join(sorted(names))
-        raise UserError(
-            "which kernel is to run?",
-            why=f"there are {len(names)}",
-            remedy=f"name one by --kernel: {known}",
-        )
-    return names[0]

@@ -52,7 +52,7 @@ COMMANDS = {
     "print": ("print", "Print loop-IR text as LLVM IR."),
     "assemble": ("assemble", "Compile LLVM IR of `refcomp print` to machine code."),
     "execute": ("execute", "Run a module file, or interpret loop-IR text."),
-    "emulate": ("emulate", "Run kernels for AMD GPUs without a GPU."),
+    "emulate": ("emulate", "Run kernels for AMD and NVIDIA GPUs without a GPU."),
 }
 JSON_ASKED = "refcomp.cli.json"
 

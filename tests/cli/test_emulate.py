@@ -208,7 +208,9 @@ def test_the_ledger_is_printed(cli):
 
 
 def test_what_was_never_compared_is_told(cli, files, monkeypatch):
-    monkeypatch.setattr("refcomp.cli.emulate.not_compared", lambda ran, gpu: ("v_odd with clamp",))
+    monkeypatch.setattr(
+        "refcomp.cli.amd_kernels.not_compared", lambda ran, gpu: ("v_odd with clamp",)
+    )
     result = cli("emulate", files / "k.hsaco", *_SHAPE, *_arguments(files))
     assert result.exit_code == 0
     assert "never compared with a reference: v_odd with clamp\n" in result.stdout

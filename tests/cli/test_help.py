@@ -91,8 +91,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_example_runs(inputs: Path, tmp_path: Path, line: str) -> None:
     folder = tmp_path / "folder"
     shutil.copytree(inputs, folder)
-    if ".hsaco" in line:
+    if ".hsaco" in line or ".ptx" in line:
         shell(folder, f"{shlex.quote(sys.executable)} scale.py")
+    if ".ptx" in line:
+        stage = "refcomp show scale.py:scale --target nvptx --stage ptx"
+        shell(folder, f"{stage} > scale.ptx")
     shell(folder, line)
 
 

@@ -1,4 +1,4 @@
-"""What `refcomp emulate` prints of a code object when no arguments are given."""
+"""What `refcomp emulate` prints of a file of kernels when no arguments are given."""
 
 import json
 import shlex
@@ -6,6 +6,7 @@ import shlex
 import numpy as np
 import pytest
 
+from refcomp.cli.amd_kernels import listing_of
 from refcomp.cli.kernel_listing import listing_to_json, listing_to_text
 from refcomp.emulator.code.code_object import CodeObject, Descriptor, KernelEntry
 from refcomp.foundation.amd_metadata import KernelArgument
@@ -29,13 +30,19 @@ _ALL = (
 )
 
 
-def _code(*kernels):
-    return CodeObject("gfx942", 0, (), (), {kernel.name: kernel for kernel in kernels})
+def _listing(*kernels):
+    by_name = {kernel.name: kernel for kernel in kernels}
+    return listing_of(CodeObject("gfx942", 0, (), (), by_name))
+
+
+def _text(*kernels, file="k.hsaco"):
+    listing = _listing(*kernels)
+    return listing_to_text(listing, [*listing.kernels.values()], file)
 
 
 def test_kernels_are_listed_with_their_arguments_and_an_example():
     kernel = _kernel(*_ALL, shared_bytes=512)
-    lines = listing_to_text(_code(kernel), [kernel], "some file.hsaco").splitlines()
+    lines = _text(kernel, file="some file.hsaco").splitlines()
     assert lines[:2] == [
         "kernels of some file.hsaco, for gfx942:",
         "  k: groups of at most 256 threads, 512 bytes of shared memory",
@@ -57,20 +64,21 @@ def test_kernels_are_listed_with_their_arguments_and_an_example():
 
 def test_shapes_and_empty_lists():
     first, second = _kernel(name="a", block=(16, 4, 1)), _kernel(name="b")
-    text = listing_to_text(_code(first, second), [first, second], "k.hsaco")
+    text = _text(first, second)
     assert "  a: groups of 16 x 4 x 1 threads\n    no arguments\n" in text
     assert "  refcomp emulate k.hsaco --kernel a --grid 1 --block 16,4\n" in text
-    assert listing_to_text(_code(), [], "k.hsaco") == "kernels of k.hsaco, for gfx942: none\n"
+    assert _text() == "kernels of k.hsaco, for gfx942: none\n"
 
 
 def test_names_do_not_command_the_terminal():
     kernel = _kernel(KernelArgument("a\x1b[2J", 0, 4, "by_value"), name="k\x1b]0;")
-    assert "\x1b" not in listing_to_text(_code(kernel), [kernel], "k.hsaco")
+    assert "\x1b" not in _text(kernel)
 
 
 def test_the_same_for_scripts():
     kernel = _kernel(*_ALL[:2], block=(64, 1, 1))
-    told = listing_to_json(_code(kernel), [kernel])
+    listing = _listing(kernel)
+    told = listing_to_json(listing, [listing.kernels["k"]])
     assert told["gpu"] == "gfx942"
     (entry,) = told["kernels"]
     assert (entry["kernel"], entry["block"], entry["max_threads"]) == ("k", [64, 1, 1], 256)

@@ -1,0 +1,143 @@
+"""PTX, as `refcomp emulate` lists and runs its kernels."""
+
+from __future__ import annotations
+
+from math import prod
+
+from refcomp.cli.kernel_file import KernelOutcome, KernelRequest
+from refcomp.cli.kernel_listing import (
+    KernelListing,
+    ListedArgument,
+    ListedKernel,
+    plain_name,
+)
+from refcomp.emulator.observers.hazards import HAZARDS
+from refcomp.emulator.ptx.execution.launch import THREADS_LIMIT, find_kernel
+from refcomp.emulator.ptx.run import Argument, EmulatedNvidiaGpu
+from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule, Variable
+from refcomp.emulator.ptx.text.parse import read_ptx
+from refcomp.foundation.errors import RefcompError, UserError
+from refcomp.foundation.local_memory import LocalMemory
+
+_ADDRESS = 8  # bytes
+_DTYPES = {"s": "i", "u": "u", "b": "u", "f": "f"}  # letter of a PTX type -> of a dtype
+# The hazard that NVIDIA GPUs do not have.
+_NOT_ON_NVIDIA = "wait-states"
+
+
+class PtxKernels:
+    """The kernels of a PTX file.
+
+    Args:
+        data: the file.
+        file: its name, for messages.
+
+    Raises:
+        DamagedPtx: it is not PTX.
+        Unsupported: it is, with something that is not emulated.
+    """
+
+    def __init__(self, data: bytes, file: str) -> None:
+        self._text = data.rstrip(b"\0").decode("utf-8", "replace")
+        self._file = file
+        try:
+            self._module = read_ptx(self._text)
+        except RefcompError as error:
+            error.where = f"{file}, {error.where}" if error.where else file
+            raise
+        self.listing = listing_of(self._module)
+
+    def find(self, name: str) -> ListedKernel:
+        find_kernel(self._module, name)  # raises
+        return self.listing.kernels[name]
+
+    def run(self, request: KernelRequest) -> KernelOutcome:
+        gpu = EmulatedNvidiaGpu(
+            is_watched=request.is_watched, hazards=_has_races(request.hazards)
+        )
+        report = gpu.run(
+            gpu.load(self._text),
+            request.kernel,
+            request.grid,
+            request.block,
+            [_argument(one.name, one.value) for one in request.arguments],
+            shared_bytes=request.shared_bytes,
+            limits=request.limits,
+        )
+        return KernelOutcome(report.steps, tuple(map(str, report.findings)))
+
+
+def _has_races(hazards: bool | tuple[str, ...]) -> bool:
+    """Return True if optional checks are asked for. UserError for one that NVIDIA GPUs lack."""
+    if isinstance(hazards, bool):
+        return hazards
+    if _NOT_ON_NVIDIA in hazards:
+        known = ", ".join(name for name in HAZARDS if name != _NOT_ON_NVIDIA)
+        raise UserError(
+            f"--hazard {_NOT_ON_NVIDIA} is not a hazard of NVIDIA GPUs",
+            why="PTX has no wait states: ptxas puts them into machine code",
+            remedy=f"choose from {known}",
+        )
+    return not {"races", "read-only"}.isdisjoint(hazards)
+
+
+def _argument(name: str, value: Argument | LocalMemory) -> Argument:
+    if isinstance(value, LocalMemory):
+        raise UserError(
+            f"--arg {name}: no argument of a PTX kernel is local memory",
+            why="a launch gives all dynamic shared memory of a block as one piece",
+            remedy=f"give --shared {value.size} instead",
+        )
+    return value
+
+
+def listing_of(module: PtxModule) -> KernelListing:
+    """Return the kernels of a PTX file."""
+    shared = sum(one.bytes for one in module.variables if one.space == "shared")
+    kernels = {
+        name: _listed(function, shared)
+        for name, function in module.functions.items()
+        if function.is_entry and not function.is_declaration
+    }
+    return KernelListing(module.target, "block", kernels)
+
+
+def _listed(kernel: PtxFunction, shared: int) -> ListedKernel:
+    own = sum(one.bytes for one in kernel.variables if one.space == "shared")
+    needed = kernel.limits.get("reqntid", ())
+    most = kernel.limits.get("maxntid", (THREADS_LIMIT,))
+    return ListedKernel(
+        kernel.name,
+        (*needed, 1, 1)[:3] if needed else (),
+        prod(needed or most),
+        shared + own,
+        tuple(map(_listed_argument, kernel.parameters)),
+    )
+
+
+def _listed_argument(parameter: Variable) -> ListedArgument:
+    is_array = parameter.is_pointer
+    is_address = is_array or (parameter.type in ("u64", "b64") and parameter.bytes == 8)
+    description = f"{parameter.bytes} bytes"
+    if is_address:
+        description = "array" if is_array else "array, or a number of 8 bytes"
+    form = _form(parameter)
+    if is_address:
+        form = f"out:{plain_name(parameter.name)}.npy"
+    return ListedArgument(
+        name=parameter.name,
+        kind="global_buffer" if is_array else "by_value",
+        bytes=parameter.bytes,
+        type=parameter.type,
+        description=f"{description} ({parameter.type})",
+        form=form,
+    )
+
+
+def _form(parameter: Variable) -> str:
+    """Return an example of --arg for a number. A structure can be passed in Python only."""
+    dtype = f"{_DTYPES.get(parameter.type[0], '')}{parameter.type[1:]}"
+    is_number = dtype[1:].isdecimal() and int(dtype[1:]) == 8 * parameter.bytes
+    if not is_number or parameter.bytes > _ADDRESS:
+        return "(a structure: in Python, EmulatedNvidiaGpu.run takes a numpy.void)"
+    return f"{plain_name(parameter.name)}:{dtype}=1"
