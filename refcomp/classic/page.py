@@ -20,35 +20,51 @@ WIDTH = 110
 _HEADING = """\
 # From TVM 0.5, 0.6 or NNVM to refcomp
 
-refcomp has the words and rules of the classic tensor-expression system. This page says what each
-of its public names is here, or what to write instead and why. `rc` is `import refcomp as rc`. A
-test holds this page against refcomp.
+This page is for programs that were written for TVM 0.5, TVM 0.6 or NNVM (2017 to 2019). It lists
+the public names of these systems. For each name it says what refcomp calls the same thing, or what
+to write instead. Here `rc` stands for `import refcomp as rc`, and `np` for `import numpy as np`.
+Tests look up all names, and run all programs of this page.
 
-`from refcomp import classic as tvm` gives a program the classic names: `tvm.nd.array`,
-`tvm.target.create`, `tvm.topi.nn.relu`, `tvm.nnvm.sym.conv2d`. Most of them are objects of refcomp,
-which this page names. Some are functions that take the classic arguments, and call refcomp's own.
-Classes get their classic attributes, such as `ctx.device_id`. A name whose meaning would differ is
-left out, and its error says what to write instead.
+A program can keep its classic names, or change to those of refcomp.
+
+**To keep the classic names**, change the imports:
+
+| classic import | write |
+| --- | --- |
+| `import tvm` | `from refcomp import classic as tvm` |
+| `import topi` | `from refcomp.classic import topi` |
+| `import nnvm` or `import nnvm.compiler` | `from refcomp.classic import nnvm` |
+| `from tvm.contrib import graph_runtime` | `from refcomp.classic.contrib import graph_runtime` |
+
+Most classic names are then objects of refcomp. Some are functions that take the classic arguments,
+and call functions of refcomp. Classes have their classic attributes, such as `ctx.device_id`. A
+name whose meaning would differ does not exist. The error says what to write instead.
+
+**To change to the names of refcomp**, write `import refcomp as rc`, and replace names as listed
+below. An *unchanged* name stays the same behind `rc.`, as in `rc.compute` for `tvm.compute`.
 """
 _TRANSLATED = """\
-`refcomp.classic` has these with their classic arguments. In refcomp, write:
+`refcomp.classic` has these names with their classic arguments. With `rc`, write:
+"""
+_NOT_ALIASES = """\
+`refcomp.classic` does not have these names:
 """
 _DIFFERENCES = """\
 ## The same names, another meaning
 
-The programs run as tests. `np` is `import numpy as np`.
+These differences change results, or what a program may do. `refcomp.classic` has them, too.
 """
 _REFUSALS = """\
 ## What refcomp refuses
 
-The classic system accepted each of these programs. Each stands with refcomp's message and with the
-wrong answer or the crash that it prevents. All of them run as tests.
+The classic system accepted each of these programs. refcomp refuses the last line of each with the
+error that is shown. Below the error stands the wrong result or the crash that it prevents.
 """
 _TUTORIALS = """\
 ## Tutorials side by side
 
-The steps of each column are one program, which runs as a test. The classic one runs with
-`from refcomp import classic as tvm` in the place of `import tvm`.
+The left column is a classic program, and the right column the same program for refcomp. The classic
+program runs on `refcomp.classic`, once its imports are changed as at the top of this page.
 """
 _ROW = """\
 {text}
@@ -84,16 +100,18 @@ def migration_page() -> str:
 
 def _area(area: Area) -> Iterator[str]:
     yield f"### {area.title}\n"
-    if area.text:
-        yield _wrapped(area.text)
+    for paragraph in filter(None, area.text.split("\n\n")):
+        yield _wrapped(paragraph)
     same = [entry for entry in area.names if _is_same(entry)]
     if same:
         listed = ", ".join(f"`{entry.name}`" for entry in same)
-        yield _wrapped(f"As before: {listed}.")
+        yield _wrapped(f"Unchanged: {listed}.")
     positional = [e for e in area.names if e.is_translated and not e.note]
     if positional:
         listed = ", ".join(f"`{entry.name}`" for entry in positional)
-        yield _wrapped(f"As before, but refcomp takes attributes by keyword: {listed}.")
+        yield _wrapped(
+            f"Unchanged, but `rc.topi` takes attributes by keyword: {listed}."
+        )
     listed_above = [*same, *positional]
     renamed = [e for e in area.names if not e.note and e not in listed_above]
     if renamed:
@@ -102,7 +120,7 @@ def _area(area: Area) -> Iterator[str]:
     if translated:
         bullets = [_bullet(f"`{entry.name}`: {entry.note}") for entry in translated]
         yield "\n".join([_TRANSLATED, *bullets]) + "\n"
-        yield "Not in `refcomp.classic`:\n"
+        yield _NOT_ALIASES
     notes = [e for e in area.names if e.note and not e.is_translated]
     if notes:
         yield "\n".join(_bullet(_note(entry)) for entry in notes) + "\n"

@@ -276,10 +276,10 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
     if name.lstrip("-") == "system-lib":
         raise UserError(
             f"the target {kind.name} has no option {word!r}",
-            why="a library of refcomp describes its functions in its own file, so that nothing "
-            "registers them when it is loaded",
-            remedy='write module.export_library("x.so") and refcomp.load_module("x.so"), which '
-            "finds them by name; or link x.o, whose symbols are their names",
+            why="a library file describes its functions, so that no registry is needed",
+            remedy='write module.export_library("x.so") and refcomp.load_module("x.so"). For a '
+            'C program, write module.save("x.o") and link it: int32_t name(arrays..., '
+            "int64_t sizes..., int32_t threads) returns 0",
         )
     if not word.startswith("-") or not equals or not value or name not in kind.options:
         known = ", ".join(

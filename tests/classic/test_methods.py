@@ -32,7 +32,7 @@ def test_attributes_of_another_name_return_the_same() -> None:
         (lambda: rc.var("n"), "same_as", "'Var' object has no attribute 'same_as': write `a is b`"),
         (lambda: rc.as_target("cuda"), "mcpu", 'write `target.option("mcpu", "")`.'),
         (lambda: rc.nd.empty((2,)), "to_dlpack", "write `torch.from_dlpack(array)`"),
-        (module, "import_module", "modules hold their kernels from the beginning."),
+        (module, "import_module", "modules hold their kernels from the start."),
         (module, "type_key", "write `str(module)`"),
     ],
 )

@@ -25,15 +25,20 @@ def test_every_name_is_on_the_page() -> None:
 
 def test_a_note_says_where_to_look() -> None:
     page = migration_page()
-    assert "\n- `tvm.div`: see `rc.truncdiv`. `/` of integers truncates, as ever" in page
-    assert "\n- `Module.save`: Writes what the suffix says" in page
-    assert "\n- `tvm.load_json` is absent: write `refcomp.parse_func(text)`." in page
+    assert "\n- `tvm.div`: see `rc.truncdiv`. It rounds towards zero" in page
+    assert "\n- `Module.save`: It writes what the suffix says" in page
+    assert "\n- `tvm.load_json` is absent: write `refcomp.parse_func(text)`" in page
 
 
 def test_operators_with_classic_arguments_say_what_to_write() -> None:
     page = migration_page()
-    assert "\n- `topi.nn.pool`: `max_pool2d` or `avg_pool2d`, with" in page
-    assert "\nAs before, but refcomp takes attributes by keyword: `topi.cast`, " in page
+    assert "\n- `topi.nn.pool`: `max_pool2d(x, kernel=(2, 2)" in page
+    assert "\nUnchanged, but `rc.topi` takes attributes by keyword: `topi.cast`, " in page
+
+
+def test_a_text_may_have_several_paragraphs() -> None:
+    page = migration_page()
+    assert "\n\nThe classes of `tvm.expr` and `tvm.stmt` are for `isinstance`." in page
 
 
 def test_every_program_is_on_the_page() -> None:

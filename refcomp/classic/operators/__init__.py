@@ -1,8 +1,12 @@
-"""Operators of topi with their classic arguments, which are given in order or by name.
+"""Operators of topi that take the classic arguments, in order or by name.
 
-Each calls the operator of `refcomp.topi` that its docstring names, whose page says what it
-computes. arguments.py converts sizes and padding, arrays.py has operators that move, reduce and
-combine elements, networks.py those of `topi.nn`.
+Each function calls an operator of `refcomp.topi`, which its docstring names. The manual page of
+that operator says what is computed.
+
+- arguments.py converts sizes, padding and numbers
+- arrays.py has operators that move, reduce and combine elements
+- networks.py has those of `topi.nn`
+- vision.py has those of `topi.vision` and `topi.image`
 
 Example::
 
@@ -33,6 +37,8 @@ from refcomp.classic.operators.arrays import (
     expand_dims,
     expand_like,
     flip,
+    floor_divide,
+    floor_mod,
     full,
     full_like,
     gather_nd,
@@ -47,11 +53,13 @@ from refcomp.classic.operators.arrays import (
     maximum,
     min,
     minimum,
+    mod,
     multiply,
     not_equal,
     one_hot,
     power,
     prod,
+    reinterpret,
     repeat,
     reshape,
     right_shift,
@@ -71,12 +79,14 @@ from refcomp.classic.operators.arrays import (
 )
 from refcomp.classic.operators.networks import (
     adaptive_pool,
+    binarize_pack,
     conv2d,
     conv2d_hwcn,
     conv2d_nchw,
     conv2d_nhwc,
     conv2d_transpose_nchw,
     dense,
+    depth_to_space,
     depthwise_conv2d_nchw,
     depthwise_conv2d_nhwc,
     dilate,
@@ -92,7 +102,13 @@ from refcomp.classic.operators.networks import (
     scale_shift_nchw,
     scale_shift_nhwc,
     softmax,
+    space_to_depth,
     upsampling,
+)
+from refcomp.classic.operators.vision import (
+    crop_and_resize,
+    multibox_prior,
+    roi_pool_nchw,
 )
 
 __all__ = [
@@ -104,6 +120,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "binarize_pack",
     "broadcast_to",
     "cast",
     "clip",
@@ -113,7 +130,9 @@ __all__ = [
     "conv2d_nchw",
     "conv2d_nhwc",
     "conv2d_transpose_nchw",
+    "crop_and_resize",
     "dense",
+    "depth_to_space",
     "depthwise_conv2d_nchw",
     "depthwise_conv2d_nhwc",
     "dilate",
@@ -123,6 +142,8 @@ __all__ = [
     "expand_dims",
     "expand_like",
     "flip",
+    "floor_divide",
+    "floor_mod",
     "full",
     "full_like",
     "gather_nd",
@@ -145,6 +166,8 @@ __all__ = [
     "min",
     "minimum",
     "mirror_pad",
+    "mod",
+    "multibox_prior",
     "multiply",
     "not_equal",
     "one_hot",
@@ -153,14 +176,17 @@ __all__ = [
     "power",
     "prelu",
     "prod",
+    "reinterpret",
     "repeat",
     "reshape",
     "right_shift",
+    "roi_pool_nchw",
     "scale_shift_nchw",
     "scale_shift_nhwc",
     "sequence_mask",
     "shape",
     "softmax",
+    "space_to_depth",
     "split",
     "squeeze",
     "stack",

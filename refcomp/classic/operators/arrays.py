@@ -21,6 +21,7 @@ from refcomp.topi.broadcast import (
     bits,
     choice,
     comparison,
+    division,
     powers,
     repetition,
     variadic,
@@ -52,7 +53,7 @@ Axes = int | Sequence[int] | None
 def _binary(
     operator: Callable[[Tensor, Tensor], Tensor],
 ) -> Callable[[Operand, Operand], Tensor]:
-    """Return an operator that takes a number, or an expression, in the place of a tensor."""
+    """Return an operator that takes numbers and expressions for tensors."""
 
     @wraps(operator)
     def combine(lhs: Operand, rhs: Operand) -> Tensor:
@@ -65,6 +66,9 @@ add = _binary(arithmetic.add)
 subtract = _binary(arithmetic.subtract)
 multiply = _binary(arithmetic.multiply)
 divide = _binary(arithmetic.divide)
+floor_divide = _binary(division.floor_divide)
+mod = _binary(division.mod)
+floor_mod = _binary(division.floor_mod)
 power = _binary(powers.power)
 maximum = _binary(choice.maximum)
 minimum = _binary(choice.minimum)
@@ -109,11 +113,12 @@ def split(ary: Tensor, indices_or_sections: Sizes, axis: int = 0) -> list[Tensor
 
     Args:
         ary: the tensor, of a constant extent along the axis.
-        indices_or_sections: the number of equal parts, or where each part but the first begins.
+        indices_or_sections: the number of equal parts; or the position where each part begins,
+            except for the first part.
         axis: the axis.
 
     Raises:
-        UserError: the extent is no multiple of the number of parts.
+        UserError: the extent is not a multiple of the number of parts.
     """
     (extent,) = sizes_of([ary.shape[axis]], "the axis")
     if isinstance(indices_or_sections, Sequence):
@@ -142,12 +147,17 @@ def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 
 
 def expand_like(a: Tensor, shape_like: Tensor, axis: Sequence[int]) -> Tensor:
-    """Insert the axes `axis`, and repeat along them up to the shape of another tensor.
+    """Insert axes, and repeat the elements along them up to the shape of another tensor.
 
-    It is `topi.broadcast_like` of `topi.expand_dims`.
+    `topi.expand_dims` inserts the axes, and `topi.broadcast_like` repeats.
+
+    Args:
+        a: the tensor. If `axis` names all axes of the result, it holds a single number.
+        shape_like: the tensor that has the shape of the result.
+        axis: the positions of the inserted axes in the result.
     """
     if len(axis) == len(shape_like.shape) and len(a.shape) == 1:
-        return repetition.broadcast_like(a, shape_like)  # an only number, everywhere
+        return repetition.broadcast_like(a, shape_like)
     expanded = axes_of_tensors.expand_dims(a, axis=tuple(axis))
     return repetition.broadcast_like(expanded, shape_like)
 
@@ -163,7 +173,10 @@ def strided_slice(
     end: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    """Take each `strides`-th element from `begin` to before `end`, by `topi.strided_slice`."""
+    """Take the elements from `begin` to before `end` in steps of `strides`.
+
+    The operator is `topi.strided_slice`. Each list has a number for each of the first axes.
+    """
     axes = tuple(range(len(begin)))
     steps = tuple(strides) if strides else None
     return slices.strided_slice(
@@ -174,14 +187,17 @@ def strided_slice(
 def take(
     a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
 ) -> Tensor:
-    """Take slices at indices, by `topi.take`. The mode fast, without any check, is refused."""
+    """Take slices at indices, by `topi.take`.
+
+    The mode "fast" is refused, since it reads at indices that are out of range.
+    """
     return gather.take(a, indices, axis=axis, mode=mode)
 
 
 def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
-    """Take slices at indices whose coordinates lie along the first axis.
+    """Take slices at points. The first axis of `indices` holds the coordinates of a point.
 
-    It is `topi.gather_nd`, whose coordinates lie along the last axis.
+    The operator is `topi.gather_nd`, where the last axis holds the coordinates.
     """
     rank = len(indices.shape)
     moved = transform.transpose(indices, axes=(*range(1, rank), 0))
@@ -230,7 +246,10 @@ def arange(
     step: float = 1,
     dtype: DTypeLike = "float32",
 ) -> Tensor:
-    """Return evenly spaced numbers, by `topi.arange`. A single number is the end."""
+    """Return evenly spaced numbers, by `topi.arange`.
+
+    A single number is `stop`, and `start` is then 0.
+    """
     if stop is None:
         start, stop = 0, start
     return constants.arange(start=start, stop=stop, step=step, dtype=dtype)
@@ -244,7 +263,10 @@ def one_hot(
     axis: int,
     dtype: DTypeLike,
 ) -> Tensor:
-    """Return a vector for each index that has `on_value` there only, by `topi.one_hot`."""
+    """Return a vector for each index, by `topi.one_hot`.
+
+    The element at the index is `on_value`. The others are `off_value`.
+    """
     return masks.one_hot(
         indices,
         depth=depth,
@@ -258,13 +280,18 @@ def one_hot(
 def sequence_mask(
     data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0
 ) -> Tensor:
-    """Replace the elements after the end of each sequence, by `topi.sequence_mask`."""
+    """Replace the elements behind the end of each sequence, by `topi.sequence_mask`."""
     return masks.sequence_mask(data, valid_length, mask_value=mask_value, axis=axis)
 
 
 def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     """Convert elements to a dtype, by `topi.cast`."""
     return casts.cast(x, dtype=dtype)
+
+
+def reinterpret(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """Return elements of the same bits in another dtype, by `topi.bitcast`."""
+    return casts.bitcast(x, dtype=dtype)
 
 
 def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
@@ -321,9 +348,9 @@ def argsort(
     is_ascend: bool = True,
     dtype: DTypeLike = "float32",
 ) -> Tensor:
-    """Return the positions in sorted order, by `topi.argsort` and a cast.
+    """Return the positions of the elements in sorted order, by `topi.argsort` and a cast.
 
-    A float32 position above 2**24 is rounded. So give `dtype="int32"`.
+    float32 rounds positions above 2**24. Give `dtype="int32"` to avoid it.
     """
     found = sort.argsort(data, valid_count, axis=axis, is_ascend=bool(is_ascend))
     return casts.cast(found, dtype=dtype)
@@ -337,7 +364,10 @@ def topk(
     is_ascend: bool = False,
     dtype: DTypeLike = "int64",
 ) -> Tensor | list[Tensor]:
-    """Return the k greatest elements, their positions, or both, by `topi.topk`."""
+    """Return the k greatest elements, by `topi.topk`.
+
+    `ret_type` asks for the "values", for their "indices", or for "both" in this order.
+    """
     values, indices = sort.topk(data, k=k, axis=axis, is_ascend=is_ascend, dtype=dtype)
     results: dict[str, Tensor | list[Tensor]] = {
         "both": [values, indices],
@@ -362,8 +392,8 @@ def tensordot(
     Args:
         a: a tensor.
         b: a tensor.
-        axes: the count of axes, the last ones of `a` and the first ones of `b`; or an axis of each;
-            or a list of axes of each.
+        axes: how many of the last axes of `a` are paired with the first axes of `b`; or the paired
+            axes: one of `a` and one of `b`, or a list of each.
     """
     if isinstance(axes, int):
         rank = len(a.shape)

@@ -20,7 +20,7 @@ from refcomp.te.maths import all, if_then_else
 from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.broadcast import arithmetic
-from refcomp.topi.contraction import fully_connected
+from refcomp.topi.contraction import binary, fully_connected
 from refcomp.topi.convolution import conv2d as convolutions
 from refcomp.topi.convolution import (
     conv2d_layouts,
@@ -30,6 +30,7 @@ from refcomp.topi.convolution import (
 from refcomp.topi.elementwise import rectifiers
 from refcomp.topi.image import resize_images
 from refcomp.topi.movement import axes as axes_of_tensors
+from refcomp.topi.movement import blocks
 from refcomp.topi.movement import padding as borders
 from refcomp.topi.normalization import lrn as response
 from refcomp.topi.normalization import norms
@@ -202,9 +203,9 @@ def pool(
         stride: elements from one window to the next.
         padding: elements at the top, left, bottom and right.
         pool_type: max or avg.
-        ceil_mode: True for a last window that reaches beyond the padding.
+        ceil_mode: True if the last window may reach beyond the padding.
         layout: NCHW, NHWC or NCHWc.
-        count_include_pad: True if padding counts as elements of a mean.
+        count_include_pad: True if a mean includes the elements of the padding, which are 0.
 
     Raises:
         UserError: the kind is unknown, or an argument does not fit.
@@ -233,7 +234,10 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
 def adaptive_pool(
     data: Tensor, output_size: Sizes, pool_type: str, layout: str = "NCHW"
 ) -> Tensor:
-    """Return so many maxima or means: `adaptive_max_pool2d` or `adaptive_avg_pool2d`."""
+    """Return images of a given size, whose elements are maxima or means of windows.
+
+    The operator is `topi.adaptive_max_pool2d` or `topi.adaptive_avg_pool2d`.
+    """
     choices = {
         "max": adaptive.adaptive_max_pool2d,
         "avg": adaptive.adaptive_avg_pool2d,
@@ -306,7 +310,7 @@ def _scale_shift(x: Tensor, scale: Tensor, shift: Tensor, axis: int) -> Tensor:
 
 
 def _along(values: Tensor, axis: int, rank: int) -> Tensor:
-    """Return a vector with axes of one element behind it, so that it lies along `axis`."""
+    """Return a vector as a tensor of rank `rank` that varies along one axis only."""
     behind = range(1, rank - axis % rank)
     return axes_of_tensors.expand_dims(values, axis=tuple(behind)) if behind else values
 
@@ -336,9 +340,9 @@ def mirror_pad(
 
 
 def dilate(data: Tensor, strides: Sequence[int]) -> Tensor:
-    """Insert zeros between neighbours, `strides - 1` of them along each axis.
+    """Insert `strides - 1` zeros between neighbours along each axis.
 
-    refcomp has no operator of this kind: it is a compute.
+    refcomp has no operator for this. The function makes a compute.
 
     Raises:
         UserError: there is not one stride for each axis.
@@ -362,6 +366,33 @@ def dilate(data: Tensor, strides: Sequence[int]) -> Tensor:
     return compute(shape, element, name="dilate")
 
 
+def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Tensor:
+    """Move each block of pixels into the channels of a pixel, by `topi.space_to_depth`."""
+    return chosen(layout, {"NCHW": blocks.space_to_depth}, _LAYOUT)(
+        data, block_size=block_size
+    )
+
+
+def depth_to_space(
+    data: Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR"
+) -> Tensor:
+    """Move the channels of each pixel into a block of pixels, by `topi.depth_to_space`."""
+    return chosen(layout, {"NCHW": blocks.depth_to_space}, _LAYOUT)(
+        data, block_size=block_size, mode=mode
+    )
+
+
+_LAYOUT = "the layout of the images"
+
+
+def binarize_pack(data: Tensor, axis: int | None = None) -> Tensor:
+    """Return the signs of numbers in words of 32 bits, by `topi.binarize_pack`.
+
+    Without `axis`, the numbers of a word lie along the last axis.
+    """
+    return binary.binarize_pack(data, axis=-1 if axis is None else axis)
+
+
 def lrn(
     data: Tensor,
     size: int,
@@ -370,7 +401,7 @@ def lrn(
     beta: float = 0.75,
     bias: float = 2,
 ) -> Tensor:
-    """Divide by a power of the mean of squares of neighbours, by `topi.lrn`."""
+    """Divide each element by a power of the mean square of its neighbours, by `topi.lrn`."""
     return response.lrn(
         data, size=size, axis=axis, alpha=alpha, beta=beta, bias=float(bias)
     )

@@ -18,6 +18,8 @@ SHAPES = {
     "T": (4, 2, 3, 2),
     "D": (4, 1, 3, 3),
     "P": (6, 7, 4, 1),
+    "S": (1, 1, 4, 2),
+    "B": (32, 64),
     "c": (4,),
     "d": (4,),
     "Q": (3, 5),
@@ -116,6 +118,19 @@ CASES = {
     "mirror_pad": (
         topi.nn.mirror_pad(X, (0, 0, 1, 2), (0, 0, 2, 1), "REFLECT"),
         rc.topi.mirror_pad(X, pad_before=(0, 0, 1, 2), pad_after=(0, 0, 2, 1), mode="reflect"),
+    ),
+    "space_to_depth": (
+        topi.nn.space_to_depth(T["S"], 2),
+        rc.topi.space_to_depth(T["S"], block_size=2),
+    ),
+    "depth_to_space": (
+        topi.nn.depth_to_space(X, 2, mode="CRD"),
+        rc.topi.depth_to_space(X, block_size=2, mode="CRD"),
+    ),
+    "binarize_pack": (topi.nn.binarize_pack(T["B"]), rc.topi.binarize_pack(T["B"], axis=-1)),
+    "binarize_pack, first": (
+        topi.nn.binarize_pack(T["B"], 0),
+        rc.topi.binarize_pack(T["B"], axis=0),
     ),
     "lrn": (
         topi.nn.lrn(X, 3, 1, 0.1, 0.5, 2),
