@@ -1,15 +1,22 @@
 """The least and the greatest value that an index attains over a box of axes.
 
-The ends of an index are computed only if both are attained. This is so for sums and differences of
-independent axes, floor quotients, minima and maxima. It is also so for products with a value that
-does not depend on axes, for products and squares of axes that are not negative, and for remainders
-of an axis by a symbol. Other expressions over few constant points are enumerated. So an end outside
-of a dimension means that an access happens there and is out of bounds. A condition that `Box.judge`
-states is therefore *necessary*: a call that breaks it accesses an element that does not exist.
-Conditions are stated over symbols, which are the sizes and scalar arguments that a caller chooses.
+The *ends* of an index are its least and its greatest value. They are computed only if some
+iteration attains each of them. Then an end outside of a dimension means that an access out of
+bounds happens. So a condition that `Box.judge` states is *necessary*: a call that breaks it
+accesses an element that does not exist. Conditions are on symbols: sizes and scalar arguments,
+which a caller chooses.
 
-Arithmetic in a type narrower than i64 wraps around. On symbols alone it is kept in its type. With
-axes it is followed in i64, and a condition permits each call in which it wraps.
+The ends of these expressions are computed:
+
+- sums and differences of independent axes
+- floor quotients, minima and maxima
+- products with a value that does not depend on axes
+- products and squares of axes that are not negative
+- remainders of an axis by a symbol
+- other expressions that have few, constant points: all points are tried
+
+Arithmetic in a type narrower than i64 wraps around. An expression of symbols alone keeps its type.
+An expression with axes is computed in i64. A condition on it permits each call in which it wraps.
 """
 
 from __future__ import annotations
@@ -64,12 +71,12 @@ class Judgement(NamedTuple):
     beyond: Bound | None = None  # an index out of range that occurs in every call
     # A call that breaks one of these accesses an index out of range.
     conditions: tuple[Expr, ...] = ()
-    # True if an index is in range wherever the conditions hold. False: other points may not be.
+    # True if the index is in range in each call that fulfils the conditions.
     is_exact: bool = False
 
 
 class Box:
-    """The axes around an access. Each runs over its whole range, independently of any data.
+    """The axes around an access. Each takes all values of its range, whatever the data are.
 
     Args:
         facts: facts about symbols. They hold even if an axis is empty.
@@ -93,7 +100,7 @@ class Box:
         self._points = Enumeration(self._constant, self._lets)
         self._extents: tuple[Expr, ...] = ()  # extents that are not proved positive
         self._inside: Facts | None = None
-        # True below a guard: the accesses are perhaps not made for any sizes.
+        # True below a guard: perhaps the accesses do not happen, whatever the sizes are.
         self._is_guarded = False
 
     def with_axis(self, var: Var, minimum: Expr, extent: Expr) -> Box:
@@ -217,8 +224,8 @@ class Box:
     def _where_ordered(self, part: AtMost, first: Var, second: Var) -> Box:
         """Return this box where `part`, such as first < second, holds of two axes.
 
-        Both must have the factor 1 or -1. Then each attains all values from which the other one
-        can be reached, but not independently of the other.
+        Both must have the factor 1 or -1. Then each axis attains all values for which the other
+        has a value left. But the two are not independent of each other.
         """
         difference = simplify(part.large - part.small - part.gap, self.facts)
         outer = linear(difference, first)
@@ -375,9 +382,9 @@ class Box:
         return bound if isinstance(bound, int) else simplify(bound, self.inside)
 
     def _unless_wrapped(self, condition: Expr, wraps: Iterable[Expr]) -> Expr | None:
-        """Return "one of `wraps` holds, or `condition`"; None if that always holds.
+        """Return the condition "one of `wraps`, or `condition`, holds"; None if it always holds.
 
-        Those of `wraps` that imply `condition` are left out.
+        Parts of `wraps` that imply `condition` are left out.
         """
         for wrap in wraps:
             if prove(condition, self.inside.assume(Not(wrap))):
@@ -387,9 +394,9 @@ class Box:
         return condition
 
     def _unless_empty(self, condition: Expr) -> Expr:
-        """Return "an extent is <= 0, or `condition` holds".
+        """Return the condition "an extent is <= 0, or `condition` holds".
 
-        An extent is left out if the condition holds anyway when it is empty.
+        An extent is left out if `condition` holds whenever the extent is <= 0.
         """
         intern = self.facts.table.intern
         distinct = {id(intern(extent)): extent for extent in self._extents}

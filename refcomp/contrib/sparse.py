@@ -66,7 +66,7 @@ class CSRNDArray:
     Attributes:
         data: NDArray [z], the stored elements row by row.
         indices: NDArray [z] of i32, the column of each stored element.
-        indptr: NDArray [m + 1] of i32, where each row begins in both; at last z.
+        indptr: NDArray [m + 1] of i32, where each row begins in `data` and `indices`; at last z.
         shape: the numbers of rows and columns.
 
     Source: TVM, contrib.sparse.CSRNDArray.
@@ -132,17 +132,17 @@ def array(
     """Return a sparse matrix on a device.
 
     Args:
-        source: a dense matrix, whose elements other than 0 are stored; or a tuple of the stored
-            elements, their columns and the beginnings of rows. Each is an array of numpy, an
-            NDArray or a list. A CSRNDArray is copied.
+        source: a dense matrix, whose elements other than 0 are stored. Or a tuple (data, indices,
+            indptr): the stored elements, their columns, and where each row begins. A matrix or part
+            is a numpy array, an NDArray or a list. Or a CSRNDArray, which is copied.
         device: the device; None is the host.
-        shape: the numbers of rows and columns. It is needed for a tuple, and else must be that of
-            the source.
+        shape: the numbers of rows and columns. A tuple needs it. For another source it must be the
+            shape of the source, and can be left out.
         dtype: the dtype of the elements; None is that of the source.
 
     Raises:
-        UserError: the source is not a matrix or such a tuple, a column is out of range, the rows do
-            not begin in order, or the shape does not fit.
+        UserError: the source is not a matrix or such a tuple, a column is out of range, `indptr`
+            descends, or the shape does not fit.
 
     Source: TVM, contrib.sparse.array.
 
@@ -155,7 +155,7 @@ def array(
         >>> rc.contrib.sparse.array(([5.0], [3], [0, 1, 1]), shape=(2, 3))
         Traceback (most recent call last):
             ...
-        refcomp.foundation.errors.UserError: a sparse matrix of 3 columns has an element in ...
+        refcomp.foundation.errors.UserError: the parts are not a sparse matrix: an element is in ...
     """
     wanted = None if shape is None else _matrix_shape(shape)
     if isinstance(source, CSRNDArray):
@@ -164,7 +164,8 @@ def array(
     elif isinstance(source, tuple):
         if len(source) != 3 or wanted is None:
             raise UserError(
-                "a sparse matrix is not known by this tuple",
+                "this tuple does not describe a sparse matrix",
+                why="a tuple has three parts, and does not say how many columns there are",
                 remedy="pass (data, indices, indptr), and shape=(rows, columns)",
             )
         found, size = tuple(map(_as_numpy, source)), wanted
@@ -224,35 +225,35 @@ def _check_parts(parts: tuple[Array, ...], shape: tuple[int, int]) -> None:
     rows, columns = shape
 
     def refuse(what: str, remedy: str) -> None:
-        raise UserError(f"a sparse matrix of {what}", remedy=remedy)
+        raise UserError(f"the parts are not a sparse matrix: {what}", remedy=remedy)
 
     if any(part.ndim != 1 for part in parts) or data.shape != indices.shape:
         shapes = ", ".join(str(part.shape) for part in parts)
         refuse(
-            f"parts of the shapes {shapes}",
-            "pass one column for each stored element, and where each row begins",
+            f"their shapes are {shapes}",
+            "pass data and indices of equal lengths, and indptr, all of one dimension",
         )
     kinds = {part.dtype.kind for part in (indices, indptr) if part.size}
     if not kinds <= {"i", "u"}:
         refuse(
-            f"columns of {indices.dtype} and rows of {indptr.dtype}",
+            f"indices are of {indices.dtype}, and indptr of {indptr.dtype}",
             "pass integers",
         )
     if indptr.size != rows + 1:
         refuse(
-            f"{rows} rows has {indptr.size} beginnings of rows",
-            f"pass {rows + 1}: of each row, and the end of the last one",
+            f"indptr has {indptr.size} elements, and there are {rows} rows",
+            f"pass {rows + 1} elements: where each row begins, and where the last one ends",
         )
     steps = np.diff(indptr.astype(np.int64))
     if indptr[0] != 0 or indptr[-1] != data.size or (steps < 0).any():
         refuse(
-            f"{data.size} stored elements has the beginnings of rows {indptr.tolist()}",
-            f"begin with 0, never descend, and end with {data.size}",
+            f"indptr is {indptr.tolist()}, and {data.size} elements are stored",
+            f"let indptr begin with 0, never descend, and end with {data.size}",
         )
     wrong = indices[(indices < 0) | (indices >= columns)]
     if wrong.size:
         refuse(
-            f"{columns} columns has an element in column {wrong[0]}",
+            f"an element is in column {wrong[0]}, and there are {columns} columns",
             f"pass columns from 0 to {columns - 1}" if columns else "pass no elements",
         )
 
@@ -266,7 +267,8 @@ class CSRPlaceholder:
         shape: the numbers of rows and columns, i64 expressions.
         data: placeholder [z] of the stored elements, row by row.
         indices: placeholder [z] of i32, the column of each stored element.
-        indptr: placeholder [m + 1] of i32, where each row begins in both; at last z.
+        indptr: placeholder [m + 1] of i32, where each row begins in `data` and `indices`; the last
+            element is z.
 
     Source: TVM, contrib.sparse.CSRPlaceholderOp.
 
@@ -481,7 +483,7 @@ def dense(
         _check_depth(weight, data, 1, "dense")
         return sparse_dense(data, weight.data, weight.indices, weight.indptr, bias)
     raise UserError(
-        "dense is applied to no sparse matrix",
+        "dense of contrib.sparse is not applied to a sparse matrix",
         remedy="declare one by refcomp.contrib.sparse.placeholder, or use refcomp.topi.dense",
     )
 

@@ -1,6 +1,6 @@
-"""Emulated NVIDIA GPUs as devices: by `cuda_emulator`, or by the environment variable REFCOMP_CUDA.
+"""Emulated NVIDIA GPUs as devices, by `cuda_emulator` or the environment variable REFCOMP_CUDA.
 
-They run PTX, which the targets `cuda` and `nvptx` make with `-code=ptx`. Machine code is refused.
+They run PTX, which the targets `cuda` and `nvptx` make with `-code=ptx`. They refuse machine code.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ def cuda_emulator(
 ) -> Device:
     """Return an emulated NVIDIA GPU, which runs PTX and is a kind of device of its own.
 
-    The targets `cuda` and `nvptx` make PTX with the option `-code=ptx`. Machine code, whose form is
-    not published, is refused. A launch raises a UserError if errors of the kernel are found. These
-    are accesses that are out of bounds, misaligned or undefined, and barriers that some threads
-    never reach. A copy that nothing waits for is an error, too, and so is a kernel that never ends.
+    The targets `cuda` and `nvptx` make PTX with the option `-code=ptx`. Machine code is refused,
+    because its form is not published. A launch raises a UserError if it finds one of these errors:
+
+    - an access that is out of bounds or misaligned, or that writes to read-only memory
+    - a use of bits that nothing wrote
+    - a barrier that some threads never reach
+    - an access to memory of a `cp.async` copy that has not been waited for
+    - a kernel that never ends
 
     Args:
         arch: the GPU, as nvcc spells it, such as `"sm_90"`.

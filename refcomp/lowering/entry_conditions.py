@@ -1,13 +1,15 @@
-"""Derives conditions on the sizes of a call from the accesses of a function.
+"""Derive conditions on the sizes of a call from the accesses of a function.
 
 Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i] } }
 After:   func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { for i in range(m) { C[i] = A[i] } }
 
-Accesses at the nested level are judged: they have one index for each dimension. An access
-that leaves its buffer in every call is refused. Rules on the ends of indices give conditions
-on sizes (see `arith.attained`). For an index or a condition that no rule follows, a condition
-is stated that each call checks at all points (see `entry_points`). Accesses that depend on data
-are not judged. So every correct call fulfils the conditions.
+Requires the nested level, where an access has one index for each dimension.
+
+- An access that is out of range in every call is refused.
+- If the sizes decide, the ends of the index give a condition on them (see `arith.attained`).
+- For an index or a guard whose ends are not computed, each call checks all points of the loops
+  (see `entry_points`).
+- An access that depends on data is not judged. So every correct call fulfils the conditions.
 """
 
 from __future__ import annotations
@@ -53,14 +55,14 @@ from refcomp.lowering.entry_points import (
 
 _VERBS = {BufferLoad: "reads", BufferStore: "writes", AtomicUpdate: "updates"}
 _MAX_ASSUMED = 32  # requirements that one proof assumes
-# Conditions inside of one statement that no box follows. Accesses under others are not judged:
-# the branches of n conditions that share operands are 2 ** n.
+# So many conditions are followed inside of one statement. Accesses under others are not judged,
+# since n conditions that share operands make 2 ** n branches.
 _MAX_CONDITIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """An access that `stmt` makes, once for each value of the axes of `box`."""
+    """An access of `stmt`. It happens once for each value of the axes of `box`."""
 
     node: BufferLoad | BufferStore | AtomicUpdate
     stmt: Stmt
@@ -184,7 +186,10 @@ class _Index:
 def _requirements(
     func: PrimFunc, box: Box, lines: Mapping[Stmt, str], unjudged: list[_Index]
 ) -> Iterator[Requirement]:
-    """Yield the requirements of all accesses. Append the indices without a rule to `unjudged`."""
+    """Yield the requirements of all accesses.
+
+    Append the indices whose ends are not computed to `unjudged`.
+    """
     # Accesses often share index objects: judge each once for its box, buffer and dimension.
     judged: set[tuple[Box, AccessContext, int, int, int]] = set()
     for access in _certain_accesses(func.body, box):
@@ -213,7 +218,7 @@ def _required_at_points(
     unjudged: Sequence[_Index],
     given: Given,
 ) -> Iterator[Requirement]:
-    """Yield the requirements, with axes, of indices that no rule follows."""
+    """Yield the requirements of the indices in `unjudged`. Each is checked at all points."""
     assert box.symbols is not None
     rules = PointRules(box.symbols)
     for index in unjudged:
@@ -259,7 +264,7 @@ def _certain_accesses(body: Stmt, box: Box) -> Iterator[_Access]:
 class _JudgedContext:
     """The loops, lets and guards around a statement or an expression."""
 
-    box: Box  # unknown below what it does not follow
+    box: Box  # unknown inside of a loop, let or guard that it does not follow
     around: AccessContext
 
     @property

@@ -1,13 +1,16 @@
-"""Derives from tensor expressions which sizes a call must have, so that all reads are in range.
+"""Derive from tensor expressions which sizes a call must have, so that all reads are in range.
 
 Before (te):    C = compute((m,), lambda i: A[i])           with A of n elements
 After:          func f(A: f32[n], C: f32[m] out) requires (m - 1 < n) { ... }
 
-Needs a schedule that can be lowered. A stage at the root is computed whole, so each of its reads
-happens. An attached stage is computed at least at the places where its consumer reads it. A read
-under a condition is judged if the condition compares axes and sizes (see `Box.with_guard`).
-Other reads that depend on no data are judged in the loop IR (see `entry_points`).
-Scalars that are extents must be at least 0.
+Requires a schedule that can be lowered. These reads certainly happen:
+
+- all reads of a stage at the root, since it is computed whole
+- the reads of an attached stage for the elements that its consumer reads
+
+A read under a condition is judged if the condition compares axes and sizes (see `Box.with_guard`).
+`entry_points` judges the others in the loop IR, except for reads that depend on data. A scalar that
+is an extent must be at least 0.
 """
 
 from __future__ import annotations
@@ -44,9 +47,9 @@ from refcomp.te.operation import ComputeOp, ExternOp, ScanOp
 from refcomp.te.reducer import Reduce
 from refcomp.te.tensor import IterVar, Tensor, TensorRead
 
-# Reads of attached stages that are followed for each root stage. Others are not judged.
+# For each root stage, so many reads of attached stages are followed. Others are not judged.
 _MAX_FOLLOWED = 200
-# Conditions that are followed for each evaluation. Reads under others are not judged.
+# For each evaluation, so many conditions are followed. Reads under others are not judged.
 _MAX_CONDITIONS = 32
 _MAX_CASES = 8  # of one condition
 
@@ -130,9 +133,8 @@ class _Computed:
 
     bodies: Sequence[Expr]
     box: Box
-    # The operation, and the user's line as file:line, for messages.
-    by: str
-    line: str
+    by: str  # the operation, for messages
+    line: str  # the user's line, as file:line
 
 
 class _Reads:

@@ -4,11 +4,11 @@
     k in 0 .. i, outside of the loop over i     for k in range(n), with the guard k <= i
     k in 0 .. i, split by 4                     for k.outer in range((i + 4) // 4), ...
 
-A loop takes as many iterations as the variables of the loops around it permit. If its range depends
-on a loop further inside, it goes over all values that any range holds, and a guard skips the
-others. A bound that is read from a tensor gets a variable, which has its value before the loop.
+The range of a loop may depend on the loops around it. If it depends on a loop further inside, the
+loop covers the union of all its ranges, and a guard skips the iterations outside of the range. A
+bound that is read from a tensor is stored in a variable before the loop.
 
-Refuses loops outside of the loops that decide which elements bound them.
+Refuses a loop whose bound is read at the index of a loop further inside.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ZERO = IntImm(0, I64)
 
 @record(eq=False)
 class ReadBound:
-    """A bound of a range that is read from tensors before a loop."""
+    """A bound of a range, whose value is read from tensors before a loop."""
 
     var: Var  # stands for the bound in extents, indices and guards
     value: Expr  # in terms of the axes of the operation
@@ -63,7 +63,7 @@ class LoopPlace:
     facts: Facts  # what holds outside of them
     variables: Mapping[IterVar, Var]  # the variables of the loops
     region: Region | None = None  # the part of the tensors that is computed; None: all
-    # Loops before this position run on the host, around the kernel of the bound loops.
+    # Loops before this position run on the host, around the kernel.
     kernel_start: int = 0
     # The variables of the threads of a group.
     threads: frozenset[Var] = frozenset()
@@ -119,7 +119,8 @@ class _Resolver:
     ranges: Mapping[IterVar, AxisRange]  # in terms of the axes of the operation
     around: LoopPlace
     known: dict[IterVar, AxisRange] = field(default_factory=dict)
-    widened: list[IterVar] = field(default_factory=list)  # loops go over more
+    # Axes whose loops cover more than their ranges.
+    widened: list[IterVar] = field(default_factory=list)
     read: list[ReadBound] = field(default_factory=list)
     # Variable of a bound that is read -> the variables of loops on which it depends.
     needs: dict[Var, set[Var]] = field(default_factory=dict)
@@ -179,7 +180,7 @@ class _Resolver:
         return var
 
     def _home(self, axis: IterVar, needed: set[Var]) -> IterVar:
-        """Return the loop before which a bound is read that needs the variables `needed`."""
+        """Return the loop before which a bound is read. The bound needs the variables `needed`."""
         bound = self.stage.threads.bound
         loops = [leaf for leaf in self._component(axis) if leaf not in bound]
         for leaf in loops:
@@ -188,7 +189,7 @@ class _Resolver:
         return (loops or self._component(axis))[0]
 
     def _expanded(self, expr: Expr) -> set[Var]:
-        """Return the variables of `expr`, and those on which its bounds that are read depend."""
+        """Return the variables of `expr`, and those that its bounds from tensors need."""
         found = set(variables_in(expr))
         for var in tuple(found):
             found |= self.needs.get(var, set())

@@ -1,13 +1,14 @@
 """Refuse computations that certainly read beyond a tensor.
 
-An index is judged where its minimum and maximum are attained (`arith.attained`). A scan does not
-compute its first rows: an index that leaves a tensor in the first rows only is judged when the
-computation is scheduled, since it may belong to a scan. Conditional reads
-(in a branch, under `where=`) are not judged. Reads that depend on the values of symbols become
-conditions that each call checks (`refcomp.lowering.required_reads`). So do all others that do not
-depend on data, in `refcomp.lowering.entry_points`.
+An index is judged by its minimum and maximum, if some iteration attains them (`arith.attained`).
 
-Most computations read whole axes. They are judged without `arith`, which is imported where needed.
+- A scan does not compute its first rows. If an index is out of range in the first rows only, it is
+  judged when the computation is scheduled. Only then it is known if it belongs to a scan.
+- Conditional reads, in a branch or under `where=`, are not judged here.
+- If the values of symbols decide, each call checks a condition (`refcomp.lowering.required_reads`).
+- `refcomp.lowering.entry_points` judges the reads that are left, unless they depend on data.
+
+Most computations read whole axes only. They need no proof, and so `arith` is imported on demand.
 """
 
 from __future__ import annotations
@@ -46,13 +47,12 @@ def check_reads(
         name: the name of the computation.
         own: its data-parallel axes.
         bodies: its expressions.
-        rows: the first axis of a computation that may belong to a scan, which does not compute the
-            first rows. Then a read is accepted if it is out of range only for those, as
-            `X[t - 1, i]` is.
+        rows: the first axis, if the computation may belong to a scan. Then a read is accepted if it
+            is out of range in the first rows only, such as `X[t - 1, i]`.
         at: the line of the computation, if another line is being executed.
 
     Returns:
-        True if there was such a read.
+        True if such a read was accepted.
     """
     needs_scan = False
     for evaluated, axes in evaluations(own, bodies):
@@ -116,7 +116,7 @@ def _check_evaluated(
 def is_whole_axis(index: Expr, extent: Expr, ranges: Mapping[Var, IterVar]) -> bool:
     """Return True if `index` is an axis that begins at 0 and has at most `extent` iterations.
 
-    Most reads of most programs are such. They need no proof.
+    Such an index needs no proof. Most reads of most programs have no others.
     """
     axis = ranges.get(index) if isinstance(index, Var) else None
     if axis is None or as_int(axis.minimum) != 0:

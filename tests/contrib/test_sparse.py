@@ -135,20 +135,24 @@ def test_stored_elements_at_one_place_add_up():
         (np.ones((2, 2)), (2, 3), r"shape \(2, 2\) is given with shape=\(2, 3\)"),
         (np.ones((2, 2)), (4,), r"\(4,\) is not the shape of a sparse matrix"),
         (np.ones((2, 2)), (2, -1), r"\(2, -1\) is not the shape"),
-        (([1.0], [0]), (1, 1), "not known by this tuple"),
-        (([1.0], [0], [0, 1]), None, r"not known by this tuple(.|\n)*shape=\(rows, columns\)"),
-        (([1.0], [0, 1], [0, 1]), (1, 2), r"parts of the shapes \(1,\), \(2,\), \(2,\)"),
-        (([1.0], [0.5], [0, 1]), (1, 1), "columns of float64 and rows of int64"),
-        (([1.0], [0], [0, 1]), (2, 1), "2 rows has 2 beginnings of rows\n.*pass 3"),
-        (([1.0], [0], [1, 1]), (1, 1), r"the beginnings of rows \[1, 1\]"),
-        (([1.0], [0], [0, 2]), (1, 1), r"the beginnings of rows \[0, 2\]"),
-        (([1.0], [0], [0, 2, 1]), (2, 1), r"the beginnings of rows \[0, 2, 1\]"),
-        (([1.0], [1], [0, 1]), (1, 1), "1 columns has an element in column 1\n.*from 0 to 0"),
-        (([1.0], [-1], [0, 1]), (1, 1), "has an element in column -1"),
-        (([1.0], [0], [0, 1]), (1, 0), "0 columns has an element in column 0\n.*pass no"),
+        (([1.0], [0]), (1, 1), "this tuple does not describe a sparse matrix"),
+        (([1.0], [0], [0, 1]), None, r"does not describe a sparse(.|\n)*shape=\(rows, columns\)"),
+        (([1.0], [0, 1], [0, 1]), (1, 2), r"their shapes are \(1,\), \(2,\), \(2,\)"),
+        (([1.0], [0.5], [0, 1]), (1, 1), "indices are of float64, and indptr of int64"),
+        (([1.0], [0], [0, 1]), (2, 1), "indptr has 2 elements, and there are 2 rows\n.*pass 3"),
+        (([1.0], [0], [1, 1]), (1, 1), r"indptr is \[1, 1\], and 1 elements are"),
+        (([1.0], [0], [0, 2]), (1, 1), r"indptr is \[0, 2\], and"),
+        (([1.0], [0], [0, 2, 1]), (2, 1), r"indptr is \[0, 2, 1\], and"),
+        (
+            ([1.0], [1], [0, 1]),
+            (1, 1),
+            "an element is in column 1, and there are 1 columns\n.*from 0 to 0",
+        ),
+        (([1.0], [-1], [0, 1]), (1, 1), "an element is in column -1"),
+        (([1.0], [0], [0, 1]), (1, 0), "in column 0, and there are 0 columns\n.*pass no"),
     ],
 )
-def test_matrices_that_are_none_are_refused(source, shape, message):
+def test_what_is_not_a_sparse_matrix_is_refused(source, shape, message):
     with pytest.raises(UserError, match=message):
         sparse.array(source, shape=shape)
 
@@ -175,7 +179,7 @@ def test_mistakes_are_refused():
         (lambda: sparse.csrmv(A, Y), "csrmv: x has 0 dimensions instead of 2"),
         (lambda: sparse.csrmv(A, rc.placeholder((3,)), X), "csrmv: y has 2 dimensions inst"),
         (lambda: sparse.dense(A, A), "dense is applied to two sparse matrices"),
-        (lambda: sparse.dense(B, X), "dense is applied to no sparse matrix(.|\n)*topi.dense"),
+        (lambda: sparse.dense(B, X), "not applied to a sparse matrix(.|\n)*topi.dense"),
         (lambda: sparse.dense(A, X), "dense: extent 1 of X is 2 instead of 3"),
         (lambda: sparse.dense(X, A), "dense: extent 1 of X is 2 instead of 3"),
     ):

@@ -141,7 +141,7 @@ def test_groups_move_together():
     assert rc.certify(s.normalize(), [a, b]).holds
     group.compute_root()
     assert "alloc T: f32[8, 8]" in rc.print_func(rc.lower(s, [a, b]))
-    with pytest.raises(UserError, match="a group without stages"):
+    with pytest.raises(UserError, match="the group has no stages"):
         s.create_group(outputs=t, inputs=u)
 
 

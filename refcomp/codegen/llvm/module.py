@@ -1,8 +1,8 @@
 """Print functions of the loop IR, at the host level, as one file of LLVM IR.
 
-Needs that the passes of a host target ran: serial loops only, outlined parallel regions, no
-bfloat16, and intrinsics that LLVM or libm has. Ensures text that LLVM 15 to 19 read. Refuses two
-functions of one name.
+Requires functions that went through the passes of a host target. All their loops are serial,
+parallel regions are outlined, bfloat16 is gone, and LLVM or libm has each intrinsic.
+Ensures a text that LLVM 15 to 19 read. Refuses two functions of one name.
 
 The functions have the ABI of host code: `i32 name(pointers and scalars, i64 for each symbol, i32
 num_threads)`. They return 0 on success, and 1 if memory is lacking.
@@ -80,11 +80,10 @@ def print_llvm(
 
 
 class HostPrinter:
-    """Prints functions part by part. Each part is a file that can be compiled alone.
+    """A printer of functions in several parts. Each part is a file that can be compiled alone.
 
-    Names are unique in all parts together, so that one file can hold all parts, too. Functions of
-    one part may not call others, except for imported functions of the same part. The arguments are
-    those of `print_llvm`.
+    No two parts define the same name, so that one file can hold all parts, too. A function may call
+    only the imported functions of its own part. The arguments are those of `print_llvm`.
     """
 
     def __init__(
@@ -96,11 +95,10 @@ class HostPrinter:
             self._module.c_size = I32
         self._triple = triple
         self._layout = layout
-        # Of all parts.
-        self._funcs: list[PrimFunc] = []
-        self._functions: list[Chunk] = []
-        self._declarations = Declarations()
-        self._imports: list[str] = []
+        self._funcs: list[PrimFunc] = []  # of all parts
+        self._functions: list[Chunk] = []  # their texts
+        self._declarations = Declarations()  # what the texts declare
+        self._imports: list[str] = []  # the user's own LLVM IR
 
     @deep_recursion()
     @paused_collector()
@@ -111,8 +109,8 @@ class HostPrinter:
 
         Args:
             funcs: the functions.
-            has_others: other parts follow or came before. Calls of functions can be joined
-                if their module has several.
+            has_others: True if there are other parts. In a module of several functions, one call
+                can run several of them (see `declare_callers`).
         """
         module = self._module
         module.functions = []

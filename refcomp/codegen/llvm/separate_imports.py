@@ -5,12 +5,13 @@
 Requires texts that LLVM or clang printed: each definition begins a line. Ensures: the texts have
 as many lines as before, so that messages name the right line. A single text stays as it is.
 
-- Names that only their text can see, and names of types, are unique. So calls do not find a
-  function that several texts keep to themselves.
-- A variable that another text declares as external is declared once.
-- Constructors, and what the linker must keep, become one list. Flags are those of one text.
+- A name that only its own text can see gets a suffix if another text has it, too. So does the name
+  of a type. A call therefore finds the function of its own text.
+- A variable that several texts declare as external is declared once.
+- The lists of constructors, and of what the linker must keep, are joined.
+- Module flags are those of the first text that has any.
 
-Refuses (UserError) a variable that two texts define for all others.
+Refuses (UserError) a variable that two texts define, and that all others can see.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def separate(texts: Sequence[str]) -> list[str]:
 
 
 def _defined(text: str) -> dict[str, bool]:
-    """Return what a text defines, as `@name` or `%type`, and if only the text can see it."""
+    """Return the names that a text defines -> True if only this text can see them.
+
+    A name is `@name` of a function or variable, or `%name` of a type.
+    """
     found: dict[str, bool] = {}
     for line in text.splitlines():
         if match := _TYPE.match(line):
@@ -120,7 +124,10 @@ def _declared_once(line: str, visible: set[str]) -> str:
 
 
 def _keep_first_flags(texts: list[list[str]]) -> None:
-    """Comment out the flags of all texts but the first that has some: they must be unique."""
+    """Comment out the module flags of all texts except for the first that has any.
+
+    LLVM refuses a module that has two lists of flags.
+    """
     kept: dict[str, int] = {}
     for place, lines in enumerate(texts):
         for number, line in enumerate(lines):
@@ -130,7 +137,10 @@ def _keep_first_flags(texts: list[list[str]]) -> None:
 
 
 def _join_lists(texts: list[list[str]]) -> None:
-    """Put the items of each list of LLVM's to the first one, and comment out the others."""
+    """Move the items of lists such as @llvm.used to the first list of that name.
+
+    The other lists are commented out.
+    """
     first: dict[str, tuple[list[str], int]] = {}
     items: dict[str, list[str]] = {}
     counts: Counter[str] = Counter()

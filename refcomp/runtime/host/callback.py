@@ -1,12 +1,15 @@
 """Calls from machine code into Python: the callback for registered functions.
 
-A module with such calls has a variable `refcomp.callback`. `connect` stores the address of this
-process's one callback there. The callback looks up the function by name, and calls it with arrays
-that are copies of the program's memory (`refcomp.foundation.lent_arrays`). If the program uses the
-value, the callback stores it in the slot behind the arguments. If the function raises, the
-exception is kept under a number. Machine code returns this number as its status, and `take_raised`
-returns the exception for it. Several threads may call back at once, and a function may call a
-module again.
+A process has one callback. A module with such calls has a variable `refcomp.callback`. `connect`
+stores the address of the callback there. The callback does this for each call:
+
+1. It looks the function up by name.
+2. It calls the function with copies of the program's arrays (`refcomp.foundation.lent_arrays`).
+3. If the program uses the value, it stores the value in the slot behind the arguments.
+4. If the function raises, it keeps the exception under a number. Machine code returns this number
+   as its status, and `take_raised` returns the exception for it.
+
+Several threads may call back at once. A function that is called back may call a module again.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ VARIABLE = "refcomp.callback"
 _FIRST_NUMBER = 2
 _NUMBERS = 1 << 30
 
-# If several threads of a parallel region raise, machine code returns one number, and nobody takes
-# the other exceptions. So only the latest ones are kept.
+# If several threads of a parallel region raise, machine code returns one of the numbers, and the
+# other exceptions are never taken. So only the latest exceptions are kept.
 _MAX_KEPT = 1000
 
 _SLOT_BYTES = 8

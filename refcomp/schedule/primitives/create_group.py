@@ -16,10 +16,17 @@ def create_group(
     starts: Sequence[Stage],
     include_inputs: bool = False,
 ) -> tuple[Stage, ...]:
-    """Return the stages that `ends` need and that need `starts`, producers first.
+    """Return the stages on the paths from `starts` to `ends`, producers first.
 
-    `stage` is one of the schedule that records the call. With `include_inputs`, `starts` are among
-    the result.
+    Args:
+        stage: a stage of the schedule, which records the call.
+        provenance: the user's line.
+        ends: the last stages of the paths. They belong to the result.
+        starts: the stages before the paths.
+        include_inputs: True if `starts` belong to the result, too.
+
+    Raises:
+        UserError: there is no such path.
     """
     found = [
         one
@@ -31,8 +38,8 @@ def create_group(
         found = [one for one in stage.siblings if one in (*found, *starts)]
     if not found:
         raise UserError(
-            "a group without stages",
-            why="no stage is needed by the outputs and needs the inputs",
+            "the group has no stages",
+            why="no stage lies on a path from the inputs to the outputs",
             remedy="pass outputs=[...] that are computed from inputs=[...]",
         )
     return tuple(found)

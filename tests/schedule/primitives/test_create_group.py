@@ -59,6 +59,6 @@ def test_a_beginning_of_the_steps_has_the_groups_made_so_far():
 def test_groups_without_stages_are_refused_and_not_recorded(outputs, inputs):
     s, *tensors = _chain()
     named = dict(zip("abcd", tensors, strict=True))
-    with pytest.raises(UserError, match="a group without stages"):
+    with pytest.raises(UserError, match="the group has no stages"):
         s.create_group([named[n] for n in outputs], [named[n] for n in inputs])
     assert not s.steps and not s.groups
