@@ -16,6 +16,8 @@ WAIT = "wait"
 RACE = "race"
 MISALIGNED = "misaligned"
 READ_ONLY = "read-only"
+ASSERTION = "assertion"
+HEAP = "heap"
 _MAX_FINDINGS = 20
 
 

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tests.emulator.ptx.cuda_cases import Case
+
 Array = Any
 _RNG = np.random.default_rng(7)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A launch of a kernel.
-
-    `expected` gets a copy of the arguments and changes it as the kernel should. Floats may differ
-    by `tolerance`, relatively. `order` is called on what is compared, where order does not matter.
-    """
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    arguments: tuple[Any, ...]
-    expected: Callable[..., None]
-    tolerance: float = 0.0
-    shared_bytes: int = 0
-    order: Callable[[Array], Array] = np.asarray
 
 
 def _floats(*shape: int) -> Array:

@@ -25,9 +25,9 @@ mov.u32 %r1, %tid.x;
 """
 
 
-def run(text, arguments, grid=1, block=32, seconds=60.0, **options):
+def run(text, arguments, grid=1, block=32, seconds=60.0, hazards=False, **options):
     """Run the kernel `k` of a file; return the report."""
-    gpu = EmulatedNvidiaGpu(size=16 << 20)
+    gpu = EmulatedNvidiaGpu(size=16 << 20, hazards=hazards)
     limits = Limits(steps=options.pop("steps", 10**7), seconds=seconds)
     extents = [e if isinstance(e, tuple) else (e, 1, 1) for e in (grid, block)]
     return gpu.run(gpu.load(text), "k", *extents, arguments, limits=limits, **options)

@@ -37,6 +37,7 @@ from refcomp.emulator.ptx.text.module import (
 from refcomp.foundation.errors import Unsupported
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+_ORDERING = frozenset({"acquire", "release", "acq_rel"})
 _SPACES = ("global", "shared", "local", "const", "param")
 
 
@@ -72,6 +73,17 @@ def space_of(instruction: PtxInstruction) -> str:
         if plain in _SPACES:
             return "global" if plain == "const" else plain
     return ""
+
+
+def orders(instruction: PtxInstruction) -> bool:
+    """Return True for an access that orders others of its thread, as a fence does."""
+    return not _ORDERING.isdisjoint(instruction.modifiers)
+
+
+def show_order(threads: BlockThreads) -> None:
+    """Show observers that the threads that run order their accesses."""
+    for observer in threads.around.observers:
+        observer.fenced(threads, threads.numbers())
 
 
 def is_strong(instruction: PtxInstruction) -> bool:
@@ -181,6 +193,7 @@ def bind_load(
     address = address_source(instruction, where, space, registers, names)
     size, whole = parts.size, parts.size * parts.number
     is_ordered = is_strong(instruction)
+    is_acquire = orders(instruction)
 
     def load(threads: BlockThreads) -> None:
         found = threads.places(
@@ -194,6 +207,8 @@ def bind_load(
             threads.show(
                 instruction, found, whole, is_store=False, is_strong=is_ordered
             )
+            if is_acquire:
+                show_order(threads)
         for part, write in enumerate(writes):
             value, undefined = gathered(threads, found, part * size, size)
             write(threads, value, undefined)
@@ -301,8 +316,11 @@ def bind_store(
     space = space_of(instruction)
     address = address_source(instruction, where, space, registers, names)
     is_ordered = is_strong(instruction)
+    is_release = orders(instruction)
 
     def store(threads: BlockThreads) -> None:
+        if is_release:
+            show_order(threads)
         found = threads.places(
             instruction,
             check_address(threads, instruction, address),

@@ -18,6 +18,13 @@ from refcomp.emulator.ptx.execution.accesses import (
     address_source,
     check_address,
 )
+from refcomp.emulator.ptx.execution.bulk_copies import bind_bulk_copy
+from refcomp.emulator.ptx.execution.mbarriers import (
+    barriers_at,
+    known_barrier,
+    phase_barrier_address,
+    release_at,
+)
 from refcomp.emulator.ptx.execution.operands import NumberedRegisters, Run, source
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CheckedPlace
 from refcomp.emulator.ptx.text.module import Immediate, PtxInstruction
@@ -29,11 +36,15 @@ def bind_async_copy(
 ) -> Run:
     """Return an instruction of asynchronous copies as a function."""
     modifiers = instruction.modifiers
-    if modifiers[0] != "async" or "bulk" in modifiers or "mbarrier" in modifiers:
+    if modifiers[0] == "async" and "bulk" in modifiers:
+        return bind_bulk_copy(instruction, registers, names)
+    if modifiers[:2] == ("async", "mbarrier"):
+        return _bind_arrival(instruction, registers, names)
+    if modifiers[0] != "async":
         raise Unsupported(
             f"cp.{'.'.join(modifiers)} is not emulated",
             where=f"line {instruction.line}: {instruction.text}",
-            remedy="run the kernel on a GPU",
+            remedy="run the kernel on a GPU, or copy by cp.async, and reduce by atomics",
         )
     if "commit_group" in modifiers:
         return lambda threads: threads.flights().commit(threads.numbers())
@@ -89,6 +100,30 @@ def _bind_copy(
         threads.flights().take_off(threads.numbers(), place.offsets, size)
 
     return copy
+
+
+def _bind_arrival(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Let a barrier (mbarrier) wait for the copies that threads have begun.
+
+    Without .noinc, an arrival is expected besides those that the barrier was initialized for; it
+    follows at once.
+    """
+    address = phase_barrier_address(instruction, 0, registers, names)
+    counts = "noinc" in instruction.modifiers
+
+    def arrive(threads: BlockThreads) -> None:
+        for offset, users in barriers_at(threads, instruction, address):
+            barrier = known_barrier(threads, instruction, offset, users)
+            if barrier is None:
+                continue
+            threads.flights().hand_over(threads.numbers()[users], offset, barrier.phase)
+            release_at(threads, offset, users)
+            for _ in users if counts else ():
+                barrier.arrive(1)
+
+    return arrive
 
 
 def _put(place: CheckedPlace, data: Array, known: Array) -> None:

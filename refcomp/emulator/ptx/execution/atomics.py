@@ -18,6 +18,8 @@ from refcomp.emulator.ptx.execution.accesses import (
     Names,
     address_source,
     check_address,
+    orders,
+    show_order,
     space_of,
 )
 from refcomp.emulator.ptx.execution.operands import (
@@ -79,7 +81,11 @@ def bind_atomic(
     if returned is not None:
         write = result(instruction, returned, f"b{8 * size}", registers)
 
+    is_ordering = orders(instruction)
+
     def run(threads: BlockThreads) -> None:
+        if is_ordering:
+            show_order(threads)
         addresses = check_address(threads, instruction, address)
         addresses = np.broadcast_to(addresses, threads.size())
         given = [

@@ -12,7 +12,8 @@ import numpy as np
 from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.ptx.machine.threads import BlockThreads
 
-_COUNT = 16  # barriers of a block
+CLUSTER = 16  # the number of the barrier of a cluster, which has one block
+_COUNT = 17  # barriers of a block
 
 
 class BlockBarriers:
@@ -24,35 +25,77 @@ class BlockBarriers:
         self._number = np.zeros(threads.count, np.int64)
         # likewise: how many threads the barrier waits for; 0 if for all of the block
         self._expected = np.zeros(threads.count, np.int64)
+        # bool [thread]: the predicate that a barrier reduces
+        self._predicate = np.zeros(threads.count, np.bool_)
         # int64 [block, barrier]: how many threads arrived there without waiting
         self._arrived = np.zeros((len(threads.blocks), _COUNT), np.int64)
 
-    def wait(self, numbers: Array, barrier: Array, expected: Array) -> None:
-        """Record threads that wait at barriers."""
+    def wait(
+        self,
+        numbers: Array,
+        barrier: Array,
+        expected: Array,
+        predicate: Array | bool = False,
+    ) -> None:
+        """Record threads that wait at barriers, with predicates that a barrier may reduce."""
         self._number[numbers] = barrier
         self._expected[numbers] = expected
+        self._predicate[numbers] = predicate
 
     def arrive(self, numbers: Array, barrier: Array) -> None:
         """Record threads that arrive at barriers and do not wait."""
         blocks = self._threads.block_of[numbers]
         np.add.at(self._arrived, (blocks, barrier), 1)
+        for place in np.unique(blocks * _COUNT + barrier):
+            some = numbers[blocks * _COUNT + barrier == place]
+            for observer in self._threads.around.observers:
+                observer.released(self._threads, some, ("bar", int(place)))
 
     def complete(self, waits: Mask, has_ended: Mask) -> Iterator[Array]:
         """Yield, for each barrier that is complete, the numbers of the threads that waited there.
 
         The barrier can then be used again.
 
+        Observers see that these threads have met.
+
         Args:
             waits: bool [thread], those that wait at a barrier.
             has_ended: bool [thread], those that have ended or do not exist.
         """
+        observers = self._threads.around.observers
         whole = self._of_whole_blocks(waits, has_ended)
         if len(whole):
             yield whole
+            for observer in observers:
+                observer.met(self._threads, whole, is_warp=False)
             waits = waits.copy()
             waits[whole] = False
         for block in np.unique(self._threads.block_of[waits]):
-            yield from self._of_block(int(block), waits, has_ended)
+            for barrier, some in self._of_block(int(block), waits, has_ended):
+                yield some
+                place = "bar", int(block) * _COUNT + barrier
+                for observer in observers:
+                    observer.released(self._threads, some, place)
+                    observer.acquired(self._threads, some, place)
+
+    def reduced(self, numbers: Array, some: Array, operation: str) -> Array:
+        """Return the reductions of the predicates of threads that met, by block.
+
+        Args:
+            numbers: of all threads that met.
+            some: numbers of those that get the result.
+            operation: "popc", "and" or "or".
+        """
+        blocks = self._threads.block_of[numbers]
+        count = np.bincount(
+            blocks, self._predicate[numbers], len(self._threads.blocks)
+        ).astype(np.uint32)
+        if operation == "and":
+            found = count == np.bincount(blocks, minlength=len(count))
+        else:
+            found = count if operation == "popc" else count > 0
+        chosen: Array = found[self._threads.block_of[some]]
+        return chosen
 
     def _of_whole_blocks(self, waits: Mask, has_ended: Mask) -> Array:
         """Return the threads of blocks that wait as a whole, at a barrier for all of the block.
@@ -78,8 +121,10 @@ class BlockBarriers:
         threads = waits & is_whole[:, None]
         return np.asarray(np.flatnonzero(threads))
 
-    def _of_block(self, block: int, waits: Mask, has_ended: Mask) -> Iterator[Array]:
-        """Yield the threads of a block that wait at a barrier at which enough have arrived."""
+    def _of_block(
+        self, block: int, waits: Mask, has_ended: Mask
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield each barrier of a block at which enough have arrived, and who waits there."""
         first = block * self._threads.per_block
         mine = slice(first, first + self._threads.per_block)
         waits = waits[mine]
@@ -91,7 +136,7 @@ class BlockBarriers:
             expected = self._expected[mine][here].max() or alive
             if arrived >= expected:
                 self._arrived[block, barrier] = 0
-                yield first + np.flatnonzero(here)
+                yield int(barrier), first + np.flatnonzero(here)
 
     def describe(self, numbers: Array) -> str:
         """Describe where threads wait: how many of them at which barrier."""

@@ -5,15 +5,23 @@ Source: NVIDIA, "Parallel Thread Execution ISA", section "Control Flow Instructi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.ptx.execution.operands import source, value_for
 from refcomp.emulator.ptx.execution.program import BoundFunction, BoundProgram
 from refcomp.emulator.ptx.execution.progress import ThreadProgress
+from refcomp.emulator.ptx.execution.runtime_functions import (
+    RUNTIME_FUNCTIONS,
+    RuntimeCall,
+    RuntimeFunction,
+)
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CallFrame
 from refcomp.emulator.ptx.text.module import (
     Operand,
+    PtxFunction,
     PtxInstruction,
     SymbolAddress,
     Vector,
@@ -54,11 +62,53 @@ class ThreadCalls:
 
     def call(self, end: PtxInstruction, following: int, numbers: Array) -> None:
         """Let threads call a function, and go on at `following` behind it."""
+        caller = self._program.functions[self._threads.frame.function]
+        for called, some in self._callees(end, caller, numbers):
+            function = RUNTIME_FUNCTIONS.get(called.function.name)
+            if called.function.is_declaration and function is not None:
+                self._run(end, caller, called.function, function, some)
+                self._progress.pc[some] = following
+            else:
+                self._enter(end, caller, called, following, some)
+
+    def _run(
+        self,
+        end: PtxInstruction,
+        caller: BoundFunction,
+        declared: PtxFunction,
+        function: RuntimeFunction,
+        numbers: Array,
+    ) -> None:
+        """Run a function of CUDA's runtime."""
         threads = self._threads
-        _, callee, arguments, _ = end.operands
+        frame = threads.frame
+        begins = numbers * frame.stride
+        values = []
+        for given, wanted in zip(
+            _names(end.operands[2]), declared.parameters, strict=True
+        ):
+            index = begins + caller.frame.offsets[given]
+            values.append(frame.parameters.load(index, wanted.bytes))
+        before = threads.at, threads.lanes
+        threads.at = threads.lanes = numbers
+        found = function(RuntimeCall(threads, end, values))
+        threads.at, threads.lanes = before
+        for name, result in zip(_names(end.operands[0]), declared.results, strict=True):
+            index = begins + caller.frame.offsets[name]
+            assert found is not None
+            frame.parameters.store(index, result.bytes, found, None)
+
+    def _enter(
+        self,
+        end: PtxInstruction,
+        caller: BoundFunction,
+        called: BoundFunction,
+        following: int,
+        numbers: Array,
+    ) -> None:
+        """Let threads go on in a function of the file."""
+        threads = self._threads
         depth = self._progress.depth_of(numbers)
-        caller = self._program.functions[threads.frame.function]
-        called = self._callee(end, callee, caller, numbers)
         if depth + 1 >= _MAX_DEPTH:
             raise UserError(
                 f"the kernel {threads.around.kernel} calls functions {_MAX_DEPTH} deep",
@@ -68,7 +118,7 @@ class ThreadCalls:
             )
         frame = self.frame(depth + 1, called)
         for given, wanted in zip(
-            _names(arguments), called.function.parameters, strict=True
+            _names(end.operands[2]), called.function.parameters, strict=True
         ):
             source_at = numbers * threads.frame.stride + caller.frame.offsets[given]
             target_at = numbers * frame.stride + called.frame.offsets[wanted.name]
@@ -81,35 +131,42 @@ class ThreadCalls:
         self.max_depth = max(self.max_depth, depth + 1)
         self._progress.pc[numbers] = called.begin
 
-    def _callee(
-        self,
-        end: PtxInstruction,
-        callee: Operand | None,
-        caller: BoundFunction,
-        numbers: Array,
-    ) -> BoundFunction:
-        name = callee.symbol if isinstance(callee, SymbolAddress) else ""
-        if not name:
-            one = source(end, callee, "u64", caller.registers)
-            value = value_for(self._threads, one, numbers)
-            names = {
-                self._threads.around.symbols.get(each): each
-                for each in self._program.functions
-            }
-            found = names.get(int(value[0]))
-            if found is None or (value != value[0]).any():
-                raise Unsupported(
-                    "calls of different functions by address at once are not emulated",
+    def _callees(
+        self, end: PtxInstruction, caller: BoundFunction, numbers: Array
+    ) -> Iterator[tuple[BoundFunction, Array]]:
+        """Yield each function that is called, and the threads that call it."""
+        callee = end.operands[1]
+        if isinstance(callee, SymbolAddress):
+            yield self._called(end, callee.symbol), numbers
+            return
+        one = source(end, callee, "u64", caller.registers)
+        value = value_for(self._threads, one, numbers)
+        names = {
+            self._threads.around.symbols[each]: each for each in self._program.functions
+        }
+        for address in np.unique(value):
+            some = numbers[value == address]
+            if int(address) not in names:
+                raise UserError(
+                    f"the kernel {self._threads.around.kernel} calls no function, but the address "
+                    f"{int(address):#x}",
                     where=f"line {end.line}: {end.text}",
-                    remedy="call the function by name",
+                    why="no function of the file lies there",
+                    remedy="check where the pointer to a function is set",
                 )
-            name = found
+            yield self._called(end, names[int(address)]), some
+
+    def _called(self, end: PtxInstruction, name: str) -> BoundFunction:
         called = self._program.functions.get(name)
-        if called is None or called.function.is_declaration:
+        is_missing = called is None or (
+            called.function.is_declaration and name not in RUNTIME_FUNCTIONS
+        )
+        if called is None or is_missing:
             raise Unsupported(
                 f"the function {name} has no body in the file",
                 where=f"line {end.line}: {end.text}",
-                why="functions of CUDA's runtime on devices, such as printf, are not emulated",
+                why=f"of the functions of CUDA's runtime only {', '.join(RUNTIME_FUNCTIONS)} are "
+                "emulated; kernels cannot launch others",
                 remedy="leave the call out, or link the function into the file",
             )
         return called

@@ -16,9 +16,9 @@ import numpy as np
 from refcomp.emulator.execution.slices import Slices
 from refcomp.emulator.limits import Watchdog
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.ptx.execution.barriers import BlockBarriers
+from refcomp.emulator.ptx.execution.barriers import CLUSTER, BlockBarriers
 from refcomp.emulator.ptx.execution.calls import ThreadCalls
-from refcomp.emulator.ptx.execution.operands import source, value_for
+from refcomp.emulator.ptx.execution.operands import result, source, value_for
 from refcomp.emulator.ptx.execution.program import (
     BoundBlock,
     BoundFunction,
@@ -30,17 +30,19 @@ from refcomp.emulator.ptx.execution.progress import (
     GATHERS,
     RUNS,
     WAITS,
+    LaunchStopped,
     ThreadProgress,
 )
 from refcomp.emulator.ptx.execution.stops import StopReports
 from refcomp.emulator.ptx.execution.together import members_of
 from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads
 from refcomp.emulator.ptx.text.module import (
+    Immediate,
     LabelName,
     Operand,
     PtxInstruction,
 )
-from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.errors import UserError
 
 
 class _LimitExceeded(Exception):
@@ -84,6 +86,8 @@ class ThreadExecution:
         except _LimitExceeded:
             self.is_given_up = True
             self._reports.report_endless(self._watchdog)
+        except LaunchStopped:
+            self.is_given_up = True
 
     # Which threads run next.
 
@@ -113,7 +117,9 @@ class ThreadExecution:
             chosen |= gathering
         self._slices.record(chosen)
         self._choose(chosen)
-        self._is_alone = bool((chosen == running).all())
+        self._is_alone = (
+            bool((chosen == running).all()) and not (self._state == GATHERS).any()
+        )
         return True
 
     def _choose(self, chosen: Array) -> None:
@@ -258,26 +264,50 @@ class ThreadExecution:
                 return block.next
             self._pc[numbers] = block.next
             return None
-        if "red" in end.modifiers:
-            raise Unsupported(
-                "barriers that reduce a predicate are not emulated",
-                where=f"line {end.line}: {end.text}",
-                remedy="reduce by atomics in shared memory",
-            )
         owner = self.program.functions[self.threads.frame.function]
-        which = source(end, end.operands[0], "u32", owner.registers)
+        if "cluster" in end.modifiers and "wait" not in end.modifiers:
+            self._pc[numbers] = block.next  # all that arrive wait later
+            return None
+        operands = list(end.operands)
+        if "cluster" in end.modifiers:
+            operands = [Immediate("int", CLUSTER)]
+        predicate = np.zeros(len(numbers), np.bool_)
+        if "red" in end.modifiers:
+            operands.pop(0)
+            reduced = source(end, operands.pop(), "pred", owner.registers)
+            predicate = value_for(self.threads, reduced, numbers)
+        which = source(end, operands[0], "u32", owner.registers)
         barrier = value_for(self.threads, which, numbers).astype(np.int64)
         expected = np.zeros(len(numbers), np.int64)
-        if len(end.operands) > 1:
-            count = source(end, end.operands[1], "u32", owner.registers)
+        if len(operands) > 1:
+            count = source(end, operands[1], "u32", owner.registers)
             expected = value_for(self.threads, count, numbers).astype(np.int64)
         self._pc[numbers] = block.next
         if "arrive" in end.modifiers:
             self._barriers.arrive(numbers, barrier)
             return None
-        self._barriers.wait(numbers, barrier, expected)
+        self._barriers.wait(numbers, barrier, expected, predicate)
         self._state[numbers] = WAITS
         return None
+
+    def _write_reductions(self, numbers: Array) -> None:
+        """Give threads that met at a barrier the results of its reductions."""
+        places = self._pc[numbers]
+        for place in np.unique(places):
+            end = self.program.instruction(int(place) - 1)
+            if "red" not in end.modifiers:
+                continue
+            some = numbers[places == place]
+            operation = next(
+                one for one in ("popc", "and", "or") if one in end.modifiers
+            )
+            owner = self.program.owner(int(place) - 1)
+            kind = "u32" if operation == "popc" else "pred"
+            write = result(end, end.operands[0], kind, owner.registers)
+            threads = self.threads
+            threads.frame = self._calls.frame(int(self._progress.depth[some[0]]), owner)
+            threads.at = threads.lanes = some
+            write(threads, self._barriers.reduced(numbers, some, operation), None)
 
     def _release(self) -> None:
         """Let threads go on that wait, where no thread runs any more."""
@@ -286,9 +316,8 @@ class ThreadExecution:
         for numbers in self._barriers.complete(waiting, self._state == ENDED):
             is_released = True
             self._reports.check_warps(numbers)
+            self._write_reductions(numbers)
             self._state[numbers] = RUNS
-            for observer in self.threads.around.observers:
-                observer.met(self.threads, numbers, is_warp=False)
         if is_released:
             return
         gathering = self._state == GATHERS

@@ -6,6 +6,7 @@ parameters, more shared memory than a block may have.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -23,6 +24,7 @@ from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
 from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads, LaunchSurroundings
 from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule
 from refcomp.emulator.ptx.text.parse import read_ptx
+from refcomp.emulator.ptx.text.reach import reached_functions
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 
@@ -32,6 +34,7 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _BATCH_THREADS = 1 << 14
 _STACK_BYTES = 1 << 10  # local memory of a thread for calls, besides the kernel's own
+_RESERVED_BYTES = 1 << 10  # of shared memory that CUDA itself has
 _PARAMETER_BYTES = 32764  # of a kernel, at most
 
 
@@ -98,10 +101,12 @@ class PtxReport:
     Attributes:
         findings: the errors of the kernel.
         steps: the instructions that ran, each counted once for each warp.
+        printed: what the kernel printed. It went to the standard output, too.
     """
 
     findings: tuple[PtxFinding, ...]
     steps: int
+    printed: str = ""
 
 
 def load_ptx(arena: Arena, text: str) -> LoadedPtx:
@@ -166,9 +171,13 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
     layout = parameter_layout(kernel.function)
     shared = loaded.program.shared_of(request.kernel)
     shared_bytes = shared.bytes + request.dynamic_bytes
+    reserved = _reserved_bytes(loaded.module, request.kernel)
+    if reserved:
+        shared_bytes = -(-shared_bytes // 16) * 16 + reserved
     _check(request, kernel.function, layout, shared_bytes)
     arena = loaded.arena
     address = _allocate(arena, max(layout.bytes, 1), "the parameters of the kernel")
+    printed: list[str] = []
     try:
         if layout.bytes:
             arena.write(address, request.parameters[: layout.bytes])
@@ -189,6 +198,8 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
             findings=PtxFindings(),
             observers=request.observers,
             read_only=_extents_of(arena, request.read_only),
+            reserved_bytes=reserved,
+            printed=printed,
         )
         for observer in request.observers:
             observer.launched(
@@ -205,9 +216,19 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
             steps += execution.steps
             if execution.is_given_up:
                 break
-        return PtxReport(around.findings.all(), steps)
+        return PtxReport(around.findings.all(), steps, "".join(printed))
     finally:
+        sys.stdout.write("".join(printed))
         arena.free(address)
+
+
+def _reserved_bytes(module: PtxModule, kernel: str) -> int:
+    """Return how much shared memory of CUDA itself a kernel uses, as groups of warps do."""
+    for function in reached_functions(module, kernel):
+        for one in function.instructions:
+            if any("%reserved_smem" in str(operand) for operand in one.operands):
+                return _RESERVED_BYTES
+    return 0
 
 
 def _extents_of(arena: Arena, addresses: Iterable[int]) -> tuple[tuple[int, int], ...]:

@@ -19,11 +19,15 @@ from refcomp.emulator.ptx.execution.accesses import (
     bind_load,
     bind_space_test,
     bind_store,
+    show_order,
 )
 from refcomp.emulator.ptx.execution.async_copies import bind_async_copy
 from refcomp.emulator.ptx.execution.atomics import bind_atomic
+from refcomp.emulator.ptx.execution.clusters import CLUSTERS
 from refcomp.emulator.ptx.execution.matrices import MATRICES
+from refcomp.emulator.ptx.execution.mbarriers import bind_phase_barrier
 from refcomp.emulator.ptx.execution.operands import NumberedRegisters, Run, bind_rule
+from refcomp.emulator.ptx.execution.refusals import refuse
 from refcomp.emulator.ptx.execution.together import bind_together
 from refcomp.emulator.ptx.instructions.rules import rule_of
 from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
@@ -197,7 +201,7 @@ class BoundProgram:
         at = number
         while at < stop:
             instruction = self._code[at]
-            if at > number and (at in self._starts or instruction.opcode in TOGETHER):
+            if at > number and (at in self._starts or _is_together(instruction)):
                 break
             at += 1
             if instruction.opcode in CONTROL:
@@ -206,18 +210,17 @@ class BoundProgram:
             run = self._run(instruction, owner)
             if run is not None:
                 runs.append(run)
-        return BoundBlock(
-            first, tuple(runs), at - number, end, at, first.opcode in TOGETHER
-        )
+        return BoundBlock(first, tuple(runs), at - number, end, at, _is_together(first))
 
     def _run(self, instruction: PtxInstruction, owner: BoundFunction) -> Run | None:
         """Return an instruction as a function; None if it does nothing."""
         registers, names = owner.registers, owner.names
         opcode = instruction.opcode
+        refuse(instruction)
         if opcode in _NOTHING:
             return None
         if opcode in _FENCES:
-            return _fence
+            return show_order
         run: Run | None
         if opcode in _WITH_MEMORY:
             run = _WITH_MEMORY[opcode](instruction, registers, names)
@@ -236,13 +239,14 @@ class BoundProgram:
         return _predicated(instruction, run, registers)
 
 
+def _is_together(instruction: PtxInstruction) -> bool:
+    """Return True for an instruction at which threads of a warp wait for others of it."""
+    is_warp_barrier = instruction.opcode == "bar" and "warp" in instruction.modifiers
+    return is_warp_barrier or instruction.opcode in TOGETHER
+
+
 def _shared_of(variables: Iterable[Variable]) -> list[Variable]:
     return [one for one in variables if one.space == "shared"]
-
-
-def _fence(threads: BlockThreads) -> None:
-    for observer in threads.around.observers:
-        observer.fenced(threads, threads.numbers())
 
 
 _WITH_MEMORY: dict[str, Callable[[PtxInstruction, NumberedRegisters, Names], Run]] = {
@@ -252,6 +256,8 @@ _WITH_MEMORY: dict[str, Callable[[PtxInstruction, NumberedRegisters, Names], Run
     "atom": bind_atomic,
     "red": bind_atomic,
     "cp": bind_async_copy,
+    "mbarrier": bind_phase_barrier,
+    **CLUSTERS,
     "cvta": bind_conversion_of_address,
     "isspacep": bind_space_test,
     **MATRICES,

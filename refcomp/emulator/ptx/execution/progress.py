@@ -13,6 +13,10 @@ GATHERS = 2  # for threads of its warp, at an instruction that they do together
 ENDED = 3
 
 
+class LaunchStopped(Exception):
+    """The launch ends before all threads have; a finding says why."""
+
+
 class ThreadProgress:
     """The progress of each thread of some blocks.
 

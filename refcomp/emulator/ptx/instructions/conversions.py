@@ -21,6 +21,7 @@ from refcomp.emulator.ptx.instructions.floats import MODES
 from refcomp.emulator.ptx.instructions.form import Form, Table, joined, rows
 from refcomp.emulator.ptx.instructions.integers import clamped
 from refcomp.emulator.ptx.instructions.packed_conversions import PACKED_CONVERSIONS
+from refcomp.emulator.ptx.instructions.packs import pack
 from refcomp.emulator.ptx.instructions.results import (
     finish_of,
     float_of,
@@ -50,6 +51,8 @@ _EXACT = (
 
 
 def _convert(form: Form) -> ValueRule:
+    if "pack" in form.instruction.modifiers:
+        return pack(form)
     if len(form.types) != 2:
         raise form.damaged("cvt needs the type of its result and that of its source")
     result, source = form.types
@@ -199,6 +202,7 @@ def _endings(form: Form, mode: str) -> str:
 CONVERSIONS: Table = joined(
     [
         rows("cvt", " ".join((*_INTEGERS, *_FLOATS)), _convert),
+        rows("cvt", "b32", pack),
         rows("cvt", "f16x2 bf16x2 e4m3x2 e5m2x2 ue8m0x2", _convert),
     ]
 )

@@ -5,6 +5,7 @@ An observer is given with a launch. It changes nothing, and reports findings by 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -57,6 +58,22 @@ class PtxObserver:
 
     def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
         """See that threads go on together behind a barrier of a block, or of a warp."""
+
+    def released(
+        self, threads: ObservedThreads, numbers: Array, place: Hashable
+    ) -> None:
+        """See that threads arrive at a place where others may wait for them.
+
+        A place is a barrier for a part of a block, or one in shared memory.
+        """
+
+    def acquired(
+        self, threads: ObservedThreads, numbers: Array, place: Hashable
+    ) -> None:
+        """See that threads go on behind such a place, after those that had arrived there."""
+
+    def grew(self, extent: int) -> None:
+        """See that the kernel allocated memory. `extent` is as in `launched`."""
 
     def fenced(self, threads: ObservedThreads, numbers: Array) -> None:
         """See that threads order their accesses by a fence, or by an access that orders."""

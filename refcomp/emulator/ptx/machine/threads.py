@@ -28,12 +28,14 @@ from refcomp.emulator.machine.memory import BASE, Arena, Bytes
 from refcomp.emulator.ptx.machine.findings import Extents, PtxFinding, PtxFindings
 from refcomp.emulator.ptx.machine.flights import Flights
 from refcomp.emulator.ptx.machine.observation import PtxObserver, SpaceAccess
+from refcomp.emulator.ptx.machine.phases import PhaseBarrier
 from refcomp.emulator.ptx.machine.spaces import (
     LOCAL_WINDOW,
     SHARED_WINDOW,
     space_of_generic,
 )
 from refcomp.emulator.ptx.text.module import PtxInstruction
+from refcomp.foundation.errors import Unsupported
 
 WARP = 32
 
@@ -55,6 +57,8 @@ class LaunchSurroundings:
     observers: tuple[PtxObserver, ...] = ()
     # The first and the last but one address of each allocation that must not be written.
     read_only: tuple[tuple[int, int], ...] = ()
+    reserved_bytes: int = 0  # the last bytes of `shared_bytes`: those of CUDA itself
+    printed: list[str] = field(default_factory=list)  # by printf of the kernel
 
 
 class CallFrame:
@@ -130,6 +134,8 @@ class BlockThreads:
         self.frame: CallFrame
         self.steps = 0  # instructions that ran, for clocks
         self._flights: Flights | None = None
+        # Barriers in shared memory (mbarrier), by their offset in that of all blocks.
+        self.phase_barriers: dict[int, PhaseBarrier] = {}
         self._specials: dict[str, Array] = {}
 
     # Which threads run.
@@ -449,6 +455,7 @@ def _special(threads: BlockThreads, name: str) -> Array:
         return masks[base[-2:]].astype(np.uint32)
     if base in ("clock64", "globaltimer"):
         return np.asarray(threads.steps, np.uint64)
+    reserved = around.shared_bytes - around.reserved_bytes
     numbers: dict[str, Array | int] = {
         "laneid": lane,
         "warpid": threads.in_block // WARP,
@@ -463,10 +470,21 @@ def _special(threads: BlockThreads, name: str) -> Array:
         "aggr_smem_size": around.shared_bytes,
         "globaltimer_lo": threads.steps & 0xFFFFFFFF,
         "globaltimer_hi": threads.steps >> 32,
+        "reserved_smem_offset_begin": reserved,
+        "reserved_smem_offset_end": around.shared_bytes,
+        "reserved_smem_offset_cap": around.reserved_bytes,
+        "reserved_smem_offset_0": reserved,
+        "reserved_smem_offset_1": reserved + around.reserved_bytes // 2,
         "cluster_ctarank": 0,
         "cluster_nctarank": 1,
         "is_explicit_cluster": 0,
     }
+    if base not in numbers:
+        raise Unsupported(
+            f"the register {name} is not emulated",
+            why="only the driver of a GPU knows its value",
+            remedy="pass the value as an argument of the kernel",
+        )
     return np.asarray(numbers[base]).astype(np.uint32)
 
 

@@ -5,13 +5,15 @@ What orders accesses:
 - A barrier of a block (`bar.sync`) orders those of the threads that meet there. One of a warp
   (`bar.warp.sync`) orders those of the threads of the warp. Threads of a warp are not in step
   otherwise.
+- Where a kernel has barriers for a part of a block (`bar.sync` with a count, `bar.arrive`,
+  `mbarrier`), a vector clock of each thread says what it knows of the others (`clocks.py`).
 - A thread that made a fence is taken to have seen what the others of its block wrote, until its
   next barrier. A block in which a thread made one is taken to have seen what other blocks wrote.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
 - Threads that write equal values by the same instruction do not race.
 
 The check is neither sound nor complete. It misses what a fence only seems to order, and races
-behind a barrier that only some threads of the block passed. It reports programs that rely on the
+with a reader that others of its kind followed. It reports programs that rely on the
 order of threads in a warp.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Memory Consistency Model".
@@ -19,7 +21,7 @@ Source: NVIDIA, "Parallel Thread Execution ISA", section "Memory Consistency Mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from math import prod
 
 import numpy as np
@@ -33,12 +35,14 @@ from refcomp.emulator.ptx.machine.observation import (
     PtxObserver,
     SpaceAccess,
 )
+from refcomp.emulator.ptx.observers.clocks import ThreadClocks, has_partial_barriers
 from refcomp.emulator.ptx.text.module import PtxModule
 from refcomp.foundation.errors import Unsupported
 
 # A record of an access: 1 + number of the thread in the launch, times of barriers, and how it was.
 _TIME_BITS = 15  # of barriers of the block, and of the warp; counted modulo
 _TIMES = (1 << _TIME_BITS) - 1
+_ALL_TIMES = (1 << 2 * _TIME_BITS) - 1
 _STRONG = 1
 _MANY = 2  # of readers: further threads of the block read
 _MANY_BLOCKS = 4  # and threads of other blocks
@@ -61,6 +65,7 @@ class ThreadRaces(PtxObserver):
                 why=f"at most {_MAX_THREADS} threads can have numbers of their own",
                 remedy="launch fewer blocks, or leave the check out",
             )
+        self._module = module
         self._cell = _smallest_access(module)
         cells = -(-extent // self._cell)
         self._first = 0  # the number of the first thread of the batch in the launch
@@ -73,16 +78,39 @@ class ThreadRaces(PtxObserver):
         self._next += threads.count
         cells = -(-len(threads.shared.data) // self._cell)
         self._histories["shared"] = _History(cells)
+        self._clocks: ThreadClocks | None = None
+        if has_partial_barriers(self._module, threads.around.kernel):
+            self._clocks = ThreadClocks(len(threads.blocks), threads.per_block)
         self._block_time = np.zeros(threads.count, np.int64)
         self._warp_time = np.zeros(threads.count, np.int64)
         self._has_fence = np.zeros(threads.count, np.bool_)
 
     def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
-        if is_warp:
+        if not is_warp:
+            self._has_fence[numbers] = False
+        if self._clocks is not None:
+            for some in _by_warp(numbers) if is_warp else (numbers,):
+                self._clocks.meet(some)
+        elif is_warp:
             self._warp_time[numbers] = (self._warp_time[numbers] + 1) & _TIMES
         else:
             self._block_time[numbers] = (self._block_time[numbers] + 1) & _TIMES
-            self._has_fence[numbers] = False
+
+    def released(
+        self, threads: ObservedThreads, numbers: Array, place: Hashable
+    ) -> None:
+        if self._clocks is not None:
+            self._clocks.release(numbers, place)
+
+    def acquired(
+        self, threads: ObservedThreads, numbers: Array, place: Hashable
+    ) -> None:
+        self._has_fence[numbers] = False
+        if self._clocks is not None:
+            self._clocks.acquire(numbers, place)
+
+    def grew(self, extent: int) -> None:
+        self._histories["global"].grow(-(-extent // self._cell))
 
     def fenced(self, threads: ObservedThreads, numbers: Array) -> None:
         self._has_fence[numbers] = True
@@ -114,7 +142,10 @@ class ThreadRaces(PtxObserver):
 
     def _records(self, access: SpaceAccess) -> Array:
         numbers = access.numbers
-        times = self._block_time[numbers] << _TIME_BITS | self._warp_time[numbers]
+        if self._clocks is not None:
+            times = self._clocks.own(numbers) & _ALL_TIMES
+        else:
+            times = self._block_time[numbers] << _TIME_BITS | self._warp_time[numbers]
         thread = self._first + numbers + 1
         records: Array = thread << _THREAD_SHIFT | times << _FLAG_BITS
         return records | _STRONG if access.is_strong else records
@@ -124,18 +155,23 @@ class ThreadRaces(PtxObserver):
         thread = (record >> _THREAD_SHIFT) - 1
         mine = (own >> _THREAD_SHIFT) - 1
         is_many = (record & _MANY) != 0
+        if self._clocks is not None:
+            is_many &= False
         others: Mask = (record != 0) & ((thread != mine) | is_many)
         if access.is_strong:
             others &= (record & _STRONG) == 0
         if not others.any():
             return others
         same_block = thread // self._per_block == mine // self._per_block
-        times = record >> _FLAG_BITS & ((1 << 2 * _TIME_BITS) - 1)
-        own_times = own >> _FLAG_BITS & ((1 << 2 * _TIME_BITS) - 1)
-        same_warp = (thread // 32 == mine // 32) & ~is_many
-        ordered_here = (times >> _TIME_BITS != own_times >> _TIME_BITS) | (
-            same_warp & (times != own_times)
-        )
+        times = record >> _FLAG_BITS & _ALL_TIMES
+        if self._clocks is not None:
+            ordered_here = self._clocks.knows(access.numbers, thread, times)
+        else:
+            own_times = own >> _FLAG_BITS & _ALL_TIMES
+            same_warp = (thread // 32 == mine // 32) & ~is_many
+            ordered_here = (times >> _TIME_BITS != own_times >> _TIME_BITS) | (
+                same_warp & (times != own_times)
+            )
         ordered_here |= self._has_fence[access.numbers]
         seen = self._fenced_blocks[mine // self._per_block]
         spread = (record & _MANY_BLOCKS) != 0
@@ -175,17 +211,29 @@ class _History:
     def __init__(self, cells: int) -> None:
         self._writes = np.zeros(cells, np.int64)
         self._reads = np.zeros(cells, np.int64)
+        # The latest reader that is another thread than the one in `_reads`.
+        self._other_reads = np.zeros(cells, np.int64)
+
+    def grow(self, cells: int) -> None:
+        """Have room for more cells."""
+        more = cells - len(self._writes)
+        if more > 0:
+            self._writes = np.pad(self._writes, (0, more))
+            self._reads = np.pad(self._reads, (0, more))
+            self._other_reads = np.pad(self._other_reads, (0, more))
 
     def conflicting(self, cells: Array, is_store: bool) -> Iterator[Array]:
         """Yield the records that an access to cells may conflict with."""
         yield self._writes[cells]
         if is_store:
             yield self._reads[cells]
+            yield self._other_reads[cells]
 
     def write(self, cells: Array, records: Array) -> None:
         """Record writes; earlier reads are forgotten."""
         self._writes[cells] = records
         self._reads[cells] = 0
+        self._other_reads[cells] = 0
 
     def read(self, cells: Array, records: Array, per_block: int) -> None:
         """Record reads. Of several readers since a write, the latest is kept, with a mark."""
@@ -202,6 +250,7 @@ class _History:
             same_block & (time == own_time), old & (_MANY | _MANY_BLOCKS), 0
         )
         marks |= old & _MANY_BLOCKS
+        self._other_reads[cells] = np.where(is_other, old, self._other_reads[cells])
         self._reads[cells] = records | marks
         # Several threads read a cell at once: the last one is kept, and marked.
         kept = self._reads[cells]
@@ -210,6 +259,12 @@ class _History:
             other = ((kept >> _THREAD_SHIFT) - 1) // per_block != mine // per_block
             self._reads[cells[twins]] |= _MANY
             self._reads[cells[twins & other]] |= _MANY_BLOCKS
+
+
+def _by_warp(numbers: Array) -> Iterator[Array]:
+    warps = numbers // 32
+    for warp in np.unique(warps):
+        yield numbers[warps == warp]
 
 
 def _differing_twins(access: SpaceAccess, cell: int) -> Mask:

@@ -137,7 +137,8 @@ class OperandReader:
             self._tokens.fail("a vector lies within a vector")
         return self._operand()
 
-    def _address(self) -> Address:
+    def _address(self) -> Address | Vector:
+        """Read an address. With the coordinates of a texture or tensor, it is the first part."""
         tokens = self._tokens
         tokens.advance()
         base = None
@@ -154,10 +155,12 @@ class OperandReader:
             offset = read_offset(tokens)
         else:
             tokens.fail(f"expected an address, not {tokens.shown}")
-        if tokens.text == ",":
-            tokens.refuse("coordinates of textures and tensors", "use plain addresses")
+        parts: list[Operand] = [Address(base, offset)]
+        while tokens.text == ",":
+            tokens.advance()
+            parts.append(self._operand())
         tokens.expect("]", "behind an address")
-        return Address(base, offset)
+        return Address(base, offset) if len(parts) == 1 else Vector(tuple(parts))
 
     def _branch(self, number: int) -> tuple[Operand, ...]:
         """Read a label, or an index and the name of a list of labels."""

@@ -68,7 +68,40 @@ def test_what_is_not_copied_is_zero():
         assert data.tolist() == [i if 4 * i <= count else 0 for i in range(1, 5)]
 
 
-def test_bulk_copies_are_refused():
-    text = kernel("cp.async.bulk.commit_group; ret;")
-    with pytest.raises(Unsupported, match=r"cp\.async\.bulk\.commit_group is not emulated"):
+def test_reductions_by_copies_are_refused():
+    copy = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 16;"
+    text = kernel(f"{copy} ret;")
+    with pytest.raises(Unsupported, match=r"cp\.reduce.* is not emulated"):
         run(text, [words(1), np.uint32(0)])
+
+
+def test_a_barrier_waits_for_copies():
+    body = f"""
+        {OWN_PLACE}
+        .shared .align 16 .b8 tile[128]; .shared .align 8 .b8 ready[8];
+        mov.u32 %r2, tile; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3; sub.u32 %r5, 124, %r3;
+        add.u32 %r5, %r5, %r2;
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 mbarrier.init.shared.b64 [ready], 32;
+        bar.sync 0;
+        cp.async.ca.shared.global [%r4], [%rd2], 4;
+        cp.async.mbarrier.arrive.noinc.shared.b64 [ready];
+    $wait:
+        mbarrier.test_wait.parity.shared.b64 %p3, [ready], 0;
+        @!%p3 bra $wait;
+        ld.shared.u32 %r6, [%r5];
+        st.global.u32 [%rd2], %r6;
+        ret;
+    """
+    data = np.arange(32, dtype=np.uint32)
+    assert run(kernel(body), [data, np.uint32(0)], hazards=True).findings == ()
+    assert data.tolist() == list(range(31, -1, -1))
+    early = body.replace("@!%p3 bra $wait;", "").replace(
+        "mbarrier.test_wait.parity.shared.b64 %p3, [ready], 0;", ""
+    )
+    assert "wait" in kinds(run(kernel(early), [data, np.uint32(0)]))
+    counted = body.replace("arrive.noinc", "arrive").replace(
+        "$wait:", "mbarrier.arrive.shared.b64 _, [ready];\n$wait:"
+    )
+    data = np.arange(32, dtype=np.uint32)
+    assert run(kernel(counted), [data, np.uint32(0)], hazards=True).findings == ()

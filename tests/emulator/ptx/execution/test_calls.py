@@ -67,3 +67,36 @@ def test_functions_without_a_body_are_refused():
     text = kernel("call missing; ret;", before=".extern .func missing;\n")
     with pytest.raises(Unsupported, match="the function missing has no body in the file"):
         run(text, [words(1), np.uint32(0)])
+
+
+def test_threads_call_different_functions_by_their_addresses():
+    functions = """
+    .func (.param .b32 result) doubled(.param .b32 n) {
+        .reg .b32 %r<3>; ld.param.u32 %r1, [n]; add.u32 %r2, %r1, %r1;
+        st.param.b32 [result], %r2; ret;
+    }
+    .func (.param .b32 result) squared(.param .b32 n) {
+        .reg .b32 %r<3>; ld.param.u32 %r1, [n]; mul.lo.u32 %r2, %r1, %r1;
+        st.param.b32 [result], %r2; ret;
+    }
+    """
+    text = kernel(
+        f"""
+        {OWN_PLACE}
+        and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0;
+        mov.u64 %rd3, doubled; mov.u64 %rd4, squared; selp.b64 %rd5, %rd3, %rd4, %p1;
+    $shape: .callprototype (.param .b32 _) _ (.param .b32 _);
+        .param .b32 given; .param .b32 got;
+        st.param.b32 [given], %r1;
+        call (got), %rd5, (given), $shape;
+        ld.param.b32 %r2, [got];
+        st.global.u32 [%rd2], %r2;
+        ret;
+        """,
+        before=functions,
+    )
+    data = words(6)
+    assert run(text, [data, np.uint32(0)], block=6).findings == ()
+    assert data.tolist() == [0, 1, 4, 9, 8, 25]
+    with pytest.raises(UserError, match="calls no function, but the address 0x1234"):
+        run(text.replace("mov.u64 %rd4, squared", "mov.u64 %rd4, 0x1234"), [data, np.uint32(0)])

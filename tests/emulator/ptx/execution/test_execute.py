@@ -182,3 +182,43 @@ def test_registers_that_nothing_wrote_are_found():
 def test_the_file_names_its_kernels():
     with pytest.raises(UserError, match="the PTX has no kernel 'k'"):
         run(f"{HEADER}.visible .entry other() {{ ret; }}", [])
+
+
+def test_barriers_reduce_predicates():
+    text = kernel(f"""
+        {OWN_PLACE}
+        mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 40, %r1; mul.wide.u32 %rd2, %r3, 4;
+        add.s64 %rd2, %rd1, %rd2;
+        setp.lt.u32 %p1, %r3, 43;
+        bar.red.popc.u32 %r4, 0, %p1;
+        barrier.cta.red.or.aligned.pred %p2, 0, 40, %p1;
+        bar.red.and.pred %p3, 0, !%p1;
+        selp.u32 %r5, 100, 0, %p2; selp.u32 %r6, 1000, 0, %p3;
+        add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6;
+        st.global.u32 [%rd2], %r4;
+        ret;
+    """)
+    data = words(120)
+    assert run(text, [data, np.uint32(0)], grid=3, block=40, hazards=True).findings == ()
+    assert data.tolist() == [140] * 40 + [103] * 40 + [1000] * 40
+
+
+def test_threads_wait_for_their_warp_at_its_barrier():
+    """Thread 0 comes late, by a loop whose instructions stand behind the barrier."""
+    text = kernel(f"""
+        {OWN_PLACE}
+        .shared .align 4 .b8 tile[4];
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra $late;
+    $meet:
+        bar.warp.sync -1;
+        ld.shared.u32 %r2, [tile];
+        st.global.u32 [%rd2], %r2;
+        ret;
+    $late:
+        st.shared.u32 [tile], 9;
+        bra $meet;
+    """)
+    data = words(32)
+    assert run(text, [data, np.uint32(0)], hazards=True).findings == ()
+    assert data.tolist() == [9] * 32

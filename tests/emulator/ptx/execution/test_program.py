@@ -35,7 +35,7 @@ def test_what_is_not_emulated_matters_only_where_it_runs():
         {OWN_PLACE}
         setp.lt.u32 %p1, %r1, 100;
         @%p1 bra $end;
-        cp.async.bulk.commit_group;
+        wgmma.fence.sync.aligned;
     $end:
         st.global.u32 [%rd2], 4;
         ret;

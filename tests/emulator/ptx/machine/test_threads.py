@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from refcomp.foundation.errors import Unsupported
 from tests.emulator.ptx.texts import OWN_PLACE, kernel, run, words
 
 
@@ -71,3 +72,8 @@ def test_clocks_go_on():
     data = words(4)
     assert run(text, [data, np.uint32(0)], block=1).findings == ()
     assert data[2] == 1
+
+
+def test_registers_that_are_not_emulated_are_refused():
+    with pytest.raises(Unsupported, match="the register %envreg1 is not emulated"):
+        run(kernel("mov.b32 %r2, %envreg1; ret;"), [words(1), np.uint32(0)], block=1)

@@ -138,7 +138,6 @@ def test_damaged_calls():
     ("text", "what"),
     [
         ("%r1.b0", "parts of registers"),
-        ("[a, {%r1}]", "coordinates of textures and tensors"),
         ("a[4]", "elements of arrays"),
     ],
 )

@@ -1,0 +1,284 @@
+"""Barriers in shared memory, at which threads arrive and for whose phases they wait.
+
+mbarrier.init.shared.b64 [%r1], 64;           mbarrier.arrive.shared.b64 %rd1, [%r1];
+mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4096;
+mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;
+
+A phase ends when as many threads have arrived as `init` said, and all bytes that were announced
+(`expect_tx`) have come. Copies end at once here, so that nothing but arrivals is waited for in
+fact. What an arriving thread did before is ordered before what a thread does that saw the phase
+end.
+
+Source: NVIDIA, "Parallel Thread Execution ISA", section "mbarrier".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from refcomp.emulator.code.findings import BARRIER
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.ptx.execution.accesses import (
+    AddressSource,
+    Names,
+    address_source,
+    check_address,
+    space_of,
+)
+from refcomp.emulator.ptx.execution.operands import (
+    NumberedRegisters,
+    Run,
+    SourceOperand,
+    result,
+    source,
+)
+from refcomp.emulator.ptx.machine.phases import PhaseBarrier
+from refcomp.emulator.ptx.machine.threads import BlockThreads
+from refcomp.emulator.ptx.text.module import Immediate, PtxInstruction, Sink
+from refcomp.foundation.errors import Unsupported
+
+_BYTES = 8  # of a barrier
+_ONE = Immediate("int", 1)
+
+
+def bind_phase_barrier(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Return an instruction `mbarrier` as a function."""
+    action = instruction.modifiers[0]
+    if action == "pending_count":
+        return _bind_pending_count(instruction, registers)
+    bind = _BINDERS.get(action)
+    if bind is None or "cluster" in instruction.modifiers:
+        raise Unsupported(
+            f"mbarrier.{'.'.join(instruction.modifiers)} is not emulated",
+            where=f"line {instruction.line}: {instruction.text}",
+            why="blocks are emulated without the others of a cluster",
+            remedy="run the kernel on a GPU, or let it wait within its block",
+        )
+    return bind(instruction, registers, names)
+
+
+def phase_barrier_address(
+    instruction: PtxInstruction,
+    number: int,
+    registers: NumberedRegisters,
+    names: Names,
+    space: str | None = None,
+) -> AddressSource:
+    """Return the operand `number` as the address of a barrier."""
+    space = space_of(instruction) if space is None else space
+    operand = instruction.operands[number]
+    return address_source(instruction, operand, space, registers, names)
+
+
+def barriers_at(
+    threads: BlockThreads,
+    instruction: PtxInstruction,
+    address: AddressSource,
+    space: str | None = None,
+    *,
+    is_plain: bool = False,
+) -> Iterator[tuple[int, Array]]:
+    """Yield the offset of each barrier in shared memory, and which of the threads that run use it.
+
+    Accesses are checked, and shown to observers: initialization as a plain store, and other uses
+    as loads that do not race with each other.
+    """
+    addresses = np.broadcast_to(
+        check_address(threads, instruction, address), threads.size()
+    )
+    space = space_of(instruction) if space is None else space
+    places = threads.places(instruction, addresses, space, _BYTES, is_load=False)
+    if threads.around.observers:
+        threads.show(
+            instruction, places, _BYTES, is_store=is_plain, is_strong=not is_plain
+        )
+    for place in places:
+        if place.memory is not threads.shared:
+            what = "uses a barrier outside of shared memory"
+            every = np.ones(len(np.atleast_1d(place.offsets)), np.bool_)
+            threads.report(BARRIER, instruction, what, every, place.taken)
+            continue
+        offsets = np.broadcast_to(place.offsets, threads.size())
+        for offset in np.unique(offsets):
+            users = np.flatnonzero(offsets == offset)
+            yield int(offset), users if place.taken is None else place.taken[users]
+
+
+def known_barrier(
+    threads: BlockThreads, instruction: PtxInstruction, offset: int, users: Array
+) -> PhaseBarrier | None:
+    """Return the barrier at an offset; None, after a report, if nothing initialized one there."""
+    found = threads.phase_barriers.get(offset)
+    if found is None:
+        what = "uses a barrier (mbarrier) that nothing has initialized"
+        threads.report(BARRIER, instruction, what, np.ones(len(users), np.bool_), users)
+    return found
+
+
+def release_at(threads: BlockThreads, offset: int, users: Array) -> None:
+    """Show observers that threads arrive at the barrier at an offset."""
+    for observer in threads.around.observers:
+        observer.released(threads, threads.numbers()[users], ("mbarrier", offset))
+
+
+def _values(threads: BlockThreads, one: SourceOperand) -> Array:
+    value = threads.pick(np.asarray(one.value(threads)))
+    return np.broadcast_to(value, threads.size()).astype(np.int64)
+
+
+def _bind_init(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    address = phase_barrier_address(instruction, 0, registers, names)
+    count = source(instruction, instruction.operands[1], "u32", registers)
+
+    def init(threads: BlockThreads) -> None:
+        counts = _values(threads, count)
+        for offset, users in barriers_at(threads, instruction, address, is_plain=True):
+            threads.phase_barriers[offset] = PhaseBarrier(int(counts[users[-1]]))
+            if threads.shared.known is not None:
+                threads.shared.known[offset : offset + _BYTES] = 0xFF
+
+    return init
+
+
+def _bind_inval(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    address = phase_barrier_address(instruction, 0, registers, names)
+
+    def invalidate(threads: BlockThreads) -> None:
+        for offset, users in barriers_at(threads, instruction, address, is_plain=True):
+            if known_barrier(threads, instruction, offset, users) is not None:
+                del threads.phase_barriers[offset]
+
+    return invalidate
+
+
+def _bind_arrive(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Bind arrive and arrive_drop, with or without expect_tx."""
+    modifiers = instruction.modifiers
+    target, _, *rest = instruction.operands
+    address = phase_barrier_address(instruction, 1, registers, names)
+    expects = "expect_tx" in modifiers
+    number = source(instruction, rest[0] if rest else _ONE, "u32", registers)
+    write = result(instruction, target or Sink(), "b64", registers)
+    drops = modifiers[0] == "arrive_drop"
+
+    def arrive(threads: BlockThreads) -> None:
+        numbers = _values(threads, number)
+        states = np.zeros(threads.size(), np.uint64)
+        for offset, users in barriers_at(threads, instruction, address):
+            barrier = known_barrier(threads, instruction, offset, users)
+            if barrier is None:
+                continue
+            release_at(threads, offset, users)
+            for user in users:
+                given = int(numbers[user])
+                if expects:
+                    barrier.expect(given)
+                count = 1 if expects else given
+                if count > barrier.pending:
+                    what = (
+                        f"arrives {count} times at a barrier (mbarrier) that waits for "
+                        f"{barrier.pending} arrivals in this phase"
+                    )
+                    threads.report(BARRIER, instruction, what, np.array([True]), user)
+                states[user] = barrier.arrive(count, drops=drops)
+        lanes = states
+        if threads.at is None and threads.lanes is not None:
+            lanes = threads.spread(states)
+        write(threads, lanes, None)
+
+    return arrive
+
+
+def _bind_transaction(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Bind expect_tx and complete_tx."""
+    address = phase_barrier_address(instruction, 0, registers, names)
+    number = source(instruction, instruction.operands[1], "u32", registers)
+    sign = 1 if instruction.modifiers[0] == "expect_tx" else -1
+
+    def transact(threads: BlockThreads) -> None:
+        numbers = _values(threads, number)
+        for offset, users in barriers_at(threads, instruction, address):
+            barrier = known_barrier(threads, instruction, offset, users)
+            if barrier is not None:
+                barrier.expect(sign * int(numbers[users].sum()))
+
+    return transact
+
+
+def _bind_wait(
+    instruction: PtxInstruction, registers: NumberedRegisters, names: Names
+) -> Run:
+    """Bind test_wait and try_wait. Neither blocks: a kernel repeats them.
+
+    The first try of a thread after a phase has ended fails, as it may on a GPU that has not seen
+    the end yet. So a kernel that does not repeat it is found whatever the order of threads is.
+    """
+    by_parity = "parity" in instruction.modifiers
+    address = phase_barrier_address(instruction, 1, registers, names)
+    kind = "u32" if by_parity else "b64"
+    state = source(instruction, instruction.operands[2], kind, registers)
+    write = result(instruction, instruction.operands[0], "pred", registers)
+
+    def wait(threads: BlockThreads) -> None:
+        states = _values(threads, state)
+        is_over = np.zeros(threads.size(), np.bool_)
+        for offset, users in barriers_at(threads, instruction, address):
+            barrier = known_barrier(threads, instruction, offset, users)
+            if barrier is None:
+                is_over[users] = True
+                continue
+            over = barrier.has_ended(states[users], by_parity=by_parity)
+            over &= barrier.was_tried(threads.numbers()[users], over)
+            is_over[users] = over
+            if over.any():
+                _acquire(threads, offset, barrier.phase, users[over])
+        lanes = is_over
+        if threads.at is None and threads.lanes is not None:
+            lanes = threads.spread(is_over)
+        write(threads, lanes, None)
+
+    return wait
+
+
+def _acquire(threads: BlockThreads, offset: int, phase: int, users: Array) -> None:
+    """Let threads go on that saw a phase end; copies that it waited for have landed."""
+    threads.flights().land_at(offset, phase)
+    for observer in threads.around.observers:
+        observer.acquired(threads, threads.numbers()[users], ("mbarrier", offset))
+
+
+def _bind_pending_count(
+    instruction: PtxInstruction, registers: NumberedRegisters
+) -> Run:
+    state = source(instruction, instruction.operands[1], "b64", registers)
+    write = result(instruction, instruction.operands[0], "b32", registers)
+
+    def count(threads: BlockThreads) -> None:
+        value = np.asarray(state.value(threads)) & np.uint64(0xFFFFFFFF)
+        write(threads, value.astype(np.uint32), None)
+
+    return count
+
+
+_BINDERS: dict[str, Callable[[PtxInstruction, NumberedRegisters, Names], Run]] = {
+    "init": _bind_init,
+    "inval": _bind_inval,
+    "arrive": _bind_arrive,
+    "arrive_drop": _bind_arrive,
+    "expect_tx": _bind_transaction,
+    "complete_tx": _bind_transaction,
+    "test_wait": _bind_wait,
+    "try_wait": _bind_wait,
+}
