@@ -74,6 +74,7 @@ from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.ledger import Entry, read_ledger
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
 from refcomp.emulator.observers.hazards import HAZARDS
+from refcomp.emulator.ptx.ledger import PtxEntry, read_ptx_ledger
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.profile.cards import CARDS, find_card
@@ -458,7 +459,10 @@ def _save(output: GivenArgument) -> None:
 
 
 def _print_ledger(ctx: click.Context) -> None:
-    pages = {one.name: read_ledger(one) for one in GENERATIONS.values()}
+    pages: dict[str, tuple[Entry | PtxEntry, ...]] = {
+        one.name: read_ledger(one) for one in GENERATIONS.values()
+    }
+    pages["ptx"] = read_ptx_ledger()
     # An eager option runs before --json is read.
     if ctx.meta[JSON_ASKED]:
         write_json({name: [*map(_entry_to_json, page)] for name, page in pages.items()})
@@ -468,7 +472,15 @@ def _print_ledger(ctx: click.Context) -> None:
     ctx.exit(FINE)
 
 
-def _entry_to_json(entry: Entry) -> dict[str, object]:
+def _entry_to_json(entry: Entry | PtxEntry) -> dict[str, object]:
+    if isinstance(entry, PtxEntry):
+        return {
+            "mnemonic": entry.name,
+            "compared": entry.is_compared,
+            "references": {
+                reference: sorted(names) for reference, names in entry.modifiers.items()
+            },
+        }
     return {
         "mnemonic": entry.mnemonic,
         "compared": entry.is_compared,

@@ -202,7 +202,9 @@ def test_the_ledger_is_printed(cli):
     assert "\nv_add_f32: exact; abs" in result.stdout
     assert ": exact, not compared\n" in result.stdout
     pages = json.loads(cli("emulate", "--ledger", "--json").stdout)
-    assert list(pages) == ["gfx942", "gfx90a", "gfx1100"]
+    assert list(pages) == ["gfx942", "gfx90a", "gfx1100", "ptx"]
+    sine = {entry["mnemonic"]: entry for entry in pages["ptx"]}["sin.f32"]
+    assert sine["compared"] and sine["references"]["bound"] == ["approx", "ftz"]
     add = {entry["mnemonic"]: entry for entry in pages["gfx1100"]}["v_add_f32"]
     assert add["compared"] and not add["approximate"] and "abs" in add["modifiers"]
 

@@ -11,5 +11,6 @@ code does, with which it shares the memory. It imports nothing of what it judges
 - execution/: launches of kernels, and the order in which threads run
 - observers/: data races
 - run.py: one kernel on numpy arrays
+- ledger.py: which instructions were compared with a reference
 - cuda.py, loaded_kernels.py: the names of pycuda
 """

@@ -84,12 +84,14 @@ def ir_operations(step: int, gpu: str = GPU) -> Outcome:
     """Every `step`th operation, to the bit."""
     drawn = [*operations(), *amdgpu_operations(gpu)][::step]
     with TemporaryDirectory() as folder:
-        expected = _on_host(drawn, Path(folder))
+        expected = on_host(drawn, Path(folder))
     text = "".join(_gpu_text(one) for one in drawn)
     names = [n for one in drawn for n in (one.name, f"{one.name}.scalar")[: 1 + one.is_scalar]]
     layout = device_layout("rocm")
     source = Source(
-        _module(drawn, text + _GPU_END, "amdgcn-amd-amdhsa", layout), "llvm", entries=tuple(names)
+        module_text(drawn, text + _GPU_END, "amdgcn-amd-amdhsa", layout),
+        "llvm",
+        entries=tuple(names),
     )
     options = {"mcpu": gpu, "passes": "always-inline,sroa", "verify": "0"}
     binary = compile_source(source, options, "hsaco", description="rocm")
@@ -98,9 +100,9 @@ def ir_operations(step: int, gpu: str = GPU) -> Outcome:
     loaded = device.load(binary.data)
     for one in drawn:
         for name, grid, block in _launches(one):
-            result = _empty(one)
-            report = device.run(loaded, name, grid, block, [*_operands(one), result])
-            wrong += _told(one, name, result, expected[one.name])
+            result = empty_of(one)
+            report = device.run(loaded, name, grid, block, [*operands_of(one), result])
+            wrong += told_of(one, name, result, expected[one.name])
             wrong += [f"{name}: {finding}" for finding in report.findings]
     return Outcome(len(drawn), tuple(wrong), coverage.seen)
 
@@ -111,7 +113,7 @@ def _launches(one: Operation) -> list[tuple[str, Any, Any]]:
     return [by_lanes, by_groups] if one.is_scalar else [by_lanes]
 
 
-def _told(one: Operation, name: str, result: Any, expected: Any) -> list[str]:
+def told_of(one: Operation, name: str, result: Any, expected: Any) -> list[str]:
     same = same_bits(result, expected)
     if one.any_zero:
         same |= (result == 0) & (expected == 0)
@@ -119,7 +121,7 @@ def _told(one: Operation, name: str, result: Any, expected: Any) -> list[str]:
     if not bad.size:
         return []
     first = bad[0] // (result.size // COUNT)
-    given = [operand.reshape(COUNT, -1)[first] for operand in _operands(one)]
+    given = [operand.reshape(COUNT, -1)[first] for operand in operands_of(one)]
     return [f"{name}{given} gives {result[bad[0]]}, not {expected[bad[0]]}, {bad.size} times"]
 
 
@@ -143,20 +145,20 @@ def _operand(kind: str, place: int) -> Any:
     return np.stack(columns, axis=1).ravel()
 
 
-def _operands(one: Operation) -> list[Any]:
+def operands_of(one: Operation) -> list[Any]:
     return [_operand(kind, place) for place, kind in enumerate(one.args)]
 
 
-def _empty(one: Operation) -> Any:
+def empty_of(one: Operation) -> Any:
     return np.zeros_like(_operand(one.result, 0))
 
 
 # Text.
 
 
-def _module(drawn: Sequence[Operation], text: str, triple: str, layout: str) -> str:
+def module_text(drawn: Sequence[Operation], text: str, triple: str, layout: str) -> str:
     """What both compilers get, but for the kernels or loops around it."""
-    is_gpu = triple.startswith("amdgcn")
+    is_gpu = triple.startswith(("amdgcn", "nvptx"))
     functions = "".join(_function(one, is_gpu=is_gpu) for one in drawn)
     head = f'target datalayout = "{layout}"\ntarget triple = "{triple}"\n'
     used = re.findall(r"call ((?:<.*?>|\{.*?\}|\w+)) (@llvm\.[\w.]+)\((.*)\)", functions)
@@ -178,12 +180,12 @@ def _function(one: Operation, *, is_gpu: bool) -> str:
     return f"{head}\n  {body}\n  ret {one.result} %r\n}}\n"
 
 
-def _params(one: Operation, space: str) -> str:
+def parameters_text(one: Operation, space: str) -> str:
     inputs = [f"ptr{space} noalias readonly %{n}" for n, _ in zip("ABC", one.args, strict=False)]
     return ", ".join([*inputs, f"ptr{space} noalias writeonly %R"])
 
 
-def _done(one: Operation, space: str, mark: str) -> str:
+def done_text(one: Operation, space: str, mark: str) -> str:
     """Loads the operands number %i, and stores the result; `mark` makes names unique."""
     lines = []
     for name, kind in zip("ABC", one.args, strict=False):
@@ -208,20 +210,22 @@ def _gpu_text(one: Operation) -> str:
     space = " addrspace(1)"
     texts = {
         "name": one.name,
-        "params": _params(one, space),
-        **{mark: _done(one, space, mark) for mark in ("odd", "even", "once")},
+        "params": parameters_text(one, space),
+        **{mark: done_text(one, space, mark) for mark in ("odd", "even", "once")},
     }
     return _GPU_KERNEL.format(**texts) + (_GPU_SCALAR.format(**texts) if one.is_scalar else "")
 
 
-def _on_host(drawn: Sequence[Operation], folder: Path) -> dict[str, Any]:
+def on_host(drawn: Sequence[Operation], folder: Path) -> dict[str, Any]:
     """What this machine computes, by name."""
     loops = [
-        _HOST_LOOP.format(name=one.name, params=_params(one, ""), once=_done(one, "", "once"))
+        _HOST_LOOP.format(
+            name=one.name, params=parameters_text(one, ""), once=done_text(one, "", "once")
+        )
         for one in drawn
     ]
     triple, layout = host_triple_and_layout()
-    text = _module(drawn, "".join(loops), triple, layout)
+    text = module_text(drawn, "".join(loops), triple, layout)
     source = Source(text, "llvm", (), frozenset({"libm", "libgcc_s"}))
     path = folder / "operations.so"
     options = {"passes": "always-inline"}
@@ -231,7 +235,7 @@ def _on_host(drawn: Sequence[Operation], folder: Path) -> dict[str, Any]:
     path.write_bytes(compile_source(source, options, "so").data)
     library, results = ctypes.CDLL(str(path)), {}
     for one in drawn:
-        result = results[one.name] = _empty(one)
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*_operands(one), result)]
+        result = results[one.name] = empty_of(one)
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*operands_of(one), result)]
         getattr(library, one.name)(*pointers)
     return results

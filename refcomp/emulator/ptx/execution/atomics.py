@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import Array, Offsets
 from refcomp.emulator.machine.memory import Bytes
 from refcomp.emulator.ptx.execution.accesses import (
@@ -28,6 +29,9 @@ from refcomp.emulator.ptx.execution.operands import (
     result,
     source,
 )
+from refcomp.emulator.ptx.instructions.floats import with_plain_nan
+from refcomp.emulator.ptx.instructions.results import float_of
+from refcomp.emulator.ptx.instructions.rounding import exactly
 from refcomp.emulator.ptx.instructions.types import bits_of, dtype_of
 from refcomp.emulator.ptx.machine.threads import BlockThreads
 from refcomp.emulator.ptx.text.module import PtxInstruction
@@ -62,7 +66,33 @@ _UPDATES: dict[str, Callable[..., Array]] = {
     "inc": _increment,
     "dec": _decrement,
 }
-_ADDABLE_PAIRS = {"f16x2": np.float16}
+
+
+def _plain_sum(old: Array, added: Array) -> Array:
+    """Return the sum of f32. A NaN is the one of GPUs."""
+    return with_plain_nan(np.add(old, added))
+
+
+def _flushed_sum(old: Array, added: Array) -> Array:
+    """Return the sum of f32 in global memory, where denormals become 0."""
+    return flushed(_plain_sum(flushed(old), flushed(added)))
+
+
+def _sum_of_halves(old: Array, added: Array) -> Array:
+    """Return the sum of f16, alone or in pairs. A NaN is the one of GPUs."""
+    first = np.ascontiguousarray(old).view(np.float16)
+    second = np.ascontiguousarray(added).view(np.float16)
+    total = float_of(exactly(np.add(first, second)), "f16")
+    return total.view(np.asarray(old).dtype)
+
+
+def _sum_of(kind: str, *, is_global: bool) -> Callable[..., Array]:
+    """Return how numbers of a type are added in global or other memory."""
+    if kind in ("f16", "f16x2"):
+        return _sum_of_halves
+    if kind == "f32":
+        return _flushed_sum if is_global else _plain_sum
+    return np.add
 
 
 def bind_atomic(
@@ -70,7 +100,7 @@ def bind_atomic(
 ) -> Run:
     """Return an atomic update as a function."""
     kind = instruction.modifiers[-1]
-    update = _update_of(instruction, kind)
+    name = _name_of_update(instruction, kind)
     operands = list(instruction.operands)
     returned = operands.pop(0) if instruction.opcode == "atom" else None
     space = space_of(instruction)
@@ -92,7 +122,7 @@ def bind_atomic(
             np.broadcast_to(threads.pick(one.value(threads)), threads.size())
             for one in values
         ]
-        places = threads.places(instruction, addresses, space, size, is_load=True)
+        places = threads.places(instruction, addresses, space, size, is_load=False)
         if threads.around.observers:
             threads.show(instruction, places, size, is_store=True, is_strong=True)
         old = np.zeros(threads.size(), f"u{size}")
@@ -103,6 +133,10 @@ def bind_atomic(
             if bits is not None:
                 undefined[taken] = bits
             own = [value[taken] for value in given]
+            update = _UPDATES[name]
+            if name == "add":
+                is_global = place.memory is threads.around.arena.bytes
+                update = _sum_of(kind, is_global=is_global)
             old[taken] = _apply(
                 _Update(place.memory, place.offsets, size, dtype_of(kind), update, own)
             )
@@ -116,24 +150,16 @@ def bind_atomic(
     return run
 
 
-def _update_of(instruction: PtxInstruction, kind: str) -> Callable[..., Array]:
+def _name_of_update(instruction: PtxInstruction, kind: str) -> str:
     names = [one for one in instruction.modifiers if one in _UPDATES]
     is_vector = any(one in ("v2", "v4", "v8") for one in instruction.modifiers)
     if names and not is_vector and kind not in ("bf16", "bf16x2", "b128"):
-        if kind in _ADDABLE_PAIRS:
-            return _add_pairs
-        return _UPDATES[names[0]]
+        return names[0]
     raise Unsupported(
         f"{instruction.opcode}.{'.'.join(instruction.modifiers)} is not emulated",
         where=f"line {instruction.line}: {instruction.text}",
         remedy="run the kernel on a GPU",
     )
-
-
-def _add_pairs(old: Array, added: Array) -> Array:
-    first = np.ascontiguousarray(old).view(np.float16)
-    second = np.ascontiguousarray(added).view(np.float16)
-    return (first + second).view(np.uint32)
 
 
 class _Update(NamedTuple):
@@ -165,10 +191,9 @@ def _apply(access: _Update) -> Array:
     found = np.zeros(len(order), access.dtype)
     if access.update is _exchange_if:
         _exchange(access, order, found)
-    elif isinstance(access.update, np.ufunc) and len(starts) < lengths.max():
+    elif _is_accumulated(access.update) and len(starts) < lengths.max():
         for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-            turn = order[start : start + length]
-            _accumulate(access, access.update, turn, found)
+            _accumulate(access, order[start : start + length], found)
     else:
         for rank in range(int(lengths.max())):
             # The threads that come next at their addresses.
@@ -182,12 +207,27 @@ def _apply(access: _Update) -> Array:
     return found.view(f"u{access.size}")
 
 
-def _accumulate(access: _Update, update: np.ufunc, turn: Array, found: Array) -> None:
+def _is_accumulated(update: Callable[..., Array]) -> bool:
+    return isinstance(update, np.ufunc) or update in (_plain_sum, _flushed_sum)
+
+
+def _accumulate(access: _Update, turn: Array, found: Array) -> None:
     """Update one place by several threads, one after the other."""
     at = access.offsets[turn[:1]]
-    steps = np.concatenate([access.load(at), access.values[0][turn]])
-    results = update.accumulate(steps, dtype=access.dtype)
-    found[turn] = results[:-1]
+    first = access.load(at)
+    steps = np.concatenate([first, access.values[0][turn]])
+    update = access.update
+    if isinstance(update, np.ufunc):
+        results = update.accumulate(steps, dtype=access.dtype)
+    else:
+        given = flushed(steps) if update is _flushed_sum else steps
+        results = with_plain_nan(np.add.accumulate(given, dtype=access.dtype))
+        is_tiny = (np.abs(results) < np.finfo(np.float32).tiny) & (results != 0)
+        if update is _flushed_sum and is_tiny.any():
+            # A sum in between becomes 0, which changes those that follow.
+            for number, added in enumerate(given[1:], 1):
+                results[number] = _flushed_sum(results[number - 1], added)
+    found[turn] = np.concatenate([first, results[1:-1]])
     access.store(at, results[-1:])
 
 

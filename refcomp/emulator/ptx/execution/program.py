@@ -29,7 +29,7 @@ from refcomp.emulator.ptx.execution.mbarriers import bind_phase_barrier
 from refcomp.emulator.ptx.execution.operands import NumberedRegisters, Run, bind_rule
 from refcomp.emulator.ptx.execution.refusals import refuse
 from refcomp.emulator.ptx.execution.together import bind_together
-from refcomp.emulator.ptx.instructions.rules import rule_of
+from refcomp.emulator.ptx.instructions.rules import OPCODES, rule_of
 from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CallFrame
 from refcomp.emulator.ptx.text.module import (
@@ -262,6 +262,13 @@ _WITH_MEMORY: dict[str, Callable[[PtxInstruction, NumberedRegisters, Names], Run
     "isspacep": bind_space_test,
     **MATRICES,
 }
+
+
+def known_opcodes() -> frozenset[str]:
+    """Return the opcodes of all instructions that the emulator knows."""
+    return frozenset(
+        {*OPCODES, *CONTROL, *TOGETHER, *_FENCES, *_NOTHING, *_WITH_MEMORY}
+    )
 
 
 def predicate_of(

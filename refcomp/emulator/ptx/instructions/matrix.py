@@ -236,7 +236,8 @@ def stored_rows(fragment: Array, transposed: bool = False) -> Array:
     matrices[:, :, _GROUP[:, None], columns] = elements
     if transposed:
         matrices = matrices.swapaxes(2, 3)
-    return matrices.reshape(warps, count * _ROWS, _ROWS)
+    rows = matrices.reshape(warps, count * _ROWS, _ROWS)
+    return np.ascontiguousarray(rows)
 
 
 def transposed_fragment(fragment: Array) -> Array:

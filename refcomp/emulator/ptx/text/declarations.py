@@ -251,7 +251,7 @@ class _Content:
         if self.type not in _FLOATS:
             tokens.refuse(
                 f"a float as the first content of {self.type}",
-                "write the bits as a whole number",
+                "write the bits as a whole number; ptxas takes the lowest ones of a float",
             )
         number = struct.unpack("<f" if width == 4 else "<d", content)[0]
         try:

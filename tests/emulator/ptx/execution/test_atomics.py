@@ -90,6 +90,47 @@ def test_a_value_is_exchanged_by_the_first_thread_that_expects_it(expected, star
     assert memory[41 : 41 + len(expected)].tolist() == returned
 
 
+_TINY = 0x00000003  # a denormal
+
+
+def _sums_of(space, first, added):
+    """A place of global or shared memory, to which both threads of a block add."""
+    place = "[%rd1]" if space == "global" else "[%r3]"
+    text = kernel(f"""
+        .shared .align 4 .b8 near[4]; mov.u32 %r3, near;
+        st.{space}.u32 {place}, {first:#x}; mov.b32 %f1, {added:#x}; bar.sync 0;
+        red.{space}.add.f32 {place}, %f1; bar.sync 0;
+        ld.{space}.u32 %r2, {place}; st.global.u32 [%rd1], %r2;
+        ret;
+    """)
+    memory = words(1)
+    assert run(text, [memory, np.uint32(0)], block=2).findings == ()
+    return int(memory[0])
+
+
+def test_sums_flush_denormals_in_global_memory_alone():
+    """The ISA says so of `atom.add.f32`."""
+    assert _sums_of("global", _TINY, _TINY) == 0
+    assert _sums_of("shared", _TINY, _TINY) == 3 * _TINY
+    # The last sum would not be 0, but the one before it is.
+    half = 0x00400000
+    assert _sums_of("global", half, half) == 0
+    assert _sums_of("shared", half, half) == 3 * half
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_nan_of_a_sum_is_the_one_of_gpus(space):
+    assert _sums_of(space, 0xFFC12345, 0x3F800000) == 0x7FFFFFFF
+
+
+def test_update_of_a_read_only_array_is_found():
+    data = words(1)
+    data.flags.writeable = False
+    text = kernel("red.global.add.u32 [%rd1], 1; ret;")
+    (finding,) = run(text, [data, np.uint32(0)], block=2).findings
+    assert "writes to the argument data, which is read-only" in str(finding)
+
+
 def test_pairs_of_halves_are_added():
     text = kernel("mov.b32 %r2, 0x3C004000; red.global.add.noftz.f16x2 [%rd1], %r2; ret;")
     memory = words(1)

@@ -71,6 +71,23 @@ def test_rows_are_loaded_as_fragments(transposed):
     np.testing.assert_array_equal(data.reshape(4, 8, 8), expected)
 
 
+def test_rows_are_stored_transposed():
+    rows = np.arange(64, dtype=np.uint16).reshape(8, 8)
+    data = rows.copy()
+    text = kernel("""
+        .shared .align 16 .b8 tile[128];
+        mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r2, [%rd3];
+        mov.u32 %r6, tile; shl.b32 %r7, %r1, 4; add.u32 %r7, %r6, %r7;
+        stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r7], {%r2};
+        bar.warp.sync -1;
+        shl.b32 %r7, %r1, 2; add.u32 %r7, %r6, %r7; ld.shared.u32 %r2, [%r7];
+        st.global.u32 [%rd3], %r2;
+        ret;
+    """)
+    assert run(text, [data, np.uint32(0)]).findings == ()
+    np.testing.assert_array_equal(data, rows.T)
+
+
 _MMA = """
     mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
     ld.global.u32 %r2, [%rd3]; ld.global.u32 %r3, [%rd3+128]; ld.global.u32 %r4, [%rd3+256];
