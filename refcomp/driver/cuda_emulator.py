@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import Any
 
+from refcomp.driver.host_tools import kernel_tools
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.ptx.cuda import emulated_pycuda
 from refcomp.emulator.ptx.loaded_kernels import kernel_loader
@@ -20,9 +21,10 @@ from refcomp.runtime.device import Device
 
 _HAZARDS = "hazards"
 _UNCHECKED = "unchecked"
+_INTERPRETED = "interpreted"
 _MAX_STEPS = "max-steps"
 _MAX_SECONDS = "max-seconds"
-_KNOWN = (_HAZARDS, _UNCHECKED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
+_KNOWN = (_HAZARDS, _UNCHECKED, _INTERPRETED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
 
 
 def cuda_emulator(
@@ -30,6 +32,7 @@ def cuda_emulator(
     *,
     hazards: bool = False,
     is_watched: bool = True,
+    is_translated: bool = True,
     max_steps: int | None = None,
     max_seconds: float | None = None,
 ) -> Device:
@@ -48,6 +51,8 @@ def cuda_emulator(
         arch: the GPU, as nvcc spells it, such as `"sm_90"`.
         hazards: True to check for data races, too.
         is_watched: False to skip the checks for undefined bits.
+        is_translated: False to interpret all kernels. By default hot ones are translated to code of
+            this host, unless they are checked for data races. Results and findings are the same.
         max_steps: instructions, summed over the warps, after which a launch is stopped if no thread
             has ended. Default 2 * 10**9.
         max_seconds: seconds after which such a launch is stopped. Default 600.
@@ -68,7 +73,12 @@ def cuda_emulator(
         >>> print(b.asnumpy()[:4])
         [2. 2. 2. 2.]
     """
-    for name, value in (("hazards", hazards), ("is_watched", is_watched)):
+    flags = {
+        "hazards": hazards,
+        "is_watched": is_watched,
+        "is_translated": is_translated,
+    }
+    for name, value in flags.items():
         if not isinstance(value, bool):
             raise UserError(
                 f"{name}={value!r} is not a bool", remedy="pass True or False"
@@ -76,6 +86,8 @@ def cuda_emulator(
     words = [_HAZARDS] if hazards else []
     if not is_watched:
         words.append(_UNCHECKED)
+    if not is_translated:
+        words.append(_INTERPRETED)
     given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
     words += [f"{name}={value}" for name, value in given.items() if value is not None]
     choice = ":".join([str(arch), *words])
@@ -118,7 +130,11 @@ def _emulated(choice: str) -> Any:
         ) from error
     return emulated_pycuda(
         arch,
-        kernel_loader(hazards=_HAZARDS in switches, limits=limits),
+        kernel_loader(
+            hazards=_HAZARDS in switches,
+            limits=limits,
+            tools=None if _INTERPRETED in switches else kernel_tools(),
+        ),
         is_watched=_UNCHECKED not in switches,
     )
 

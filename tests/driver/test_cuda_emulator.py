@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import refcomp as rc
+from refcomp.driver import cuda_emulator
+from refcomp.driver.host_tools import kernel_tools
 from refcomp.emulator.ptx.loaded_kernels import PtxFailure
+from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import UserError
 from refcomp.topi.schedules.cuda import schedule_cuda
 
@@ -42,6 +45,21 @@ def test_a_program_runs(target):
     result = rc.empty(100, device=gpu)
     _shifted(target)(rc.array(a, gpu), result)
     np.testing.assert_array_equal(result.asnumpy(), a[1:] * 2)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("options", [{}, {"is_watched": False}])
+def test_a_kernel_is_interpreted_on_request(options, monkeypatch):
+    texts = []
+    tools = HostTools(lambda text: texts.append(text) or kernel_tools().compile(text), lambda: 8, 0)
+    monkeypatch.setattr(cuda_emulator, "kernel_tools", lambda: tools)
+    for is_translated, count in ((False, 0), (True, 1)):
+        gpu = cuda_emulator.cuda_emulator(
+            "sm_89", max_steps=10**7, is_translated=is_translated, **options
+        )
+        result = rc.empty(100, device=gpu)
+        _shifted(TARGET)(rc.array(np.ones(101, "float32"), gpu), result)
+        assert (result.asnumpy() == 2).all() and len(texts) == count
 
 
 @pytest.mark.llvm

@@ -2,13 +2,14 @@
 
 import pytest
 
-from refcomp.driver.host_tools import host_tools
+from refcomp.driver.host_tools import host_tools, kernel_tools
 from refcomp.foundation.errors import ToolchainError
 
 
 @pytest.mark.llvm
-def test_text_is_compiled_and_loaded():
-    library = host_tools().compile("define i64 @answer(ptr %p) {\n  ret i64 42\n}\n")
+@pytest.mark.parametrize("tools", [host_tools, kernel_tools])
+def test_text_is_compiled_and_loaded(tools):
+    library = tools().compile("define i64 @answer(ptr %p) {\n  ret i64 42\n}\n")
     assert library["answer"](None) == 42
 
 

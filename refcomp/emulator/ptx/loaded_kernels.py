@@ -17,6 +17,8 @@ from refcomp.emulator.ptx.execution.launch import (
 )
 from refcomp.emulator.ptx.machine.findings import PtxFinding
 from refcomp.emulator.ptx.observers.races import ThreadRaces
+from refcomp.emulator.ptx.translation.engine import translated
+from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import UserError
 
 
@@ -33,16 +35,22 @@ class PtxFailure(UserError):
         self.findings = findings
 
 
-def kernel_loader(*, hazards: bool = False, limits: Limits = USUAL_LIMITS) -> LoadPtx:
+def kernel_loader(
+    *,
+    hazards: bool = False,
+    limits: Limits = USUAL_LIMITS,
+    tools: HostTools | None = None,
+) -> LoadPtx:
     """Return a function that loads PTX, for `emulated_pycuda`.
 
     Args:
         hazards: True to check all launches for data races.
         limits: when a launch is given up.
+        tools: compile hot kernels to code of this host; None: all are interpreted.
     """
 
     def load(arena: Arena, text: str) -> Mapping[str, EmulatedKernel]:
-        loaded = load_ptx(arena, text)
+        loaded = translated(load_ptx(arena, text), tools)
         return {
             name: EmulatedKernel(
                 _launcher(loaded, name, hazards, limits),

@@ -28,6 +28,8 @@ from refcomp.emulator.ptx.execution.launch import (
 from refcomp.emulator.ptx.machine.findings import Extents
 from refcomp.emulator.ptx.observers.races import ThreadRaces
 from refcomp.emulator.ptx.text.module import Variable
+from refcomp.emulator.ptx.translation.engine import translated
+from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import UserError
 
 _ARENA_BYTES = 1 << 30
@@ -44,6 +46,7 @@ class EmulatedNvidiaGpu:
         size: bytes of its memory.
         is_watched: report uses of bits that nothing wrote.
         hazards: report data races, and writes to arrays that are not writeable.
+        tools: compile hot kernels to code of this host; None: all are interpreted.
 
     Example::
 
@@ -79,13 +82,15 @@ class EmulatedNvidiaGpu:
         size: int = _ARENA_BYTES,
         is_watched: bool = True,
         hazards: bool = False,
+        tools: HostTools | None = None,
     ) -> None:
         self.arena = Arena(size, is_watched=is_watched)
         self._hazards = hazards
+        self._tools = tools
 
     def load(self, text: str) -> LoadedPtx:
         """Load a PTX file. See `load_ptx` for errors."""
-        return load_ptx(self.arena, text)
+        return translated(load_ptx(self.arena, text), self._tools)
 
     def run(
         self,

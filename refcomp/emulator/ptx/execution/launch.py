@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,18 +39,48 @@ _RESERVED_BYTES = 1 << 10  # of shared memory that CUDA itself has
 _PARAMETER_BYTES = 32764  # of a kernel, at most
 
 
+class RanBlocks(NamedTuple):
+    """The outcome of running blocks otherwise than by the interpreter."""
+
+    blocks: int  # the first ones of those given, which have ended
+    steps: int  # as in `PtxReport`
+
+
+class BlockRunner(Protocol):
+    """Runs blocks otherwise than by the interpreter."""
+
+    def run(
+        self,
+        around: LaunchSurroundings,
+        kernel: BoundFunction,
+        blocks: Array,
+        limits: Limits,
+        /,
+    ) -> RanBlocks:
+        """Run the first of some blocks. The others are interpreted."""
+        ...
+
+    def interpreted(
+        self, kernel: BoundFunction, is_watched: bool, steps: int, /
+    ) -> None:
+        """Learn how much the interpreter ran."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedPtx:
     """A PTX file in the memory of an emulated GPU.
 
     Attributes:
         symbols: the address of each variable and of each function.
+        runner: runs blocks where it can; None: all are interpreted.
     """
 
     module: PtxModule
     program: BoundProgram
     arena: Arena
     symbols: Mapping[str, int]
+    runner: BlockRunner | None = None
 
     def kernel(self, name: str) -> BoundFunction:
         """Return the kernel of a name. UserError if there is none."""
@@ -208,12 +239,22 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
         watchdog = Watchdog(request.limits, "thread of any warp")
         steps = 0
         for blocks in _batches(request):
+            if loaded.runner is not None:
+                ran = loaded.runner.run(around, kernel, blocks, request.limits)
+                steps += ran.steps
+                if ran.blocks:
+                    watchdog.restart()
+                blocks = blocks[ran.blocks :]
+                if not len(blocks):
+                    continue
             threads = BlockThreads(around, blocks)
             for observer in request.observers:
                 observer.began(threads)
             execution = ThreadExecution(threads, loaded.program, kernel, watchdog)
             execution.run()
             steps += execution.steps
+            if loaded.runner is not None:
+                loaded.runner.interpreted(kernel, around.is_watched, execution.steps)
             if execution.is_given_up:
                 break
         return PtxReport(around.findings.all(), steps, "".join(printed))

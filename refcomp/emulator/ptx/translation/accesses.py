@@ -1,0 +1,338 @@
+"""Loads and stores as LLVM IR, with their checks.
+
+Accesses of a block that differ only in a constant offset are checked together, by the first one:
+that their bytes lie in one allocation, and that each is aligned. Bits that nothing wrote are looked
+for at the end of a block. A check that fails leaves the function in trouble, and what the threads
+wrote is taken back. So a check may stand early, and fail where a later branch avoids the access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from refcomp.emulator.ptx.instructions.types import bits_of
+from refcomp.emulator.ptx.text.module import (
+    Address,
+    Operand,
+    PtxInstruction,
+    Register,
+    SymbolAddress,
+)
+from refcomp.emulator.ptx.translation.emitter import ThreadText, type_of
+from refcomp.emulator.ptx.translation.refusal import NotTranslated
+from refcomp.emulator.ptx.translation.values import flat
+
+# Modifiers that change nothing here: hints for caches.
+_HINTS = frozenset(
+    {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "weak", "v2", "v4", "v8"}
+    | {"L1::evict_last", "L1::evict_first", "L1::no_allocate", "L1::evict_normal"}
+    | {"L2::64B", "L2::128B", "L2::256B", "L1::evict_unchanged"}
+)
+_SPACES = {"global": "global", "shared": "shared", "local": "local", "param": "param"}
+_SPACES |= {"const": "global", "shared::cta": "shared"}
+_MAX_SPAN = 1 << 16  # bytes that one check covers
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAccess:
+    """A load or store whose modifiers all have a meaning here.
+
+    Attributes:
+        space: "global", "shared", "local" or "param".
+        kind: the type of each value.
+        size: bytes of each value.
+        count: the number of values.
+    """
+
+    instruction: PtxInstruction
+    space: str
+    is_store: bool
+    kind: str
+    size: int
+    count: int
+
+    @property
+    def address(self) -> Address:
+        """Where it goes."""
+        operand = self.instruction.operands[0 if self.is_store else 1]
+        if not isinstance(operand, Address):
+            raise NotTranslated(self.instruction)
+        return operand
+
+    @property
+    def values(self) -> list[Operand]:
+        """The registers or numbers that it moves."""
+        return flat(self.instruction.operands[1 if self.is_store else 0])
+
+    @property
+    def whole(self) -> int:
+        """Bytes of all values."""
+        return self.size * self.count
+
+
+def access_of(instruction: PtxInstruction) -> PlainAccess:
+    """Return a load or store. Raises NotTranslated for one that is ordered, or of any space."""
+    *names, kind = instruction.modifiers
+    spaces = [_SPACES[one] for one in names if one in _SPACES]
+    if (
+        len(spaces) != 1
+        or not _HINTS.union(_SPACES).issuperset(names)
+        or kind == "b128"
+    ):
+        raise NotTranslated(instruction)
+    vectors = [int(one[1:]) for one in names if one in ("v2", "v4", "v8")]
+    return PlainAccess(
+        instruction,
+        spaces[0],
+        instruction.opcode == "st",
+        kind,
+        max(bits_of(kind) // 8, 1),
+        vectors[0] if vectors else 1,
+    )
+
+
+def _base_of(access: PlainAccess) -> tuple[str, int]:
+    """Return the register of an address, or "", and what is added to it."""
+    base, offset = access.address.base, access.address.offset
+    if isinstance(base, Register):
+        return base.name, offset
+    if isinstance(base, SymbolAddress):
+        return f"&{base.symbol}", offset + base.offset
+    return "", offset
+
+
+class ThreadAccesses:
+    """Prints loads and stores. It knows what was checked in the block that is being printed."""
+
+    def __init__(self, text: ThreadText) -> None:
+        self._text = text
+        # (space, is written, value of the base) -> the pointers to it, and the bytes checked.
+        self._checked: dict[tuple[str, bool, str], _CheckedSpan] = {}
+        self._known = ""  # all ones, unless a load found bits that nothing wrote
+
+    def forget(self) -> None:
+        """Begin a block in which nothing was checked."""
+        self._checked.clear()
+        self._known = ""
+
+    def settle(self) -> None:
+        """Leave the function if a load has found bits that nothing wrote."""
+        if self._known:
+            known, self._known = self._known, ""
+            self._text.stop_if(self._text.let(f"icmp ne i64 {known}, -1"))
+
+    def put(self, access: PlainAccess, following: Iterable[PtxInstruction]) -> None:
+        """Print an access.
+
+        Args:
+            access: the load or store.
+            following: the instructions that run behind it in any case, without a branch between.
+        """
+        values = access.values
+        if len(values) != access.count:
+            raise NotTranslated(access.instruction)
+        if access.space == "param":
+            self._put_parameter(access)
+            return
+        span, offset = self._place(access, following)
+        for number, operand in enumerate(values):
+            place = offset + number * access.size
+            if access.is_store:
+                self._store(access, operand, span, place)
+            else:
+                self._load(access, operand, span, place)
+
+    # Places.
+
+    def _place(
+        self, access: PlainAccess, following: Iterable[PtxInstruction]
+    ) -> tuple[_CheckedSpan, int]:
+        """Return pointers that were checked, and the offset of the access from them."""
+        name, offset = _base_of(access)
+        base = self._base_value(access, name)
+        writes = access.is_store and access.space == "global"
+        key = (access.space, writes, base)
+        found = self._checked.get(key)
+        if found is None or not found.covers(access, offset):
+            group = [(access, offset), *self._alike(access, name, following)]
+            found = self._check(access, base, group)
+            self._checked[key] = found
+        return found, offset
+
+    def _base_value(self, access: PlainAccess, name: str) -> str:
+        text = self._text
+        base = access.address.base
+        if isinstance(base, SymbolAddress):
+            if base.symbol in text.names.local and access.space != "local":
+                raise NotTranslated(access.instruction)
+            return text.symbol_address(base.symbol, 0, access.space)
+        if not name:
+            return "0"
+        return text.operand(access.instruction, base, "u64")
+
+    def _alike(
+        self, access: PlainAccess, name: str, following: Iterable[PtxInstruction]
+    ) -> Iterator[tuple[PlainAccess, int]]:
+        """Yield the accesses of the block by the same address, with their offsets."""
+        _, first = _base_of(access)
+        for one in following:
+            if one.opcode in ("ld", "st"):
+                other = access_of(one)
+                is_alike = other.space == access.space and (
+                    other.space != "global" or other.is_store == access.is_store
+                )
+                if is_alike:
+                    base, offset = _base_of(other)
+                    if base == name and abs(offset - first) < _MAX_SPAN:
+                        yield other, offset
+            if one.operands and one.opcode != "st":
+                written = flat(one.operands[0])
+                if any(
+                    isinstance(each, Register) and each.name == name for each in written
+                ):
+                    return
+
+    def _check(
+        self, access: PlainAccess, base: str, group: list[tuple[PlainAccess, int]]
+    ) -> _CheckedSpan:
+        """Print the checks of some accesses by one address."""
+        low = min(offset for _, offset in group)
+        high = max(offset + one.whole for one, offset in group)
+        sizes = frozenset((one.whole, offset % one.whole) for one, offset in group)
+        text = self._text
+        address = text.let(f"add i64 {base}, {low}") if low else base
+        if access.space == "global":
+            place = self._in_arena(address, high - low, access.is_store)
+            pointers = "%arena", "%arena.known"
+        else:
+            place = self._in_window(access, base, low, high)
+            pointers = f"%{access.space}", f"%{access.space}.known"
+        for size, rest in sorted(sizes):
+            if size > 1:
+                moved = text.let(f"add i64 {base}, {rest}") if rest else base
+                low_bits = text.let(f"and i64 {moved}, {size - 1}")
+                text.stop_if(text.let(f"icmp ne i64 {low_bits}, 0"))
+        data, known = (
+            text.let(f"getelementptr i8, ptr {one}, i64 {place}") for one in pointers
+        )
+        return _CheckedSpan(data, known, place, low, high, sizes)
+
+    def _in_arena(self, address: str, span: int, writes: bool) -> str:
+        """Return the offset in the arena of an address in one allocation."""
+        text = self._text
+        number = text.windows
+        text.windows += 1
+        window = text.let(f"getelementptr i64, ptr %windows, i64 {2 * number}")
+        more = text.let(f"getelementptr i64, ptr {window}, i64 1")
+        start = text.let(f"load i64, ptr {window}")
+        room = text.let(f"load i64, ptr {more}")
+        inside = text.let(f"sub i64 {address}, {start}")
+        fits = text.let(f"icmp ult i64 {inside}, {room}")
+        look, after = text.fresh_label("look"), text.fresh_label("found")
+        text.put(f"br i1 {fits}, label %{after}, label %{look}, !prof !1")
+        text.label(look)
+        flag = "true" if writes else "false"
+        found = text.let(
+            f"call i1 @find(ptr %ctx, i64 {address}, i64 {span}, ptr {window}, i1 {flag})"
+        )
+        text.put(f"br i1 {found}, label %{after}, label %trouble")
+        text.label(after)
+        return text.let(f"sub i64 {address}, %base")
+
+    def _in_window(self, access: PlainAccess, base: str, low: int, high: int) -> str:
+        """Return the offset in shared memory, or in the local memory of all threads."""
+        text = self._text
+        place = text.let(f"add i64 {base}, {low}")
+        is_static = access.space == "shared" and base.isdigit()
+        if (
+            not is_static
+            or int(base) + high > text.names.shared_bytes
+            or int(base) + low < 0
+        ):
+            less = high - low - 1
+            limit = f"%{access.space}.limit"
+            room = text.let(f"call i64 @llvm.usub.sat.i64(i64 {limit}, i64 {less})")
+            text.stop_if(text.let(f"icmp uge i64 {place}, {room}"))
+        if access.space == "local":
+            return text.let(f"add i64 {place}, %local.begin")
+        return place
+
+    # Values.
+
+    def _load(
+        self, access: PlainAccess, operand: Operand, span: _CheckedSpan, place: int
+    ) -> None:
+        text, size = self._text, access.size
+        kind = type_of(access.kind) if access.kind[0] != "b" else f"i{8 * size}"
+        step = place - span.low
+        where = text.let(f"getelementptr i8, ptr {span.data}, i64 {step}")
+        value = text.let(f"load {kind}, ptr {where}, align {size}")
+        if text.is_watched:
+            mark = text.let(f"getelementptr i8, ptr {span.known}, i64 {step}")
+            known = text.let(f"load i{8 * size}, ptr {mark}, align {size}")
+            if size < 8:
+                known = text.let(f"sext i{8 * size} {known} to i64")
+            if self._known:
+                known = text.let(f"and i64 {self._known}, {known}")
+            self._known = known
+        text.result(access.instruction, operand, access.kind, value)
+
+    def _store(
+        self, access: PlainAccess, operand: Operand, span: _CheckedSpan, place: int
+    ) -> None:
+        text, size = self._text, access.size
+        value = text.operand(access.instruction, operand, f"b{8 * size}")
+        step = place - span.low
+        if access.space == "global":
+            at = text.let(f"add i64 {span.place}, {step}") if step else span.place
+            fits = text.let(f"call i1 @journal{size}(ptr %ctx, i64 {at})")
+            text.stop_if(text.let(f"xor i1 {fits}, true"))
+        where = text.let(f"getelementptr i8, ptr {span.data}, i64 {step}")
+        text.put(f"store i{8 * size} {value}, ptr {where}, align {size}")
+        if text.is_watched:
+            mark = text.let(f"getelementptr i8, ptr {span.known}, i64 {step}")
+            text.put(f"store i{8 * size} -1, ptr {mark}, align {size}")
+
+    def _put_parameter(self, access: PlainAccess) -> None:
+        """Print a load of a kernel's parameter, which lies in memory, was written, and is there."""
+        text, base = self._text, access.address.base
+        if access.is_store or not isinstance(base, SymbolAddress):
+            raise NotTranslated(access.instruction)
+        offset = base.offset + access.address.offset
+        size = text.names.parameters.get(base.symbol, 0)
+        if offset < 0 or offset % access.whole or offset + access.whole > size:
+            raise NotTranslated(access.instruction)
+        address = text.symbol_address(base.symbol, offset, "param")
+        place = text.let(f"sub i64 {address}, %base")
+        begin = text.let(f"getelementptr i8, ptr %arena, i64 {place}")
+        kind = type_of(access.kind) if access.kind[0] != "b" else f"i{8 * access.size}"
+        for number, operand in enumerate(access.values):
+            where = text.let(
+                f"getelementptr i8, ptr {begin}, i64 {number * access.size}"
+            )
+            value = text.let(f"load {kind}, ptr {where}, align {access.size}")
+            text.result(access.instruction, operand, access.kind, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedSpan:
+    """Bytes that were checked: those from `low` to `high`, counted from the base of accesses.
+
+    Attributes:
+        data, known: pointers to the first byte.
+        place: its offset in the memory.
+        sizes: (bytes of an access, its offset modulo them), of the accesses that are aligned.
+    """
+
+    data: str
+    known: str
+    place: str
+    low: int
+    high: int
+    sizes: frozenset[tuple[int, int]]
+
+    def covers(self, access: PlainAccess, offset: int) -> bool:
+        """Return True if an access was checked."""
+        is_inside = self.low <= offset and offset + access.whole <= self.high
+        return is_inside and (access.whole, offset % access.whole) in self.sizes

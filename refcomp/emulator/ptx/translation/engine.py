@@ -1,0 +1,280 @@
+"""Runs blocks by translated kernels once these are hot, and leaves the others to the interpreter.
+
+A kernel is hot when the interpreter has spent on it, by an estimate, the time that compiling it
+takes. The estimate does not depend on the load of the machine, so that a later run of a program
+finds the same texts in the cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from refcomp.emulator.limits import Limits
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import BASE
+from refcomp.emulator.ptx.execution.launch import LoadedPtx, RanBlocks
+from refcomp.emulator.ptx.execution.program import BoundFunction
+from refcomp.emulator.ptx.machine.spaces import SpaceLayout
+from refcomp.emulator.ptx.machine.threads import WARP, LaunchSurroundings
+from refcomp.emulator.ptx.translation.emitter import FRAME_POSITION, PlacedNames
+from refcomp.emulator.ptx.translation.printer import TranslatedKernel, print_kernel
+from refcomp.emulator.ptx.translation.refusal import NotTranslated
+from refcomp.emulator.ptx.translation.texts import FIELDS, NUMBER_OF
+from refcomp.emulator.translation.compilation import HostTools
+from refcomp.foundation.errors import RefcompError, ToolchainError
+
+_LOG = logging.getLogger("refcomp.emulator")
+# Estimates, in nanoseconds.
+_COMPILE_NS = 200_000_000  # starting the tools
+_COMPILE_INSTRUCTION_NS = 500_000
+_INTERPRET_NS = 10  # an instruction of a thread
+_MAX_BLOCK_STEPS = 1 << 34  # instructions of threads after which a block is interpreted
+_JOURNAL_ROOM = 1 << 22  # stores of a block to global memory
+_RECORD_WORDS = 4
+# Blocks that may be in trouble before that is compared with those that were not.
+_MAX_STOPS = 4
+
+
+@dataclass(slots=True)
+class TranslationCounts:
+    """Counts of blocks that were translated, and reasons where kernels were not.
+
+    Attributes:
+        blocks: that ran by translated code, to their end.
+        stops: blocks that translated code gave back to the interpreter.
+        refused: kernel -> why it is interpreted.
+    """
+
+    blocks: int = 0
+    stops: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+class KernelTranslation:
+    """A kernel in one of its two forms, with checks of undefined bits or without."""
+
+    def __init__(self, kernel: TranslatedKernel | None, instructions: int) -> None:
+        self.kernel = kernel  # None: it is interpreted
+        self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * instructions
+        self.spent_ns = 0  # by the interpreter
+        self.blocks = 0
+        self.stops = 0
+        self.run: Callable[[int], int] | None = None
+
+    @property
+    def is_given_up(self) -> bool:
+        """True if it stops so often that translated code does not pay."""
+        return self.stops > _MAX_STOPS and 4 * self.stops > self.blocks
+
+
+class PtxTranslator:
+    """The translated kernels of a PTX file.
+
+    Args:
+        tools: the tools that compile them.
+        shared: where shared variables lie.
+    """
+
+    def __init__(self, tools: HostTools, shared: SpaceLayout) -> None:
+        self.counts = TranslationCounts()
+        self._tools = tools
+        self._shared = shared
+        self._kernels: dict[tuple[str, bool], KernelTranslation] = {}
+        self._journal: Array | None = None
+        self._is_broken = False
+
+    def run(
+        self,
+        around: LaunchSurroundings,
+        kernel: BoundFunction,
+        blocks: Array,
+        limits: Limits,
+    ) -> RanBlocks:
+        """Run the first of some blocks, up to the first one that must be interpreted.
+
+        Args:
+            around: the launch.
+            kernel: the kernel.
+            blocks: numbers of the blocks, as [block, axis].
+            limits: when the interpreter gives up.
+        """
+        if around.observers or self._is_broken:
+            return RanBlocks(0, 0)
+        found = self._translation(kernel, around.is_watched)
+        if found.kernel is None or found.is_given_up:
+            return RanBlocks(0, 0)
+        if found.run is None:
+            expected = len(blocks) * prod(around.block) * _INTERPRET_NS
+            expected *= len(kernel.function.instructions)
+            if found.spent_ns + expected <= self._tools.hot * found.cost_ns:
+                return RanBlocks(0, 0)
+            self._compile(found)
+            if found.run is None:
+                return RanBlocks(0, 0)
+        if self._journal is None:
+            self._journal = np.empty(_JOURNAL_ROOM * _RECORD_WORDS, np.int64)
+        state = BlockState(around, found.kernel, blocks, limits, self._journal)
+        ended = found.run(state.address)
+        found.blocks += ended
+        self.counts.blocks += ended
+        if ended < len(blocks):
+            found.stops += 1
+            self.counts.stops += 1
+        return RanBlocks(ended, state.steps() // WARP)
+
+    def interpreted(self, kernel: BoundFunction, is_watched: bool, steps: int) -> None:
+        """Add what the interpreter spent: `steps` instructions, each counted once for a warp."""
+        found = self._kernels.get((kernel.function.name, is_watched))
+        if found is not None:
+            found.spent_ns += steps * WARP * _INTERPRET_NS
+
+    def _translation(
+        self, kernel: BoundFunction, is_watched: bool
+    ) -> KernelTranslation:
+        key = kernel.function.name, is_watched
+        found = self._kernels.get(key)
+        if found is None:
+            function = kernel.function
+            names = PlacedNames(
+                kernel.names.spaces,
+                self._shared.offsets,
+                kernel.names.local,
+                self._shared.bytes,
+                {one.name: one.bytes for one in function.parameters},
+            )
+            text = None
+            try:
+                text = print_kernel(function, names, is_watched=is_watched)
+            except (NotTranslated, RefcompError) as error:
+                self.counts.refused[function.name] = str(error)
+            found = KernelTranslation(text, len(function.instructions))
+            self._kernels[key] = found
+        return found
+
+    def _compile(self, found: KernelTranslation) -> None:
+        assert found.kernel is not None
+        try:
+            function = self._tools.compile(found.kernel.text)["run"]
+        except ToolchainError as error:
+            _LOG.warning("all PTX is interpreted, which is slow: %s", error)
+            self._is_broken = True
+            return
+        function.restype = ctypes.c_int64  # type: ignore[attr-defined]
+        function.argtypes = [ctypes.c_void_p]  # type: ignore[attr-defined]
+        found.run = function
+
+
+def translated(loaded: LoadedPtx, tools: HostTools | None) -> LoadedPtx:
+    """Return a loaded file whose hot kernels are translated; the same file without tools."""
+    if tools is None:
+        return loaded
+    return replace(loaded, runner=PtxTranslator(tools, loaded.program.shared))
+
+
+class BlockState:
+    """The addresses and numbers that the function of a module is given for some blocks."""
+
+    def __init__(
+        self,
+        around: LaunchSurroundings,
+        kernel: TranslatedKernel,
+        blocks: Array,
+        limits: Limits,
+        journal: Array,
+    ) -> None:
+        arena = around.arena
+        threads = prod(around.block)
+        self._fields = np.zeros(len(FIELDS), np.int64)
+        self.address = self._fields.ctypes.data
+        is_watched = around.is_watched
+        shared = -(-max(around.shared_bytes, 1) // 16) * 16
+        stride = -(-around.local_bytes // 16) * 16
+        places = arena.live_places()
+        starts, ends = places.starts + BASE, places.ends + BASE
+        may_write = np.ones(len(starts), np.bool_)
+        for first, _ in around.read_only:
+            may_write &= starts != first
+        symbols = [around.symbols.get(name, 0) for name in kernel.symbols]
+        # Arrays whose addresses the fields hold, alive as long as they are.
+        self._kept: dict[str, Array | None] = {
+            "arena": arena.bytes.data,
+            "arena.known": arena.bytes.known,
+            "starts": starts,
+            "ends": ends,
+            "writable.starts": starts[may_write],
+            "writable.ends": ends[may_write],
+            "shared": _aligned(shared),
+            "shared.known": _aligned(shared) if is_watched else None,
+            "local": _aligned(stride * threads),
+            "local.known": _aligned(stride * threads) if is_watched else None,
+            "frames": _frames(around.block, kernel.frame_words),
+            "journal": journal,
+            "blocks": np.ascontiguousarray(blocks, np.int64),
+            "symbols": np.array(symbols or [0], np.uint64),
+            "windows": np.zeros(2 * kernel.windows + 1, np.int64),
+        }
+        self._put(_extents(around))
+        self._put(
+            {
+                "allocations": len(starts),
+                "writable": int(may_write.sum()),
+                "shared.bytes": shared,
+                "local.stride": stride,
+                "local.all": stride * threads,
+                "frame.stride": 8 * kernel.frame_words,
+                "step.limit": min(limits.steps * WARP, _MAX_BLOCK_STEPS),
+                "count": len(blocks),
+            }
+        )
+        arrays = self._kept.items()
+        self._put({n: 0 if one is None else one.ctypes.data for n, one in arrays})
+
+    def _put(self, numbers: Mapping[str, int]) -> None:
+        for name, value in numbers.items():
+            self._fields[NUMBER_OF[name]] = value
+
+    def steps(self) -> int:
+        """Return the instructions that ran, each counted once for each thread."""
+        return int(self._fields[NUMBER_OF["steps"]])
+
+
+def _aligned(size: int) -> Array:
+    """Return zeros at an address that is a multiple of 64."""
+    whole = np.zeros(size + 64, np.uint8)
+    begin = -whole.ctypes.data % 64
+    return whole[begin : begin + size]
+
+
+def _frames(block: tuple[int, int, int], words: int) -> Array:
+    """Return the frames of a block's threads, which hold their positions."""
+    x, y, _ = block
+    number = np.arange(prod(block))
+    frames = np.zeros((len(number), words), np.int64)
+    position = (number % x, number // x % y, number // (x * y))
+    for axis, values in enumerate(position):
+        frames[:, FRAME_POSITION + axis] = values
+    return frames
+
+
+def _extents(around: LaunchSurroundings) -> dict[str, int]:
+    """Return the fields that a launch gives as they are."""
+    threads = prod(around.block)
+    found = {
+        "base": BASE,
+        "shared.limit": around.shared_bytes,
+        "local.limit": around.local_bytes,
+        "journal.room": _JOURNAL_ROOM,
+        "threads": threads,
+        "warps": -(-threads // WARP),
+        "dynamic": around.dynamic_bytes,
+    }
+    for axis, size, count in zip("xyz", around.block, around.grid, strict=True):
+        found[f"ntid.{axis}"] = size
+        found[f"nctaid.{axis}"] = count
+    return found

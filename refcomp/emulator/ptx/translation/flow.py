@@ -1,0 +1,197 @@
+"""The flow of control and of values through a function: blocks, and where registers live.
+
+A register is written by a predicated instruction only in some threads, so that its earlier value
+lives on. Sets of registers are integers with a bit for each register, because functions have
+thousands of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from refcomp.emulator.ptx.text.module import (
+    Address,
+    LabelName,
+    Negated,
+    Operand,
+    Pair,
+    PtxFunction,
+    PtxInstruction,
+    Register,
+    Vector,
+)
+from refcomp.emulator.ptx.translation.refusal import NotTranslated
+
+_WITHOUT_RESULT = frozenset(
+    {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "membar"}
+    | {"fence", "prefetch", "prefetchu", "cp", "nanosleep", "discard", "stmatrix"}
+)
+_LEAVES = frozenset({"ret", "exit", "trap"})
+_BRANCHES = frozenset({"bra", "brx", *_LEAVES})
+
+
+def registers_in(operand: Operand | None) -> Iterator[str]:
+    """Yield the names of the registers in an operand."""
+    match operand:
+        case Register(name):
+            yield name
+        case Negated(register):
+            yield register.name
+        case Address(base=Register(name)):
+            yield name
+        case Vector(parts):
+            for part in parts:
+                yield from registers_in(part)
+        case Pair(first, second):
+            yield from registers_in(first)
+            yield from registers_in(second)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBlock:
+    """Instructions `begin` to `end` - 1, which run one after the other."""
+
+    begin: int
+    end: int
+    following: tuple[int, ...]  # begins of the blocks that may come next
+
+
+class FunctionFlow:
+    """The flow of a function.
+
+    Attributes:
+        blocks: by the number of their first instruction, in order.
+        numbers: register -> its bit in sets of registers.
+    """
+
+    def __init__(self, function: PtxFunction) -> None:
+        self.function = function
+        self.code: Sequence[PtxInstruction] = function.instructions
+        self.numbers = {name: n for n, name in enumerate(function.registers)}
+        self.blocks: dict[int, FlowBlock] = {}
+        self._divide()
+
+    def _divide(self) -> None:
+        code = self.code
+        starts = {0, *self.function.labels.values()}
+        starts.update(n + 1 for n, one in enumerate(code) if one.opcode in _BRANCHES)
+        ordered = sorted(one for one in starts if one < len(code))
+        for begin, end in zip(ordered, [*ordered[1:], len(code)], strict=True):
+            self.blocks[begin] = FlowBlock(begin, end, self._following(end))
+
+    def _following(self, end: int) -> tuple[int, ...]:
+        last = self.code[end - 1]
+        falls = () if end >= len(self.code) else (end,)
+        if last.opcode == "bra":
+            target = (self.target(last),)
+            return target if last.predicate is None else (*target, *falls)
+        if last.opcode == "brx":
+            targets = tuple(self.targets(last))
+            return targets if last.predicate is None else (*targets, *falls)
+        if last.opcode in _LEAVES and last.predicate is None:
+            return ()
+        return falls
+
+    def target(self, branch: PtxInstruction) -> int:
+        """Return the number of the instruction to which a branch leads."""
+        label = branch.operands[0]
+        assert isinstance(label, LabelName)
+        return self._place(branch, label.name)
+
+    def targets(self, branch: PtxInstruction) -> list[int]:
+        """Return where a branch by an index may lead."""
+        names = self.function.branch_targets[str(branch.operands[1])]
+        return [self._place(branch, name) for name in names]
+
+    def _place(self, branch: PtxInstruction, label: str) -> int:
+        place = self.function.labels[label]
+        if place >= len(self.code):
+            raise NotTranslated(branch, "a branch behind the last instruction")
+        return place
+
+    def _bits(self, names: Iterator[str]) -> int:
+        found = 0
+        for name in names:
+            number = self.numbers.get(name)
+            if number is not None:
+                found |= 1 << number
+        return found
+
+    @cached_property
+    def writes(self) -> list[int]:
+        """The registers that each instruction writes, perhaps only in some threads."""
+        return [
+            0
+            if one.opcode in _WITHOUT_RESULT or not one.operands
+            else self._bits(registers_in(one.operands[0]))
+            for one in self.code
+        ]
+
+    @cached_property
+    def reads(self) -> list[int]:
+        """The registers that each instruction reads, with its predicate."""
+        found = []
+        for one in self.code:
+            sources = (
+                one.operands if one.opcode in _WITHOUT_RESULT else one.operands[1:]
+            )
+            bits = 0
+            for operand in sources:
+                bits |= self._bits(registers_in(operand))
+            if one.predicate is not None:
+                bits |= self._bits(registers_in(one.predicate))
+            found.append(bits)
+        return found
+
+    @cached_property
+    def live_in(self) -> dict[int, int]:
+        """The registers whose value at the begin of a block may be read later, by its begin."""
+        found = dict.fromkeys(self.blocks, 0)
+        changed = True
+        while changed:
+            changed = False
+            for begin, block in reversed(self.blocks.items()):
+                bits = self.live_before(block, begin, found)
+                if bits != found[begin]:
+                    found[begin] = bits
+                    changed = True
+        return found
+
+    def live_before(
+        self, block: FlowBlock, place: int, live_in: dict[int, int] | None = None
+    ) -> int:
+        """Return the registers that live before an instruction of a block, or behind its last."""
+        known = self.live_in if live_in is None else live_in
+        bits = 0
+        for one in block.following:
+            bits |= known[one]
+        for number in range(block.end - 1, place - 1, -1):
+            if self.code[number].predicate is None:
+                bits &= ~self.writes[number]
+            bits |= self.reads[number]
+        return bits
+
+    @cached_property
+    def unsure(self) -> int:
+        """The registers that some instruction may read before anything wrote them."""
+        everything = (1 << len(self.numbers)) - 1
+        sure = dict.fromkeys(self.blocks, everything)
+        sure[0] = 0
+        found = 0
+        changed = True
+        while changed:
+            changed = False
+            found = 0
+            for begin, block in self.blocks.items():
+                bits = sure[begin]
+                for number in range(begin, block.end):
+                    found |= self.reads[number] & ~bits
+                    if self.code[number].predicate is None:
+                        bits |= self.writes[number]
+                for one in block.following:
+                    if sure[one] & ~bits:
+                        sure[one] &= bits
+                        changed = True
+        return found

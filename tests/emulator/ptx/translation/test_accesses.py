@@ -1,0 +1,87 @@
+"""Loads and stores of translated kernels: checks that several accesses share, spaces, widths."""
+
+import numpy as np
+import pytest
+
+from refcomp.emulator.code.findings import MISALIGNED, OUT_OF_BOUNDS
+from refcomp.emulator.ptx.text.parse import read_ptx
+from refcomp.emulator.ptx.translation.accesses import access_of
+from refcomp.emulator.ptx.translation.emitter import PlacedNames
+from refcomp.emulator.ptx.translation.printer import print_kernel
+from refcomp.emulator.ptx.translation.refusal import NotTranslated
+from tests.emulator.ptx.texts import OWN_PLACE, kernel, kinds, words
+from tests.emulator.ptx.translation.both import run_both
+
+_SHARED = ".shared .align 16 .b8 s[1024];\n"
+_FOUR = "mul.wide.u32 %rd3, %r1, 16; add.s64 %rd3, %rd1, %rd3;"
+
+
+def _printed(body):
+    function = read_ptx(kernel(body, ".param .u64 data")).functions["k"]
+    return print_kernel(function, PlacedNames({}, {}, {}, 0, {"data": 8}), is_watched=True)
+
+
+def test_accesses_by_one_address_are_checked_once():
+    one = "ld.global.u32 %r2, [%rd1];"
+    assert _printed(f"{one} ret;").windows == 1
+    assert _printed(f"{one} ld.global.u32 %r3, [%rd1+64]; ret;").windows == 1
+    assert _printed(f"{one} add.s64 %rd1, %rd1, 4; {one} ret;").windows == 2
+    assert _printed(f"{one} L: ld.global.u32 %r3, [%rd1+64]; bra L;").windows == 2
+    # A store may fail where a load does not: in an array that must not be written.
+    assert _printed(f"{one} st.global.u32 [%rd1], %r2; ret;").windows == 2
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("ld.global.u32 %r2, [%rd2]; ld.global.u32 %r3, [%rd2+124];", [OUT_OF_BOUNDS]),
+        ("ld.global.u32 %r2, [%rd2]; ld.global.u16 %rs2, [%rd2+1];", [MISALIGNED]),
+        ("ld.global.v2.u32 {%r2, %r3}, [%rd1]; ld.global.u32 %r4, [%rd1+4];", []),
+    ],
+)
+def test_each_access_of_a_group_is_checked(body, expected):
+    text = kernel(f"{OWN_PLACE} {body} ret;", ".param .u64 data")
+    found = run_both(text, [words(32)])
+    assert kinds(found.report) == expected
+    assert found.counts.stops == len(expected)
+
+
+@pytest.mark.llvm
+def test_spaces_and_widths():
+    text = kernel(
+        f"{OWN_PLACE} {_FOUR} mov.u32 %r9, s; shl.b32 %r8, %r1, 4; add.u32 %r9, %r9, %r8;"
+        "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd3];"
+        "st.shared.v2.b64 [%r9], {%rd3, %rd2};"
+        "st.shared.v4.u32 [%r9], {%r5, %r4, %r3, %r2};"
+        "bar.sync 0;"
+        "ld.shared.s8 %r2, [%r9+1]; ld.shared.u16 %r3, [%r9+2]; ld.shared.b64 %rd5, [%r9+8];"
+        "mov.u64 %rd6, own; st.local.u32 [%rd6+4], %r2; ld.local.u32 %r4, [%rd6+4];"
+        "cvt.u32.u64 %r5, %rd5;"
+        "st.global.v4.u32 [%rd3], {%r2, %r3, %r4, %r5}; ret;",
+        ".param .u64 data",
+        before=_SHARED,
+    ).replace(".reg .pred", ".local .align 8 .b8 own[16]; .reg .pred", 1)
+    data = np.random.default_rng(0).integers(0, 1 << 32, 256, dtype=np.uint32)
+    found = run_both(text, [data], block=64)
+    assert (found.counts.blocks, found.counts.refused) == (1, {})
+    assert (found.arguments[0] != data).any()
+
+
+@pytest.mark.llvm
+def test_a_predicated_access_is_checked_only_where_it_happens():
+    text = kernel(
+        f"{OWN_PLACE} setp.lt.u32 %p1, %r1, 8; @%p1 st.global.u32 [%rd2], %r1; ret;",
+        ".param .u64 data",
+    )
+    found = run_both(text, [words(8)])
+    assert found.counts.blocks == 1 and found.arguments[0].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "text", ["ld.volatile.global.u32 %r2, [%rd1]", "st.release.gpu.global.u32 [%rd1], %r1"]
+)
+def test_accesses_that_order_memory_are_not_translated(text):
+    function = read_ptx(kernel(f"{text}; ret;")).functions["k"]
+    with pytest.raises(NotTranslated):
+        access_of(function.instructions[2])
