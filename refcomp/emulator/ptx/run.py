@@ -45,7 +45,7 @@ class EmulatedNvidiaGpu:
     Args:
         size: bytes of its memory.
         is_watched: report uses of bits that nothing wrote.
-        hazards: report data races, and writes to arrays that are not writeable.
+        hazards: report data races. Writes to arrays that are not writeable are always reported.
         tools: compile hot kernels to code of this host; None: all are interpreted.
 
     Example::
@@ -150,9 +150,7 @@ class EmulatedNvidiaGpu:
                 limits=limits,
                 observers=(ThreadRaces(),) if self._hazards else (),
                 read_only=tuple(
-                    address
-                    for array, address in placed
-                    if self._hazards and not array.flags.writeable
+                    address for array, address in placed if not array.flags.writeable
                 ),
             )
             report = launch(loaded, request)

@@ -78,13 +78,15 @@ class PtxTranslator:
 
     Args:
         tools: the tools that compile them.
-        shared: where shared variables lie.
+        shared_of: returns where the shared variables of a kernel lie.
     """
 
-    def __init__(self, tools: HostTools, shared: SpaceLayout) -> None:
+    def __init__(
+        self, tools: HostTools, shared_of: Callable[[str], SpaceLayout]
+    ) -> None:
         self.counts = TranslationCounts()
         self._tools = tools
-        self._shared = shared
+        self._shared_of = shared_of
         self._kernels: dict[tuple[str, bool], KernelTranslation] = {}
         self._journal: Array | None = None
         self._is_broken = False
@@ -141,11 +143,16 @@ class PtxTranslator:
         found = self._kernels.get(key)
         if found is None:
             function = kernel.function
+            shared = self._shared_of(function.name)
             names = PlacedNames(
                 kernel.names.spaces,
-                self._shared.offsets,
+                {
+                    name: shared.offsets[key]
+                    for name, key in kernel.names.shared.items()
+                    if key in shared.offsets
+                },
                 kernel.names.local,
-                self._shared.bytes,
+                shared.bytes,
                 {one.name: one.bytes for one in function.parameters},
             )
             text = None
@@ -174,7 +181,7 @@ def translated(loaded: LoadedPtx, tools: HostTools | None) -> LoadedPtx:
     """Return a loaded file whose hot kernels are translated; the same file without tools."""
     if tools is None:
         return loaded
-    return replace(loaded, runner=PtxTranslator(tools, loaded.program.shared))
+    return replace(loaded, runner=PtxTranslator(tools, loaded.program.shared_of))
 
 
 class BlockState:

@@ -82,8 +82,14 @@ def test_bytes_of_an_address_are_joined():
     [
         (".param .u32 a", Variable("a", "param", "u32", 4, 4)),
         (".param .align 8 .b8 a[24]", Variable("a", "param", "b8", 24, 8)),
-        (".param .u64 .ptr .global .align 64 a", Variable("a", "param", "u64", 8, 8)),
-        (".param .align 4 .b32 .ptr .shared a", Variable("a", "param", "b32", 4, 4)),
+        (
+            ".param .u64 .ptr .global .align 64 a",
+            Variable("a", "param", "u64", 8, 8, is_pointer=True),
+        ),
+        (
+            ".param .align 4 .b32 .ptr .shared a",
+            Variable("a", "param", "b32", 4, 4, is_pointer=True),
+        ),
         (".param .b8 a[]", Variable("a", "param", "b8", 0, 1)),
     ],
 )
