@@ -1,8 +1,8 @@
 """Classic attributes of refcomp's classes, which importing `refcomp.classic` adds to them.
 
-The table names them. An attribute under another name, such as `device_id` of a Device, returns what
-refcomp's own one does. An absent one raises AttributeError, whose message says what to write
-instead.
+The table lists them. An attribute with another name in refcomp, such as `device_id` of a Device,
+returns the value of refcomp's attribute. An absent attribute raises AttributeError, whose message
+says what to write instead.
 """
 
 from __future__ import annotations

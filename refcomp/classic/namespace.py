@@ -36,7 +36,7 @@ def make_namespaces() -> dict[str, Namespace]:
     }
     for prefix in sorted(prefixes):
         module = Namespace(f"{ROOT}.{prefix}", f"Classic names of `{prefix}`.")
-        module.__path__ = []  # so that Python imports what is below
+        module.__path__ = []  # so that Python imports names below it
         sys.modules[module.__name__] = module
         parent, _, name = prefix.rpartition(".")
         if parent:

@@ -1,4 +1,4 @@
-"""`tvm.build_config`: classic build options, those of refcomp among them."""
+"""`tvm.build_config`: build options by their classic names, and those of refcomp."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from refcomp.foundation.records import record
 
 @record
 class ClassicOption:
-    """An option of `tvm.build_config` that refcomp lacks.
+    """An option of `tvm.build_config` that `refcomp.build_options` does not have.
 
     Attributes:
-        accepted: the values with which refcomp does what the option says. None for all values,
+        accepted: the values that ask for what refcomp does anyway. None if all values are accepted,
             because no result depends on them.
-        remedy: what to write in the place of another value.
+        remedy: what to write instead of another value.
     """
 
     accepted: tuple[object, ...] | None
@@ -70,18 +70,19 @@ OPTIONS = {
 def build_config(**changes: object) -> Iterator[BuildOptions]:
     """Change options for the builds in the `with` block, by their classic names.
 
-    Values that refcomp follows by itself, such as the classic defaults, change nothing.
+    A value that asks for what refcomp does anyway is accepted and changes nothing. Classic defaults
+    are such values.
 
     Args:
-        **changes: classic options, and those of `refcomp.build_options`.
-            `instrument_bound_checkers` is its `check_bounds`.
+        **changes: classic options, and options of `refcomp.build_options`. The classic
+            `instrument_bound_checkers` sets `check_bounds`.
 
     Yields:
         The options in force.
 
     Raises:
-        UserError: an option is unknown, or refcomp has no such option. The message says what to
-            write instead.
+        UserError: an option is unknown, or its value asks for what refcomp does not do. The message
+            says what to write instead.
 
     Example::
 

@@ -36,9 +36,9 @@ class Refusal:
         title: a heading.
         program: Python with `rc` and `np`, whose last line is refused.
         error: the name of the exception.
-        what: what the message says is wrong.
-        why: the reason that it gives; may be empty.
-        remedy: what it advises; may be empty.
+        what: the first line of the message.
+        why: the reason in the message; may be empty.
+        remedy: the advice in the message; may be empty.
         prevents: the wrong answer or crash of the classic system.
     """
 
@@ -57,8 +57,8 @@ class TutorialStep:
 
     Attributes:
         text: what the part does, and what differs.
-        classic: the part of the classic program.
-        refcomp: the same for refcomp.
+        classic: this part of the classic program.
+        refcomp: this part of the program for refcomp.
     """
 
     text: str

@@ -2,19 +2,21 @@
 
 The files in `names/` hold the table. Each file is an area, such as schedules:
 
-    classic = "tvm"             # the prefix of its classic names
-    refcomp = ""                # the prefix of refcomp's names
-    same = "var const ..."      # the same name and the same meaning
-    [other]                     # another name, the same meaning: classic name = refcomp's name
-    translations = "classic.operators"  # the module of the next two kinds
-    positional = "transpose"    # the same name: a function of that module takes in order what
-                                # refcomp takes by keyword
-    [translated]                # a function there with the classic arguments = what refcomp has
-    [differs]                   # refcomp's nearest name, and how it differs
-    [absent]                    # what to write instead, and why
+    title = "Schedules"         # the heading on the page
+    text = "..."                # paragraphs below the heading
+    classic = "tvm"             # prefix of the classic names
+    refcomp = ""                # prefix of refcomp's names
+    same = "var const ..."      # names with the same name and meaning in refcomp
+    translations = "classic.operators"  # module of functions that take classic arguments
+    positional = "transpose"    # names in that module. refcomp has the same name, but takes some
+                                # arguments by keyword only
+    [other]                     # classic name = another name of refcomp, with the same meaning
+    [translated]                # classic name in the module of translations = what refcomp has
+    [differs]                   # classic name = refcomp's nearest name, and how it differs
+    [absent]                    # classic name = what to write instead, and why
 
-`refcomp.classic` has all names but those that differ or are absent. With `methods = true` the names
-are those of methods and attributes, which methods.py adds to refcomp's classes.
+`refcomp.classic` has all these names, except for those that differ or are absent. In a file with
+`methods = true` the names are methods and attributes. methods.py adds them to refcomp's classes.
 """
 
 from __future__ import annotations
@@ -61,8 +63,8 @@ class ClassicName:
         target: the name below `refcomp`, such as `nd.array`; empty if refcomp has no such thing.
         note: how `target` differs, or what to write instead; empty if both mean the same.
         is_method: True for a method or attribute of a class, which needs no alias.
-        is_translated: True if `target` takes the classic arguments. `note` is then what refcomp
-            calls it, and may be empty.
+        is_translated: True if `target` is a function that takes the classic arguments. `note` then
+            says what to write in refcomp. It is empty if refcomp has the same name.
     """
 
     name: str
@@ -83,7 +85,7 @@ class Area:
 
     Attributes:
         title: the heading of the area.
-        text: what to know about all its names; may be empty.
+        text: paragraphs about all its names; may be empty.
         names: its names, in the order of the page.
     """
 

@@ -1,9 +1,11 @@
 """The names of pycuda on an emulated NVIDIA GPU, for `refcomp.runtime.cuda.interface`.
 
-Everything is done at once and in order, so streams and events have nothing to wait for. An event is
-a time of the host's clock. Failures are those of the driver, in its words; but what a kernel does
-wrong is the error that the emulator raises, with its whole text. Code is PTX: machine code (cubin)
-is refused. Several threads may call; a lock makes them work in turn.
+- Each call does its work at once. So streams and events have nothing to wait for. An event is a
+  time of the host's clock.
+- Failures have the names and the words of NVIDIA's driver. Only errors of a kernel are the
+  emulator's own, which list the findings.
+- Code is PTX. Machine code (cubin) is refused.
+- Several threads may call. A lock makes them wait for each other.
 """
 
 from __future__ import annotations
@@ -62,11 +64,11 @@ _FUNCTION_ATTRIBUTES = (
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """The request of a launch, as its kernel gets it.
+    """A launch, as the kernel gets it.
 
     Attributes:
         grid, block: numbers of blocks, and of threads of a block, along x, y and z.
-        arguments: all parameters as C aligns them.
+        arguments: the bytes of all parameters, aligned as in a C struct.
         shared_bytes: dynamic shared memory of a block.
     """
 

@@ -92,7 +92,7 @@ def _fragment(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
 
 
 def _is_spoiled(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
-    """Return, as [warp, 1], which warps hold bits of a fragment that nothing wrote."""
+    """Return True for the warps that hold undefined bits of a fragment, as [warp, 1]."""
     found = np.zeros((len(warps.runs), 1), np.bool_)
     for one in sources:
         bits = warps.undefined(one)

@@ -62,7 +62,7 @@ class SourceOperand(NamedTuple):
 
 
 def flat(operand: Operand | None) -> list[Operand]:
-    """Return the parts of a vector or of a pair; any other operand by itself."""
+    """Return the parts of a vector or of a pair. Another operand is its only part."""
     if operand is None:
         return []
     if isinstance(operand, Vector):
@@ -122,7 +122,7 @@ def _register(number: int, declared: str, kind: str) -> Read:
 
 
 def _converted(value: Array, wanted: np.dtype[Any]) -> Array:
-    """Return bits in a type of another width: cut off, or with zeros in front."""
+    """Return bits in a type of another width: the lowest bits, or with zeros above."""
     if value.dtype == wanted:
         return value
     return value.astype(f"u{wanted.itemsize}").view(wanted)
@@ -160,9 +160,9 @@ def result(
     kind: str,
     registers: NumberedRegisters,
 ) -> Write:
-    """Return a function that sets a result of type `kind`, as `at` says.
+    """Return a function that sets a result of type `kind` for the threads `at`.
 
-    A register that is wider gets the number, with its sign for signed types.
+    A wider register gets the number, which is extended by its sign for signed types.
     """
     if isinstance(operand, Sink):
         return lambda threads, value, undefined: None

@@ -34,7 +34,7 @@ _LANE_BITS = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
 
 
 def members_of(instruction: PtxInstruction) -> Operand | None:
-    """Return the operand that names the threads which take part; None if it has none."""
+    """Return the operand that is the member mask; None if the instruction has no such operand."""
     if "aligned" in instruction.modifiers:  # all threads of the warp
         return Immediate("int", (1 << WARP) - 1)
     return instruction.operands[-1] if "sync" in instruction.modifiers else None
@@ -70,7 +70,7 @@ class RunningWarps:
         return self.spread(self._threads.pick(np.asarray(one.value(self._threads))))
 
     def undefined(self, one: SourceOperand) -> Array | None:
-        """Return the bits of an operand that nothing wrote; None: all were written."""
+        """Return the undefined bits of an operand; None if there are none."""
         bits = None if one.number is None else self._threads.read_undefined(one.number)
         return None if bits is None else self.spread(self._threads.pick(bits))
 
@@ -105,7 +105,7 @@ def _taking(found: RunningWarps, mask: Array) -> list[Mask]:
 def _check_members(
     threads: BlockThreads, instruction: PtxInstruction, found: RunningWarps, mask: Array
 ) -> None:
-    """Report threads that run although their member mask does not name them."""
+    """Report threads that run, but are not in their own member mask."""
     outside = found.runs & (mask & _LANE_BITS == 0)
     if outside.any():
         what = "a thread is not among those that its member mask names"

@@ -1,1 +1,1 @@
-"""The effects of instructions on values, as functions on numpy arrays."""
+"""The computations of instructions on values, as functions on numpy arrays."""

@@ -1,7 +1,7 @@
 """Quotients, roots and functions, most of which GPUs approximate.
 
 An approximation is computed in f64 here, and rounded once to its type. So its error is at most half
-a unit in the last place, and a GPU's result may differ. The ISA bounds the errors of f32:
+a unit in the last place (ulp). A GPU's error may be larger. The ISA bounds it for f32:
     rcp 1 ulp, div 2 ulp, sqrt 2**-23 (relative), rsqrt 2**-22.9 (relative),
     sin and cos 2**-20.5 in [-2 pi, 2 pi] (absolute), lg2 2**-22 (absolute near 1, else relative),
     ex2 2 ulp + 2**-22.5 (relative), tanh 2**-11 (relative)
@@ -71,7 +71,7 @@ def _approximate(form: Form) -> ValueRule:
 
 
 def _of_upper_words(form: Form) -> ValueRule:
-    """Describe rcp and rsqrt of f64, of whose bits only the upper 32 are used."""
+    """Describe rcp and rsqrt of f64, which use only the upper 32 bits of the source."""
     form.must_take("ftz")
     function = FUNCTIONS[form.opcode]
 

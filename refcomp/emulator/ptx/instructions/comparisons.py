@@ -97,8 +97,9 @@ def _combined(form: Form) -> Compare | None:
 def _set_predicate(form: Form) -> ValueRule:
     """Describe setp.
 
-    Of packed types, the lower half has the first result, the upper half the second. Of others, the
-    second result is the opposite of the first, before each is combined with a predicate.
+    For packed types, the first result compares the lower halves, the second the upper halves. For
+    other types, the second result is the opposite of the first. Each result is then combined with
+    the predicate.
     """
     kind = form.type
     compare = _comparison(form)

@@ -40,7 +40,7 @@ _TO_INTEGERS: dict[str, Callable[[Array], Array]] = {
     "rmi": np.floor,
     "rpi": np.ceil,
 }
-# Conversions of floats to wider ones, in which each number is exact.
+# Conversions to wider floats, which hold each number exactly.
 _EXACT = (
     ("f32", "f16"),
     ("f32", "bf16"),
@@ -93,7 +93,7 @@ def _resized(form: Form) -> ValueRule:
 
 
 def _clamped(value: Array, kind: type[np.integer]) -> Array:
-    """Return integers as the nearest of another type, of any signs and widths."""
+    """Return integers as another type. A number that does not fit becomes the nearest one."""
     value = np.asarray(value)
     if value.dtype.kind == "u":
         most = np.uint64(np.iinfo(kind).max)
@@ -131,7 +131,7 @@ def integer_of(whole: Array, kind: str, on_nan: int) -> Array:
 
     Args:
         kind: the type of the integers.
-        on_nan: the bits of what a NaN becomes.
+        on_nan: the bits of the result for NaN.
     """
     dtype = dtype_of(kind)
     limits = np.iinfo(dtype)

@@ -30,7 +30,7 @@ _SATURATED = ("add", "sub", "mul", "fma", "mad")
 
 
 def with_plain_nan(value: Array) -> Array:
-    """Return a float whose NaN, if it is an f32, is the one that GPUs return."""
+    """Return a float. Each NaN of an f32 becomes the NaN that GPUs return."""
     value = np.asarray(value)
     if value.dtype != np.float32:
         return value
@@ -41,7 +41,7 @@ def saturated(value: Array) -> Array:
     """Return a float clamped to [0, 1]. A NaN is 0."""
     value = np.asarray(value)
     one = value.dtype.type
-    # No order holds for a NaN. -0 is not greater than 0 either.
+    # Comparisons with NaN are false, and so is -0 > 0.
     return np.asarray(np.where(value > 0, np.minimum(value, one(1)), one(0)))
 
 
@@ -147,7 +147,7 @@ def _copied_sign(form: Form) -> ValueRule:
 def extreme(a: Array, b: Array, *, is_min: bool, keeps_nan: bool) -> Array:
     """Return the lesser or the greater of two floats. -0 is less than 0.
 
-    Of a number and a NaN it is the number, or with `keeps_nan` the NaN.
+    If one of the two is NaN, the result is the other one, or with `keeps_nan` NaN.
     """
     a, b = np.broadcast_arrays(a, b)
     if is_min:
@@ -164,7 +164,7 @@ def extreme(a: Array, b: Array, *, is_min: bool, keeps_nan: bool) -> Array:
 def extreme_of_magnitudes(
     a: Array, b: Array, *, is_min: bool, keeps_nan: bool
 ) -> Array:
-    """Return the extreme of both magnitudes, with the product of both signs."""
+    """Return the extreme of the two magnitudes. Its sign is the product of the two signs."""
     size = extreme(np.abs(a), np.abs(b), is_min=is_min, keeps_nan=keeps_nan)
     is_negative = np.signbit(a) ^ np.signbit(b)
     return np.where(is_negative, -size, size)

@@ -1,6 +1,6 @@
-"""The modifiers of an instruction, read one after the other by what describes the instruction.
+"""The modifiers of an instruction, which are read one after the other.
 
-What reads a form takes the modifiers that it knows. A modifier that remains is refused.
+A reader takes the modifiers that it knows from a `Form`. A modifier that nobody takes is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from refcomp.emulator.ptx.instructions.types import is_type
 from refcomp.emulator.ptx.text.module import PtxInstruction
 from refcomp.foundation.errors import Unsupported, UserError
 
-# Modifiers of PTX that no form here has.
+# Modifiers of PTX that are not supported in any form.
 _LACKING = ("oob", "rs", "scaled")
 
 
@@ -23,7 +23,7 @@ class Form:
     Attributes:
         instruction: the whole instruction.
         opcode: its name, such as "cvt".
-        types: the modifiers that are types, in order: those of results before those of sources.
+        types: the modifiers that are types, in order: first those of results, then of sources.
     """
 
     def __init__(self, instruction: PtxInstruction) -> None:
@@ -34,11 +34,11 @@ class Form:
 
     @property
     def type(self) -> str:
-        """The last type, which is that of the sources; "" without any."""
+        """The last type, which is the type of the sources; "" if there is none."""
         return self.types[-1] if self.types else ""
 
     def take(self, *names: str, default: str = "") -> str:
-        """Return the first modifier that is among the names; `default` if none is."""
+        """Take the first modifier that is among the names, and return it; else `default`."""
         for modifier in self._rest:
             if modifier in names:
                 self._rest.remove(modifier)
@@ -46,14 +46,14 @@ class Form:
         return default
 
     def has(self, name: str) -> bool:
-        """Return whether the modifier is there."""
+        """Take a modifier. Return False if it is missing."""
         return self.take(name) == name
 
     def must_take(self, *names: str) -> str:
-        """Return the modifier that is among the names.
+        """Take the modifier that is among the names, and return it.
 
         Raises:
-            UserError: none is there.
+            UserError: the instruction has none of them.
         """
         found = self.take(*names)
         if not found:
@@ -62,7 +62,7 @@ class Form:
         return found
 
     def check_read(self) -> None:
-        """Raise UserError for a modifier that nothing has taken."""
+        """Raise UserError for a modifier that has not been taken."""
         for name in self._rest:
             if name in _LACKING:
                 raise self.unsupported(f"the modifier .{name} of {self.opcode}")
@@ -73,7 +73,7 @@ class Form:
             )
 
     def damaged(self, what: str) -> UserError:
-        """Return the error for an instruction that PTX does not have."""
+        """Return the error for an instruction that is not PTX."""
         return UserError(
             what,
             where=f"line {self.instruction.line}: {self.instruction}",

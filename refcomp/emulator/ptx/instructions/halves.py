@@ -1,6 +1,6 @@
-"""Arithmetic of f16 and bf16, alone and packed in pairs.
+"""Arithmetic of f16 and bf16, single or packed in pairs.
 
-It is computed in f64 and rounded once. A NaN is 0x7fff. f16 has `.ftz`, bf16 keeps denormals.
+Arithmetic is done in f64, and rounded once. A NaN is 0x7fff. f16 has `.ftz`; bf16 keeps denormals.
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Half Precision Floating Point
 Instructions".
 """
@@ -49,7 +49,8 @@ def _on_f64(
 
     Args:
         flushes: whether denormals are flushed.
-        may_end: modifiers that change the result, such as "sat relu", which the form may have.
+        may_end: the modifiers that the form may have at its end, such as "sat relu". They change
+            the result.
     """
     kind = form.type.removesuffix("x2")
     finish = finish_of(form, kind, may_end)

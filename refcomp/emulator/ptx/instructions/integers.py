@@ -23,16 +23,16 @@ _LOW_24 = np.uint32(0xFFFFFF)
 
 
 def clamped(value: Array, kind: type[np.integer]) -> Array:
-    """Return integers as those of another type, the nearest where they do not fit."""
+    """Return integers as another type. A number that does not fit becomes the nearest one."""
     limits = np.iinfo(kind)
     return np.clip(value, limits.min, limits.max).astype(kind)
 
 
 def halves_of(kind: str, value: Array) -> Array:
-    """Return a packed value as an array with a last axis of both halves, the lower one first.
+    """Return a packed value as an array whose last axis has both halves, the lower one first.
 
     Args:
-        kind: "s16x2" for signed halves, "f16x2" for floats; the halves of others are unsigned.
+        kind: "s16x2" for signed halves, "f16x2" for floats. Halves of other types are unsigned.
     """
     dtype = {"s16x2": np.int16, "f16x2": np.float16}.get(kind, np.uint16)
     words = np.ascontiguousarray(np.asarray(value)[..., None])
@@ -40,13 +40,13 @@ def halves_of(kind: str, value: Array) -> Array:
 
 
 def of_halves(halves: Array) -> Array:
-    """Return arrays with a last axis of two halves as packed values."""
+    """Return arrays whose last axis has two halves as packed values."""
     words: Array = np.ascontiguousarray(halves).view(np.uint32)
     return words[..., 0]
 
 
 def packed(kind: str, function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function on halves as one on packed values."""
+    """Return a function of packed values that applies a function of halves."""
 
     def compute(*values: Array) -> Array:
         return of_halves(function(*(halves_of(kind, value) for value in values)))
@@ -77,7 +77,7 @@ def _sum(form: Form) -> ValueRule:
 
 
 def quotient(a: Array, b: Array) -> Array:
-    """Return a / b, rounded towards zero; where b is 0, all bits are set, as ptxas has it."""
+    """Return a / b, rounded towards zero. If b is 0, all bits are set, as ptxas computes it."""
     size, other = magnitude(a), magnitude(b)
     whole = size // np.maximum(other, other.dtype.type(1))
     whole = np.where(_is_negative(a) ^ _is_negative(b), _negative(whole), whole)
@@ -85,7 +85,7 @@ def quotient(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """Return the rest of a / b, with the sign of a; where b is 0, all bits are set."""
+    """Return the remainder of a / b, with the sign of a. If b is 0, all bits are set."""
     size, other = magnitude(a), magnitude(b)
     rest = size % np.maximum(other, other.dtype.type(1))
     rest = np.where(_is_negative(a), _negative(rest), rest)
@@ -93,7 +93,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def magnitude(value: Array) -> Array:
-    """Return the absolute value as an unsigned integer, which holds that of the least, too."""
+    """Return the absolute value as an unsigned integer. So that of the least number fits, too."""
     bits = as_unsigned(value)
     return np.where(_is_negative(value), _negative(bits), bits)
 

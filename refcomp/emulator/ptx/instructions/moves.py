@@ -20,7 +20,7 @@ _KINDS = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 pred"
 
 
 def packed_parts(kind: str, *parts: Array) -> Array:
-    """Return unsigned integers packed into a wider type, the first in the lowest bits."""
+    """Return unsigned integers packed into a wider type. The first has the lowest bits."""
     dtype = unsigned_of(kind)
     width = bits_of(kind) // len(parts)
     total = np.zeros((), dtype)
@@ -30,7 +30,7 @@ def packed_parts(kind: str, *parts: Array) -> Array:
 
 
 def unpacked_parts(kind: str, count: int, value: Array) -> tuple[Array, ...]:
-    """Return the parts of an unsigned integer, that of the lowest bits first."""
+    """Return the parts of an unsigned integer. The first has the lowest bits."""
     width = bits_of(kind) // count
     part = unsigned_of(f"b{width}")
     words = np.asarray(value)
@@ -51,7 +51,7 @@ def _part_of(form: Form, count: int) -> str:
 
 
 def _of_parts(count: int, function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return the spread of a move: undefined bits move like the others."""
+    """Return the spread of a move: undefined bits are moved like other bits."""
     return lambda *both: function(*both[count:])
 
 

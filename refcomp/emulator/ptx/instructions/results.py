@@ -1,4 +1,4 @@
-"""Results of all float types: their NaN, and what `.sat`, `.relu` and `.satfinite` make of them."""
+"""Results of all float types: NaN, and the modifiers `.sat`, `.relu` and `.satfinite`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000}
 
 
 def float_value(value: Array, kind: str) -> Array:
-    """Return floats of f16, bf16, f32 or f64 as numpy has them; bf16 as f32."""
+    """Return floats of f16, bf16, f32 or f64 as numpy's floats. bf16 becomes f32."""
     return f32_of_bf16(value) if kind == "bf16" else np.asarray(value)
 
 
 def float_of(rounded: Rounded, kind: str, mode: str = "rn") -> Array:
-    """Return numbers as floats of a type. The NaN of f16, bf16 and f32 is the one of GPUs."""
+    """Return numbers as floats of a type. NaN has the bits that GPUs return, except in f64."""
     if kind == "bf16":
         return bf16_of(rounded, mode)
     result = with_plain_nan(narrowed(rounded, dtype_of(kind), mode))
@@ -34,7 +34,7 @@ def float_of(rounded: Rounded, kind: str, mode: str = "rn") -> Array:
 
 
 def finish_of(form: Form, kind: str, may_end: str) -> Callable[[Array], Array]:
-    """Return what the last modifiers of a form do to floats of a type.
+    """Return the function that the last modifiers of a form apply to the result.
 
     Args:
         form: it may have `.sat`, or `.relu` and `.satfinite`.
@@ -57,7 +57,7 @@ def finish_of(form: Form, kind: str, may_end: str) -> Callable[[Array], Array]:
 
 
 def made_finite(value: Array, kind: str) -> Array:
-    """Return f16, bf16 or f32 whose infinities are the greatest number of their sign."""
+    """Replace infinities by the greatest number of the same sign, in f16, bf16 or f32."""
     bits = as_unsigned(value)
     number = bits.dtype.type
     size = bits & number((1 << (bits_of(kind) - 1)) - 1)
@@ -67,7 +67,7 @@ def made_finite(value: Array, kind: str) -> Array:
 
 
 def not_negative(value: Array, kind: str) -> Array:
-    """Return f16, bf16 or f32 with negative numbers made 0. A NaN is the one of GPUs."""
+    """Replace negative numbers by 0, in f16, bf16 or f32. NaN has the bits that GPUs return."""
     bits = as_unsigned(value)
     number = bits.dtype.type
     width = bits_of(kind)

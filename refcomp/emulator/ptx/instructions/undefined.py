@@ -1,6 +1,6 @@
-"""The spread of undefined bits from sources to results, in the argument order of rules.
+"""The spread of undefined bits from sources to results.
 
-Each function takes the values of the sources, and then their undefined bits.
+Functions take the values of all sources, and then their undefined bits, as `ValueRule` calls them.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ def shadows_first(spread: Spread) -> Spread:
 
 
 def all_bits(kind: str, where: Mask) -> Array:
-    """Return all bits of a type set `where`, else none."""
+    """Return unsigned integers. All bits of a type are set where `where` holds, else none."""
     unsigned = unsigned_of(kind)
     zero = np.zeros((), unsigned)
     return np.where(where, ~zero, zero)
 
 
 def any_or(kind: str, unspecified: Callable[..., Mask]) -> Spread:
-    """Return the usual spread, for an instruction with unspecified results.
+    """Return the usual spread, for an instruction whose result PTX leaves open for some values.
 
     Args:
         kind: the type of the result.
-        unspecified: takes the values of the sources; returns where PTX does not say the result.
+        unspecified: a function of the values of the sources. It returns True where the result is
+            left open.
     """
 
     def undefined(*both: Array) -> Array:

@@ -1,7 +1,7 @@
 """Instructions in which the threads of a warp exchange values: shfl, vote, match, redux.
 
-Arrays are [warp, lane], with 32 lanes. `takes` says which threads execute the instruction together.
-What threads that do not take part hold is not looked at, but by shfl: see `Shuffle.source`.
+Arrays are [warp, lane], with 32 lanes. `takes` is True for the threads that execute an instruction
+together. The values of other threads do not matter, except for shfl (see `Shuffle.source`).
 Source: NVIDIA, "Parallel Thread Execution ISA", sections "shfl.sync", "vote.sync", "match.sync" and
 "redux.sync".
 """
@@ -23,7 +23,7 @@ _LOW_5 = 31
 
 
 class Shuffle(NamedTuple):
-    """The threads of which each thread takes the value."""
+    """The lanes from which the lanes of warps take their values."""
 
     source: Array  # lanes, int64 [warp, lane]; a thread takes its own value if none is in range
     in_range: Mask  # the predicate of shfl, [warp, lane]
@@ -57,13 +57,13 @@ def shuffle(mode: str, amount: Array, limits: Array) -> Shuffle:
 
 
 def taken_from(value: Array, source: Array) -> Array:
-    """Return the values, or their undefined bits, of the lanes `source`."""
+    """Return the values of the lanes `source`. `value` may hold undefined bits instead."""
     value, source = np.broadcast_arrays(value, source)
     return np.take_along_axis(value, source & _LOW_5, axis=1)
 
 
 def absent_sources(found: Shuffle, takes: Mask) -> Mask:
-    """Return which threads take the value of a thread that does not take part."""
+    """Return True for threads that take the value of a thread which does not take part."""
     is_there = taken_from(takes, found.source)
     return np.asarray(takes & ~is_there)
 
@@ -75,7 +75,7 @@ def ballot(predicate: Mask, takes: Mask) -> Array:
 
 
 def vote(mode: str, predicate: Mask, takes: Mask) -> Mask:
-    """Return whether the predicate holds in "all" or "any" threads, or is the same ("uni")."""
+    """Return True if the predicate holds in "all" or "any" threads, or is the same ("uni")."""
     holds_somewhere = np.any(np.logical_and(predicate, takes), axis=1)
     fails_somewhere = np.any(~np.asarray(predicate) & takes, axis=1)
     found = {
@@ -95,7 +95,7 @@ def match_any(value: Array, takes: Mask) -> Array:
 
 
 def match_all(value: Array, takes: Mask) -> tuple[Array, Mask]:
-    """Return the mask of all threads if their values are equal, else 0, and whether they are."""
+    """Return the mask of all threads and True if their values are equal; else 0 and False."""
     value, takes = np.broadcast_arrays(value, takes)
     first = np.argmax(takes, axis=1)[:, None]
     differs = (value != np.take_along_axis(value, first, axis=1)) & takes
@@ -154,7 +154,7 @@ _INTEGERS: dict[str, Callable[[Array], Array]] = {
 
 
 def _neutral(name: str, kind: str) -> int:
-    """Return a number that changes no reduction."""
+    """Return the neutral element of a reduction."""
     limits = np.iinfo(np.int32 if kind == "s32" else np.uint32)
     return {"min": limits.max, "max": limits.min, "and": limits.max}.get(name, 0)
 
@@ -166,7 +166,7 @@ def _reduction_of_floats(form: Form, name: str) -> Reduction:
 
     def compute(value: Array, takes: Mask) -> Array:
         numbers = np.abs(value) if of_magnitudes else np.asarray(value)
-        # A NaN changes no extreme, unless it is to be kept.
+        # A NaN is neutral, unless the reduction keeps NaN.
         none = np.array(-np.inf if name == "max" else np.inf, np.float32)
         others = none if keeps_nan else np.array(np.nan, np.float32)
         rest = np.where(takes, numbers, others)

@@ -1,4 +1,4 @@
-"""Products with all of their bits, multiply-adds, and sums in several steps with a carry.
+"""Products of full width, multiply-adds, and sums in several steps with a carry.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", sections "mul", "mad" and "Extended-Precision
 Integer Arithmetic Instructions". A borrow is held in the carry flag as 1.
@@ -33,7 +33,7 @@ def wide_of(kind: str) -> str:
 
 
 def upper_product(a: Array, b: Array) -> Array:
-    """Return the upper half of the bits of a product, of integers of any width."""
+    """Return the upper half of the product of two integers of any width."""
     a, b = np.asarray(a), np.asarray(b)
     if a.itemsize == 8:
         return _upper_of_128(a, b)
@@ -107,7 +107,7 @@ def _multiply_add(form: Form) -> ValueRule:
 
 
 def add_with_carry(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
-    """Return a + b + carry of integers, and whether 1 is carried out."""
+    """Return a + b + carry of integers, and True if the sum overflows (carry out)."""
     left, right = as_unsigned(a), as_unsigned(b)
     total = left + right
     both = total + np.asarray(carry).astype(total.dtype)
@@ -116,7 +116,7 @@ def add_with_carry(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
 
 
 def subtract_with_borrow(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
-    """Return a - (b + borrow) of integers, and whether 1 is borrowed."""
+    """Return a - (b + borrow) of integers, and True if the difference is below 0 (borrow)."""
     left, right = as_unsigned(a), as_unsigned(b)
     difference = left - right
     both = difference - np.asarray(borrow).astype(difference.dtype)

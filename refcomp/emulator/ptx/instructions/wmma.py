@@ -1,8 +1,8 @@
 """Products of matrices by `wmma`, which loads and stores fragments by instructions of its own.
 
-The ISA does not say which thread holds which element. Here the elements lie row by row: lane 0
-holds the first ones. Fragments of A and B of f16 have 16 elements, so that some are held twice.
-Sums are those of `refcomp.emulator.ptx.instructions.matrix`.
+The ISA does not say which thread holds which element. Here lane 0 holds the first elements, row by
+row, then lane 1, and so on. A lane has 16 elements of A and of B in f16. So two lanes hold the same
+element. Products are computed as in `refcomp.emulator.ptx.instructions.matrix`.
 Source: NVIDIA, "Parallel Thread Execution ISA", sections "wmma.load", "wmma.store" and "wmma.mma".
 """
 
@@ -52,10 +52,11 @@ class WarpMatrix:
 
     Attributes:
         kind: the type of the elements.
-        places: of the elements in the matrix that each lane holds, in the order of its registers.
-        by_columns: True if the columns of the matrix lie one after the other in memory.
-        stride: the elements from a row (or column) to the next one, if the text does not say it.
-        registers: how many hold the elements.
+        places: the positions in the matrix of the elements that each lane holds, in the order of
+            its registers.
+        by_columns: True if the matrix lies in memory column by column.
+        stride: elements from a row (or column) to the next, where the instruction has no stride.
+        registers: the number of registers that hold the elements.
     """
 
     kind: str
@@ -68,7 +69,7 @@ class WarpMatrix:
         """Return where the elements lie in memory, in elements: int64 [warp, lane, element].
 
         Args:
-            stride: of each warp, [warp].
+            stride: elements from a row (or column) to the next, as an array [warp].
         """
         row, column = self.places
         outer, inner = (column, row) if self.by_columns else (row, column)
@@ -155,7 +156,7 @@ def warp_product_of(form: Form) -> FragmentProduct:
     if not {result, addend} <= {*sums.split()}:
         raise form.damaged(f"wmma does not have the types .{'.'.join(form.types)}")
     shape = form.must_take(*shapes.split())
-    # Where the elements are was decided by the loads.
+    # The loads decided where the elements are.
     form.must_take("row", "col")
     form.must_take("row", "col")
     saturates = factor in ("s8", "u8") and form.has("satfinite")

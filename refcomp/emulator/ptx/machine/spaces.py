@@ -1,8 +1,8 @@
 """The spaces of memory, and where they lie among generic addresses.
 
-Global memory, constants and the parameters of a kernel lie in the arena, at the same addresses in
-their own space and among generic addresses. Shared memory begins at 0 in each block, and local
-memory in each thread; a window of generic addresses stands for either.
+Global memory, constants and the parameters of a kernel lie in the arena. Their addresses are the
+same in their own space and among generic addresses. Shared memory begins at 0 in each block, and
+local memory in each thread. Each of the two has a window of generic addresses.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The threads of some blocks, which run together: their registers, and the memory that they reach.
+"""The threads of some blocks that run together: their registers and their memory.
 
 A register is an array with an element for each thread, or an array without axes while all threads
 hold the same value, as they do in the counter of a loop. So most arithmetic on sizes and counters
 is done once for all threads.
 
-Threads are numbered block by block; a block has whole warps, and the threads that fill its last
-warp do not exist. Registers belong to a frame: a function, at a depth of calls.
+Threads are numbered block by block. A block is filled up to whole warps: the threads that fill its
+last warp do not exist. Registers belong to a frame, which is a function at one depth of calls.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ class BlockThreads:
     """The threads of some blocks.
 
     Attributes:
-        count: of all threads, with those that do not exist.
+        count: the number of threads, with those that do not exist.
         exists: bool [thread].
-        at: numbers of the threads that run, if registers keep the values of others; None: what is
-            written to a register may be written for all threads.
-        lanes: numbers of the threads that run; None: all threads.
-        frame: of the threads that run.
+        lanes: numbers of the threads that run; None if all run.
+        at: numbers of the threads for which registers are read and written; None for all. If only
+            some threads run, `at` may still be None, where the others do not need their values.
+        frame: the registers and parameters of the threads that run.
     """
 
     def __init__(self, around: LaunchSurroundings, blocks: Array) -> None:
@@ -151,7 +151,7 @@ class BlockThreads:
     def pick(self, value: Array) -> Array:
         """Return the elements of a register's value for the threads that run.
 
-        What is the same for all threads stays without axes.
+        A value without axes, the same for all threads, stays so.
         """
         if self.at is not None or self.lanes is None or value.ndim == 0:
             return value
@@ -160,12 +160,12 @@ class BlockThreads:
     # NumberedRegisters.
 
     def read(self, number: int) -> Array:
-        """Return the value of a register, as `at` says."""
+        """Return the value of a register for the threads `at`."""
         value = self.frame.values[number]
         return value if self.at is None or value.ndim == 0 else value[self.at]
 
     def read_undefined(self, number: int) -> Array | None:
-        """Return the bits of a register that nothing wrote; None: all were written."""
+        """Return the undefined bits of a register; None if there are none."""
         bits = self.frame.undefined[number]
         if bits is None or self.at is None or bits.ndim == 0:
             return bits
@@ -173,7 +173,7 @@ class BlockThreads:
         return found if found.any() else None
 
     def write(self, number: int, value: Array, undefined: Array | None = None) -> None:
-        """Set a register, as `at` says."""
+        """Set a register for the threads `at`."""
         frame = self.frame
         if self.at is None:
             frame.values[number] = value
@@ -204,7 +204,7 @@ class BlockThreads:
         return whole
 
     def special(self, name: str) -> Array:
-        """Return the value of a special register, as `at` says."""
+        """Return the value of a special register for the threads `at`."""
         value = self._specials.get(name)
         if value is None:
             value = _special(self, name)
@@ -229,7 +229,7 @@ class BlockThreads:
         *,
         is_load: bool,
     ) -> list[CheckedPlace]:
-        """Return where an access goes, after it was checked; one place for each space.
+        """Check an access, and return where it goes: a place for each space.
 
         Args:
             instruction: the instruction.
@@ -378,7 +378,7 @@ class BlockThreads:
         wrong: Array,
         taken: Array | None = None,
     ) -> None:
-        """Report a finding, unless only threads are concerned that do not exist.
+        """Report a finding. Threads that do not exist have none.
 
         Args:
             kind: of the finding.
@@ -414,7 +414,7 @@ class BlockThreads:
     def report_undefined(
         self, instruction: PtxInstruction, what: str, undefined: Array
     ) -> None:
-        """Report that something depends on bits that nothing wrote, as `at` says."""
+        """Report that something depends on undefined bits, given for the threads `at`."""
         wrong = self.pick(np.asarray(undefined != 0))
         if wrong.any():
             text = f"{what} depends on bits that nothing wrote"
@@ -426,7 +426,7 @@ class BlockThreads:
 
 
 def _position(number: int, extents: Extents) -> Extents:
-    """Return the position of a number along x, y and z; x runs first."""
+    """Return the position of a number along x, y and z. x changes fastest."""
     x, y, _ = extents
     return number % x, number // x % y, number // (x * y)
 

@@ -2,19 +2,21 @@
 
 What orders accesses:
 
-- A barrier of a block (`bar.sync`) orders those of the threads that meet there. One of a warp
-  (`bar.warp.sync`) orders those of the threads of the warp. Threads of a warp are not in step
-  otherwise.
+- A barrier of a block (`bar.sync`) orders the accesses of the threads that meet there.
+- A barrier of a warp (`bar.warp.sync`) orders the accesses of the warp's threads. Without it, the
+  threads of a warp are not in step.
 - Where a kernel has barriers for a part of a block (`bar.sync` with a count, `bar.arrive`,
   `mbarrier`), a vector clock of each thread says what it knows of the others (`clocks.py`).
-- A thread that made a fence is taken to have seen what the others of its block wrote, until its
-  next barrier. A block in which a thread made one is taken to have seen what other blocks wrote.
+- A fence of a thread: until its next barrier, the thread is taken to have seen all that its block
+  wrote. Its block is taken to have seen all that other blocks wrote.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
 - Threads that write equal values by the same instruction do not race.
 
-The check is neither sound nor complete. It misses what a fence only seems to order, and races
-with a reader that others of its kind followed. It reports programs that rely on the
-order of threads in a warp.
+The check is neither sound nor complete.
+
+- *False negatives*: a fence may not really order the accesses. A race with a reader is missed if
+  others of its kind read after it.
+- *False positives*: programs that rely on the order of threads in a warp.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Memory Consistency Model".
 """
@@ -268,7 +270,7 @@ def _by_warp(numbers: Array) -> Iterator[Array]:
 
 
 def _differing_twins(access: SpaceAccess, cell: int) -> Mask:
-    """Return which threads write a place that others write by the same instruction.
+    """Return True for threads that write a place which others write by the same instruction.
 
     Threads that write equal values do not count.
     """

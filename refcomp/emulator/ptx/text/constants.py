@@ -1,8 +1,8 @@
 """Numbers of PTX, and constant expressions of them.
 
 Source: "Parallel Thread Execution ISA", sections "Constants" and "Integer Constant Expression
-Evaluation". Whole numbers have 64 bits, with a sign or without; as soon as an operand has no sign,
-the result has none. Division by zero is refused, and so are operators between floats.
+Evaluation". Whole numbers have 64 bits, and are signed or unsigned. If an operand is unsigned, so
+is the result. Division by zero and operators between floats are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLOAT_BITS = re.compile(r"0([fF])([0-9a-fA-F]{8})|0([dD])([0-9a-fA-F]{16})")
 _FLOAT = re.compile(r"\d+(\.\d*([eE][+-]?\d+)?|[eE][+-]?\d+)")
 _MAX_DIGITS = 66  # 64 binary digits and the prefix
 
-# Operators, the loosest first.
+# Operators. Those that bind least come first.
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),
     ("&&",),
@@ -92,7 +92,7 @@ def read_whole(tokens: Tokens, of: str, maximum: int = 2**31 - 1) -> int:
 
 
 def read_number(tokens: Tokens, of: str, maximum: int = 2**31 - 1) -> int:
-    """Read a whole number as `read_whole` does, but no operators."""
+    """Read a whole number as `read_whole` does, but without operators."""
     return _limited(tokens, _unary(tokens, 0), of, maximum)
 
 
@@ -133,7 +133,7 @@ def _whole_literal(digits: str, is_unsigned: bool) -> _Whole | None:
 
 
 def _expression(tokens: Tokens, level: int, depth: int) -> _Whole | Immediate:
-    """Read an expression of operators of a level and tighter ones."""
+    """Read an expression whose operators are of this level, or bind tighter."""
     left = _unary(tokens, depth)
     while tokens.kind == "mark":
         found = _LEVEL_OF.get(tokens.text)

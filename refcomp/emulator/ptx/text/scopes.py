@@ -1,10 +1,10 @@
 """The names of a function: registers, variables and labels, in blocks within blocks.
 
-A name of an inner block hides that of an outer one. Functions are read without their blocks, so a
-name gets a number, as in `temp#1`, if another block has it too. Parameters of calls (`.param`) of
-the same size share a place instead: the blocks of two calls do not overlap.
+A name of an inner block hides the same name of an outer block. The function that is read has no
+blocks. So a name that several blocks have gets a number, as in `temp#1`. But parameters of calls
+(`.param`) of the same size share one name and its memory, because two calls never overlap.
 
-Registers of a range, such as `%r<100>`, are listed only if an instruction names them.
+Of a range of registers, such as `%r<100>`, only those are listed that an instruction names.
 
 Source: "Parallel Thread Execution ISA", sections "Special Registers", "Vectors" and "Parameterized
 Variable Names".
