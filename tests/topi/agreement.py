@@ -46,6 +46,11 @@ WAYS = {
     "opencl": Way("opencl", schedule_gpu, lambda: refcomp.opencl(0)),
     "gfx942": _emulated("gfx942"),
     "gfx1100": _emulated("gfx1100"),
+    "sm_90": Way(
+        "nvptx -code=ptx -arch=sm_90",
+        schedule_gpu,
+        lambda: refcomp.cuda_emulator("sm_90", hazards=True),
+    ),
 }
 
 

@@ -11,6 +11,8 @@ What orders accesses:
   wrote. Its block is taken to have seen all that other blocks wrote.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
 - Threads that write equal values by the same instruction do not race.
+- A load of bytes that nothing wrote does not race with a later store. Compilers load early, where
+  the value is not needed, and a use of it is a finding of its own.
 
 The check is neither sound nor complete.
 
@@ -135,12 +137,23 @@ class ThreadRaces(PtxObserver):
         for cells in self._cells(access):
             if access.is_store:
                 history.write(cells, own)
-            else:
-                history.read(cells, own, self._per_block)
+                continue
+            has_value = self._has_value(threads, access.space, cells)
+            history.read(cells[has_value], own[has_value], self._per_block)
 
     def _cells(self, access: SpaceAccess) -> Iterator[Array]:
         for step in range(0, access.size, self._cell):
             yield (access.offsets + step) // self._cell
+
+    def _has_value(self, threads: ObservedThreads, space: str, cells: Array) -> Mask:
+        """Return which cells have bytes that something wrote."""
+        memory = threads.shared if space == "shared" else threads.around.arena.bytes
+        if memory.known is None:
+            return np.ones(len(cells), np.bool_)
+        places = cells[:, None] * self._cell + np.arange(self._cell)
+        last = len(memory.known) - 1
+        found: Mask = memory.known[np.minimum(places, last)].any(axis=1)
+        return found
 
     def _records(self, access: SpaceAccess) -> Array:
         numbers = access.numbers

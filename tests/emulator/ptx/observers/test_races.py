@@ -61,6 +61,22 @@ def test_a_write_after_reads_of_others():
     assert check(text.replace("BARRIER", ""), data) == ["race"]
 
 
+def test_a_load_of_what_nothing_wrote_is_no_race():
+    """LLVM loads all threads' copy in front of a loop in which one of them writes it."""
+    text = kernel("""
+        .shared .align 4 .b8 tile[4];
+        setp.eq.u32 %p1, %r1, 0;
+        ld.shared.u32 %r2, [tile];
+        @%p1 st.shared.u32 [tile], 6;
+        @%p1 st.global.u32 [%rd1], 6;
+        USE
+        ret;
+    """)
+    assert check(text.replace("USE", ""), [words(1), np.uint32(0)]) == []
+    used = text.replace("USE", "setp.eq.u32 %p1, %r2, 3; @%p1 trap;")
+    assert "undefined" in check(used, [words(1), np.uint32(0)])
+
+
 @pytest.mark.parametrize(("value", "found"), [("7", []), ("%r1", ["race"])])
 def test_several_threads_write_a_place_at_once(value, found):
     assert check(kernel(f"st.global.u32 [%rd1], {value}; ret;"), [words(1), np.uint32(0)]) == found
