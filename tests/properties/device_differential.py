@@ -17,12 +17,15 @@ from refcomp.compiler import build_functions
 from refcomp.driver.backends import as_target
 from refcomp.driver.backends.loading import device_limits
 from refcomp.driver.compile import compile_functions
+from refcomp.driver.cuda_emulator import cuda_emulator
 from refcomp.driver.cuda_on_host import build_on_host
 from refcomp.driver.devices import rocm_emulator
 from refcomp.driver.pipeline import run_device_passes, steps_for
 from refcomp.driver.steps import run_step
 from refcomp.foundation.target_kind import DeviceLimits
+from refcomp.ir.constants import as_int
 from refcomp.ir.func import PrimFunc, Program
+from refcomp.ir.kernels import kernel_nest, kernels_in
 from refcomp.oracle.lockstep.interpret import interpret, interpret_program
 from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.runtime.device import Device
@@ -116,6 +119,32 @@ def emulated_results(
     passed = [refcomp.array(values, device) for values in arrays]
     ProgramFunction(signature_of(func), program.host, code)(*passed)
     return [a.asnumpy() for a in passed]
+
+
+def check_ptx(computation: Computation, schedule: Schedule, target: str = "nvptx") -> None:
+    """An emulated NVIDIA GPU agrees with numpy about the PTX of a target, and finds no hazards."""
+    func = lowered(computation, schedule)
+    if fits_nvidia(func):
+        check_ptx_together([(func, computation)], target)
+
+
+def check_ptx_together(cases: Sequence[tuple[PrimFunc, Computation]], target: str) -> None:
+    """The same of several cases, which are compiled together."""
+    device = cuda_emulator("sm_80", hazards=True)
+    compiled = compile_functions([func for func, _ in cases], f"{target} -code=ptx -arch=sm_80")
+    kernels = [kernel for program in compiled.made for kernel in program.kernels]
+    code = DeviceCode(compiled.code.code, signatures(kernels), device)
+    for (func, computation), program in zip(cases, compiled.made, strict=True):
+        passed = [refcomp.array(values, device) for values in computation.arrays(_SEED)]
+        ProgramFunction(signature_of(func), program.host, code)(*passed)
+        results = [a.asnumpy() for a in passed]
+        agree(results, expected(computation), f"{func}\n{func.name} as PTX of {target}")
+
+
+def fits_nvidia(func: PrimFunc) -> bool:
+    """Return True unless a kernel has more threads along z than NVIDIA GPUs take."""
+    nests = map(kernel_nest, kernels_in(func.body))
+    return all(as_int(nest.block[2]) is None or as_int(nest.block[2]) <= 64 for nest in nests)
 
 
 def check_cuda(computation: Computation, schedule: Schedule) -> None:

@@ -17,6 +17,7 @@ from tests.properties.device_differential import (
     check_every_pass,
     check_nvidia,
     check_opencl,
+    check_ptx,
     check_rocm,
 )
 from tests.properties.differential import check_compiled, check_interpreted
@@ -89,6 +90,8 @@ _TARGETS: dict[str, tuple[Callable[[Sequence[str]], SearchStrategy[Any]], _Check
     "nvidia": (device_cases, check_nvidia),
     "emulated": (device_cases, check_emulated),
     "emulated-gfx1100": (device_cases, partial(check_emulated, gpu="gfx1100")),
+    "nvptx-emulated": (device_cases, partial(check_ptx, target="nvptx")),
+    "cuda-emulated": (device_cases, partial(check_ptx, target="cuda")),
 }
 NAMES = tuple(_TARGETS)
 

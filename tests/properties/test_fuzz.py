@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("kernels", 6),
         pytest.param("opencl", 6, marks=pytest.mark.pocl),
         pytest.param("emulated", 4, marks=pytest.mark.rocm),
+        pytest.param("nvptx-emulated", 4, marks=pytest.mark.llvm),
     ],
 )
 def test_a_round_without_a_bug_finds_nothing(target, examples):
