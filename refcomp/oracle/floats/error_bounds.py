@@ -31,7 +31,9 @@ from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir import expr as ir
 from refcomp.ir.expr import Expr, Var
-from refcomp.oracle.floats.expressions import Points
+from refcomp.ir.node import Node
+from refcomp.ir.rewrite import walk
+from refcomp.oracle.floats.expressions import Points, is_plain
 from refcomp.oracle.floats.legal_values import (
     NO_OTHERS,
     Approx,
@@ -49,6 +51,7 @@ from refcomp.oracle.tensors.arrays import Array
 from refcomp.oracle.tensors.evaluate import (
     bind_feeds,
     check_request,
+    compute_elements,
     constant,
     elements_of,
     given_tensors,
@@ -65,7 +68,7 @@ from refcomp.te.operation import (
     reachable_operations,
 )
 from refcomp.te.reducer import CommReducer, Reduce
-from refcomp.te.tensor import Tensor
+from refcomp.te.tensor import Tensor, TensorRead
 
 _INFLATION = WIDE(1 + 2.0**-30)  # the bounds themselves are rounded to WIDE
 
@@ -299,6 +302,13 @@ class _Evaluation:
 
     def _compute(self, op: ComputeOp, row: int | None = None) -> list[Approx]:
         """Return the outputs of `op`; with `row`, only this row of each."""
+        known = self._known
+        if _cannot_err(op, known):
+            # The same values, without the arrays of errors that are all 0.
+            given = {tensor: known[tensor].value for tensor in op.inputs}
+            found = compute_elements(op, self._values, given, row)
+            pairs = zip(found, op.outputs, strict=True)
+            return [exact(array, tensor.dtype) for array, tensor in pairs]
         shape, values = elements_of(op, self._values, row)
         if 0 in shape:
             return [zeros(shape, tensor.dtype) for tensor in op.outputs]
@@ -317,6 +327,55 @@ def _zeros_like(rows: Approx) -> Approx:
         magnitude=ZERO,
         keeps_sign=TRUE,
     ).spread(value.shape)
+
+
+def _cannot_err(op: ComputeOp, known: Mapping[Tensor, Approx]) -> bool:
+    """Return True if each legal evaluation of `op` gives the same values, whatever the order.
+
+    So it is if all operands are given, and the elements are integers, or extrema of floats that are
+    only chosen. Zeros of both signs, infinities and NaN may show the order of floats.
+    """
+    reduction = op.reduction
+    if reduction is not None:
+        reducer = reduction.reducer
+        operands = zip(reducer.results, reducer.lhs, reducer.rhs, strict=True)
+        if not all(_is_symmetric(body, {a, b}) for body, a, b in operands):
+            return False
+    nodes = [node for body in op.body for node in walk(body)]
+    if not all(node is reduction or _never_rounds(node) for node in nodes):
+        return False
+    given = [known[tensor] for tensor in op.inputs]
+    if not all(one.is_given for one in given):
+        return False
+    has_floats = any(isinstance(node, Expr) and node.dtype.is_float for node in nodes)
+    return not has_floats or (
+        reduction is not None and all(_has_one_order(one.value) for one in given)
+    )
+
+
+def _is_symmetric(body: Expr, operands: set[Expr]) -> bool:
+    symmetric: tuple[type[ir.BinaryExpr], ...] = (ir.Min, ir.Max)
+    if not body.dtype.is_float:
+        symmetric += (ir.Add, ir.Mul, ir.And, ir.Or)
+    return isinstance(body, symmetric) and {body.a, body.b} == operands
+
+
+def _never_rounds(node: Node) -> bool:
+    if not isinstance(node, Expr) or not is_plain(node):
+        return False
+    if isinstance(node, ir.FloatImm):
+        return _has_one_order(np.asarray(node.value, WIDE))
+    if node.dtype.is_float:
+        return isinstance(node, TensorRead)
+    return not isinstance(node, ir.Cast) or not node.value.dtype.is_float
+
+
+def _has_one_order(value: Array) -> bool:
+    """Return True if an extremum of elements does not depend on their order."""
+    if value.dtype != WIDE:
+        return True
+    is_plain_number = np.isfinite(value) & ((value != 0) | ~np.signbit(value))
+    return bool(is_plain_number.all())
 
 
 # Reductions.

@@ -189,3 +189,8 @@ _EXPRESSIONS: dict[type[Expr], Callable[[Points, Any], Approx]] = {
     TensorRead: _read,
     BufferLoad: _load,
 }
+
+
+def is_plain(expr: Expr) -> bool:
+    """Return True if `value` evaluates this kind of node, and it is not an intrinsic."""
+    return type(expr) in _EXPRESSIONS and not isinstance(expr, ir.Call)

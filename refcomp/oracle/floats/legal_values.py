@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from refcomp.foundation.dtype import F64, DType, to_numpy
+from refcomp.foundation.records import record
 from refcomp.oracle.floats.rounding import FALSE, INFINITY, TRUE, WIDE, ZERO
 from refcomp.oracle.tensors.arrays import Array
 
@@ -38,7 +39,7 @@ MARGIN = WIDE(1 + 2.0**-40)
 _Place = Any  # an index of numpy, such as a mask
 
 
-@dataclass(frozen=True, slots=True)
+@record(eq=False)
 class Approx:
     """Legal values of the elements of arrays that broadcast together."""
 
@@ -56,7 +57,7 @@ class Approx:
     # The same elements as a contracted sum takes them: a product that may overflow is not rounded,
     # and stays finite in the range of WIDE. Contains all finite legal values. None if no element is
     # such a product.
-    contracted: Approx | None = field(default=None, kw_only=True)
+    contracted: Approx | None = None
 
     @property
     def absolute(self) -> Array:
@@ -103,7 +104,13 @@ class Approx:
 
     def _map(self, function: Callable[[Array], Array]) -> Approx:
         contracted = None if self.contracted is None else self.contracted._map(function)
-        return Approx(*map(function, self._parts), contracted=contracted)
+        return self._of(*map(function, self._parts), contracted=contracted)
+
+    @staticmethod
+    def _of(*parts: Array, contracted: Approx | None = None) -> Approx:
+        """Return the set with these `_parts`."""
+        value, error, doubtful, magnitude, others, keeps_sign = parts
+        return Approx(value, error, doubtful, magnitude, others, keeps_sign, contracted)
 
     def __len__(self) -> int:
         return len(self.value)
@@ -119,7 +126,11 @@ class Approx:
         """
 
         def part_at(part: Array) -> Array:
-            return part if part.ndim == 0 else np.broadcast_to(part, shape)[place]
+            if part.ndim == 0:
+                return part
+            return (part if part.shape == shape else np.broadcast_to(part, shape))[
+                place
+            ]
 
         return self._map(part_at)
 
@@ -232,7 +243,7 @@ def _cases(a: Approx) -> list[np.uint8 | None]:
 def pick(condition: Array, yes: Approx, no: Approx) -> Approx:
     """Return the elements of `yes` where `condition` holds, and those of `no` elsewhere."""
     pairs = zip(yes._parts, no._parts, strict=True)
-    picked = Approx(*[np.where(condition, a, b) for a, b in pairs])
+    picked = Approx._of(*[np.where(condition, a, b) for a, b in pairs])
     if yes.contracted is None and no.contracted is None:
         return picked
     contracted = pick(condition, yes.unrounded, no.unrounded)

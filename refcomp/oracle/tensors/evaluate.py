@@ -97,7 +97,7 @@ def evaluate(
     known: dict[Tensor, Array] = {}
 
     def compute_row(op: ComputeOp, row: int) -> list[Array]:
-        return _compute(op, values, known, row)
+        return compute_elements(op, values, known, row)
 
     with np.errstate(all="ignore"):
         bind_feeds(given_tensors(operations), feeds, values, known)
@@ -106,7 +106,7 @@ def evaluate(
                 for tensor in op.outputs:
                     known[tensor] = _zeros(tensor, values)
             elif isinstance(op, ComputeOp):
-                computed = _compute(op, values, known)
+                computed = compute_elements(op, values, known)
                 known.update(zip(op.outputs, computed, strict=True))
             elif isinstance(op, ExternOp):
                 run_extern(op, values, known)
@@ -227,7 +227,7 @@ def _zeros(tensor: Tensor, values: Mapping[Var, Array]) -> Array:
     return np.zeros(shape_of(tensor, values), to_numpy(tensor.dtype))
 
 
-def _compute(
+def compute_elements(
     op: ComputeOp,
     values: Mapping[Var, Array],
     known: Mapping[Tensor, Array],

@@ -12,6 +12,7 @@ import refcomp
 from refcomp.foundation.dtype import F32, F64, as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from refcomp.oracle.compare import EXACT, UNDECIDABLE, WITHIN_BOUND, WRONG, judge_bounded
+from refcomp.oracle.floats import error_bounds
 from refcomp.oracle.floats.error_bounds import Licence, bound_errors
 from refcomp.oracle.tensors.evaluate import EvaluateError, evaluate
 
@@ -219,6 +220,78 @@ def test_an_argmax_of_equals_is_in_doubt():
     found, best = bound_errors([index, value], {a: data})
     assert found.error.tolist() == [math.inf, 0] and found.value[1] == 3
     assert best.error[0] < 1e-6
+
+
+_GREATER = refcomp.comm_reducer(
+    lambda x, y: refcomp.select(x > y, x, y), lambda t: refcomp.const(-128, t)
+)
+_FORMS = {
+    "sum": lambda a, i: refcomp.sum(a[i, _K].astype("int32") * 3, axis=_K, where=_K.var < 6),
+    "greatest": lambda a, i: refcomp.max(a[i, _K], axis=_K),
+    "no reduction": lambda a, i: refcomp.if_then_else(i > 0, a[i - 1, 2] // 2, a[i, 1] ^ i),
+    "wraps": lambda a, i: a[i, 3] * 100,
+    "truth": lambda a, i: refcomp.any(a[i, 0] > 0, a[i, 1] < 0),
+    "order may matter": lambda a, i: _GREATER(a[i, _K], axis=_K),
+    "intrinsic": lambda a, i: refcomp.popcount(a[i, 0]),
+    "float inside": lambda a, i: (a[i, 0] * 0.25).astype("int32"),
+}
+_FLOAT_FORMS = {
+    "greatest": lambda a, i: refcomp.max(a[i, _K], axis=_K),
+    "least": lambda a, i: refcomp.min(a[i, _K], axis=_K, where=a[i, _K] > 2.0),
+    "sum": lambda a, i: refcomp.sum(a[i, _K], axis=_K),
+    "rounded": lambda a, i: refcomp.max(a[i, _K] * 0.1, axis=_K),
+    "truncated": lambda a, i: refcomp.max(a[i, _K].astype("int32"), axis=_K),
+}
+_INTEGERS = np.random.default_rng(5).integers(-128, 128, (4, 8))
+_SHORT_WAYS = {  # form, dtype, data, whether the short way is taken
+    **{
+        f"int8 {name}": (form, "int8", _INTEGERS, name not in (*list(_FORMS)[-3:],))
+        for name, form in _FORMS.items()
+    },
+    **{
+        f"float {name}": (form, "float32", _INTEGERS / 3 + 0.1, name in ("greatest", "least"))
+        for name, form in _FLOAT_FORMS.items()
+    },
+    **{
+        f"greatest with {value}": (_FORMS["greatest"], "float16", [[0.0] * 7 + [value]], is_short)
+        for value, is_short in ((0.0, True), (-0.0, False), (math.nan, False), (math.inf, False))
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "data", "is_short"), _SHORT_WAYS.values(), ids=_SHORT_WAYS
+)
+def test_what_cannot_err_has_the_same_bound_by_the_short_way(
+    form, dtype, data, is_short, monkeypatch
+):
+    """It is evaluated without errors where that makes no difference; the long way agrees."""
+    chosen = []
+    decide = error_bounds._cannot_err
+    monkeypatch.setattr(
+        error_bounds, "_cannot_err", lambda *args: chosen.append(decide(*args)) or chosen[-1]
+    )
+    short, actual = _vector(form, data, dtype=dtype)
+    assert chosen == [is_short]
+    monkeypatch.setattr(error_bounds, "_cannot_err", lambda *_: False)
+    long, _ = _vector(form, data, dtype=dtype)
+    for name in ("value", "error", "doubtful", "condition", "others"):
+        np.testing.assert_array_equal(getattr(short, name), getattr(long, name))
+    assert short.value.dtype == long.value.dtype
+    assert short.nearest.dtype == actual.dtype
+
+
+def test_what_is_not_exact_goes_the_long_way():
+    a = refcomp.placeholder((2, 8), name="A")
+    b = refcomp.compute((2, 8), lambda i, j: a[i, j] * 0.1, name="B")
+    c = refcomp.compute((2,), lambda i: refcomp.max(b[i, _K], axis=_K), name="C")
+    (bounded,) = bound_errors([c], {a: np.full((2, 8), 0.1, np.float32)})
+    assert bounded.error.all()
+
+
+def test_a_read_out_of_range_is_refused_among_integers():
+    with pytest.raises(EvaluateError, match="C reads A at index 7 of dimension 0"):
+        _vector(lambda a, i: a[a[i, 0], 0], np.full((4, 1), 7), dtype="int8")
 
 
 def test_a_reducer_of_ones_own_is_bounded_in_order():
