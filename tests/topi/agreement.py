@@ -79,7 +79,7 @@ class Case:
         return f"{self.name} of {', '.join(shown)} {dict(self.sample.attributes)}"
 
 
-@lru_cache(maxsize=16)  # both emulated GPUs run the same samples
+@lru_cache(maxsize=16)  # all GPUs run the same samples
 def make_case(operator: Operator, seed: int) -> Case:
     """Return a sample whose numpy meaning is among the legal results; AssertionError otherwise."""
     sample = operator.sample(Draws(seed))
