@@ -1,7 +1,7 @@
 """Random GPU schedules: OpenCL runs them as numpy does, every LLVM compiles them for AMD GPUs.
 
 Some of them are also printed as CUDA C++: nvcc compiles them, and g++ with sanitizers judges them.
-LLVM and ptxas compile some for NVIDIA GPUs. There are 152 schedules by day, 4,000 with --nightly.
+LLVM and ptxas compile some for NVIDIA GPUs. There are 104 schedules by day, 4,000 with --nightly.
 """
 
 from contextlib import suppress
@@ -37,7 +37,7 @@ from tests.strategies.gpu_schedules import GpuCase, gpu_cases
 
 SHARDS = sample_count(by_day=2, nightly=4)
 ROUNDS = 10  # of drawing, at most; most shards take three
-EACH = sample_count(by_day=76, nightly=1000)  # schedules of a shard, an even number
+EACH = sample_count(by_day=52, nightly=1000)  # schedules of a shard, an even number
 # Of so many schedules of the first shard, one is also judged as CUDA.
 AS_CUDA = sample_count(by_day=2, nightly=1)
 BATCH = 200  # schedules that g++ and nvcc compile as one file

@@ -1,4 +1,7 @@
-"""Gradients of every operator: along a random direction, against a difference quotient in f64."""
+"""Gradients of every operator: along a random direction, against a difference quotient in f64.
+
+By day 4 samples of an operator are differentiated, with --nightly 60.
+"""
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from refcomp.te.operation import reachable_operations
 from refcomp.topi.draws import Draws
 from refcomp.topi.operator import find_operator
 from refcomp.topi.sources import OPERATOR_HOMES
+from tests.samples import sample_count
 
 pytestmark = pytest.mark.search
 # Should two candidates of a maximum be so close that the first step changes their order, the second
@@ -21,7 +25,7 @@ FIXED_WIDTHS = {"bitcast", "dynamic_quantize_linear"}
 # others read rows of many lengths.
 EXTERN = {"det", "csrmm", "sparse_dense", "csrmm_transposed", "csr_sampled_matmul"}
 # A smaller seed is no simpler sample, so nothing is gained by shrinking.
-few = settings(max_examples=6, phases=[Phase.generate])
+few = settings(max_examples=sample_count(by_day=4, nightly=60), phases=[Phase.generate])
 
 
 def _read(tensors, feeds):

@@ -1,4 +1,7 @@
-"""The table covers all operators, and each kind is what it says: compared, zero, or refused."""
+"""The table covers all operators, and each kind is what it says: compared, zero, or refused.
+
+By day 3 samples of an operator are compared, with --nightly 6.
+"""
 
 import numpy as np
 import pytest
@@ -12,8 +15,9 @@ from refcomp.topi.operator import find_operator, operator_names
 from refcomp.topi.sources import OPERATOR_HOMES
 from tests.graph.gradients.differences import by_place, compare, graph_of, smooth_sample
 from tests.graph.gradients.torch_cases import check_torch, torch_cases
+from tests.samples import sample_count
 
-_SEEDS = range(6)
+_SEEDS = range(sample_count(by_day=3, nightly=6))
 _MOST_SEEDS = 40  # of operators whose samples are often empty or of integers
 _VJP = [name for name in OPERATOR_HOMES if differentiability(name).kind == "vjp"]
 # Operators whose inputs are truth values: no small change can be made.

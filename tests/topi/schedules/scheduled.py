@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -50,7 +51,12 @@ def case_of(inputs: Sequence[Tensor], output: Tensor, arrays=None) -> Case:
 
 def check(way: str, inputs: Sequence[Tensor], output: Tensor) -> None:
     """AssertionError unless the computation has a legal result on `way` of EVERYWHERE."""
-    check_on(_WAYS[way], [case_of(inputs, output)])
+    check_on(_WAYS[way], [_known_case(output, *inputs)])
+
+
+@lru_cache(maxsize=2)  # all ways run a case one after another
+def _known_case(output: Tensor, *inputs: Tensor) -> Case:
+    return case_of(inputs, output)
 
 
 def lowered(inputs: Sequence[Tensor], output: Tensor) -> PrimFunc:
