@@ -203,14 +203,20 @@ def bind_load(
             whole,
             is_load=True,
         )
+        poisoned: Array | None = None
         if is_shown and threads.around.observers:
-            threads.show(
+            poisoned = threads.show(
                 instruction, found, whole, is_store=False, is_strong=is_ordered
             )
             if is_acquire:
                 show_order(threads)
         for part, write in enumerate(writes):
             value, undefined = gathered(threads, found, part * size, size)
+            if poisoned is not None:
+                value = np.broadcast_to(value, poisoned.shape).copy()
+                nothing: Array = np.zeros((), value.dtype)
+                others = nothing if undefined is None else undefined
+                undefined = np.where(poisoned, ~nothing, others)
             write(threads, value, undefined)
 
     return load

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 from refcomp.emulator.limits import USUAL_LIMITS, Limits, Watchdog
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.ptx.execution.confirmation import confirmed_findings
 from refcomp.emulator.ptx.execution.execute import ThreadExecution
 from refcomp.emulator.ptx.execution.program import BoundFunction, BoundProgram
 from refcomp.emulator.ptx.machine.findings import Extents, PtxFinding, PtxFindings
@@ -198,6 +199,19 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
         Unsupported: an instruction that runs is not emulated.
         MemoryError: there is too little memory.
     """
+
+    reports: list[PtxReport] = []
+
+    def run(observers: tuple[PtxObserver, ...]) -> tuple[PtxFinding, ...]:
+        reports.append(_run(loaded, replace(request, observers=observers)))
+        return reports[-1].findings
+
+    findings = confirmed_findings(loaded.arena, request.observers, run)
+    return replace(reports[0], findings=findings)
+
+
+def _run(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
+    """Run a kernel once."""
     kernel = loaded.kernel(request.kernel)
     layout = parameter_layout(kernel.function)
     shared = loaded.program.shared_of(request.kernel)

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.ptx.machine.findings import Extents
 from refcomp.emulator.ptx.text.module import PtxInstruction, PtxModule
 
@@ -43,7 +43,13 @@ class SpaceAccess:
 
 
 class PtxObserver:
-    """An observer that ignores everything; a real one overrides what it needs."""
+    """An observer that ignores everything; a real one overrides what it needs.
+
+    Attributes:
+        may_need_second_run: True if `poisoning_observer` may return an observer.
+    """
+
+    may_need_second_run = False
 
     def launched(
         self, module: PtxModule, grid: Extents, block: Extents, extent: int
@@ -55,6 +61,18 @@ class PtxObserver:
 
     def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
         """See an access that was made."""
+
+    def poisoned(self, threads: ObservedThreads, access: SpaceAccess) -> Mask | None:
+        """Return which threads get an undefined value by a load; None: none of them."""
+        return None
+
+    def poisoning_observer(self) -> PtxObserver | None:
+        """Return an observer that poisons the loads in which this one found a race.
+
+        The launch runs once more with it alone. If nothing changes, no thread uses the values, and
+        the races are no findings. None: there are no races, or one of them is not of a load.
+        """
+        return None
 
     def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
         """See that threads go on together behind a barrier of a block, or of a warp."""

@@ -343,9 +343,13 @@ class BlockThreads:
         is_store: bool,
         is_strong: bool,
         values: Sequence[Array] = (),
-    ) -> None:
-        """Show an access to all observers. `values` are picked for the threads that run."""
+    ) -> Array | None:
+        """Show an access to all observers. `values` are picked for the threads that run.
+
+        Return which of the threads that run get an undefined value; None: none of them.
+        """
         numbers = self.numbers()
+        poisoned: Array | None = None
         for place in places:
             if place.memory is self.local:
                 continue
@@ -367,6 +371,14 @@ class BlockThreads:
             )
             for observer in self.around.observers:
                 observer.accessed(self, access)
+                found = observer.poisoned(self, access)
+                if found is not None:
+                    if poisoned is None:
+                        poisoned = np.zeros(len(numbers), np.bool_)
+                    poisoned[slice(None) if place.taken is None else place.taken] = (
+                        found
+                    )
+        return poisoned
 
     # Findings.
 

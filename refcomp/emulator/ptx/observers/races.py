@@ -11,8 +11,9 @@ What orders accesses:
   wrote. Its block is taken to have seen all that other blocks wrote.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
 - Threads that write equal values by the same instruction do not race.
-- A load of bytes that nothing wrote does not race with a later store. Compilers load early, where
-  the value is not needed, and a use of it is a finding of its own.
+- A load of bytes that nothing wrote does not race with a later store: a use of the value is a
+  finding of its own.
+- A load whose value no thread uses does not race (`emulator.ptx.execution.confirmation`).
 
 The check is neither sound nor complete.
 
@@ -40,6 +41,7 @@ from refcomp.emulator.ptx.machine.observation import (
     SpaceAccess,
 )
 from refcomp.emulator.ptx.observers.clocks import ThreadClocks, has_partial_barriers
+from refcomp.emulator.ptx.observers.racing_loads import RacingLoads
 from refcomp.emulator.ptx.text.module import PtxModule
 from refcomp.foundation.errors import Unsupported
 
@@ -59,6 +61,8 @@ _TYPED_ACCESSES = ("ld", "st", "atom", "red")
 class ThreadRaces(PtxObserver):
     """Reports races of one launch."""
 
+    may_need_second_run = True
+
     def launched(
         self, module: PtxModule, grid: Extents, block: Extents, extent: int
     ) -> None:
@@ -71,6 +75,7 @@ class ThreadRaces(PtxObserver):
             )
         self._module = module
         self._cell = _smallest_access(module)
+        self._loads = RacingLoads(self._cell)
         cells = -(-extent // self._cell)
         self._first = 0  # the number of the first thread of the batch in the launch
         self._next = 0
@@ -126,10 +131,14 @@ class ThreadRaces(PtxObserver):
         wrong = np.zeros(len(access.numbers), np.bool_)
         if access.is_store and not access.is_strong:
             wrong |= _differing_twins(access, self._cell)
+            self._loads.add_certain(wrong)
         earlier = np.zeros(len(access.numbers), np.int64)
         for cells in self._cells(access):
-            for record in history.conflicting(cells, access.is_store):
+            for number, record in enumerate(
+                history.conflicting(cells, access.is_store)
+            ):
                 bad = self._conflicts(access, record, own)
+                self._add_loads(access, cells, record, bad, of_reads=number > 0)
                 earlier = np.where(bad & (earlier == 0), record, earlier)
                 wrong |= bad
         if wrong.any():
@@ -140,6 +149,34 @@ class ThreadRaces(PtxObserver):
                 continue
             has_value = self._has_value(threads, access.space, cells)
             history.read(cells[has_value], own[has_value], self._per_block)
+
+    def _add_loads(
+        self,
+        access: SpaceAccess,
+        cells: Array,
+        record: Array,
+        bad: Mask,
+        *,
+        of_reads: bool,
+    ) -> None:
+        """Remember the loads that race with an access, or that it is."""
+        if not bad.any():
+            return
+        if not access.is_store:
+            self._loads.add(access.space, cells[bad], self._first + access.numbers[bad])
+            return
+        if not of_reads:  # two stores
+            self._loads.add_certain(bad)
+            return
+        many = bad & ((record & (_MANY | _MANY_BLOCKS)) != 0)
+        alone = bad & ~many
+        thread = (record >> _THREAD_SHIFT) - 1
+        self._loads.add(access.space, cells[alone], thread[alone])
+        writers = self._first + access.numbers[many]
+        self._loads.add_others(access.space, cells[many], writers)
+
+    def poisoning_observer(self) -> PtxObserver | None:
+        return self._loads.observer()
 
     def _cells(self, access: SpaceAccess) -> Iterator[Array]:
         for step in range(0, access.size, self._cell):
@@ -238,7 +275,7 @@ class _History:
             self._other_reads = np.pad(self._other_reads, (0, more))
 
     def conflicting(self, cells: Array, is_store: bool) -> Iterator[Array]:
-        """Yield the records that an access to cells may conflict with."""
+        """Yield the records that an access to cells may conflict with: writes, then reads."""
         yield self._writes[cells]
         if is_store:
             yield self._reads[cells]

@@ -116,10 +116,14 @@ def test_blocks_that_write_the_same_place():
 
 
 def test_atomic_updates_do_not_race_but_with_other_accesses():
-    text = kernel("red.global.add.u32 [%rd1], 1; BARRIER ld.global.u32 %r2, [%rd1]; ret;")
-    assert check(text.replace("BARRIER", "bar.sync 0;"), [words(1), np.uint32(0)]) == []
-    assert check(text.replace("BARRIER", ""), [words(1), np.uint32(0)]) == ["race"]
-    assert check(text.replace("BARRIER ld", "ld.volatile"), [words(1), np.uint32(0)]) == []
+    text = kernel(f"""
+        {OWN_PLACE}
+        red.global.add.u32 [%rd1], 1; BARRIER ld.global.u32 %r2, [%rd1];
+        st.global.u32 [%rd2+4], %r2; ret;
+    """)
+    assert check(text.replace("BARRIER", "bar.sync 0;"), [words(65), np.uint32(0)]) == []
+    assert check(text.replace("BARRIER", ""), [words(65), np.uint32(0)]) == ["race"]
+    assert check(text.replace("BARRIER ld", "ld.volatile"), [words(65), np.uint32(0)]) == []
 
 
 def test_bytes_beside_each_other_are_no_race():

@@ -1,0 +1,66 @@
+"""Confirms data races of loads: a race counts only if a thread uses the value that it loaded.
+
+Compilers move loads in front of branches and loops, where threads execute them that do not need the
+value. LLVM does so with what one thread keeps in memory. So a launch with races of loads runs once
+more, from the same memory, with undefined bits in place of the values. If no use of them is found,
+and if the memory ends up the same, the races are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from refcomp.emulator.code.findings import RACE
+from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.ptx.machine.findings import PtxFinding
+from refcomp.emulator.ptx.machine.observation import PtxObserver
+
+_MAX_BYTES = 1 << 28  # of memory that is kept for a second run
+
+
+# Runs a launch with some observers, and returns the findings.
+_Run: TypeAlias = Callable[[tuple[PtxObserver, ...]], tuple[PtxFinding, ...]]
+
+
+def confirmed_findings(
+    arena: Arena, observers: tuple[PtxObserver, ...], run: _Run
+) -> tuple[PtxFinding, ...]:
+    """Run a launch, perhaps twice. Return its findings without races that do not matter."""
+    size = arena.extent()
+    is_kept = arena.bytes.known is not None and size <= _MAX_BYTES
+    if not is_kept or not any(one.may_need_second_run for one in observers):
+        return run(observers)
+    before = _contents(arena, size)
+    findings = run(observers)
+    poisoning = [one for one in (o.poisoning_observer() for o in observers) if one]
+    if not poisoning:
+        return findings
+    after = _contents(arena, size)
+    _restore(arena, before)
+    others = tuple(one for one in findings if one.kind != RACE)
+    second = run(tuple(poisoning))
+    is_same = all(map(np.array_equal, after, _contents(arena, size)))
+    _restore(arena, after)
+    # A use of a value, and a load that cannot be poisoned, is a finding of the second run.
+    return others if is_same and _kinds(second) == _kinds(others) else findings
+
+
+def _kinds(findings: tuple[PtxFinding, ...]) -> list[tuple[str, int]]:
+    return [(one.kind, one.instruction.line) for one in findings]
+
+
+def _contents(arena: Arena, size: int) -> tuple[Array, Array]:
+    """Return copies of the bytes of memory, and of which bits were written."""
+    assert arena.bytes.known is not None
+    return arena.bytes.data[:size].copy(), arena.bytes.known[:size].copy()
+
+
+def _restore(arena: Arena, contents: tuple[Array, Array]) -> None:
+    data, known = contents
+    assert arena.bytes.known is not None
+    arena.bytes.data[: len(data)] = data
+    arena.bytes.known[: len(known)] = known

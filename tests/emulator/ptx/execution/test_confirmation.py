@@ -1,0 +1,50 @@
+"""A race of a load counts only if a thread uses the value."""
+
+import numpy as np
+import pytest
+
+from tests.emulator.ptx.observers.test_races import check
+from tests.emulator.ptx.texts import OWN_PLACE, kernel, words
+
+# All threads load a place that the first one writes, twice. USE is what they do with it.
+_EARLY = f"""
+    {OWN_PLACE}
+    .shared .align 16 .b8 tile[512];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 st.shared.u32 [tile], 5; bar.sync 0;
+    ld.shared.u32 %r2, [tile];
+    @%p1 st.shared.u32 [tile], 6;
+    ld.shared.u32 %r3, [tile];
+    USE
+    ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [
+        ("", []),
+        ("@%p1 st.global.u32 [%rd2], %r2; @%p1 st.global.u32 [%rd2+4], %r3;", []),
+        ("st.global.u32 [%rd2], %r2;", ["race"]),
+        ("st.global.u32 [%rd2], %r3;", ["race"]),
+        ("add.u32 %r2, %r2, %r3; setp.eq.u32 %p2, %r2, 77; @%p2 st.global.u32 [%rd2], 1;", ["race"]),
+        ("sub.u32 %r3, %r3, %r2; and.b32 %r3, %r3, 0; st.global.u32 [%rd2], %r3;", []),
+        ("shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; "
+         "st.shared.u32 [%r4+4], %r2;", []),
+    ],
+)  # fmt: skip
+def test_race_of_a_load_counts_if_its_value_is_used(use, found):
+    assert set(check(kernel(_EARLY.replace("USE", use)), [words(80), np.uint32(0)])) == set(found)
+
+
+def test_two_stores_race_whatever_is_loaded():
+    text = _EARLY.replace("USE", "st.shared.u32 [tile], %r1;")
+    assert "race" in check(kernel(text), [words(64), np.uint32(0)])
+
+
+def test_memory_is_that_of_the_first_run():
+    """The kernel counts its runs."""
+    text = kernel(_EARLY.replace("USE", "@%p1 red.global.add.u32 [%rd1], 1;"))
+    data = words(64)
+    assert check(text, [data, np.uint32(0)]) == []
+    assert data[0] == 1
