@@ -14,7 +14,7 @@ from refcomp.driver.host_tools import host_tools
 from refcomp.emulator import EmulatedGpu
 from refcomp.emulator.code.code_object import CodeObject, KernelEntry, read_code_object
 from refcomp.emulator.ledger import not_compared
-from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.counting import Profile, WaveCounting
 from refcomp.emulator.run import explicit_arguments
 from refcomp.foundation.amd_metadata import KernelArgument
 from refcomp.foundation.artifacts import Binary
@@ -73,7 +73,7 @@ class AmdKernels:
             _disassemble,
             is_watched=request.is_watched,
             hazards=request.hazards,
-            observers=(profile,) if request.is_profiled else (),
+            observers=(WaveCounting(profile),) if request.is_profiled else (),
             tools=host_tools(),
         )
         try:

@@ -11,13 +11,19 @@ from refcomp.cli.kernel_listing import (
     ListedKernel,
     plain_name,
 )
+from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.emulator.ptx.execution.launch import THREADS_LIMIT, find_kernel
+from refcomp.emulator.ptx.observers.counting import ThreadCounting
 from refcomp.emulator.ptx.run import Argument, EmulatedNvidiaGpu
 from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule, Variable
 from refcomp.emulator.ptx.text.parse import read_ptx
+from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.compute_capability import capability_of
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.local_memory import LocalMemory
+from refcomp.profile.cards import find_card
+from refcomp.profile.report import report_of
 
 _ADDRESS = 8  # bytes
 _DTYPES = {"s": "i", "u": "u", "b": "u", "f": "f"}  # letter of a PTX type -> of a dtype
@@ -52,8 +58,13 @@ class PtxKernels:
         return self.listing.kernels[name]
 
     def run(self, request: KernelRequest) -> KernelOutcome:
+        arch = _gpu_of(self._module, request.card)
+        profile = Profile()
+        observers = (ThreadCounting(profile, arch),) if request.is_profiled else ()
         gpu = EmulatedNvidiaGpu(
-            is_watched=request.is_watched, hazards=_has_races(request.hazards)
+            is_watched=request.is_watched,
+            hazards=_has_races(request.hazards),
+            observers=observers,
         )
         report = gpu.run(
             gpu.load(self._text),
@@ -64,7 +75,36 @@ class PtxKernels:
             shared_bytes=request.shared_bytes,
             limits=request.limits,
         )
-        return KernelOutcome(report.steps, tuple(map(str, report.findings)))
+        code = Binary(self._text.encode(), "ptx")
+        return KernelOutcome(
+            steps=report.steps,
+            findings=tuple(map(str, report.findings)),
+            profiles=tuple(
+                report_of(one, code, card=request.card) for one in profile.kernels
+            ),
+        )
+
+
+def _gpu_of(module: PtxModule, card: str | None) -> str:
+    """Return the GPU that the PTX runs on: that of a card, or the oldest that runs it.
+
+    Raises UserError for an unknown card, and for one that does not run it.
+    """
+    needed = capability_of(module.target)
+    oldest = f"sm_{needed[0]}{needed[1]}"
+    if card is None:
+        return oldest
+    found = find_card(card)
+    is_nvidia = found.mcpu.startswith("sm_")
+    # PTX for sm_90a runs on no newer GPU.
+    is_bound = not module.target[-1].isdigit()
+    runs = is_nvidia and capability_of(found.mcpu) >= needed
+    if not runs or (is_bound and found.mcpu != oldest):
+        raise UserError(
+            f"the PTX is for {module.target}, the card {found.name} has {found.mcpu}",
+            remedy="name another card, or compile for that GPU",
+        )
+    return found.mcpu
 
 
 def _has_races(hazards: bool | tuple[str, ...]) -> bool:

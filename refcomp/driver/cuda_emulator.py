@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import count
 from typing import Any
 
 from refcomp.driver.host_tools import kernel_tools
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
+from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.ptx.cuda import emulated_pycuda
 from refcomp.emulator.ptx.loaded_kernels import kernel_loader
+from refcomp.emulator.ptx.observers.counting import ThreadCounting
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 from refcomp.runtime.cuda.driver import CudaDriver
@@ -24,6 +27,8 @@ _UNCHECKED = "unchecked"
 _INTERPRETED = "interpreted"
 _MAX_STEPS = "max-steps"
 _MAX_SECONDS = "max-seconds"
+# Observed devices have numbers, since each is a device of its own.
+_observed = count(1)
 _KNOWN = (_HAZARDS, _UNCHECKED, _INTERPRETED, f"{_MAX_STEPS}=N", f"{_MAX_SECONDS}=N")
 
 
@@ -35,6 +40,7 @@ def cuda_emulator(
     is_translated: bool = True,
     max_steps: int | None = None,
     max_seconds: float | None = None,
+    profile: Profile | None = None,
 ) -> Device:
     """Return an emulated NVIDIA GPU, which runs PTX and is a kind of device of its own.
 
@@ -56,6 +62,7 @@ def cuda_emulator(
         max_steps: instructions, summed over the warps, after which a launch is stopped if no thread
             has ended. Default 2 * 10**9.
         max_seconds: seconds after which such a launch is stopped. Default 600.
+        profile: counts what runs on the device. A device with a profile is not shared.
 
     Raises:
         UserError: there is no such GPU, or an option is wrong.
@@ -83,6 +90,11 @@ def cuda_emulator(
             raise UserError(
                 f"{name}={value!r} is not a bool", remedy="pass True or False"
             )
+    if not isinstance(profile, Profile | None):
+        raise UserError(
+            f"profile={profile!r} is not a Profile",
+            remedy="pass a refcomp.Profile(), and read its kernels afterwards",
+        )
     words = [_HAZARDS] if hazards else []
     if not is_watched:
         words.append(_UNCHECKED)
@@ -91,9 +103,12 @@ def cuda_emulator(
     given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
     words += [f"{name}={value}" for name, value in given.items() if value is not None]
     choice = ":".join([str(arch), *words])
-    driver = _driver(choice)
     kind = re.sub(r"\W", "_", choice)
-    return Device(f"cuda_emulator_{kind}", 0, driver)
+    if profile is None:
+        return Device(f"cuda_emulator_{kind}", 0, _driver(choice))
+    made = _emulated(choice, profile)  # raises UserError for unknown options
+    kind += f"_observed{next(_observed)}"
+    return Device(f"cuda_emulator_{kind}", 0, CudaDriver(lambda: made))
 
 
 # Cached, so that equal choices mean the same device and can share its arrays.
@@ -103,7 +118,7 @@ def _driver(choice: str) -> CudaDriver:
     return CudaDriver(lambda: made)
 
 
-def _emulated(choice: str) -> Any:
+def _emulated(choice: str, profile: Profile | None = None) -> Any:
     """Return the emulator of `ARCH`, or of `ARCH:OPTION:OPTION`, with the names of pycuda."""
     arch, *words = choice.split(":")
     texts = {
@@ -128,11 +143,13 @@ def _emulated(choice: str) -> Any:
             where=choice,
             remedy=f"give a number, such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10",
         ) from error
+    observers = () if profile is None else (ThreadCounting(profile, arch),)
     return emulated_pycuda(
         arch,
         kernel_loader(
             hazards=_HAZARDS in switches,
             limits=limits,
+            observers=observers,
             tools=None if _INTERPRETED in switches else kernel_tools(),
         ),
         is_watched=_UNCHECKED not in switches,

@@ -14,7 +14,7 @@ from refcomp.driver.host_tools import host_tools
 from refcomp.emulator.hip import EmulatedHip
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.observation import Observer
-from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.counting import Profile, WaveCounting
 from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
@@ -240,7 +240,7 @@ def rocm_emulator(
         raise UserError(
             what, remedy="pass a refcomp.Profile(), and read its kernels afterwards"
         )
-    observers = observers if profile is None else (*observers, profile)
+    observers = observers if profile is None else (*observers, WaveCounting(profile))
     given = {_MAX_STEPS: max_steps, _MAX_SECONDS: max_seconds}
     limits = [f"{name}={value}" for name, value in given.items() if value is not None]
     if isinstance(hazards, bool):

@@ -37,7 +37,7 @@ from refcomp.emulator.generations.generation import ARCHITECTURES, GENERATIONS
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.memory import Allocation, Arena
 from refcomp.emulator.machine.observation import Observer
-from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.counting import Profile, WaveCounting
 from refcomp.emulator.observers.hazards import hazard_observers
 from refcomp.emulator.run import explicit_arguments
 from refcomp.emulator.translation.compilation import HostTools
@@ -174,7 +174,7 @@ class EmulatedHip:
         profile = Profile()
         with self._lock:
             before = self.observers
-            self.observers = (*before, profile)
+            self.observers = (*before, WaveCounting(profile))
             try:
                 work()
             finally:

@@ -12,19 +12,12 @@ from dataclasses import dataclass
 
 from refcomp.emulator.observers.counting import MemoryTraffic
 from refcomp.emulator.observers.counting.banks import BANK_BYTES, BANKS
-from refcomp.emulator.observers.counting.mnemonics import (
-    BRANCH,
-    FMA,
-    MFMA,
-    SALU,
-    SCRATCH,
-    VALU,
-    WAIT,
-)
-from refcomp.profile.bound import Limit
 from refcomp.profile.facts import RuleInputs, alike, closest_loop, loop_of_lanes
+from refcomp.profile.limit import Limit
+from refcomp.profile.occupancy import waves_of_simd
 
 _MAX_VECTOR_BYTES = 16  # that a lane moves at once
+_HALF = re.compile(r"[._]f16")
 _FEW_WAVES = 2  # of a SIMD: they can hardly hide the latency of memory
 
 
@@ -48,6 +41,7 @@ def advise(facts: RuleInputs) -> tuple[Advice, ...]:
 
 
 def _uncoalesced(facts: RuleInputs) -> Iterator[Advice]:
+    words = facts.counts.isa.words
     kinds = alike(facts, "global")
     whole = sum(kind.access.transactions for kind in kinds)
     for line, instruction, access in kinds:
@@ -56,8 +50,8 @@ def _uncoalesced(facts: RuleInputs) -> Iterator[Advice]:
             continue
         efficiency = access.bytes / (access.transactions * facts.counts.segment)
         yield Advice(
-            f"{instruction}{access.transactions} transactions where {access.least} would do: "
-            f"{efficiency:.0%} of what is moved is asked for; lanes are {access.stride} bytes "
+            f"{instruction}{access.transactions} {words.transactions} where {access.least} would "
+            f"do: {efficiency:.0%} of what is moved is asked for; lanes are {access.stride} bytes "
             "apart",
             _closer_lanes(facts, line, access),
             line,
@@ -179,9 +173,10 @@ def _padding(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
 
 
 def _few_multiplications(facts: RuleInputs) -> Iterator[Advice]:
+    isa = facts.counts.isa
     by_class = facts.counts.by_class()
-    useful = by_class.get(FMA, 0) + by_class.get(MFMA, 0)
-    whole = useful + by_class.get(VALU, 0)
+    useful = by_class.get(isa.multiply, 0) + by_class.get(isa.matrix, 0)
+    whole = useful + sum(by_class.get(kind, 0) for kind in isa.arithmetic)
     if useful and useful < 0.5 * whole:
         yield Advice(
             f"{useful} of {whole} vector instructions multiply and add",
@@ -192,9 +187,10 @@ def _few_multiplications(facts: RuleInputs) -> Iterator[Advice]:
 
 
 def _uncontracted(facts: RuleInputs) -> Iterator[Advice]:
+    isa = facts.counts.isa
     names = {one.instruction.mnemonic for one in facts.counts.instructions}
-    has_mul = any(name.startswith(("v_mul_f", "v_pk_mul_f")) for name in names)
-    has_add = any(name.startswith(("v_add_f", "v_pk_add_f")) for name in names)
+    has_mul = any(isa.product.match(name) for name in names)
+    has_add = any(isa.sum.match(name) for name in names)
     if has_mul and has_add and not facts.counts.fmas:
         yield Advice(
             "products and sums are instructions of their own",
@@ -207,7 +203,7 @@ def _uncontracted(facts: RuleInputs) -> Iterator[Advice]:
 def _overhead(facts: RuleInputs) -> Iterator[Advice]:
     by_class = facts.counts.by_class()
     whole = sum(by_class.values())
-    idle = sum(by_class.get(kind, 0) for kind in (SALU, BRANCH, WAIT))
+    idle = sum(by_class.get(kind, 0) for kind in facts.counts.isa.overhead)
     is_limit = facts.bound is not None and facts.bound.limit == Limit.SCALAR
     if (is_limit or idle > 0.6 * whole) and facts.counts.fmas:
         yield Advice(
@@ -221,16 +217,17 @@ def _inactive(facts: RuleInputs) -> Iterator[Advice]:
     active = facts.counts.active_lanes
     if active < 0.75:
         lanes = facts.counts.wave_lanes
+        group = facts.counts.isa.words.group
         yield Advice(
             f"{active:.0%} of the lanes of vector instructions are active",
-            f"let groups be multiples of {lanes} threads and split by factors that divide, so that "
-            "no guard turns lanes off",
+            f"let {group}s be multiples of {lanes} threads and split by factors that divide, so "
+            "that no guard turns lanes off",
             part=1 - active,
         )
 
 
 def _scratch(facts: RuleInputs) -> Iterator[Advice]:
-    if ran := facts.counts.by_class().get(SCRATCH, 0):
+    if ran := facts.counts.by_class().get(facts.counts.isa.spilled, 0):
         yield Advice(
             f"{ran} accesses to a lane's own memory: values that found no register",
             "unroll the loops whose variable chooses among local elements, or let a thread keep "
@@ -244,16 +241,23 @@ def _scratch(facts: RuleInputs) -> Iterator[Advice]:
 
 def _occupancy(facts: RuleInputs) -> Iterator[Advice]:
     resources = facts.resources
-    if resources is None or not 0 < resources.waves <= _FEW_WAVES:
+    if resources is None:
         return
+    waves = waves_of_simd(resources)
+    if not 0 < waves <= _FEW_WAVES:
+        return
+    words = facts.counts.isa.words
+    fewer_elements = "let a thread keep fewer elements: split by smaller factors"
     remedies = {
-        "vector registers": "let a thread keep fewer elements: split by smaller factors",
+        "vector registers": fewer_elements,
+        "registers": fewer_elements,
         "shared memory": "smaller tiles in shared memory",
         "barriers": "more threads in a group",
         "whole groups": "smaller groups, of which more fit beside each other",
     }
     yield Advice(
-        f"{resources.waves} waves a SIMD at a time (estimate), for want of {resources.limit}",
+        f"{waves:g} {words.wave}s a {words.simd} at a time (estimate), for want of "
+        f"{resources.limit}",
         remedies.get(resources.limit, "smaller groups"),
         part=0.3,
     )
@@ -264,21 +268,22 @@ def _few_groups(facts: RuleInputs) -> Iterator[Advice]:
     if bound is None:
         return
     card = bound.card
+    words = facts.counts.isa.words
     simds = card.units * card.unit.simds
     if bound.simds >= 0.75 * simds:
         return
     remedy = (
-        "more, smaller groups: smaller tiles, or rfactor of a long reduction; larger inputs will "
-        "do, too"
+        f"more, smaller {words.group}s: smaller tiles, or rfactor of a long reduction; larger "
+        "inputs will do, too"
     )
     if bound.units >= 0.75 * card.units:
         remedy = (
-            f"more threads in a group: {card.unit.simds} waves of {facts.counts.wave_lanes}, one "
-            "for each SIMD"
+            f"more threads in a {words.group}: {card.unit.simds} {words.wave}s of "
+            f"{facts.counts.wave_lanes}, one for each {words.simd}"
         )
     yield Advice(
-        f"{bound.units:.0f} of {card.units} compute units of the {card.name} work on average, "
-        f"{bound.simds:.0f} of their {simds} SIMDs (estimate)",
+        f"{bound.units:.0f} of {card.units} {words.unit}s of the {card.name} work on average, "
+        f"{bound.simds:.0f} of their {simds} {words.simd}s (estimate)",
         remedy,
         part=0.2,
     )
@@ -291,6 +296,12 @@ _LIMITS = {
         0.9,
         "let a thread use what it reads more often: more elements a thread (split, vthread), "
         "operands in registers (cache_read to local), vectors of 16 bytes",
+    ),
+    Limit.BANKS: (
+        "shared memory",
+        0.9,
+        "let a thread use what it reads more often: more elements a thread (split, vthread), "
+        "operands in registers (cache_read to local), vectors of 16 bytes, ldmatrix",
     ),
     Limit.CACHE: (
         "the L1 cache",
@@ -315,13 +326,14 @@ def _limit(facts: RuleInputs) -> Iterator[Advice]:
 
 def _unused_matrix_cores(facts: RuleInputs) -> Iterator[Advice]:
     bound = facts.bound
-    if bound is None or bound.limit == Limit.MATRIX:
+    if bound is None or bound.limit in (Limit.MATRIX, Limit.TENSOR):
         return
-    instructions = facts.counts.instructions
+    isa = facts.counts.isa
     has_halves = any(
-        one.kind == FMA and "_f16" in one.instruction.text for one in instructions
+        one.kind == isa.multiply and _HALF.search(one.instruction.mnemonic)
+        for one in facts.counts.instructions
     )
-    if has_halves and MFMA not in facts.counts.by_class():
+    if has_halves and isa.matrix not in facts.counts.by_class():
         yield Advice(
             "products of f16 by vector instructions",
             "tensorize the tile: matrix instructions do several times as many",

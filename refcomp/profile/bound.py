@@ -8,46 +8,18 @@ launches are slower; the largest bound shows where to begin.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from enum import StrEnum
 from math import ceil
 
-from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
-from refcomp.emulator.observers.counting.mnemonics import (
-    FMA,
-    LDS,
-    MFMA,
-    SALU,
-    SCALAR_MEMORY,
-    VALU,
-    fmas_of_wave,
-    matrix_blocks,
-    matrix_dtype,
+from refcomp.emulator.observers.counting import KernelCounts
+from refcomp.profile.amd_clocks import unit_clocks, unit_multiply_clocks
+from refcomp.profile.cards import Card
+from refcomp.profile.limit import OF_SIMDS, Limit
+from refcomp.profile.multiprocessor import Multiprocessor
+from refcomp.profile.nvidia_clocks import (
+    multiprocessor_clocks,
+    multiprocessor_multiply_clocks,
 )
-from refcomp.profile.cards import BLOCKS, OLD_BF16, Card, Unit
-
-
-class Limit(StrEnum):
-    """A resource that may limit a launch."""
-
-    VECTOR = "VALU"
-    MATRIX = "MFMA"
-    SCALAR = "SALU"
-    SHARED = "LDS"
-    CACHE = "L1"
-    MEMORY = "memory"
-
-
-# Transcendental instructions: each clock computes a quarter of the lanes.
-_QUARTER = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
-_QUARTER_CLOCKS = 4
-# Products of whole 32-bit integers, at the rate `Unit.integer_rate`.
-_WHOLE_PRODUCT = re.compile(r"v_mul_(lo|hi)_[ui]32|v_mad_(co_)?[ui]64")
-# The older matrix instructions on bf16, whose names lack _1k.
-_OLD_BF16 = re.compile(r"\dbf16$")
-# Lanes that exchange values through LDS in a clock, without accessing its memory.
-_EXCHANGED_LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +49,15 @@ def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
         return None
     units, simds = _working(counts, card)
     hertz = card.gigahertz * 1e9 * counts.launches
-    # Vector and matrix instructions need a SIMD that works; all else needs a unit.
-    busy = dict.fromkeys(Limit, units)
-    busy[Limit.VECTOR] = busy[Limit.MATRIX] = simds / card.unit.simds
-    seconds = {
-        limit: clocks / (hertz * busy[limit])
-        for limit, clocks in _clocks(counts, card.unit).items()
-    }
+    seconds: dict[Limit, float] = {}
+    for resource, clocks in _clocks(counts, card).items():
+        # Arithmetic needs a SIMD that works; all else needs a unit.
+        busy = simds / card.unit.simds if resource in OF_SIMDS else units
+        seconds[resource] = clocks / (hertz * busy)
     moved = (counts.read + counts.written) / counts.launches
     seconds[Limit.MEMORY] = moved / (card.bandwidth * 1e9)
     limit = max(seconds, key=lambda name: seconds[name])
-    multiplying = _multiply_clocks(counts, card.unit) / hertz
+    multiplying = _multiply_clocks(counts, card) / hertz
     part = multiplying / seconds[limit] if seconds[limit] else 0.0
     return Bound(
         card,
@@ -115,71 +85,15 @@ def _working(counts: KernelCounts, card: Card) -> tuple[float, float]:
     return units_of_place * groups / rounds, groups * waves / wave_rounds
 
 
-def _clocks(counts: KernelCounts, unit: Unit) -> dict[Limit, float]:
-    """Return the clocks that one compute unit would take for everything but memory."""
-    found = dict.fromkeys(Limit, 0.0)
-    del found[Limit.MEMORY]
-    found[Limit.VECTOR] = _all_vector_clocks(counts, unit)
-    for one in counts.instructions:
-        if one.kind == MFMA:
-            found[Limit.MATRIX] += _matrix_clocks(one, unit)
-        elif one.kind in (SALU, SCALAR_MEMORY):
-            found[Limit.SCALAR] += one.waves / unit.scalars
-        elif one.kind == LDS and not one.access:
-            lanes = one.waves * counts.wave_lanes
-            found[Limit.SHARED] += lanes / _EXCHANGED_LANES
-    for one in counts.accesses("shared"):
-        if one.access:
-            found[Limit.SHARED] += one.access.clocks
-    moved = 0
-    for one in counts.accesses("global"):
-        if one.access:
-            moved += one.access.transactions * counts.segment
-    for one in counts.accesses("private"):
-        if one.access:
-            moved += one.access.bytes  # the words of lanes lie side by side
-    found[Limit.CACHE] = moved / unit.cache_bytes
-    return found
+def _clocks(counts: KernelCounts, card: Card) -> dict[Limit, float]:
+    """Return the clocks that one unit would take for everything but memory."""
+    if isinstance(card.unit, Multiprocessor):
+        return multiprocessor_clocks(counts, card.unit, card.tensor_clock)
+    return unit_clocks(counts, card.unit)
 
 
-def _all_vector_clocks(counts: KernelCounts, unit: Unit) -> float:
-    whole = slow = 0.0
-    for one in counts.instructions:
-        if one.kind in (FMA, VALU):
-            clocks = _vector_clocks(one, counts, unit)
-            whole += clocks
-            if _QUARTER.match(one.instruction.mnemonic):
-                slow += clocks
-    if unit.has_quarter_unit:
-        return max(whole, slow * _QUARTER_CLOCKS)
-    return whole - slow + slow * _QUARTER_CLOCKS
-
-
-def _vector_clocks(one: InstructionCounts, counts: KernelCounts, unit: Unit) -> float:
-    """Return the clocks of a vector instruction, as if none were transcendental."""
-    name = one.instruction.mnemonic
-    cost = 1 / unit.integer_rate if _WHOLE_PRODUCT.match(name) else 1.0
-    if "_f64" in name:
-        cost /= unit.f64_rate
-    return one.waves * counts.wave_lanes * cost / unit.lanes
-
-
-def _matrix_clocks(one: InstructionCounts, unit: Unit) -> float:
-    name = one.instruction.mnemonic
-    dtype = matrix_dtype(name)
-    kind = f"{dtype} {BLOCKS}" if matrix_blocks(one.instruction) > 1 else dtype
-    if _OLD_BF16.search(name):
-        kind = OLD_BF16
-    rate = unit.matrix.get(kind, unit.matrix[dtype])
-    return one.waves * fmas_of_wave(one.instruction) / rate
-
-
-def _multiply_clocks(counts: KernelCounts, unit: Unit) -> float:
+def _multiply_clocks(counts: KernelCounts, card: Card) -> float:
     """Return the clocks that multiply-adds alone take."""
-    vectors = matrices = 0.0
-    for one in counts.instructions:
-        if one.kind == FMA:
-            vectors += _vector_clocks(one, counts, unit)
-        elif one.kind == MFMA:
-            matrices += _matrix_clocks(one, unit)
-    return max(vectors, matrices)
+    if isinstance(card.unit, Multiprocessor):
+        return multiprocessor_multiply_clocks(counts, card.unit, card.tensor_clock)
+    return unit_multiply_clocks(counts, card.unit)

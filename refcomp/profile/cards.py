@@ -1,7 +1,8 @@
-"""Peak rates of AMD GPUs, for turning counts into estimated times.
+"""Peak rates of GPUs, for turning counts into estimated times.
 
 Units, boost clock and bandwidth come from each card's data sheet or product page. The tests derive
-from them the peak rates that are printed there. Sources of what a unit does in a clock:
+from them the peak rates that are printed there. `multiprocessor.py` has what a multiprocessor of an
+NVIDIA GPU does in a clock. Sources of what a compute unit of an AMD GPU does:
 
 - vector and matrix instructions: AMD's white papers of CDNA 2, CDNA 3 and RDNA 3, and its "Matrix
   Instruction Calculator" (passes of four clocks). Its rates are those of the data sheets, except
@@ -23,6 +24,15 @@ from dataclasses import dataclass
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
+from refcomp.profile.multiprocessor import (
+    ADA,
+    AMPERE,
+    GA10X,
+    HOPPER,
+    TURING,
+    VOLTA,
+    Multiprocessor,
+)
 
 BLOCKS, OLD_BF16 = "in blocks", "bf16 without _1k"
 _CDNA2 = {
@@ -73,17 +83,18 @@ _NAVI31 = Unit("gfx1100", 2, 64, 1 / 16, 1 / 4, _RDNA3, 128, 2, has_quarter_unit
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card of equal compute units. `refcomp.profile.CARDS` has the known cards by name.
+    """A card of equal units. `refcomp.profile.CARDS` has the known cards by name.
 
     Attributes:
         name: the name of the card, such as MI210.
-        source: AMD's document with the figures.
-        unit: the figures of one compute unit.
-        units: the number of compute units.
+        source: the vendor's document with the figures.
+        unit: the figures of one compute unit, or of one multiprocessor.
+        units: the number of these.
         gigahertz: the boost clock, in GHz.
         bandwidth: the bandwidth of the memory, in GB/s.
+        tensor_clock: the clock of tensor cores, relative to the boost clock. For f64 it is 1.
 
-    Source: AMD's data sheet or product page of the card, which `source` names.
+    Source: the vendor's data sheet or product page of the card, which `source` names.
 
     Example::
 
@@ -96,14 +107,15 @@ class Card:
 
     name: str
     source: str
-    unit: Unit
+    unit: Unit | Multiprocessor
     units: int
     gigahertz: float
     bandwidth: float
+    tensor_clock: float = 1.0
 
     @property
     def mcpu(self) -> str:
-        """The GPU's name in LLVM."""
+        """The GPU's name in LLVM, or the compute capability, such as sm_90."""
         return self.unit.mcpu
 
     @property
@@ -126,6 +138,22 @@ def _radeon(
     return Card(name, source, _NAVI31, units, gigahertz, bandwidth)
 
 
+def _nvidia(
+    name: str,
+    unit: Multiprocessor,
+    units: int,
+    gigahertz: float,
+    bandwidth: float,
+    document: str,
+    tensor_clock: float = 1.0,
+) -> Card:
+    source = f"NVIDIA {document}"
+    return Card(name, source, unit, units, gigahertz, bandwidth, tensor_clock)
+
+
+_H100 = "H100 Tensor Core GPU Architecture white paper"
+# Peak rates of its tensor cores hold at 1.83 GHz, except those of f64.
+_H100_TENSOR = 1.83 / 1.98
 # The MI250 and MI250X have two dies, and a kernel runs on one: the figures are of one die.
 # The first card with a GPU is the default for it.
 CARDS = {
@@ -140,6 +168,15 @@ CARDS = {
         _radeon("RX 7900 XTX", "RX 7900 XTX", 96, 2.5, 960),
         _radeon("RX 7900 XT", "RX 7900 XT", 84, 2.4, 800),
         _radeon("W7900", "PRO W7900", 96, 2.495, 864),
+        _nvidia("V100 SXM2", VOLTA, 80, 1.53, 900, "Tesla V100 white paper"),
+        _nvidia("T4", TURING, 40, 1.59, 320, "T4 data sheet"),
+        _nvidia("A100 SXM", AMPERE, 108, 1.41, 2039, "A100 data sheet"),
+        _nvidia("A10", GA10X, 72, 1.695, 600, "A10 data sheet"),
+        _nvidia("RTX 3090", GA10X, 82, 1.695, 936, "GA102 white paper"),
+        _nvidia("L4", ADA, 58, 2.04, 300, "L4 data sheet"),
+        _nvidia("RTX 4090", ADA, 128, 2.52, 1008, "Ada white paper"),
+        _nvidia("H100 SXM", HOPPER, 132, 1.98, 3350, _H100, _H100_TENSOR),
+        _nvidia("H200 SXM", HOPPER, 132, 1.98, 4800, "H200 data sheet", _H100_TENSOR),
     )
 }
 
@@ -167,10 +204,14 @@ def card_for(mcpu: str, name: str | None = None) -> Card | None:
 def find_card(name: str) -> Card:
     """Return the card called `name`. Case and spaces do not matter.
 
-    Raises UserError for an unknown card.
+    A form factor may be left out where there is one only: H100 is the H100 SXM. Raises UserError
+    for an unknown card.
     """
     by_name = {_normalized(card.name): card for card in CARDS.values()}
     card = by_name.get(_normalized(name))
+    models = [one for one in CARDS if one.casefold().startswith(f"{name} ".casefold())]
+    if card is None and len(models) == 1:
+        card = CARDS[models[0]]
     if card is None:
         remedy = advise(name, CARDS, f"use {', '.join(CARDS)}")
         raise UserError(f"no figures of the card {name!r}", remedy=remedy)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from refcomp.driver.amd_resources import AmdResources
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.emulator.machine.observation import AddressSpace
 from refcomp.emulator.observers.counting import (
     InstructionCounts,
@@ -35,7 +36,7 @@ class RuleInputs:
 
     counts: KernelCounts
     listing: Listing
-    resources: AmdResources | None  # None if unknown
+    resources: AmdResources | NvidiaResources | None  # None if unknown
     bound: Bound | None  # None if no card is known
 
 

@@ -10,10 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
 from refcomp.foundation.names import mangle
 from refcomp.profile.advice import Advice
-from refcomp.profile.bound import Limit
+from refcomp.profile.limit import Limit
 from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import LAYER, Row, Table
 
@@ -110,11 +109,13 @@ def useful_part(reports: Sequence[ProfileReport]) -> float:
 
     Instructions that access memory do not count. It is 0 without vector instructions.
     """
-    total: Counter[str] = Counter()
+    useful = whole = 0
     for report in reports:
-        total.update(report.counts.by_class())
-    useful = total[FMA] + total[MFMA]
-    whole = useful + total[VALU]
+        isa = report.counts.isa
+        by_class = report.counts.by_class()
+        multiplying = by_class.get(isa.multiply, 0) + by_class.get(isa.matrix, 0)
+        useful += multiplying
+        whole += multiplying + sum(by_class.get(kind, 0) for kind in isa.arithmetic)
     return useful / whole if whole else 0.0
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,15 @@ from dataclasses import dataclass
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
 from refcomp.schedule.step import Step
 
-SCHEDULE, LOOP_IR, LLVM_IR, ISA = "schedule", "loop IR", "LLVM IR", "ISA"
+SCHEDULE, LOOP_IR, LLVM_IR, CUDA = "schedule", "loop IR", "LLVM IR", "CUDA C++"
+
+
+_KERNEL_BEGINS = (
+    "define amdgpu_kernel ",
+    "define ptx_kernel ",
+    'extern "C" __global__ ',
+)
+_BEGINS = ("define ", 'extern "C" __global__ ')
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ class LineOrigin:
 class Listing:
     """The texts of a kernel."""
 
-    texts: Mapping[str, tuple[Line, ...]]  # by SCHEDULE, LOOP_IR, LLVM_IR, ISA
+    # By SCHEDULE, LOOP_IR, LLVM_IR or CUDA, and the word for the text of instructions: ISA or PTX.
+    texts: Mapping[str, tuple[Line, ...]]
     origins: Mapping[int, LineOrigin]  # by line of the loop IR
     first: int = 1  # the number of the loop IR's first line
 
@@ -95,39 +105,43 @@ def list_kernel(
         Line(text, (number,), ran.get(number), str(origins.get(number, "")))
         for number, text in enumerate(loops, begin)
     ]
-    llvm = sources.get("llvm", "").splitlines()
+    language = CUDA if "cuda" in sources else LLVM_IR
+    printed = sources.get("cuda", sources.get("llvm", "")).splitlines()
     # Metadata at the end of the text has no line.
-    llvm_links = [*links.get("text", ()), *[0] * len(llvm)]
-    llvm_lines = []
-    for number in _without_other_kernels(counts.name, llvm):
-        link = llvm_links[number]
-        llvm_lines.append(Line(llvm[number], (link,) if link else ()))
+    text_links = [*links.get("text", ()), *[0] * len(printed)]
+    printed_lines = []
+    for number in _without_other_kernels(counts.name, printed):
+        link = text_links[number]
+        printed_lines.append(Line(printed[number], (link,) if link else ()))
     instructions = []
     for one in counts.listing():
         number = loop_line(one)
         own = (number,) if number else ()
-        instructions.append(Line(one.instruction.text, own, one.waves, _note(one)))
+        note = _note(one, counts.isa.words.transactions)
+        instructions.append(Line(one.instruction.text, own, one.waves, note))
     texts = {
         SCHEDULE: tuple(_schedule(loops, begin, origins, steps)),
         LOOP_IR: tuple(loop_lines),
-        LLVM_IR: tuple(llvm_lines),
-        ISA: tuple(instructions),
+        language: tuple(printed_lines),
+        counts.isa.words.code: tuple(instructions),
     }
     return Listing(texts, origins, begin)
 
 
 def _without_other_kernels(name: str, lines: Sequence[str]) -> Iterator[int]:
-    """Yield the positions of the lines of LLVM IR that belong to no other kernel.
+    """Yield the positions of the lines of LLVM IR or C++ that belong to no other kernel.
 
     The gap after another kernel belongs to it. Yields all if the text has no such kernel.
     """
-    kernels = {line for line in lines if line.startswith("define amdgpu_kernel ")}
-    own = {line for line in kernels if f"@{name}(" in line}
-    others = kernels - own if own else set()
+    kernels = [k for k, line in enumerate(lines) if line.startswith(_KERNEL_BEGINS)]
+    # In C++, the name may stand in the line behind the bounds of the launch.
+    named = re.compile(rf"[@\s]{re.escape(name)}\(")
+    own = [k for k in kernels if named.search("\n".join(lines[k : k + 2]))]
+    others = {*kernels} - {*own} if own else set()
     is_other = is_over = False
     for number, line in enumerate(lines):
-        if line.startswith("define "):
-            is_other = line in others
+        if line.startswith(_BEGINS):
+            is_other = number in others
             is_over = False
         elif is_over and line:
             is_other = False
@@ -142,12 +156,12 @@ def loop_line(one: InstructionCounts) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _note(one: InstructionCounts) -> str:
+def _note(one: InstructionCounts, transactions: str) -> str:
     access = one.access
     if access is None:
         return ""
     if access.space == "global" and access.transactions:
-        return f"{access.transactions} transactions, {access.least} needed"
+        return f"{access.transactions} {transactions}, {access.least} needed"
     if access.space == "shared":
         return f"{access.clocks} clocks, {access.conflicts} for bank conflicts"
     return f"{access.bytes} bytes"

@@ -1,5 +1,7 @@
 """An estimate of how many waves of a kernel a SIMD holds at a time, for groups as launched.
 
+`ptxas_resources` compiles PTX to learn how many registers a kernel takes on an NVIDIA GPU.
+
 `refcomp.toolchain.occupancy`, like LLVM, assumes the largest groups that a kernel could be launched
 with, and the kernel's own shared memory. Here both are those of the launch. All waves of a group
 begin together, so waves of a group that fits only in part do not count.
@@ -7,12 +9,27 @@ begin together, so waves of a group that fits only in part do not count.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
+from refcomp import toolchain
+from refcomp.driver.amd_resources import AmdResources
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.foundation.amd_metadata import KernelMetadata
-from refcomp.toolchain import Occupancy, occupancy_of
+from refcomp.foundation.artifacts import Source
+from refcomp.foundation.errors import RefcompError
+from refcomp.profile.multiprocessor import SCHEDULERS
+from refcomp.toolchain import (
+    Occupancy,
+    PtxasRecord,
+    block_occupancy,
+    occupancy_of,
+    read_ptxas_report,
+)
 from refcomp.toolchain.occupancy import SIMDS
 
 WHOLE_GROUPS = "whole groups"
@@ -35,3 +52,60 @@ def waves_of_launch(kernel: KernelMetadata, counts: KernelCounts) -> Occupancy |
     if 0 < whole < found.waves:
         return replace(found, waves=whole, limit=WHOLE_GROUPS)
     return found
+
+
+def waves_of_simd(resources: AmdResources | NvidiaResources) -> float:
+    """Return the waves that a SIMD, or the warps that a scheduler holds; 0 if not known."""
+    if isinstance(resources, AmdResources):
+        return resources.waves
+    return (resources.warps or 0) / SCHEDULERS
+
+
+def ptxas_resources(ptx: bytes, counts: KernelCounts) -> NvidiaResources | None:
+    """Return the resources of a kernel of a PTX file, for blocks as it was last launched.
+
+    None if ptxas is not installed, or does not compile the file for this GPU.
+    """
+    for record in _records(ptx, counts.mcpu):
+        if record.kernel == counts.name:
+            return _launched(record, counts)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _records(ptx: bytes, arch: str) -> Sequence[PtxasRecord]:
+    text = Source(ptx.rstrip(b"\0").decode("utf-8", "replace"), "ptx")
+    with suppress(RefcompError):
+        made = toolchain.compile_with_report(
+            text, {"arch": arch}, "cubin", description="ptxas"
+        )
+        return read_ptxas_report(made.report)
+    return ()
+
+
+def _launched(record: PtxasRecord, counts: KernelCounts) -> NvidiaResources:
+    threads = prod(counts.block)
+    held = block_occupancy(
+        record.arch,
+        threads=threads,
+        registers=record.registers,
+        shared_bytes=record.shared_bytes + counts.shared_bytes,
+        barriers=record.barriers,
+    )
+    return NvidiaResources(
+        kernel=record.kernel,
+        arch=record.arch,
+        registers=record.registers,
+        spill_store_bytes=record.spill_store_bytes,
+        spill_load_bytes=record.spill_load_bytes,
+        stack_bytes=record.stack_bytes,
+        shared_bytes=record.shared_bytes,
+        dynamic_bytes=counts.shared_bytes,
+        constant_bytes=record.constant_bytes,
+        barriers=record.barriers,
+        threads=threads,
+        blocks=held.blocks if held else None,
+        warps=held.warps if held else None,
+        limit=held.limit if held else "",
+        advice="",
+    )

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from refcomp.driver.amd_resources import AmdResources
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.resources import templates_dir
 from refcomp.profile.layers import LayerReport, advice_on, layers_table
@@ -122,11 +124,12 @@ def _kernel(report: ProfileReport) -> Mapping[str, object]:
 def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     """Yield one row for each figure of a kernel: its label, its value, and if it is an estimate."""
     counts = report.counts
+    words = counts.isa.words
     yield "launches", f"{counts.launches:,}", False
-    yield "groups", f"{counts.groups:,}", False
-    yield f"waves of {counts.wave_lanes} lanes", f"{counts.waves:,}", False
-    yield "grid, in groups", " x ".join(map(str, counts.grid)), False
-    yield "threads of a group", " x ".join(map(str, counts.block)), False
+    yield f"{words.group}s", f"{counts.groups:,}", False
+    yield f"{words.wave}s of {counts.wave_lanes} lanes", f"{counts.waves:,}", False
+    yield f"grid, in {words.group}s", " x ".join(map(str, counts.grid)), False
+    yield f"threads of a {words.group}", " x ".join(map(str, counts.block)), False
     yield "active lanes", f"{counts.active_lanes:.1%}", False
     yield "multiply-adds", f"{counts.fmas:,}", False
     yield (
@@ -137,9 +140,33 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     yield "bytes of memory read", f"{counts.read:,}", False
     yield "bytes of memory written", f"{counts.written:,}", False
     yield "bytes that lanes use for each byte moved", f"{report.efficiency:.0%}", False
+    if counts.matrix_part:
+        share = f"{counts.matrix_part:.0%}"
+        yield f"multiply-adds by {counts.isa.matrix}", share, False
+    if counts.atomic_updates:
+        yield "atomic updates", f"{counts.atomic_updates:,}", False
     resources = report.resources
-    if resources is None:
-        return
+    if isinstance(resources, NvidiaResources):
+        yield from _nvidia_facts(resources)
+    elif resources is not None:
+        yield from _amd_facts(resources)
+    elif words.code == "PTX":
+        yield "registers and occupancy", "not known without ptxas", False
+
+
+def _nvidia_facts(resources: NvidiaResources) -> Iterator[tuple[str, str, bool]]:
+    yield "registers of a thread", str(resources.registers), False
+    spilled = f"{resources.spill_store_bytes:,}"
+    yield "bytes of registers spilled to memory", spilled, False
+    yield "bytes of shared memory", f"{resources.shared_bytes:,}", False
+    yield "bytes of it that the launch adds", f"{resources.dynamic_bytes or 0:,}", False
+    if resources.warps is not None:
+        held = f"blocks of a multiprocessor at a time, limited by {resources.limit}"
+        yield held, str(resources.blocks), True
+        yield "warps of these blocks", str(resources.warps), True
+
+
+def _amd_facts(resources: AmdResources) -> Iterator[tuple[str, str, bool]]:
     yield "vector registers of a lane", str(resources.vgprs), False
     if resources.agprs:
         yield "accumulators among them", str(resources.agprs), False

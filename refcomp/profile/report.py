@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from refcomp.driver.amd_resources import AmdResources, resources_of
-from refcomp.emulator.observers.counting import CLASSES, KernelCounts
-from refcomp.emulator.observers.counting.mnemonics import FMA, MFMA, VALU
+from refcomp.driver.nvidia_resources import NvidiaResources
+from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.profile.advice import Advice, advise
@@ -17,14 +17,14 @@ from refcomp.profile.bound import Bound, bound_of
 from refcomp.profile.cards import card_for
 from refcomp.profile.facts import RuleInputs
 from refcomp.profile.listing import Listing, list_kernel, loop_line
-from refcomp.profile.occupancy import waves_of_launch
+from refcomp.profile.occupancy import ptxas_resources, waves_of_launch
 from refcomp.runtime.module import Module
 from refcomp.runtime.programs.device_module import DeviceModule
 from refcomp.schedule.schedule import Schedule
 from refcomp.schedule.step import Step
 from refcomp.toolchain import read_code_object
 
-_SOURCES = ("kernels", "llvm", "lines")
+_SOURCES = ("kernels", "llvm", "cuda", "lines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ProfileReport:
 
     counts: KernelCounts
     listing: Listing
-    resources: AmdResources | None
+    resources: AmdResources | NvidiaResources | None
     bound: Bound | None
     advice: tuple[Advice, ...]
 
@@ -79,8 +79,10 @@ class ProfileReport:
     def useful_part(self) -> float:
         """Part of the inner loop's vector instructions, without memory, that multiply and add."""
         inner = self.counts.inner_loop()
-        useful = inner.get(FMA, 0) + inner.get(MFMA, 0)
-        return useful / (useful + inner.get(VALU, 0)) if useful else 0.0
+        isa = self.counts.isa
+        useful = inner.get(isa.multiply, 0) + inner.get(isa.matrix, 0)
+        others = sum(inner.get(kind, 0) for kind in isa.arithmetic)
+        return useful / (useful + others) if useful else 0.0
 
     def to_json(self) -> dict[str, object]:
         """Return the numbers and texts as a JSON value."""
@@ -121,6 +123,8 @@ class ProfileReport:
             "inner_loop": counts.inner_loop(),
             "inner_loop_useful_part": self.useful_part,
             "multiply_adds": counts.fmas,
+            "matrix_part": counts.matrix_part,
+            "atomic_updates": counts.atomic_updates,
             "active_lanes": counts.active_lanes,
             "segment_bytes": counts.segment,
             "coalescing_efficiency": self.efficiency,
@@ -145,9 +149,10 @@ class ProfileReport:
         return dict(found.most_common())
 
     def classes(self) -> list[tuple[str, int]]:
-        """Return the instructions of waves by class, in the order of CLASSES."""
+        """Return the instructions of waves by class, in the order of the GPU's classes."""
         by_class = self.counts.by_class()
-        return [(kind, by_class[kind]) for kind in CLASSES if kind in by_class]
+        classes = self.counts.isa.classes
+        return [(kind, by_class[kind]) for kind in classes if kind in by_class]
 
 
 def report_of(
@@ -210,10 +215,14 @@ def _sources(module: DeviceModule | None) -> Mapping[str, str]:
     return found
 
 
-def _resources(counts: KernelCounts, code: object) -> AmdResources | None:
+def _resources(
+    counts: KernelCounts, code: object
+) -> AmdResources | NvidiaResources | None:
     """Return the resources of the kernel, with the waves that fit when launched as it last was."""
     if not isinstance(code, Binary):
         return None
+    if code.format == "ptx":
+        return ptxas_resources(code.data, counts)
     resources = {one.kernel: one for one in resources_of(code)}
     kernels = {one.name: one for one in read_code_object(code.data).kernels}
     if counts.name not in resources or counts.name not in kernels:

@@ -50,7 +50,7 @@ def classes_table(report: ProfileReport) -> Table:
         Row((kind, count, _part(count, whole)), bar=count / maximum)
         for kind, count in classes
     ]
-    title = "instructions of waves, by class"
+    title = f"instructions of {report.counts.isa.words.wave}s, by class"
     return Table(title, ("class", "count", "part"), tuple(rows))
 
 
@@ -83,11 +83,14 @@ def global_table(report: ProfileReport) -> Table:
         if access is not None:
             moved = access.transactions * report.counts.segment
             efficiency = f"{access.bytes / moved:.0%}" if moved else ""
-            costs = (access.bytes, access.transactions, access.least, efficiency)
+            each = f"{access.transactions / access.waves:.1f}" if access.waves else ""
+            costs = (access.bytes, access.transactions, each, access.least, efficiency)
             rows.append(_access_row(one, costs))
-    columns = ("global access", "waves", "bytes", "transactions", "needed")
-    title = f"global memory, segments of {report.counts.segment} bytes"
-    return Table(title, ("line", *columns, "efficiency"), tuple(rows))
+    words = report.counts.isa.words
+    columns = (f"{words.wave}s", "bytes", words.transactions, "a request", "needed")
+    title = f"global memory, {words.segment}s of {report.counts.segment} bytes"
+    names = ("line", "global access", *columns, "efficiency")
+    return Table(title, names, tuple(rows))
 
 
 def shared_table(report: ProfileReport) -> Table:
@@ -98,8 +101,10 @@ def shared_table(report: ProfileReport) -> Table:
         if access is not None:
             costs = (access.bytes, access.clocks, access.conflicts)
             rows.append(_access_row(one, costs))
-    columns = ("line", "shared access", "waves", "bytes", "clocks", "conflicts")
-    title = "shared memory (LDS), clocks by a model of 32 banks of 4 bytes"
+    words = report.counts.isa.words
+    waves = f"{words.wave}s"
+    columns = ("line", "shared access", waves, "bytes", "clocks", "conflicts")
+    title = f"{words.shared}, clocks by a model of 32 banks of 4 bytes"
     return Table(title, columns, tuple(rows))
 
 

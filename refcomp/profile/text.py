@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.profile.layers import LayerReport, advice_on, layers_table
 from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import (
@@ -151,12 +152,19 @@ def printable(text: str) -> str:
 
 def _head(report: ProfileReport) -> str:
     counts = report.counts
+    words = counts.isa.words
+    cores = atomics = ""
+    if counts.matrix_part:
+        cores = f", {counts.matrix_part:.0%} of them by {counts.isa.matrix}"
+    if counts.atomic_updates:
+        atomics = f"; {counts.atomic_updates} atomic updates"
     launches = "1 launch" if counts.launches == 1 else f"{counts.launches} launches"
     return printable(
-        f"kernel {counts.name} on {counts.mcpu}: {launches}, {counts.groups} groups, "
-        f"{counts.waves} waves of {counts.wave_lanes}; {counts.fmas} multiply-adds; "
-        f"{counts.active_lanes:.1%} of the lanes active; {counts.read} bytes of memory read, "
-        f"{counts.written} written, {report.efficiency:.0%} of what was moved asked for"
+        f"kernel {counts.name} on {counts.mcpu}: {launches}, {counts.groups} {words.group}s, "
+        f"{counts.waves} {words.wave}s of {counts.wave_lanes}; {counts.fmas} multiply-adds"
+        f"{cores}{atomics}; {counts.active_lanes:.1%} of the lanes active; "
+        f"{counts.read} bytes of memory read, {counts.written} written, "
+        f"{report.efficiency:.0%} of what was moved asked for"
     )
 
 
@@ -209,6 +217,11 @@ def _cut(text: str, length: int, column: str) -> str:
 def _resources(report: ProfileReport) -> Iterator[str]:
     taken = report.resources
     if taken is None:
+        if report.counts.isa.words.code == "PTX":
+            yield "registers and occupancy: not known without ptxas\n"
+        return
+    if isinstance(taken, NvidiaResources):
+        yield _nvidia_resources(taken)
         return
     vector = f"{taken.vgprs} of a lane"
     if taken.agprs:
@@ -221,6 +234,25 @@ def _resources(report: ProfileReport) -> Iterator[str]:
     yield (
         f"registers: {vector}, {scalar}; {taken.shared_bytes} bytes of LDS; "
         f"estimate: waves of a SIMD at a time: {taken.waves}, limited by {taken.limit}\n"
+    )
+
+
+def _nvidia_resources(taken: NvidiaResources) -> str:
+    registers = f"{taken.registers} of a thread"
+    if taken.spill_store_bytes or taken.spill_load_bytes:
+        registers += (
+            f", {taken.spill_store_bytes} bytes spilled to memory, "
+            f"{taken.spill_load_bytes} read again"
+        )
+    shared = f"{taken.shared_bytes} bytes of shared memory"
+    if taken.dynamic_bytes:
+        shared += f" and {taken.dynamic_bytes} that the launch adds"
+    held = "not known for this GPU"
+    if taken.warps is not None:
+        held = f"{taken.blocks} blocks, {taken.warps} warps, limited by {taken.limit}"
+    return (
+        f"registers: {registers}; {shared}; by ptxas for {taken.arch}; estimate: a "
+        f"multiprocessor holds at a time: {held}\n"
     )
 
 

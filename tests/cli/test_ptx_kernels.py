@@ -137,6 +137,38 @@ def test_kernels_are_listed_with_their_arguments_and_an_example(cli, files, monk
     assert np.load("c.npy")[:2].tolist() == [1, 0]
 
 
+@pytest.mark.nvcc
+def test_a_profile_counts_and_estimates(cli, files):
+    """Of 17 instructions, 11 run in all 128 threads, the others where there is an element."""
+    page = files / "page.html"
+    arguments = (files / "k.ptx", *_SHAPE, *_arguments(files))
+    result = cli("emulate", *arguments, f"--profile={page}", "--card", "L4")
+    assert result.exit_code == 0, result.stderr
+    head = "kernel shift on sm_89: 1 launch, 2 blocks, 4 warps of 32; 0 multiply-adds; 92.3%"
+    assert head in result.stdout and "instructions of warps, by class" in result.stdout
+    assert "global memory, sectors of 32 bytes" in result.stdout
+    assert "estimate for one launch on L4, not a time that was measured" in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "by ptxas for sm_89; estimate: a multiprocessor holds at a time: 24 blocks" in words
+    text = page.read_text()
+    assert 'data-pane="PTX"' in text and "warps of 32 lanes" in text
+    told = json.loads(cli("emulate", *arguments, "--profile", "--json").stdout)
+    (profile,) = told["profile"]
+    assert (profile["gpu"], profile["estimate"]["card"]) == ("sm_70", "V100 SXM2")
+    load, store = profile["accesses"]
+    assert (load["waves"], load["lanes"], load["transactions"]) == (4, 100, 13)
+    assert store["is_store"] and store["least"] == 13
+
+
+def test_occupancy_is_not_known_without_ptxas(cli, files, monkeypatch):
+    monkeypatch.setattr("refcomp.profile.occupancy._records", lambda ptx, arch: ())
+    arguments = (files / "k.ptx", *_SHAPE, *_arguments(files))
+    page = files / "page.html"
+    result = cli("emulate", *arguments, f"--profile={page}")
+    assert "registers and occupancy: not known without ptxas" in result.stdout
+    assert "not known without ptxas" in page.read_text()
+
+
 def test_wrong_requests_are_refused(cli, files):
     kernel, given = files / "k.ptx", _arguments(files)
     (files / "damaged.ptx").write_text(_SHIFT.replace("add.rn.f32 %f3, %f2, %f1;", "add %f3 %f2"))
@@ -159,6 +191,12 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE, *array, *out, *number, "--arg", "local:64"), 4, "give --shared 64"),
         ((kernel, "--grid", "1", "--block", "256", *given), 4, "at most 128 (.maxntid)"),
         ((kernel, *_SHAPE, *given, "--hazard", "wait-states"), 4, "not a hazard of NVIDIA GPUs"),
+        ((kernel, *_SHAPE, *given, "--profile=-", "--card", "MI210"), 4, "PTX is for sm_70, the"),
+        (
+            (kernel, *_SHAPE, *given, "--profile=-", "--card", "B300"),
+            4,
+            "no figures of the card 'B300'",
+        ),
         ((kernel, *_SHAPE, *given, "--gpu", "gfx942"), 2, "this is a file of kernels"),
         ((files / "damaged.ptx", *_SHAPE, *given), 4, "expected ; behind add, not '%f2'"),
         ((files / "damaged.ptx", *_SHAPE, *given), 4, "damaged.ptx, line 24"),

@@ -39,7 +39,10 @@ def test_a_card_is_found_by_its_gpu_or_its_name():
     assert card_for("gfx1201") is None
     assert card_for("gfx1100", "rx7900xtx").name == "RX 7900 XTX"
     assert card_for("gfx942", "mi325x").bandwidth == 6000
-    assert all("AMD" in card.source for card in CARDS.values())
+    assert card_for("sm_90").name == "H100 SXM"
+    assert card_for("sm_80", "a100").name == "A100 SXM"
+    assert card_for("sm_89", "rtx4090").bandwidth == 1008
+    assert all(card.source.startswith(("AMD ", "NVIDIA ")) for card in CARDS.values())
 
 
 def test_there_is_a_card_for_each_gpu_that_is_emulated():
@@ -54,8 +57,12 @@ def test_there_is_a_rate_for_each_matrix_instruction(gpu):
 
 
 def test_wrong_names_are_refused():
-    with pytest.raises(UserError, match="no figures of the card 'H100'"):
-        card_for("gfx942", "H100")
+    with pytest.raises(UserError, match="no figures of the card 'B300'"):
+        card_for("gfx942", "B300")
+    with pytest.raises(UserError, match="no figures of the card 'RX 7900'"):
+        card_for("gfx1100", "RX 7900")
+    with pytest.raises(UserError, match="the code is for sm_80, the card T4 has sm_75"):
+        card_for("sm_80", "T4")
     with pytest.raises(UserError, match="did you mean MI300X[^?]*[?] use MI210, "):
         card_for("gfx942", "MI300")
     with pytest.raises(UserError, match="is for gfx942, the card MI210 has gfx90a") as error:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from refcomp.emulator.observers.counting import KernelCounts
-from refcomp.profile.listing import ISA, LLVM_IR, LOOP_IR, SCHEDULE, list_kernel
+from refcomp.profile.listing import LLVM_IR, LOOP_IR, SCHEDULE, list_kernel
 from tests.profile.programs import product, run
 
 LOOPS = """func first() {
@@ -91,7 +91,7 @@ def test_a_line_without_a_primitive_belongs_to_the_one_of_the_loop_around():
 
 def test_without_sources_there_is_only_machine_code():
     listing = _list("second", {})
-    assert all(not listing.texts[name] for name in (SCHEDULE, LOOP_IR, LLVM_IR, ISA))
+    assert all(not listing.texts[name] for name in (SCHEDULE, LOOP_IR, LLVM_IR, "ISA"))
     assert listing.around(3) == []
 
 
@@ -110,7 +110,7 @@ def test_the_texts_of_a_module_are_linked_with_the_steps_of_its_schedule():
     assert sum_line in bind.links
     others = [line for line in steps if "bind" in line.text and line is not bind]
     assert len(others) == 3 and all(sum_line not in line.links for line in others)
-    machine = [line for line in listing.texts[ISA] if line.links == (sum_line,)]
+    machine = [line for line in listing.texts["ISA"] if line.links == (sum_line,)]
     assert any("v_fmac_f32" in line.text or "v_fma_f32" in line.text for line in machine)
     assert any("fma" in line.text for line in listing.texts[LLVM_IR] if line.links == (sum_line,))
     loop = listing.texts[LOOP_IR][sum_line - listing.first]

@@ -65,7 +65,7 @@ def test_each_table_tells_the_greatest_first_but_for_classes():
 def test_accesses_tell_what_they_cost_and_their_lines():
     (load,), (read,) = (table(_accesses()).rows for table in (global_table, shared_table))
     text = "global_load_dword v0, v[2:3], off"
-    assert load.cells == ("7", text, 10, 2560, 40, 20, "50%") and load.line == 7
+    assert load.cells == ("7", text, 10, 2560, 40, "4.0", 20, "50%") and load.line == 7
     assert read.cells == ("", "ds_read_b32 v0, v1", 20, 5120, 80, 40) and read.line == 0
     assert "segments of 128 bytes" in global_table(_accesses()).title
 

@@ -31,7 +31,7 @@ def test_tables_of_a_product():
 @pytest.mark.rocm
 def test_tables_of_memories():
     text = report_to_text(report(*transposed(is_naive=False)), width=120)
-    assert re.search(r"global_load_dword .* 64 +16384 +128 +128 +100%", text)
+    assert re.search(r"global_load_dword .* 64 +16384 +128 +2\.0 +128 +100%", text)
     assert re.search(r"ds_read_b32 .* 64 +16384 +4096 +3968", text)
     assert "32 banks of 4 bytes" in text
 

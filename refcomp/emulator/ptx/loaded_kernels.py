@@ -16,6 +16,7 @@ from refcomp.emulator.ptx.execution.launch import (
     load_ptx,
 )
 from refcomp.emulator.ptx.machine.findings import PtxFinding
+from refcomp.emulator.ptx.machine.observation import PtxObserver
 from refcomp.emulator.ptx.observers.races import ThreadRaces
 from refcomp.emulator.ptx.translation.engine import translated
 from refcomp.emulator.translation.compilation import HostTools
@@ -40,6 +41,7 @@ def kernel_loader(
     hazards: bool = False,
     limits: Limits = USUAL_LIMITS,
     tools: HostTools | None = None,
+    observers: tuple[PtxObserver, ...] = (),
 ) -> LoadPtx:
     """Return a function that loads PTX, for `emulated_pycuda`.
 
@@ -47,13 +49,14 @@ def kernel_loader(
         hazards: True to check all launches for data races.
         limits: when a launch is given up.
         tools: compile hot kernels to code of this host; None: all are interpreted.
+        observers: observe all launches.
     """
 
     def load(arena: Arena, text: str) -> Mapping[str, EmulatedKernel]:
         loaded = translated(load_ptx(arena, text), tools)
         return {
             name: EmulatedKernel(
-                _launcher(loaded, name, hazards, limits),
+                _launcher(loaded, name, hazards, limits, observers),
                 shared_bytes=loaded.program.shared_of(name).bytes,
                 threads=prod(function.limits.get("maxntid", (THREADS_LIMIT,))),
             )
@@ -65,7 +68,11 @@ def kernel_loader(
 
 
 def _launcher(
-    loaded: LoadedPtx, kernel: str, hazards: bool, limits: Limits
+    loaded: LoadedPtx,
+    kernel: str,
+    hazards: bool,
+    limits: Limits,
+    observers: tuple[PtxObserver, ...],
 ) -> Callable[[KernelRun], None]:
     def run(request: KernelRun) -> None:
         report = launch(
@@ -77,7 +84,7 @@ def _launcher(
                 parameters=request.arguments,
                 dynamic_bytes=request.shared_bytes,
                 limits=limits,
-                observers=(ThreadRaces(),) if hazards else (),
+                observers=(*observers, ThreadRaces()) if hazards else observers,
             ),
         )
         if report.findings:

@@ -26,6 +26,7 @@ from refcomp.emulator.ptx.execution.launch import (
     parameter_layout,
 )
 from refcomp.emulator.ptx.machine.findings import Extents
+from refcomp.emulator.ptx.machine.observation import PtxObserver
 from refcomp.emulator.ptx.observers.races import ThreadRaces
 from refcomp.emulator.ptx.text.module import Variable
 from refcomp.emulator.ptx.translation.engine import translated
@@ -47,6 +48,7 @@ class EmulatedNvidiaGpu:
         is_watched: report uses of bits that nothing wrote.
         hazards: report data races. Writes to arrays that are not writeable are always reported.
         tools: compile hot kernels to code of this host; None: all are interpreted.
+        observers: observe all launches.
 
     Example::
 
@@ -83,10 +85,12 @@ class EmulatedNvidiaGpu:
         is_watched: bool = True,
         hazards: bool = False,
         tools: HostTools | None = None,
+        observers: tuple[PtxObserver, ...] = (),
     ) -> None:
         self.arena = Arena(size, is_watched=is_watched)
         self._hazards = hazards
         self._tools = tools
+        self._observers = observers
 
     def load(self, text: str) -> LoadedPtx:
         """Load a PTX file. See `load_ptx` for errors."""
@@ -148,7 +152,7 @@ class EmulatedNvidiaGpu:
                 parameters=bytes(packed),
                 dynamic_bytes=shared_bytes,
                 limits=limits,
-                observers=(ThreadRaces(),) if self._hazards else (),
+                observers=self._observing(),
                 read_only=tuple(
                     address for array, address in placed if not array.flags.writeable
                 ),
@@ -162,6 +166,10 @@ class EmulatedNvidiaGpu:
             for _, address in placed:
                 self.arena.free(address)
         return report
+
+    def _observing(self) -> tuple[PtxObserver, ...]:
+        """Return the observers of one launch."""
+        return (*self._observers, ThreadRaces()) if self._hazards else self._observers
 
     def _put(self, parameter: Variable, given: Array) -> int:
         """Copy an array to the GPU, and return its address there."""

@@ -7,22 +7,15 @@ addresses by the models of coalescing.py and banks.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from refcomp.emulator.code.assembly import Assembly, Instruction
 from refcomp.emulator.machine.observation import AddressSpace
-from refcomp.emulator.observers.counting.mnemonics import (
-    CLASSES,
-    FMA,
-    MFMA,
-    SCALAR_MEMORY,
-    VALU,
-    VECTOR_CLASSES,
-    class_of,
-    fmas_of_lane,
-    fmas_of_wave,
+from refcomp.emulator.observers.counting.instruction_set import (
+    CountedInstruction,
+    InstructionSet,
 )
+from refcomp.emulator.observers.counting.mnemonics import AMD
 
 
 @dataclass(slots=True)
@@ -47,37 +40,35 @@ class MemoryTraffic:
 class InstructionCounts:
     """The runs of one instruction, and its accesses to memory."""
 
-    instruction: Instruction
+    instruction: CountedInstruction
     waves: int = 0  # that ran it
     lanes: int = 0  # active lanes of these waves
     access: MemoryTraffic | None = None  # to the memory of its first access
     # To other memories, by space: only flat accesses have several.
     elsewhere: dict[str, MemoryTraffic] = field(default_factory=dict)
+    isa: InstructionSet = AMD
 
     @property
     def kind(self) -> str:
-        """Instruction class, one of `CLASSES`.
-
-        For a VOPD pair it is the class of the instruction that does more work.
-        """
+        """Instruction class, one of `isa.classes`."""
         space = self.access.space if self.access else ""
-        found = class_of(self.instruction.mnemonic, space)
-        return FMA if found == VALU and fmas_of_lane(self.instruction) else found
+        return self.isa.class_of(self.instruction, space)
 
     @property
     def fmas(self) -> int:
         """Multiply-adds of all waves that ran the instruction."""
-        if self.kind == MFMA:
-            return self.waves * fmas_of_wave(self.instruction)
-        return self.lanes * fmas_of_lane(self.instruction)
+        return self.isa.fmas(self.instruction, self.kind, self.waves, self.lanes)
 
 
 @dataclass(slots=True)
 class KernelCounts:
-    """Counts of all launches of a kernel."""
+    """Counts of all launches of a kernel.
+
+    A wave is a warp of an NVIDIA GPU, and a group a block; a segment is a sector.
+    """
 
     name: str
-    mcpu: str  # the GPU
+    mcpu: str  # the GPU, such as gfx942 or sm_90
     wave_lanes: int  # lanes of a wave
     segment: int  # bytes of a segment of global memory
     grid: tuple[int, int, int] = (0, 0, 0)  # groups of the last launch
@@ -89,13 +80,15 @@ class KernelCounts:
     written: int = 0  # likewise
     shared_bytes: int = 0  # of the last launch, in addition to the kernel's own
     is_on_pairs: bool = False  # a group runs on a pair of compute units
-    assembly: Assembly | None = None
-    entry: int = 0  # number of the kernel's first instruction in `assembly`
     by_number: dict[int, InstructionCounts] = field(default_factory=dict)
+    # Returns all instructions of the kernel by number; None if only those that ran are known.
+    code: Callable[[], Mapping[int, CountedInstruction]] | None = None
+    isa: InstructionSet = AMD
 
     def __str__(self) -> str:
         ran = ", ".join(f"{count} {kind}" for kind, count in self.by_class().items())
-        return f"{self.name}: {self.fmas} multiply-adds; instructions of waves: {ran}"
+        waves = f"{self.isa.words.wave}s"
+        return f"{self.name}: {self.fmas} multiply-adds; instructions of {waves}: {ran}"
 
     @property
     def instructions(self) -> list[InstructionCounts]:
@@ -107,21 +100,11 @@ class KernelCounts:
 
         They are in the order of their addresses.
         """
-        if self.assembly is None:
-            return self.instructions
-        # The kernel ends with the last s_endpgm before the next symbol.
-        last = self.entry - 1
-        for number in range(self.entry, len(self.assembly)):
-            address = self.assembly.instruction(number).address
-            if number != self.entry and address in self.assembly.symbols:
-                break
-            if self.assembly.mnemonic(number) == "s_endpgm":
-                last = number
-        numbers = {*self.by_number, *range(self.entry, last + 1)}
+        whole = self.code() if self.code is not None else {}
         found = []
-        for number in sorted(numbers):
+        for number in sorted({*self.by_number, *whole}):
             counts = self.by_number.get(number)
-            found.append(counts or InstructionCounts(self.assembly.instruction(number)))
+            found.append(counts or InstructionCounts(whole[number], isa=self.isa))
         return found
 
     def by_class(self) -> dict[str, int]:
@@ -135,7 +118,7 @@ class KernelCounts:
         """Return how many instructions the most frequent code has, by class."""
         most = max((one.waves for one in self.instructions), default=0)
         found = Counter(one.kind for one in self.instructions if one.waves == most)
-        return {kind: found[kind] for kind in CLASSES if kind in found}
+        return {kind: found[kind] for kind in self.isa.classes if kind in found}
 
     def by_source(self) -> dict[str, int]:
         """Return how many instructions of waves ran, by source line ("" if not known)."""
@@ -147,10 +130,11 @@ class KernelCounts:
     def accesses(self, space: AddressSpace) -> Iterator[InstructionCounts]:
         """Yield the instructions that access a memory ("global", "shared" or "private").
 
-        Scalar loads are left out, because they have caches of their own.
+        Loads that have caches of their own are left out.
         """
         for one in self.instructions:
-            if one.access and one.access.space == space and one.kind != SCALAR_MEMORY:
+            is_cached = one.kind in self.isa.cached
+            if one.access and one.access.space == space and not is_cached:
                 yield one
             elif space in one.elsewhere:
                 yield replace(one, access=one.elsewhere[space])
@@ -161,9 +145,27 @@ class KernelCounts:
         return sum(one.fmas for one in self.instructions)
 
     @property
+    def matrix_part(self) -> float:
+        """The fraction of the multiply-adds that matrix or tensor cores do."""
+        by_cores = sum(
+            one.fmas for one in self.instructions if one.kind == self.isa.matrix
+        )
+        return by_cores / self.fmas if by_cores else 0.0
+
+    @property
+    def atomic_updates(self) -> int:
+        """Atomic updates of global and shared memory by all lanes."""
+        return sum(
+            access.lanes
+            for one in self.instructions
+            for access in (one.access, *one.elsewhere.values())
+            if access is not None and access.is_atomic
+        )
+
+    @property
     def active_lanes(self) -> float:
         """The fraction of lanes that were active in vector instructions."""
-        vectors = [one for one in self.instructions if one.kind in VECTOR_CLASSES]
+        vectors = [one for one in self.instructions if one.kind in self.isa.of_lanes]
         waves = sum(one.waves for one in vectors)
         if not waves:
             return 1.0

@@ -9,6 +9,11 @@ import re
 from math import prod
 
 from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.observers.counting.instruction_set import (
+    CountedInstruction,
+    GpuWords,
+    InstructionSet,
+)
 
 FMA = "VALU FMA"
 MFMA = "MFMA"
@@ -116,7 +121,7 @@ def class_of(mnemonic: str, space: str = "") -> str:
     return FMA if _FMA.match(mnemonic) or _DOT.match(mnemonic) else VALU
 
 
-def fmas_of_lane(instruction: Instruction) -> int:
+def fmas_of_lane(instruction: CountedInstruction) -> int:
     """Return how many multiply-adds of floats, or products of a dot product, a lane does."""
     total = 0
     for half in instruction.text.split(_DUAL):
@@ -165,3 +170,41 @@ def matrix_dtype(mnemonic: str) -> str:
 def matrix_bits(mnemonic: str) -> int:
     """Return the bits of an element that a matrix instruction multiplies."""
     return _BITS_OF[matrix_dtype(mnemonic)]
+
+
+def _class_of(instruction: Instruction, space: str) -> str:
+    """Return the class; of a VOPD pair that of the instruction that does more work."""
+    found = class_of(instruction.mnemonic, space)
+    return FMA if found == VALU and fmas_of_lane(instruction) else found
+
+
+def _fmas(instruction: Instruction, kind: str, waves: int, lanes: int) -> int:
+    if kind == MFMA:
+        return waves * fmas_of_wave(instruction)
+    return lanes * fmas_of_lane(instruction)
+
+
+AMD = InstructionSet(
+    words=GpuWords(
+        wave="wave",
+        group="group",
+        unit="compute unit",
+        simd="SIMD",
+        segment="segment",
+        transactions="transactions",
+        shared="shared memory (LDS)",
+        code="ISA",
+    ),
+    classes=CLASSES,
+    multiply=FMA,
+    matrix=MFMA,
+    arithmetic=frozenset({VALU}),
+    overhead=frozenset({SALU, BRANCH, WAIT}),
+    spilled=SCRATCH,
+    of_lanes=frozenset(VECTOR_CLASSES),
+    cached=frozenset({SCALAR_MEMORY}),
+    class_of=_class_of,
+    fmas=_fmas,
+    product=re.compile("v_(pk_)?mul_f"),
+    sum=re.compile("v_(pk_)?add_f"),
+)

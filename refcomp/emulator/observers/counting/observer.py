@@ -1,181 +1,54 @@
-"""The observer that counts what launched kernels do.
+"""The observer that counts what kernels launched on AMD GPUs do.
 
 profile = Profile()
-gpu = EmulatedGpu(disassemble, observers=(profile,))
+gpu = EmulatedGpu(disassemble, observers=(WaveCounting(profile),))
 gpu.run(...)
 profile.kernels[0].fmas
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
-from refcomp.emulator.code.assembly import Instruction
+from refcomp.emulator.code.assembly import Assembly, Instruction
 from refcomp.emulator.execution.launch import LaunchRequest, LoadedCode
-from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Access, Observer
 from refcomp.emulator.machine.waves import Waves
-from refcomp.emulator.observers.counting.banks import count_clocks
-from refcomp.emulator.observers.counting.coalescing import (
-    Touched,
-    count_segments,
-    least_segments,
-)
-from refcomp.emulator.observers.counting.counts import (
-    InstructionCounts,
-    KernelCounts,
-    MemoryTraffic,
-)
-from refcomp.emulator.observers.counting.mnemonics import SCALAR_MEMORY, class_of
-from refcomp.foundation.errors import UserError
+from refcomp.emulator.observers.counting.counts import KernelCounts
+from refcomp.emulator.observers.counting.profile import Profile, recorder_of
 
 
-class _KernelKey(NamedTuple):
-    """A kernel of a loaded code object."""
+class WaveCounting(Observer):
+    """Fills a profile with the counts of all launches that it observes."""
 
-    loaded: int  # id of the `LoadedCode`
-    name: str
-
-
-class Profile(Observer):
-    """Counts of all kernels that run on an emulated GPU. Launches of a kernel are added up.
-
-    Pass it to `rocm_emulator(profile=...)`. `refcomp.profile` estimates times from the counts.
-
-    Args:
-        *given: nothing. An argument is refused: pass the profile to the device instead.
-
-    Raises:
-        UserError: an argument is given.
-
-    Example::
-
-        >>> profile = rc.Profile()
-        >>> A = rc.placeholder((64,), name="A")
-        >>> B = rc.compute((64,), lambda i: A[i] + 1.0, name="B")
-        >>> s = rc.create_schedule(B)
-        >>> s[B].bind(B.op.axis[0], rc.thread_axis("threadIdx.x"))
-        >>> increment = rc.build(s, [A, B], target="rocm -mcpu=gfx942", name="increment")
-        >>> gpu = rc.rocm_emulator("gfx942", profile=profile)
-        >>> a, b = rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu)
-        >>> increment(a, b)
-        >>> (counts,) = profile.kernels
-        >>> counts.name, counts.launches, counts.waves, counts.written  # bytes
-        ('increment_kernel0', 1, 1, 256)
-    """
-
-    def __init__(self, *given: object) -> None:
-        if given:
-            raise UserError(
-                "a Profile takes no arguments",
-                where=f"Profile({', '.join(map(repr, given))})",
-                why="it counts the kernels that run while it observes",
-                remedy="write Profile(), and pass it on: rocm_emulator(..., profile=it)",
-            )
-        self._kernels: dict[_KernelKey, KernelCounts] = {}
-        # Kept alive, so that no other code object gets the same id.
-        self._loaded: list[LoadedCode] = []
-        self._current = KernelCounts("", "", 64, 128)
-        # What the current launch has touched.
-        self._read = Touched(self._current.segment)
-        self._written = Touched(self._current.segment)
+    def __init__(self, profile: Profile) -> None:
+        self._recorder = recorder_of(profile)
         self._pairs_fours = False
 
-    @property
-    def kernels(self) -> tuple[KernelCounts, ...]:
-        """The kernels in the order of their first launches."""
-        self._close()
-        return tuple(self._kernels.values())
-
-    def __str__(self) -> str:
-        """Return a line for each kernel."""
-        return "\n".join(map(str, self.kernels)) or "no kernel ran"
-
-    # Events.
-
     def launched(self, loaded: LoadedCode, request: LaunchRequest) -> None:
-        self._close()
-        key = _KernelKey(id(loaded), request.kernel)
-        if key not in self._kernels:
-            self._loaded.append(loaded)
-            self._kernels[key] = _counts_of(loaded, request.kernel)
-        self._current = self._kernels[key]
+        counts = self._recorder.begin(
+            loaded, request.kernel, lambda: _counts_of(loaded, request.kernel)
+        )
         self._pairs_fours = loaded.generation.pairs_fours
-        self._current.launches += 1
-        self._current.grid = request.grid
-        self._current.block = request.block
-        self._current.shared_bytes = request.shared_bytes
-        segment = self._current.segment
-        self._read = Touched(segment)
-        self._written = Touched(segment)
+        counts.grid = request.grid
+        counts.block = request.block
+        counts.shared_bytes = request.shared_bytes
 
     def began(self, waves: Waves) -> None:
-        self._current.groups += len(waves.groups)
-        self._current.waves += waves.waves
+        self._recorder.current.groups += len(waves.groups)
+        self._recorder.current.waves += waves.waves
 
     def instruction(self, waves: Waves, instruction: Instruction) -> None:
-        counts = self._of(instruction)
         count = waves.count()
-        counts.waves += count
-        full = count * self._current.wave_lanes
-        counts.lanes += full if waves.is_full else int(np.count_nonzero(waves.mask))
+        full = count * self._recorder.current.wave_lanes
+        lanes = full if waves.is_full else int(np.count_nonzero(waves.mask))
+        self._recorder.ran(instruction, count, lanes)
 
     def access(self, waves: Waves, access: Access) -> None:
-        found = _counts_of_access(self._of(access.instruction), access)
-        lanes = _lanes(access, self._current.wave_lanes)
-        found.waves += int(np.count_nonzero(lanes))
-        found.lanes += access.index.size
-        found.bytes += access.index.size * access.size
-        if class_of(access.instruction.mnemonic) == SCALAR_MEMORY:
-            self._read.add(access.index, access.size)
-        elif access.space == "global":
-            self._count_global(found, access, lanes)
-        elif access.space == "shared":
-            self._count_shared(found, access)
-
-    # Counting.
-
-    def _of(self, instruction: Instruction) -> InstructionCounts:
-        counts = self._current.by_number.get(instruction.number)
-        if counts is None:
-            counts = self._current.by_number[instruction.number] = InstructionCounts(
-                instruction
-            )
-        return counts
-
-    def _count_global(self, found: MemoryTraffic, access: Access, lanes: Array) -> None:
-        segment = self._current.segment
-        index = _by_wave(access, self._current.wave_lanes)
-        touched = count_segments(index, access.active, access.size, segment)
-        found.transactions += touched
-        # Lanes that share bytes need fewer segments than their bytes would fill.
-        found.least += min(touched, least_segments(lanes, access.size, segment))
-        if not access.is_store:
-            self._read.add(access.index, access.size)
-        if access.is_store or access.is_atomic:
-            self._written.add(access.index, access.size)
-
-    def _count_shared(self, found: MemoryTraffic, access: Access) -> None:
-        index = _by_wave(access, self._current.wave_lanes)
-        # The start of a group's memory rotates the banks, which changes no count.
-        counted = count_clocks(
-            index,
-            access.active,
-            access.size,
-            is_paired=self._pairs_fours and not access.is_store,
-            is_atomic=access.is_atomic,
-        )
-        found.clocks += counted.clocks
-        found.conflicts += counted.clocks - counted.least
-
-    def _close(self) -> None:
-        """Add what the last launch touched."""
-        self._current.read += self._read.bytes
-        self._current.written += self._written.bytes
-        self._read = Touched(self._current.segment)
-        self._written = Touched(self._current.segment)
+        is_paired = self._pairs_fours and not access.is_store
+        self._recorder.accessed(access.instruction, access, is_paired=is_paired)
 
 
 def _counts_of(loaded: LoadedCode, name: str) -> KernelCounts:
@@ -190,45 +63,18 @@ def _counts_of(loaded: LoadedCode, name: str) -> KernelCounts:
         wave_lanes=assembly.lanes,
         segment=generation.segment,
         is_on_pairs=kernel.descriptor.is_on_pairs,
-        assembly=assembly,
-        entry=entry,
+        code=lambda: _instructions(assembly, entry),
     )
 
 
-def _counts_of_access(counts: InstructionCounts, access: Access) -> MemoryTraffic:
-    """Return the counts of an instruction for the memory of `access`."""
-    if counts.access is not None and counts.access.space == access.space:
-        return counts.access
-    found = counts.elsewhere.get(access.space)
-    if found is not None:
-        return found
-    size = access.index.size
-    traffic = MemoryTraffic(
-        space=access.space,
-        size=access.size,
-        is_store=access.is_store,
-        is_atomic=access.is_atomic,
-        stride=int(access.index[1] - access.index[0]) if size > 1 else 0,
-    )
-    if counts.access is None:
-        counts.access = traffic
-    else:
-        counts.elsewhere[access.space] = traffic
-    return traffic
-
-
-def _by_wave(access: Access, lanes: int) -> Array:
-    """Return the offsets as int64 [wave, lane], 0 for lanes that are off."""
-    if access.active is None:
-        return access.index.reshape(-1, lanes)
-    whole = np.zeros(access.active.shape, access.index.dtype)
-    whole[access.active] = access.index
-    return whole
-
-
-def _lanes(access: Access, lanes: int) -> Array:
-    """Return the number of active lanes of each wave, int [wave]."""
-    if access.active is None:
-        return np.full(access.index.size // lanes, lanes)
-    found: Array = access.active.sum(axis=1)
-    return found
+def _instructions(assembly: Assembly, entry: int) -> Mapping[int, Instruction]:
+    """Return the instructions of the kernel that begins with number `entry`."""
+    # It ends with the last s_endpgm before the next symbol.
+    last = entry - 1
+    for number in range(entry, len(assembly)):
+        address = assembly.instruction(number).address
+        if number != entry and address in assembly.symbols:
+            break
+        if assembly.mnemonic(number) == "s_endpgm":
+            last = number
+    return {number: assembly.instruction(number) for number in range(entry, last + 1)}

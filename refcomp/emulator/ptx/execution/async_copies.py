@@ -85,6 +85,10 @@ def _bind_copy(
             (place,) = threads.places(
                 instruction, addresses[some], "global", size, is_load=True
             )
+            if threads.around.observers:
+                threads.show(
+                    instruction, [place], size, is_store=False, is_strong=False
+                )
             threads.at, threads.lanes = before
             step = np.arange(size)
             index = place.offsets[:, None] + step

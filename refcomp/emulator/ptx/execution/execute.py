@@ -141,15 +141,17 @@ class ThreadExecution:
         threads = self.threads
         first = 0 if threads.lanes is None else int(threads.lanes[0])
         number = int(self._pc[first])
-        warps = threads.count // WARP
-        if threads.lanes is not None:
-            warps = 1 + int(np.count_nonzero(np.diff(threads.lanes // WARP)))
+        warps = self._warps()
         while True:
             block = self.program.block(number)
-            if block.together and not self._gather(block, number):
-                return
+            if block.together:
+                if not self._gather(block, number):
+                    return
+                warps = self._warps()
             for run in block.runs:
                 run(threads)
+            for observer in threads.around.observers:
+                observer.ran(threads, block.instructions, warps)
             self._count(block, number, warps)
             following = block.next if block.end is None else self._end(block)
             self._slices.left -= 1
@@ -160,6 +162,13 @@ class ThreadExecution:
                 continue
             self._pc[threads.numbers()] = following
             return
+
+    def _warps(self) -> int:
+        """Return the number of warps with a thread that runs."""
+        threads = self.threads
+        if threads.lanes is None:
+            return threads.count // WARP
+        return 1 + int(np.count_nonzero(np.diff(threads.lanes // WARP)))
 
     def _count(self, block: BoundBlock, number: int, warps: int) -> None:
         self.threads.steps += block.count

@@ -67,6 +67,7 @@ class BoundBlock:
     """Some instructions that run one after the other.
 
     Attributes:
+        instructions: all of them.
         runs: those that do not decide what runs next.
         count: the number of all.
         end: the last instruction, if it decides that.
@@ -75,6 +76,7 @@ class BoundBlock:
     """
 
     first: PtxInstruction
+    instructions: tuple[PtxInstruction, ...]
     runs: tuple[Run, ...]
     count: int
     end: PtxInstruction | None
@@ -210,7 +212,15 @@ class BoundProgram:
             run = self._run(instruction, owner)
             if run is not None:
                 runs.append(run)
-        return BoundBlock(first, tuple(runs), at - number, end, at, _is_together(first))
+        return BoundBlock(
+            first=first,
+            instructions=tuple(self._code[number:at]),
+            runs=tuple(runs),
+            count=at - number,
+            end=end,
+            next=at,
+            together=_is_together(first),
+        )
 
     def _run(self, instruction: PtxInstruction, owner: BoundFunction) -> Run | None:
         """Return an instruction as a function; None if it does nothing."""
@@ -297,8 +307,12 @@ def _predicated(
         if holds.ndim == 0 or holds.all():
             if holds.all():
                 run(threads)
+            else:
+                _skip(threads, instruction, threads.size())
             return
         holds = threads.pick(holds)
+        if not holds.all():
+            _skip(threads, instruction, int(np.count_nonzero(~holds)))
         if not holds.any():
             return
         before = threads.at, threads.lanes
@@ -310,6 +324,11 @@ def _predicated(
             threads.at, threads.lanes = before
 
     return run_some
+
+
+def _skip(threads: BlockThreads, instruction: PtxInstruction, count: int) -> None:
+    for observer in threads.around.observers:
+        observer.skipped(threads, instruction, count)
 
 
 def _used_registers(function: PtxFunction) -> list[str]:

@@ -5,7 +5,7 @@ An observer is given with a launch. It changes nothing, and reports findings by 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ class SpaceAccess:
 
     Attributes:
         space: "global" or "shared". Local memory is a thread's own, and not shown.
+            Constants are global.
         is_store: True if it writes; an atomic update writes.
         is_strong: True for atomic updates, and for loads and stores that are volatile or ordered.
         size: bytes of each thread.
@@ -58,6 +59,22 @@ class PtxObserver:
 
     def began(self, threads: ObservedThreads) -> None:
         """See that the threads of some blocks begin."""
+
+    def ran(
+        self,
+        threads: ObservedThreads,
+        instructions: Sequence[PtxInstruction],
+        warps: int,
+    ) -> None:
+        """See that the threads that run, of so many warps, came to some instructions in a row.
+
+        Only the last of them may decide what runs next; the others are done.
+        """
+
+    def skipped(
+        self, threads: ObservedThreads, instruction: PtxInstruction, count: int
+    ) -> None:
+        """See that so many of these threads did not do one of them, by its predicate."""
 
     def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
         """See an access that was made."""

@@ -1,1 +1,1 @@
-"""Observers of launches: they find data races."""
+"""Observers of launches: they find data races, and count what runs."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from refcomp.emulator import LaunchReport
 from refcomp.emulator.execution.launch import Extents
-from refcomp.emulator.observers.counting import KernelCounts, Profile
+from refcomp.emulator.observers.counting import KernelCounts, Profile, WaveCounting
 from refcomp.ir.parser import parse_func
 from refcomp.ir.verify import verify
 from tests.emulator.kernels import GPU, Kernels
@@ -63,7 +63,7 @@ def profile_text(
     kernel = parse_func(text)
     verify(kernel, "device")
     kernels, profile = Kernels([kernel], gpu), Profile()
-    kernels.gpu.observers = (profile,)
+    kernels.gpu.observers = (WaveCounting(profile),)
     report = kernels.run(kernel, args, grid, block)
     assert report.findings == ()
     (counts,) = profile.kernels

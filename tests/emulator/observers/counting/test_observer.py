@@ -10,7 +10,7 @@ from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.execution.launch import LaunchRequest
 from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.machine.observation import Access
-from refcomp.emulator.observers.counting import Profile
+from refcomp.emulator.observers.counting import Profile, WaveCounting
 from refcomp.foundation.dtype import as_dtype, to_numpy
 from refcomp.foundation.errors import UserError
 from tests.codegen.device_kernels import TEXTS
@@ -215,11 +215,12 @@ def test_waves_of_64_lanes_read_shared_memory_as_the_gpu_does(gpu, clocks):
         program=lambda kernel: SimpleNamespace(assembly=code),
     )
     profile = Profile()
-    profile.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b""))
+    observer = WaveCounting(profile)
+    observer.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b""))
     # Of each 32 lanes the first 16 read from the lower banks, the others from the upper ones.
     four, place = np.divmod(np.arange(64), 4)
     index = 128 * four + 64 * (four % 8 >= 4) + 16 * place
-    profile.access(None, Access(code.instruction(0), "shared", False, False, 16, index, None))
+    observer.access(None, Access(code.instruction(0), "shared", False, False, 16, index, None))
     (counts,) = profile.kernels
     (read,) = counts.accesses("shared")
     assert read.access.clocks == clocks
@@ -233,13 +234,14 @@ def test_an_access_that_does_not_say_to_which_memory_counts_for_each():
         program=lambda kernel: SimpleNamespace(assembly=code),
     )
     profile = Profile()
-    profile.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b"", shared_bytes=128))
+    observer = WaveCounting(profile)
+    observer.launched(loaded, LaunchRequest("begin", (1, 1, 1), (64, 1, 1), b"", shared_bytes=128))
     assert profile.kernels[0].shared_bytes == 128
     lanes = np.arange(64)
     for space, stride, low in (("shared", 4, True), ("global", 128, False), ("shared", 4, True)):
         active = (lanes < 32) == low
         index = stride * lanes[active]
-        profile.access(
+        observer.access(
             None, Access(code.instruction(0), space, False, False, 4, index, active[None])
         )
     (counts,) = profile.kernels

@@ -22,6 +22,12 @@ class _Recorder(PtxObserver):
         deed = "stores" if access.is_store else "loads"
         self.seen.append((deed, access.space, access.size, access.numbers.tolist()))
 
+    def ran(self, threads, instructions, warps):
+        self.seen.append(("ran", len(instructions), warps, threads.size()))
+
+    def skipped(self, threads, instruction, count):
+        self.seen.append(("skipped", instruction.opcode, count))
+
     def met(self, threads, numbers, is_warp):
         self.seen.append(("met", "warp" if is_warp else "block", len(numbers)))
 
@@ -46,11 +52,15 @@ def test_observers_see_accesses_barriers_and_fences():
     assert recorder.seen == [
         ("launched", (1, 1, 1), (3, 1, 1)),
         ("began", 32),
+        ("skipped", "st", 1),
         ("stores", "shared", 8, [0, 1]),
+        ("ran", 5, 1, 3),
         ("met", "block", 3),
+        ("ran", 1, 1, 3),
         ("met", "warp", 3),
         ("fenced", 3),
         ("loads", "shared", 2, [0, 1, 2]),
+        ("ran", 4, 1, 3),
     ]
 
 

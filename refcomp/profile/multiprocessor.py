@@ -1,0 +1,73 @@
+"""Rates of a multiprocessor (SM) of an NVIDIA GPU, by compute capability.
+
+Sources:
+
+- arithmetic: NVIDIA, "CUDA C++ Programming Guide", table "Throughput of Native Arithmetic
+  Instructions". Where PTX leaves the kind of an instruction open, the higher rate is taken.
+- tensor cores: the white papers of the architectures Volta, Turing, A100, GA102, Ada and H100,
+  without sparsity. On the H100 only `wgmma` reaches the peak, and `mma` reaches less.
+- shared memory: 32 banks of 4 bytes, as `refcomp.emulator.observers.counting.banks` counts them
+- the L1 cache: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking" and
+  "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking". For GPUs since Ampere, the rate of
+  Volta is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SCHEDULERS = 4  # of a multiprocessor, each of which issues one instruction a clock
+
+
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """A multiprocessor. Rates are per clock.
+
+    Attributes:
+        mcpu: the compute capability, such as sm_90.
+        lanes: operations on f32.
+        f64, f16, integers: operations on such numbers. Of f16 in pairs, each counts.
+        matrix: multiply-adds of tensor cores, by the dtype of the factors.
+        cache_bytes: of the L1 cache.
+        special: functions such as a reciprocal.
+        exchanged: lanes that exchange values in a warp.
+        simds: the number of schedulers.
+    """
+
+    mcpu: str
+    lanes: int
+    f64: int
+    f16: int
+    integers: int
+    matrix: Mapping[str, int]
+    cache_bytes: int = 128
+    special: int = 16
+    exchanged: int = 32
+    simds: int = SCHEDULERS
+
+
+VOLTA = Multiprocessor("sm_70", 64, 32, 128, 64, {"f16": 512})
+TURING = Multiprocessor(
+    "sm_75", 64, 2, 128, 64, {"f16": 512, "i8": 1024, "i4": 2048}, cache_bytes=64
+)
+_AMPERE_TENSOR = {
+    "f64": 64,
+    "tf32": 512,
+    "f16": 1024,
+    "bf16": 1024,
+    "i8": 2048,
+    "i4": 4096,
+}
+AMPERE = Multiprocessor("sm_80", 64, 32, 256, 64, _AMPERE_TENSOR)
+_GA10X_TENSOR = {"tf32": 128, "f16": 512, "bf16": 512, "i8": 1024, "i4": 2048}
+GA10X = Multiprocessor("sm_86", 128, 2, 128, 64, _GA10X_TENSOR)
+ADA = Multiprocessor("sm_89", 128, 2, 128, 64, _GA10X_TENSOR)
+HOPPER = Multiprocessor(
+    "sm_90",
+    128,
+    64,
+    256,
+    64,
+    {"f64": 128, "tf32": 1024, "f16": 2048, "bf16": 2048, "i8": 4096},
+)

@@ -1,0 +1,38 @@
+"""The figures of NVIDIA's multiprocessors agree with the peak rates that data sheets print."""
+
+import pytest
+
+from refcomp.profile.cards import CARDS
+from refcomp.profile.multiprocessor import Multiprocessor
+
+
+@pytest.mark.parametrize(
+    ("name", "single", "double", "tensors"),
+    [
+        # Tflop/s of f32 and f64, and of tensor cores without sparsity.
+        ("V100 SXM2", 15.7, 7.8, {"f16": 125}),
+        ("T4", 8.1, 8.1 / 32, {"f16": 65, "i8": 130, "i4": 260}),
+        ("A100 SXM", 19.5, 9.7, {"f64": 19.5, "tf32": 156, "bf16": 312, "i8": 624}),
+        ("A10", 31.2, 31.2 / 64, {"f16": 125, "i8": 250}),
+        ("RTX 3090", 35.6, 35.6 / 64, {"f16": 142, "i8": 284}),
+        ("L4", 30.3, 30.3 / 64, {"f16": 121, "i8": 242}),
+        ("RTX 4090", 82.6, 82.6 / 64, {"f16": 330.3, "i8": 660.6}),
+        ("H100 SXM", 66.9, 33.5, {"tf32": 494.7, "f16": 989.4, "i8": 1978.9}),
+        ("H200 SXM", 66.9, 33.5, {"bf16": 989.4}),
+    ],
+)
+def test_rates_are_those_of_the_data_sheets(name, single, double, tensors):
+    card = CARDS[name]
+    unit = card.unit
+    assert isinstance(unit, Multiprocessor) and unit.mcpu == card.mcpu
+    assert 2e-12 * card.peak == pytest.approx(single, rel=0.01)
+    hertz = 2e-3 * card.units * card.gigahertz
+    assert unit.f64 * hertz == pytest.approx(double, rel=0.01)
+    for dtype, rate in tensors.items():
+        clock = 1.0 if dtype == "f64" else card.tensor_clock
+        assert unit.matrix[dtype] * clock * hertz == pytest.approx(rate, rel=0.01), dtype
+
+
+def test_tensor_cores_of_the_h100_multiply_f64_at_the_full_clock():
+    card = CARDS["H100 SXM"]
+    assert 2e-3 * card.unit.matrix["f64"] * card.units * card.gigahertz == pytest.approx(66.9, 0.01)
