@@ -149,6 +149,7 @@ class _Options:
         "refcomp emulate scale.py:scale --symbol n=1000 --hazards",
         "refcomp emulate scale.py:scale --symbol n=1000 --profile page.html",
         "refcomp emulate digits.onnx --profile page.html --card MI300X",
+        "refcomp emulate scale.py:scale --symbol n=1000 --profile --gpu sm_90",
     ),
 )
 @click.argument("file", metavar="KERNEL.hsaco|KERNEL.ptx|SCRIPT.py[:NAME]|MODEL.onnx")
@@ -237,8 +238,8 @@ class _Options:
     "--gpu",
     "mcpu",
     metavar="GPU",
-    help=f"The GPU that a program is compiled for: {', '.join(GENERATIONS)}. Default: that of "
-    f"--card, or {_USUAL_GPU}.",
+    help=f"The GPU that a program is compiled for: {', '.join(GENERATIONS)}, or one of NVIDIA, "
+    f"such as sm_90. Default: that of --card, or {_USUAL_GPU}.",
 )
 @click.option(
     "--contract", is_flag=True, help="Let a program round a * b + c only once."

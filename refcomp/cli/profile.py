@@ -21,11 +21,14 @@ from refcomp.cli.execute import Arguments, make_arguments
 from refcomp.cli.model_inputs import feeds_of, inputs_of
 from refcomp.cli.outcomes import printable
 from refcomp.cli.programs import load_program
+from refcomp.cli.ptx_kernels import has_races
 from refcomp.cli.streams import name_of, note, progress, write_json
 from refcomp.compiler import build_functions
+from refcomp.driver.cuda_emulator import cuda_emulator
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.hip import KernelFailure
 from refcomp.emulator.observers.counting import KernelCounts, Profile
+from refcomp.emulator.ptx.loaded_kernels import PtxFailure
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import build_options
 from refcomp.frontend.onnx import from_onnx
@@ -82,16 +85,38 @@ def is_program(file: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EmulatedDevice:
-    """The emulated GPU that a program runs on; see `refcomp.rocm_emulator`."""
+    """The emulated GPU that a program runs on; see `refcomp.rocm_emulator`
+    and `refcomp.cuda_emulator`.
+    """
 
-    gpu: str  # such as gfx942
+    gpu: str  # such as gfx942 or sm_90
     hazards: bool | tuple[str, ...] = False  # True for all, or the names of some
     is_watched: bool = True  # look for undefined bits
     max_steps: int | None = None
     max_seconds: float | None = None
 
+    @property
+    def target(self) -> str:
+        """The target that a program is compiled for."""
+        if self._is_nvidia:
+            return f"nvptx -code=ptx -arch={self.gpu}"
+        return f"rocm -mcpu={self.gpu}"
+
+    @property
+    def _is_nvidia(self) -> bool:
+        return self.gpu.startswith("sm_")
+
     def observed_by(self, profile: Profile) -> Device:
         """Return a device whose launches `profile` counts."""
+        if self._is_nvidia:
+            return cuda_emulator(
+                self.gpu,
+                hazards=has_races(self.hazards),
+                is_watched=self.is_watched,
+                max_steps=self.max_steps,
+                max_seconds=self.max_seconds,
+                profile=profile,
+            )
         return rocm_emulator(
             self.gpu,
             hazards=self.hazards,
@@ -107,7 +132,9 @@ class ProgramRun:
     """The outcome of one or more functions."""
 
     reports: tuple[ProfileReport, ...]  # of each kernel, if its function ran to the end
-    failures: tuple[KernelFailure, ...]  # one for each function that a finding stopped
+    failures: tuple[
+        KernelFailure | PtxFailure, ...
+    ]  # one for each function that a finding stopped
     launches: int  # of kernels, in functions that ran to the end
     layers: tuple[LayerReport, ...] = ()  # of a model
     file: str = ""  # the program or the model
@@ -152,7 +179,7 @@ def emulate_program(
         }
         profile = Profile()
         with build_options(contract=contract), progress(f"emulating {piece.func.name}"):
-            module = build_functions([piece.func], f"rocm -mcpu={device.gpu}")
+            module = build_functions([piece.func], device.target)
             arguments = make_arguments(module.entry.signature, taken, filling)
             call = partial(_call, module, device.observed_by(profile), arguments)
             failure = _failure(call)
@@ -181,7 +208,7 @@ def _run_model(
         graph = from_onnx(file)
         feeds = feeds_of(graph, given, filling)
         trace = trace_graph(graph, feeds)
-        module = compile_graph(trace, f"rocm -mcpu={device.gpu}")
+        module = compile_graph(trace, device.target)
         executor = GraphExecutor(module, device.observed_by(profile))
         failure = _failure(lambda: executor.run(inputs_of(trace, feeds)))
     report = partial(report_of, code=module.module, card=card)
@@ -198,18 +225,18 @@ def _call(module: Module, gpu: Device, arguments: Arguments) -> None:
     module(*placed)
 
 
-def _failure(work: Callable[[], object]) -> KernelFailure | None:
+def _failure(work: Callable[[], object]) -> KernelFailure | PtxFailure | None:
     """Do `work`. Return the finding that stopped it, None if there is none."""
     try:
         work()
-    except KernelFailure as error:
+    except (KernelFailure, PtxFailure) as error:
         return error
     return None
 
 
 def _ran(
     profile: Profile,
-    failure: KernelFailure | None,
+    failure: KernelFailure | PtxFailure | None,
     report: Callable[[KernelCounts], ProfileReport],
 ) -> ProgramRun:
     """Return the outcome of one function."""

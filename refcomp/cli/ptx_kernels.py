@@ -63,7 +63,7 @@ class PtxKernels:
         observers = (ThreadCounting(profile, arch),) if request.is_profiled else ()
         gpu = EmulatedNvidiaGpu(
             is_watched=request.is_watched,
-            hazards=_has_races(request.hazards),
+            hazards=has_races(request.hazards),
             observers=observers,
         )
         report = gpu.run(
@@ -107,7 +107,7 @@ def _gpu_of(module: PtxModule, card: str | None) -> str:
     return found.mcpu
 
 
-def _has_races(hazards: bool | tuple[str, ...]) -> bool:
+def has_races(hazards: bool | tuple[str, ...]) -> bool:
     """Return True if optional checks are asked for. UserError for one that NVIDIA GPUs lack."""
     if isinstance(hazards, bool):
         return hazards

@@ -6,8 +6,8 @@ of caches, except that each segment of memory is read once.
 
 Reading order:
 
-- cards.py: figures of cards
-- bound.py: the estimate
+- multiprocessor.py, cards.py: figures of cards
+- limit.py, amd_clocks.py, nvidia_clocks.py, bound.py: the estimate
 - listing.py: lines of schedule, loop IR, LLVM IR and machine code that belong together
 - facts.py: accesses by kind, and their loops
 - occupancy.py: waves that a SIMD holds

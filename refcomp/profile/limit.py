@@ -13,7 +13,7 @@ class Limit(StrEnum):
     # NVIDIA's words for the parts of a multiprocessor.
     ARITHMETIC = "arithmetic"
     TENSOR = "tensor cores"
-    ISSUE = "issue of instructions"
+    ISSUE = "issue"
     BANKS = "shared memory"
     CACHE = "L1"
     MEMORY = "memory"

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
 from refcomp.emulator.ptx.observers.opcodes import (
+    COMPARISON,
     CONSTANT,
     CONVERSION,
     EXCHANGE,
@@ -29,7 +30,9 @@ from refcomp.profile.multiprocessor import Multiprocessor
 
 # Parts of a multiprocessor that compute beside each other.
 _F64, _F16, _F32, _INTEGERS, _SPECIAL = "f64", "f16", "f32", "integers", "special"
-_MOVED = frozenset({"mov", "cvta"})  # opcodes that ptxas removes mostly
+# Classes that cost no issue: ptxas removes moves, and other instructions read constants themselves.
+_FREE = frozenset({MOVE, CONSTANT})
+_COMPUTED = frozenset({FMA, FLOAT, INTEGER, CONVERSION, SPECIAL, COMPARISON})
 _LOCAL_BYTES = re.compile(r"[a-z]+(\d+)$")
 
 
@@ -42,7 +45,7 @@ def multiprocessor_clocks(
     """
     moved = exchanged = issued = bank_clocks = 0.0
     for one in counts.instructions:
-        if _is_issued(one):
+        if one.kind not in _FREE:
             issued += one.waves
         if one.kind == EXCHANGE:
             exchanged += one.waves * counts.wave_lanes
@@ -76,11 +79,6 @@ def multiprocessor_multiply_clocks(
     return max(of_lanes, _tensor_clocks(counts, unit, tensor_clock))
 
 
-def _is_issued(one: InstructionCounts) -> bool:
-    opcode = one.instruction.mnemonic.partition(".")[0]
-    return one.kind != CONSTANT and opcode not in _MOVED
-
-
 def _rates(unit: Multiprocessor) -> dict[str, int]:
     return {
         _F64: unit.f64,
@@ -96,8 +94,7 @@ def _part_clocks(counts: KernelCounts, unit: Multiprocessor) -> dict[str, float]
     found: defaultdict[str, float] = defaultdict(float)
     rates = _rates(unit)
     for one in counts.instructions:
-        is_computed = one.kind in (FMA, FLOAT, INTEGER, CONVERSION, SPECIAL, MOVE)
-        if is_computed and _is_issued(one):
+        if one.kind in _COMPUTED:
             part = _part_of(one)
             found[part] += _operations(one, counts) / rates[part]
     return found

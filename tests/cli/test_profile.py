@@ -1,6 +1,7 @@
 """`refcomp emulate --profile`: of code objects and of programs, as tables, JSON and pages."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -87,6 +88,36 @@ def test_a_program_is_profiled_for_another_gpu(cli, program):
     assert "estimate for one launch on RX 7900 XTX" in result.stdout
 
 
+@pytest.mark.llvm
+def test_a_program_is_profiled_for_an_nvidia_gpu(cli, program, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = (program, "--symbol", "n=1000", "--contract", "--card", "a100")
+    result = cli("emulate", *arguments, "--profile", page)
+    assert result.exit_code == 0, result.stderr
+    assert "on sm_80: 1 launch, 16 blocks, 32 warps of 32; 1000 multiply-adds" in result.stdout
+    assert "estimate for one launch on A100 SXM" in result.stdout
+    text = page.read_text()
+    assert "s[B].bind(i.outer, blockIdx.x)" in text and "for blockIdx.x in range" in text
+    panes = re.findall('data-pane="([^"]+)">', text)
+    assert panes == ["schedule", "loop IR", "LLVM IR", "PTX"]
+    told = json.loads(cli("emulate", program, *arguments[1:], "--json").stdout)["profile"][0]
+    assert (told["gpu"], told["multiply_adds"]) == ("sm_80", 1000)
+
+
+@pytest.mark.llvm
+def test_hazards_of_a_program_are_looked_for_on_an_nvidia_gpu(cli, program):
+    options = ("--symbol", "n=100", "--gpu", "sm_90")
+    result = cli("emulate", program, *options, "--hazards")
+    assert result.exit_code == 0 and "nothing was found in 1 launch" in result.stderr
+    given_up = cli("emulate", program, *options, "--max-steps", "5")
+    assert given_up.exit_code == 1
+    assert "endless: no thread of any warp has ended for 5 instructions" in given_up.stdout
+    wrong = cli("emulate", program, *options, "--hazard", "wait-states")
+    assert wrong.exit_code == 4 and "not a hazard of NVIDIA GPUs" in wrong.stderr
+    other = cli("emulate", program, "--gpu", "sm_9")
+    assert other.exit_code == 4 and "'sm_9' is not an NVIDIA GPU" in other.stderr
+
+
 @pytest.mark.rocm
 def test_a_program_runs_on_given_arrays_and_for_the_gpu_of_a_card(cli, program, tmp_path):
     np.savez(tmp_path / "given.npz", A=np.ones(130, np.float32))
@@ -136,7 +167,7 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
         ((program, "--profile", tmp_path / "no" / "page.html"), 2, "does not exist"),
         (("--profile", *vector_add), 2, "give --profile last, or as --profile=-"),
         ((*vector_add, "--card", "MI300X"), 2, "--card: an estimate is part of a profile; add"),
-        ((*vector_add, "--profile", "--card", "H100"), 4, "no figures of the card 'H100'"),
+        ((*vector_add, "--profile", "--card", "B300"), 4, "no figures of the card 'B300'"),
         (
             (program, "--gpu", "gfx1100", "--card", "MI210"),
             4,
@@ -153,17 +184,21 @@ def test_wrong_requests_are_refused(cli, program, vector_add, tmp_path):
             4,
             "no.npz cannot be read\n  why: No such file or directory",
         ),
-        ((program, "--hazard", "races", "--arg", "a.npy"), 2, "--arg: for a code object only"),
+        ((program, "--hazard", "races", "--arg", "a.npy"), 2, "--arg: for a file of kernels only"),
         ((program, "--hazards", "--card", "MI300X"), 2, "--card: an estimate is part of a"),
         (
             (program, "--grid", "1", "--block", "2", "--max-steps", "9"),
             2,
             "--grid, --block: for a",
         ),
-        ((program, "--kernel", "k", "--shared", "0"), 2, "--kernel, --shared: for a code object"),
+        (
+            (program, "--kernel", "k", "--shared", "0"),
+            2,
+            "--kernel, --shared: for a file of kernels",
+        ),
         ((*vector_add, "--contract", "--seed", "0"), 2, "--contract, --seed: for a program only"),
         ((*vector_add, "--gpu", "gfx90a", "--symbol", "n=2"), 2, "--gpu, --symbol: for a program"),
-        ((*vector_add, "-i", "a.npz"), 2, "-i: for a program only, this is a code object"),
+        ((*vector_add, "-i", "a.npz"), 2, "-i: for a program only, this is a file of kernels"),
         ((vector_add[0], *vector_add[5:]), 2, "--grid and --block say how a kernel is launched"),
     ]
     for arguments, code, message in cases:
@@ -236,7 +271,7 @@ def test_a_program_that_is_given_up_ends_with_1(cli, program):
 def test_the_card_is_asked_for_before_anything_runs(cli, vector_add, program, monkeypatch):
     for name in ("refcomp.emulator.EmulatedGpu.run", "refcomp.cli.profile.load_program"):
         monkeypatch.setattr(name, lambda *given, **options: pytest.fail("it ran"))
-    for arguments in ((*vector_add, "--profile", "--card", "H100"), (program, "--card", "H100")):
+    for arguments in ((*vector_add, "--profile", "--card", "B300"), (program, "--card", "B300")):
         assert cli("emulate", *arguments).exit_code == 4
 
 
@@ -272,6 +307,24 @@ def test_a_model_is_profiled_kernel_by_kernel(cli, tmp_path):
     assert {**first, "layer": "h"} == second
     assert first["seconds"] > 0 and first["limit"] and last["multiply_adds"] == 3 * 8 * 4
     assert len(names) == 2 and all("matmul" in name.lower() for name in names)
+
+
+@pytest.mark.llvm
+def test_a_model_is_profiled_for_an_nvidia_gpu(cli, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="pip install onnx")
+    from tests.frontend.models import make_model, single  # noqa: PLC0415  (needs onnx)
+
+    page, model = tmp_path / "page.html", tmp_path / "model.onnx"
+    nodes = [single("MatMul", "x", "w", outputs=("g",)), single("Relu", "g")]
+    weights = {"w": np.ones((8, 8), np.float32)}
+    onnx.save(make_model(nodes, {"x": ["n", 8]}, ["y"], weights), model)
+    options = ("--symbol", "n=3", "--card", "L4", "--contract")
+    result = cli("emulate", model, *options, "--profile", page)
+    assert result.exit_code == 0, result.stderr
+    assert "layers on L4; microseconds at least by an estimate" in result.stdout
+    assert f"<h1>profile of {model} on sm_89</h1>" in page.read_text()
+    told = json.loads(cli("emulate", model, *options, "--json").stdout)
+    assert sum(layer["multiply_adds"] for layer in told["layers"]) == 3 * 8 * 8
 
 
 @pytest.mark.rocm

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import refcomp as rc
+from refcomp.driver.cuda_emulator import cuda_emulator
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.observers.counting import KernelCounts, Profile
 from refcomp.profile.report import ProfileReport, report_of
@@ -45,13 +46,21 @@ def product(n: int = 64, m: int = 64, k: int = 32) -> tuple[Any, list[Any]]:
 
 
 def run(
-    schedule: Any, args: list[Any], *, contract: bool = True, name: str = "program"
+    schedule: Any,
+    args: list[Any],
+    *,
+    contract: bool = True,
+    name: str = "program",
+    target: str = "rocm -mcpu=gfx942",
 ) -> tuple[Any, KernelCounts]:
     """The module, built for the emulated GPU, and what its kernel did in one call."""
     with rc.build_options(contract=contract):
-        module = rc.build(schedule, args, "rocm -mcpu=gfx942", name=name)
+        module = rc.build(schedule, args, target, name=name)
     profile = Profile()
-    gpu = rocm_emulator("gfx942", profile=profile)
+    if target.startswith("rocm"):
+        gpu = rocm_emulator("gfx942", profile=profile)
+    else:
+        gpu = cuda_emulator("sm_90", profile=profile)
     shapes = [tuple(int(extent.value) for extent in arg.shape) for arg in args]
     arrays = [rc.array(np.ones(shape, np.float32), gpu) for shape in shapes]
     module(*arrays)

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from refcomp.emulator.observers.counting import KernelCounts
-from refcomp.profile.listing import LLVM_IR, LOOP_IR, SCHEDULE, list_kernel
+from refcomp.emulator.ptx.observers.opcodes import PTX
+from refcomp.profile.listing import CUDA, LLVM_IR, LOOP_IR, SCHEDULE, list_kernel
 from tests.profile.programs import product, run
 
 LOOPS = """func first() {
@@ -48,6 +49,25 @@ def test_a_kernel_has_its_own_lines_with_their_numbers():
     assert listing.loop_ir(8) == "B@[i * 4 + j] = 2" and listing.loop_ir(99) == ""
     assert _list("first").texts[LOOP_IR][-1].text == "}" and len(_list("first").texts[LOOP_IR]) == 3
     assert list(listing.origins) == [6, 8]
+
+
+def _cuda_text(name):
+    return (
+        f'extern "C" __global__ void __launch_bounds__(64)\n{name}(float *B) {{\n  {name}\n}}\n\n'
+    )
+
+
+def test_other_kernels_are_left_out_of_cuda_text():
+    """The name of one is the end of another's."""
+    text = "#include <x>\n\nstatic int helper() {\n}\n\n" + _cuda_text("a") + _cuda_text("aa")
+    linked = {"text": [*range(text.count("\n"))]}
+    counts = KernelCounts("a", "sm_90", 32, 32, isa=PTX)
+    listing = list_kernel(counts, {"cuda": text, "lines": json.dumps(linked)})
+    assert [*listing.texts] == [SCHEDULE, LOOP_IR, CUDA, "PTX"]
+    shown = [line.text for line in listing.texts[CUDA]]
+    assert "a(float *B) {" in shown and "aa(float *B) {" not in shown
+    assert shown[:4] == ["#include <x>", "", "static int helper() {", "}"]
+    assert [line.links for line in listing.texts[CUDA] if line.text == "  a"] == [(7,)]
 
 
 def test_loops_around_a_line_stand_from_the_innermost():

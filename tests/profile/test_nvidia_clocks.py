@@ -54,7 +54,7 @@ def test_instructions_take_the_clocks_of_their_part(name, clocks):
 def test_parts_compute_beside_each_other():
     seconds = _seconds(("fma.rn.f32", 1000, None), ("add.s32", 1000, None), ("bra", 1000, None))
     assert seconds["arithmetic"] == pytest.approx(50e-9)
-    assert seconds["issue of instructions"] == pytest.approx(3000 / 4 / 10 * 1e-9)
+    assert seconds["issue"] == pytest.approx(3000 / 4 / 10 * 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ import pytest
 
 from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.foundation.amd_metadata import KernelMetadata
-from refcomp.profile.occupancy import waves_of_launch
+from refcomp.profile import occupancy
+from refcomp.profile.occupancy import ptxas_resources, waves_of_launch, waves_of_simd
+from refcomp.toolchain import PtxasRecord
+from tests.emulator.ptx.texts import kernel
 
 
 def _held(gpu, threads, lanes=64, shared=0, more=0, vgprs=32, most=1024, launches=1):
@@ -65,3 +68,32 @@ def test_registers_of_rdna_come_by_24_of_1536():
 
 def test_of_an_unknown_gpu_nothing_is_told():
     assert _held("gfx000", 64) is None
+
+
+def _launched(registers, threads, shared=0, more=0):
+    """The resources of a kernel of which ptxas says so much."""
+    record = PtxasRecord("k", "sm_90", registers, 1, 0, 0, 0, shared, 0)
+    counts = KernelCounts("k", "sm_90", 32, 32, block=(threads, 1, 1), shared_bytes=more)
+    return occupancy._launched(record, counts)
+
+
+def test_blocks_of_a_multiprocessor_are_limited_by_registers_and_shared_memory():
+    """65536 registers and 228 KiB, of which each block takes 1 KiB more than it asks for."""
+    few, many = _launched(32, 256), _launched(128, 256)
+    assert (few.blocks, few.warps, few.limit) == (8, 64, "warps")
+    assert (many.blocks, many.warps, many.limit) == (2, 16, "registers")
+    tiles = _launched(32, 256, shared=40 << 10, more=10 << 10)
+    assert (tiles.blocks, tiles.limit, tiles.dynamic_bytes) == (4, "shared memory", 10 << 10)
+    assert [waves_of_simd(one) for one in (few, many, tiles)] == [16, 4, 8]
+
+
+@pytest.mark.nvcc
+def test_ptxas_counts_registers():
+    text = kernel("ld.global.u32 %r2, [%rd1]; st.global.u32 [%rd1], %r2; ret;").encode()
+    counts = KernelCounts("k", "sm_90", 32, 32, block=(64, 1, 1))
+    found = ptxas_resources(text, counts)
+    assert (found.arch, found.threads, found.limit) == ("sm_90", 64, "warps")
+    assert 0 < found.registers < 32 and found.blocks == 32
+    counts.name = "other"
+    assert ptxas_resources(text, counts) is None
+    assert ptxas_resources(b"no PTX", counts) is None

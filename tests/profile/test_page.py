@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 import refcomp as rc
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.emulator.observers.counting import KernelCounts
+from refcomp.emulator.ptx.observers.opcodes import PTX
 from refcomp.foundation.errors import UserError
 from refcomp.profile.advice import Advice
 from refcomp.profile.listing import Line, Listing
@@ -53,6 +55,33 @@ def test_a_kernel_without_code_has_a_label_for_each_figure():
     assert facts["groups"] == "0"
     assert facts["waves of 64 lanes"] == "0"
     assert "vector registers spilled to memory" not in facts
+
+
+def _ptx_report(**changes):
+    """Of a kernel that never ran, on an NVIDIA GPU."""
+    counts = KernelCounts("k", "sm_90", 32, 32, block=(64, 1, 1), launches=1, isa=PTX)
+    return replace(report_of(counts), **changes)
+
+
+def _facts(page):
+    return dict(re.findall(r"<tr.*?><td>(.*?)</td><td>(.*?)</td></tr>", page))
+
+
+def test_kernels_of_nvidia_gpus_are_described_in_nvidias_words():
+    resources = NvidiaResources(
+        *("k", "sm_90", 40, 8, 8, 16, 1024, 4096, 0, 1, 64), blocks=21, warps=42, limit="warps",
+        advice="",
+    )  # fmt: skip
+    page = page_of([_ptx_report(resources=resources)])
+    facts = _facts(page)
+    assert facts["blocks"] == "0" and facts["warps of 32 lanes"] == "0"
+    assert facts["threads of a block"] == "64 x 1 x 1"
+    assert facts["registers of a thread"] == "40" and facts["bytes of shared memory"] == "1,024"
+    assert facts["bytes of it that the launch adds"] == "4,096"
+    assert facts["blocks of a multiprocessor at a time, limited by warps"] == "21"
+    assert facts["warps of these blocks"] == "42"
+    assert 'data-pane="PTX">' in page and 'data-pane="ISA">' not in page
+    assert _facts(page_of([_ptx_report()]))["registers and occupancy"] == "not known without ptxas"
 
 
 def test_only_blocks_of_several_statements_are_indented():

@@ -8,7 +8,7 @@ from refcomp.emulator.observers.counting import KernelCounts, Profile
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.profile.report import report_of
-from tests.profile.programs import product, report, run
+from tests.profile.programs import product, report, run, transposed
 
 pytestmark = pytest.mark.rocm
 
@@ -27,6 +27,46 @@ def test_json_has_the_counts_and_calls_estimates_so():
     assert loads and all(a["source"].startswith("kernels.ir:") for a in loads)
     assert sum(line["instructions"] for line in told["lines"]) == sum(told["instructions"].values())
     assert "fma(" in told["lines"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        pytest.param("nvptx -code=ptx -arch=sm_90", "LLVM IR", marks=pytest.mark.llvm),
+        pytest.param("cuda -code=ptx -arch=sm_90", "CUDA C++", marks=pytest.mark.nvcc),
+    ],
+)
+def test_a_program_on_an_nvidia_gpu_has_texts_counts_and_an_estimate(target, text):
+    found = report(*transposed(), target=target)
+    assert (found.counts.mcpu, found.counts.groups, found.counts.waves) == ("sm_90", 4, 128)
+    load, store = (one.access for one in found.counts.accesses("global"))
+    # Lanes side by side read elements of 64 rows, and write a row of 128 bytes.
+    assert (load.waves, load.transactions, load.least) == (128, 128 * 32, 128 * 4)
+    assert (store.waves, store.transactions, store.conflicts) == (128, 128 * 4, 0)
+    assert [*found.listing.texts] == ["schedule", "loop IR", text, "PTX"]
+    assert all(found.listing.texts.values())
+    assert any(line.links for line in found.listing.texts[text])
+    assert found.bound.card.name == "H100 SXM"
+    uncoalesced = found.advice[0]
+    assert "4096 sectors where 512 would do: 12% of what is moved" in uncoalesced.what
+    assert "B@[" in found.listing.loop_ir(uncoalesced.line)
+    assert "to threadIdx.x instead" in uncoalesced.remedy
+    told = json.loads(json.dumps(found.to_json()))
+    assert (told["matrix_part"], told["atomic_updates"], told["segment_bytes"]) == (0, 0, 32)
+
+
+@pytest.mark.llvm
+def test_bank_conflicts_of_a_tile_on_an_nvidia_gpu_are_padded_away():
+    """Columns of a tile of 32 x 32 are in one bank."""
+    target = "nvptx -code=ptx -arch=sm_90"
+    tiled, padded = (
+        report(*transposed(is_naive=False, align=align), target=target) for align in (0, 32)
+    )
+    found = [
+        sum(one.access.conflicts for one in r.counts.accesses("shared")) for r in (tiled, padded)
+    ]
+    assert found == [128 * 31, 0]
+    assert any("storage_align(s[A.shared].op.axis[0], 32, 1)" in a.remedy for a in tiled.advice)
 
 
 def test_a_code_object_alone_has_no_texts_but_resources():

@@ -21,7 +21,8 @@ FLOAT = "other float"
 SPECIAL = "special function"
 INTEGER = "integer"
 CONVERSION = "conversion"
-MOVE = "move and compare"
+COMPARISON = "compare and select"
+MOVE = "move"  # ptxas removes most of them
 EXCHANGE = "warp exchange"
 SHARED = "shared memory"
 GLOBAL = "global memory"
@@ -37,6 +38,7 @@ CLASSES = (
     SPECIAL,
     INTEGER,
     CONVERSION,
+    COMPARISON,
     MOVE,
     EXCHANGE,
     SHARED,
@@ -47,7 +49,7 @@ CLASSES = (
     BRANCH,
     SYNC,
 )
-ARITHMETIC = frozenset({FLOAT, SPECIAL, INTEGER, CONVERSION, MOVE, EXCHANGE})
+ARITHMETIC = frozenset({FLOAT, SPECIAL, INTEGER, CONVERSION, COMPARISON, EXCHANGE})
 
 # Opcodes whose class their modifiers do not change.
 _CLASS_OF = {
@@ -56,8 +58,8 @@ _CLASS_OF = {
     **dict.fromkeys(("nanosleep", "griddepcontrol", "setmaxnreg", "pmevent"), SYNC),
     **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask"), EXCHANGE),
     **dict.fromkeys(("elect", "movmatrix"), EXCHANGE),
-    **dict.fromkeys(("mov", "setp", "set", "selp", "slct", "testp"), MOVE),
-    **dict.fromkeys(("cvta", "isspacep"), MOVE),
+    **dict.fromkeys(("setp", "set", "selp", "slct", "testp", "isspacep"), COMPARISON),
+    **dict.fromkeys(("mov", "cvta"), MOVE),
     **dict.fromkeys(("rcp", "rsqrt", "sqrt", "sin", "cos", "lg2", "ex2"), SPECIAL),
     **dict.fromkeys(("ldmatrix", "stmatrix"), SHARED),
     **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority"), GLOBAL),
