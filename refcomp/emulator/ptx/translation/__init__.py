@@ -23,6 +23,7 @@ emitter.py      lines of text, values of registers, operands
 conversions.py  conversions
 values.py       instructions on values
 accesses.py     loads and stores, with their checks
+atomics.py      atomic updates
 warps.py        instructions that threads of a warp do together
 printer.py      the function of a kernel
 engine.py       compiling kernels, and running blocks by them

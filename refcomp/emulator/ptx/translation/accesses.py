@@ -29,8 +29,8 @@ _HINTS = frozenset(
     | {"L1::evict_last", "L1::evict_first", "L1::no_allocate", "L1::evict_normal"}
     | {"L2::64B", "L2::128B", "L2::256B", "L1::evict_unchanged"}
 )
-_SPACES = {"global": "global", "shared": "shared", "local": "local", "param": "param"}
-_SPACES |= {"const": "global", "shared::cta": "shared"}
+SPACES = {"global": "global", "shared": "shared", "local": "local", "param": "param"}
+SPACES |= {"const": "global", "shared::cta": "shared"}
 _MAX_SPAN = 1 << 16  # bytes that one check covers
 
 
@@ -40,9 +40,12 @@ class PlainAccess:
 
     Attributes:
         space: "global", "shared", "local" or "param".
+        is_store: True if it writes.
         kind: the type of each value.
         size: bytes of each value.
         count: the number of values.
+        address: where it goes.
+        values: the registers or numbers that it moves.
     """
 
     instruction: PtxInstruction
@@ -51,19 +54,8 @@ class PlainAccess:
     kind: str
     size: int
     count: int
-
-    @property
-    def address(self) -> Address:
-        """Where it goes."""
-        operand = self.instruction.operands[0 if self.is_store else 1]
-        if not isinstance(operand, Address):
-            raise NotTranslated(self.instruction)
-        return operand
-
-    @property
-    def values(self) -> list[Operand]:
-        """The registers or numbers that it moves."""
-        return flat(self.instruction.operands[1 if self.is_store else 0])
+    address: Address
+    values: tuple[Operand, ...]
 
     @property
     def whole(self) -> int:
@@ -74,21 +66,23 @@ class PlainAccess:
 def access_of(instruction: PtxInstruction) -> PlainAccess:
     """Return a load or store. Raises NotTranslated for one that is ordered, or of any space."""
     *names, kind = instruction.modifiers
-    spaces = [_SPACES[one] for one in names if one in _SPACES]
-    if (
-        len(spaces) != 1
-        or not _HINTS.union(_SPACES).issuperset(names)
-        or kind == "b128"
-    ):
+    spaces = [SPACES[one] for one in names if one in SPACES]
+    if len(spaces) != 1 or not _HINTS.union(SPACES).issuperset(names) or kind == "b128":
         raise NotTranslated(instruction)
     vectors = [int(one[1:]) for one in names if one in ("v2", "v4", "v8")]
+    is_store = instruction.opcode == "st"
+    address, values = instruction.operands[:: 1 if is_store else -1]
+    if not isinstance(address, Address):
+        raise NotTranslated(instruction)
     return PlainAccess(
-        instruction,
-        spaces[0],
-        instruction.opcode == "st",
-        kind,
-        max(bits_of(kind) // 8, 1),
-        vectors[0] if vectors else 1,
+        instruction=instruction,
+        space=spaces[0],
+        is_store=is_store,
+        kind=kind,
+        size=max(bits_of(kind) // 8, 1),
+        count=vectors[0] if vectors else 1,
+        address=address,
+        values=tuple(flat(values)),
     )
 
 
@@ -108,7 +102,7 @@ class ThreadAccesses:
     def __init__(self, text: ThreadText) -> None:
         self._text = text
         # (space, is written, value of the base) -> the pointers to it, and the bytes checked.
-        self._checked: dict[tuple[str, bool, str], _CheckedSpan] = {}
+        self._checked: dict[tuple[str, bool, str], CheckedSpan] = {}
         self._known = ""  # all ones, unless a load found bits that nothing wrote
 
     def forget(self) -> None:
@@ -135,7 +129,7 @@ class ThreadAccesses:
         if access.space == "param":
             self._put_parameter(access)
             return
-        span, offset = self._place(access, following)
+        span, offset = self.place(access, following)
         for number, operand in enumerate(values):
             place = offset + number * access.size
             if access.is_store:
@@ -145,9 +139,9 @@ class ThreadAccesses:
 
     # Places.
 
-    def _place(
-        self, access: PlainAccess, following: Iterable[PtxInstruction]
-    ) -> tuple[_CheckedSpan, int]:
+    def place(
+        self, access: PlainAccess, following: Iterable[PtxInstruction] = ()
+    ) -> tuple[CheckedSpan, int]:
         """Return pointers that were checked, and the offset of the access from them."""
         name, offset = _base_of(access)
         base = self._base_value(access, name)
@@ -195,7 +189,7 @@ class ThreadAccesses:
 
     def _check(
         self, access: PlainAccess, base: str, group: list[tuple[PlainAccess, int]]
-    ) -> _CheckedSpan:
+    ) -> CheckedSpan:
         """Print the checks of some accesses by one address."""
         low = min(offset for _, offset in group)
         high = max(offset + one.whole for one, offset in group)
@@ -216,7 +210,7 @@ class ThreadAccesses:
         data, known = (
             text.let(f"getelementptr i8, ptr {one}, i64 {place}") for one in pointers
         )
-        return _CheckedSpan(data, known, place, low, high, sizes)
+        return CheckedSpan(data, known, place, low, high, sizes)
 
     def _in_arena(self, address: str, span: int, writes: bool) -> str:
         """Return the offset in the arena of an address in one allocation."""
@@ -261,10 +255,15 @@ class ThreadAccesses:
     # Values.
 
     def _load(
-        self, access: PlainAccess, operand: Operand, span: _CheckedSpan, place: int
+        self, access: PlainAccess, operand: Operand, span: CheckedSpan, place: int
     ) -> None:
-        text, size = self._text, access.size
-        kind = type_of(access.kind) if access.kind[0] != "b" else f"i{8 * size}"
+        kind = access.kind if access.kind[0] != "b" else f"b{8 * access.size}"
+        value = self.load_bits(span, place, access.size, type_of(kind))
+        self._text.result(access.instruction, operand, access.kind, value)
+
+    def load_bits(self, span: CheckedSpan, place: int, size: int, kind: str) -> str:
+        """Print the load of a value of a type of LLVM IR, and return it."""
+        text = self._text
         step = place - span.low
         where = text.let(f"getelementptr i8, ptr {span.data}, i64 {step}")
         value = text.let(f"load {kind}, ptr {where}, align {size}")
@@ -276,13 +275,20 @@ class ThreadAccesses:
             if self._known:
                 known = text.let(f"and i64 {self._known}, {known}")
             self._known = known
-        text.result(access.instruction, operand, access.kind, value)
+        return value
 
     def _store(
-        self, access: PlainAccess, operand: Operand, span: _CheckedSpan, place: int
+        self, access: PlainAccess, operand: Operand, span: CheckedSpan, place: int
     ) -> None:
+        kind = f"b{8 * access.size}"
+        value = self._text.operand(access.instruction, operand, kind)
+        self.store_bits(access, span, place, value)
+
+    def store_bits(
+        self, access: PlainAccess, span: CheckedSpan, place: int, value: str
+    ) -> None:
+        """Print the store of bits, after what stands there was recorded."""
         text, size = self._text, access.size
-        value = text.operand(access.instruction, operand, f"b{8 * size}")
         step = place - span.low
         if access.space == "global":
             at = text.let(f"add i64 {span.place}, {step}") if step else span.place
@@ -316,7 +322,7 @@ class ThreadAccesses:
 
 
 @dataclass(frozen=True, slots=True)
-class _CheckedSpan:
+class CheckedSpan:
     """Bytes that were checked: those from `low` to `high`, counted from the base of accesses.
 
     Attributes:

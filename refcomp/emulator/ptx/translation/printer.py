@@ -11,6 +11,7 @@ from refcomp.emulator.ptx.text.module import (
     Register,
 )
 from refcomp.emulator.ptx.translation.accesses import ThreadAccesses, access_of
+from refcomp.emulator.ptx.translation.atomics import print_atomic
 from refcomp.emulator.ptx.translation.emitter import (
     FRAME_EXCHANGED,
     FRAME_MASK,
@@ -185,6 +186,8 @@ class _KernelPrinter:
     ) -> None:
         if instruction.opcode in ("ld", "ldu", "st"):
             self._accesses.put(access_of(instruction), following)
+        elif instruction.opcode in ("atom", "red"):
+            print_atomic(self._text, self._accesses, instruction)
         elif instruction.opcode == "cvta":
             self._print_address_conversion(instruction)
         else:

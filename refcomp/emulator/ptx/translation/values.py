@@ -31,6 +31,7 @@ _ARITHMETIC = frozenset(
     | {"sin", "cos", "tanh", "min", "max"}
 )
 _SIGNS = frozenset({"neg", "abs", "copysign"})
+_DIRECTIONS = ("rm", "rp", "rz")
 # Modifiers that select a row, in the order of its name.
 _SELECTORS = (
     "lo",
@@ -43,6 +44,7 @@ _SELECTORS = (
     "approx",
     "full",
     "shiftamt",
+    *_DIRECTIONS,
 )
 _WIDTHS = ("8", "16", "32", "64")
 
@@ -125,7 +127,7 @@ def _print_row(
         raise NotTranslated(instruction)
     chosen = [one for one in _SELECTORS if one in modifiers]
     if kind in FLOATS and instruction.opcode in _ARITHMETIC:
-        chosen = [one for one in chosen if one in ("approx", "full")]
+        chosen = [one for one in chosen if one in ("approx", "full", *_DIRECTIONS)]
     stem = "".join(f"{one}." for one in chosen)
     letter = "u" if kind[0] == "b" else kind[0]
     row = _row(instruction, [f"{stem}{kind}", f"{stem}{letter}", f"{stem}i"])
