@@ -9,7 +9,15 @@ import zlib
 
 import numpy as np
 
-from tests.emulator.ptx.cuda_cases import Cases, Draws, bf16, from_bf16, sum_bound, zeros
+from tests.emulator.ptx.cuda_cases import (
+    Cases,
+    Draws,
+    bf16,
+    from_bf16,
+    front_sorted,
+    sum_bound,
+    zeros,
+)
 
 _DRAWS = Draws(13)
 _floats, _ints = _DRAWS.floats, _DRAWS.ints
@@ -185,6 +193,7 @@ def sparse_by_warps(rows, begins, columns, values, x, y):
     _sparse(begins, columns, values, x, y)
 
 
+_FOUND = len(set(_COLUMNS[: _BEGINS[10]].tolist()) - set(range(10)))
 _FRONT = np.arange(10, dtype=np.int32)
 _LEVELS = np.where(np.arange(50) < 10, 2, -1).astype(np.int32)
 
@@ -198,9 +207,9 @@ _LEVELS = np.where(np.arange(50) < 10, 2, -1).astype(np.int32)
     _LEVELS,
     _FRONT,
     np.int32(10),
-    zeros(50),
+    zeros(51),
     zeros(1),
-    order=_sorted,
+    order=front_sorted(51, _FOUND),
 )
 def search_step(level, begins, targets, levels, front, size, following, count):
     found = [t for t in np.unique(targets[: begins[10]]) if levels[t] == -1]
@@ -331,7 +340,7 @@ _TEXT = np.frombuffer(b"abracadabra abra cadabra" * 4, np.int8)
     np.frombuffer(b"abra", np.int8).copy(),
     zeros(40),
     zeros(1),
-    order=_sorted,
+    order=front_sorted(40, 16),
 )
 def found_words(length, text, size, word, places, count):
     whole = text.tobytes()

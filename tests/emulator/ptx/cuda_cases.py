@@ -91,6 +91,17 @@ class Draws:
         return self._rng.integers(low, high, shape, dtype=np.dtype(dtype))
 
 
+def front_sorted(size: int, count: int) -> Callable[[Array], Array]:
+    """Return what sorts the first `count` elements of arrays of `size`; others stay as they are."""
+
+    def ordered(values: Array) -> Array:
+        if np.shape(values) != (size,):
+            return np.asarray(values)
+        return np.concatenate([np.sort(values[:count]), values[count:]])
+
+    return ordered
+
+
 def zeros(*shape: int, dtype: Any = np.int32) -> Array:
     """Return an array of zeros."""
     return np.zeros(shape, dtype)

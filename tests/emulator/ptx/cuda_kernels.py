@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulator.ptx.cuda_cases import Case
+from tests.emulator.ptx.cuda_cases import Case, front_sorted
 
 Array = Any
 _RNG = np.random.default_rng(7)
@@ -138,6 +138,8 @@ def _int(value: int) -> np.int32:
 _HALVES = [_floats(40).astype(np.float16) for _ in range(2)]
 _LONGS = [_RNG.integers(-(2**40), 2**40, 50), _RNG.integers(-9, 10, 50)]
 
+_TO_COMPACT = _ints(1, 99, 250)
+
 CASES = [
     Case(
         "saxpy",
@@ -219,18 +221,18 @@ CASES = [
     Case("stencil", (3, 1, 1), (128, 1, 1), (_int(300), _floats(300), _zeros(300)), _stencil, 1e-5),
     Case(
         "last_block_sum",
-        (5, 1, 1),
+        (9, 1, 1),
         (64, 1, 1),
-        (_int(300), _ints(-99, 99, 300), _zeros(5, dtype=np.int32), _zeros(1, dtype=np.int32)),
+        (_int(550), _ints(-99, 99, 550), _zeros(9, dtype=np.int32), _zeros(1, dtype=np.int32)),
         _last_block_sum,
     ),
     Case(
         "compact",
         (4, 1, 1),
         (64, 1, 1),
-        (_int(250), _ints(1, 99, 250), _zeros(250, dtype=np.int32), _zeros(1, dtype=np.int32)),
+        (_int(250), _TO_COMPACT, _zeros(251, dtype=np.int32), _zeros(1, dtype=np.int32)),
         _compact,
-        order=lambda v: np.sort(v, axis=None),
+        order=front_sorted(251, int((_TO_COMPACT % 3 == 0).sum())),
     ),
     Case("bitonic_sort", (1, 1, 1), (128, 1, 1), (_ints(-999, 999, 128),), _bitonic_sort),
     Case(

@@ -14,7 +14,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from refcomp.emulator.code.findings import UNDEFINED
 from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import gather
 from refcomp.emulator.ptx.execution.operands import (
     NumberedRegisters,
     Read,
@@ -344,9 +346,41 @@ def bind_store(
                 values=[threads.pick(one.value(threads)) for one in values],
             )
         for part, one in enumerate(values):
+            check_overwrite(threads, instruction, found, part * size, size, one)
             _scatter(threads, found, part * size, size, one)
 
     return store
+
+
+def check_overwrite(
+    threads: BlockThreads,
+    instruction: PtxInstruction,
+    places: list[CheckedPlace],
+    offset: int,
+    size: int,
+    one: SourceOperand,
+) -> None:
+    """Report values of which nothing wrote any bit, where they change written global memory.
+
+    A copy of a structure may store bits between its fields, and a new array may stay undefined in
+    part. But a result that the host reads is not made of nothing.
+    """
+    bits = None if one.number is None else threads.read_undefined(one.number)
+    if bits is None:
+        return
+    picked = np.broadcast_to(threads.pick(bits), threads.size())
+    is_nothing = ~picked.astype(f"u{size}") == 0
+    for place in places:
+        known = place.memory.known
+        if place.memory is not threads.around.arena.bytes or known is None:
+            continue
+        index = np.atleast_1d(place.offsets + offset)
+        was_written = ~gather(known, index, size) == 0
+        some = is_nothing if place.taken is None else is_nothing[place.taken]
+        wrong = some & was_written
+        if wrong.any():
+            what = "changes memory by a value that nothing wrote"
+            threads.report(UNDEFINED, instruction, what, wrong, place.taken)
 
 
 def _scatter(

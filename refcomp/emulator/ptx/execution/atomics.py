@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refcomp.emulator.code.findings import UNDEFINED
 from refcomp.emulator.instructions.tables.unfused import flushed
 from refcomp.emulator.machine.arrays import Array, Offsets
 from refcomp.emulator.machine.memory import Bytes
@@ -19,6 +20,7 @@ from refcomp.emulator.ptx.execution.accesses import (
     Names,
     address_source,
     check_address,
+    check_overwrite,
     orders,
     show_order,
     space_of,
@@ -112,6 +114,7 @@ def bind_atomic(
         write = result(instruction, returned, f"b{8 * size}", registers)
 
     is_ordering = orders(instruction)
+    replaces = "exch" in instruction.modifiers
 
     def run(threads: BlockThreads) -> None:
         if is_ordering:
@@ -125,6 +128,8 @@ def bind_atomic(
         places = threads.places(instruction, addresses, space, size, is_load=False)
         if threads.around.observers:
             threads.show(instruction, places, size, is_store=True, is_strong=True)
+        for one in values:
+            check_overwrite(threads, instruction, places, 0, size, one)
         old = np.zeros(threads.size(), f"u{size}")
         undefined = np.zeros_like(old)
         for place in places:
@@ -132,6 +137,9 @@ def bind_atomic(
             bits = place.memory.load_undefined(place.offsets, size)
             if bits is not None:
                 undefined[taken] = bits
+                if not replaces:
+                    what = "updates memory that nothing wrote"
+                    threads.report(UNDEFINED, instruction, what, bits != 0, place.taken)
             own = [value[taken] for value in given]
             update = _UPDATES[name]
             if name == "add":

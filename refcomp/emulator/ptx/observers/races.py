@@ -8,7 +8,7 @@ What orders accesses:
 - Where a kernel has barriers for a part of a block (`bar.sync` with a count, `bar.arrive`,
   `mbarrier`), a vector clock of each thread says what it knows of the others (`clocks.py`).
 - A fence of a thread: until its next barrier, the thread is taken to have seen all that its block
-  wrote. Its block is taken to have seen all that other blocks wrote.
+  wrote. Its block is taken to have seen what other blocks wrote before a fence of theirs.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
 - Threads that write equal values by the same instruction do not race.
 - A load of bytes that nothing wrote does not race with a later store: a use of the value is a
@@ -55,6 +55,7 @@ _MANY_BLOCKS = 4  # and threads of other blocks
 _FLAG_BITS = 3
 _THREAD_SHIFT = _FLAG_BITS + 2 * _TIME_BITS
 _MAX_THREADS = 1 << (63 - _THREAD_SHIFT)
+_NO_FENCES = np.array(-1)
 _TYPED_ACCESSES = ("ld", "st", "atom", "red")
 
 
@@ -80,7 +81,7 @@ class ThreadRaces(PtxObserver):
         self._first = 0  # the number of the first thread of the batch in the launch
         self._next = 0
         self._histories = {"global": _History(cells)}
-        self._fenced_blocks = np.zeros(prod(grid), np.bool_)
+        self._fences = np.zeros(prod(grid), np.int64)  # that each block made
 
     def began(self, threads: ObservedThreads) -> None:
         self._first = self._next
@@ -123,7 +124,12 @@ class ThreadRaces(PtxObserver):
 
     def fenced(self, threads: ObservedThreads, numbers: Array) -> None:
         self._has_fence[numbers] = True
-        self._fenced_blocks[(self._first + numbers) // self._per_block] = True
+        self._fences[np.unique(self._blocks_of(numbers))] += 1
+
+    def _blocks_of(self, numbers: Array) -> Array:
+        """Return the number in the launch of the block of each thread of the batch."""
+        found: Array = (self._first + numbers) // self._per_block
+        return found
 
     def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
         history = self._histories[access.space]
@@ -134,10 +140,10 @@ class ThreadRaces(PtxObserver):
             self._loads.add_certain(wrong)
         earlier = np.zeros(len(access.numbers), np.int64)
         for cells in self._cells(access):
-            for number, record in enumerate(
+            for number, (record, fences) in enumerate(
                 history.conflicting(cells, access.is_store)
             ):
-                bad = self._conflicts(access, record, own)
+                bad = self._conflicts(access, record, own, fences)
                 self._add_loads(access, cells, record, bad, of_reads=number > 0)
                 earlier = np.where(bad & (earlier == 0), record, earlier)
                 wrong |= bad
@@ -145,7 +151,8 @@ class ThreadRaces(PtxObserver):
             self._report(threads, access, wrong, earlier)
         for cells in self._cells(access):
             if access.is_store:
-                history.write(cells, own)
+                fences = self._fences[self._blocks_of(access.numbers)]
+                history.write(cells, own, fences)
                 continue
             has_value = self._has_value(threads, access.space, cells)
             history.read(cells[has_value], own[has_value], self._per_block)
@@ -202,8 +209,13 @@ class ThreadRaces(PtxObserver):
         records: Array = thread << _THREAD_SHIFT | times << _FLAG_BITS
         return records | _STRONG if access.is_strong else records
 
-    def _conflicts(self, access: SpaceAccess, record: Array, own: Array) -> Mask:
-        """Return which accesses (records `own`) are not ordered after earlier ones (`record`)."""
+    def _conflicts(
+        self, access: SpaceAccess, record: Array, own: Array, fences: Array
+    ) -> Mask:
+        """Return which accesses (records `own`) are not ordered after earlier ones (`record`).
+
+        `fences` are those that the blocks of the earlier ones had made before.
+        """
         thread = (record >> _THREAD_SHIFT) - 1
         mine = (own >> _THREAD_SHIFT) - 1
         is_many = (record & _MANY) != 0
@@ -225,7 +237,8 @@ class ThreadRaces(PtxObserver):
                 same_warp & (times != own_times)
             )
         ordered_here |= self._has_fence[access.numbers]
-        seen = self._fenced_blocks[mine // self._per_block]
+        seen = self._fences[mine // self._per_block] > 0
+        seen &= self._fences[thread // self._per_block] > fences
         spread = (record & _MANY_BLOCKS) != 0
         inside: Mask = same_block & ~ordered_here
         between: Mask = (~same_block | spread) & ~seen
@@ -263,6 +276,8 @@ class _History:
     def __init__(self, cells: int) -> None:
         self._writes = np.zeros(cells, np.int64)
         self._reads = np.zeros(cells, np.int64)
+        # The number of fences that the block of the latest writer had made before.
+        self._fences = np.zeros(cells, np.int32)
         # The latest reader that is another thread than the one in `_reads`.
         self._other_reads = np.zeros(cells, np.int64)
 
@@ -272,18 +287,26 @@ class _History:
         if more > 0:
             self._writes = np.pad(self._writes, (0, more))
             self._reads = np.pad(self._reads, (0, more))
+            self._fences = np.pad(self._fences, (0, more))
             self._other_reads = np.pad(self._other_reads, (0, more))
 
-    def conflicting(self, cells: Array, is_store: bool) -> Iterator[Array]:
-        """Yield the records that an access to cells may conflict with: writes, then reads."""
-        yield self._writes[cells]
-        if is_store:
-            yield self._reads[cells]
-            yield self._other_reads[cells]
+    def conflicting(
+        self, cells: Array, is_store: bool
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield the records that an access to cells may conflict with: writes, then reads.
 
-    def write(self, cells: Array, records: Array) -> None:
+        Each with the fences that the block had made before. Of reads, a later fence is not asked
+        for.
+        """
+        yield self._writes[cells], self._fences[cells]
+        if is_store:
+            yield self._reads[cells], _NO_FENCES
+            yield self._other_reads[cells], _NO_FENCES
+
+    def write(self, cells: Array, records: Array, fences: Array) -> None:
         """Record writes; earlier reads are forgotten."""
         self._writes[cells] = records
+        self._fences[cells] = fences
         self._reads[cells] = 0
         self._other_reads[cells] = 0
 
@@ -308,6 +331,7 @@ class _History:
         kept = self._reads[cells]
         twins = (kept >> _THREAD_SHIFT) != (records >> _THREAD_SHIFT)
         if twins.any():
+            self._other_reads[cells[twins]] = records[twins]
             other = ((kept >> _THREAD_SHIFT) - 1) // per_block != mine // per_block
             self._reads[cells[twins]] |= _MANY
             self._reads[cells[twins & other]] |= _MANY_BLOCKS

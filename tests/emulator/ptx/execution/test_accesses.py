@@ -167,3 +167,13 @@ def test_dynamic_shared_memory_lies_behind_the_other():
     assert run(text, [data, np.uint32(0)], block=4, shared_bytes=16).findings == ()
     assert data.tolist() == [16] * 4
     assert kinds(run(text, [data, np.uint32(0)], block=4, shared_bytes=12)) == ["out of bounds"] * 2
+
+
+def test_a_result_that_nothing_wrote_is_found():
+    report = run(
+        kernel(f"{OWN_PLACE} st.global.u32 [%rd2], %r9; ret;"), [words(4), np.uint32(0)], block=4
+    )
+    assert kinds(report) == ["undefined"]
+    assert "changes memory by a value that nothing wrote" in report.findings[0].what
+    partly = f"{OWN_PLACE} and.b32 %r9, %r9, 255; st.global.u32 [%rd2], %r9; ret;"
+    assert run(kernel(partly), [words(4), np.uint32(0)], block=4).findings == ()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.foundation.errors import Unsupported
-from tests.emulator.ptx.texts import kernel, run, words
+from tests.emulator.ptx.texts import kernel, kinds, run, words
 
 _OPERATIONS = {
     "add.u32": lambda old, b: (old + b) % 2**32,
@@ -142,3 +142,23 @@ def test_other_updates_are_refused():
     text = kernel("red.global.v2.f32.add [%rd1], {%f1, %f2}; ret;")
     with pytest.raises(Unsupported, match="is not emulated"):
         run(text, [words(2), np.uint32(0)])
+
+
+def test_updates_of_memory_that_nothing_wrote_are_found():
+    text = ".shared .align 4 .b8 tile[4]; red.shared.add.u32 [tile], 1; ret;"
+    report = run(kernel(text), [words(1), np.uint32(0)])
+    assert kinds(report) == ["undefined"]
+    assert "updates memory that nothing wrote" in report.findings[0].what
+    assert (
+        run(
+            kernel(text.replace("red.shared.add.u32", "atom.shared.exch.b32 %r2,")),
+            [words(1), np.uint32(0)],
+        ).findings
+        == ()
+    )
+
+
+def test_updates_by_values_that_nothing_wrote_are_found():
+    report = run(kernel("red.global.add.u32 [%rd1], %r9; ret;"), [words(1), np.uint32(0)])
+    assert kinds(report) == ["undefined"]
+    assert "changes memory by a value that nothing wrote" in report.findings[0].what

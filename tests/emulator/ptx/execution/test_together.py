@@ -93,4 +93,4 @@ def test_the_value_of_an_absent_thread_is_undefined():
         @%p1 shfl.sync.down.b32 %r9, %r1, 8, 31, 0xffff;
         setp.eq.u32 %p2, %r9, 3; @%p2 st.global.u32 [%rd2], 0;
     """
-    assert _run(body)[1] == ["undefined"]
+    assert _run(body)[1] == ["undefined"] * 2  # of the predicate, and of what is stored at last

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
-from tests.emulator.ptx.texts import OWN_PLACE, kernel, kinds, words
+from tests.emulator.ptx.texts import OWN_PLACE, kernel, kinds, run, words
 
 _SHIFT = f"""
     {OWN_PLACE}
@@ -136,3 +136,51 @@ def test_arrays_that_are_not_writeable_are_not_written():
     data.flags.writeable = False
     text = kernel("st.global.u32 [%rd1], 3; ld.global.u32 %r2, [%rd1]; ret;")
     assert check(text, [data, np.uint32(0)], block=1) == ["read-only"]
+
+
+def test_a_write_to_another_block_needs_a_fence_behind_it():
+    """Both blocks make a fence, but only one that comes behind the write orders it."""
+    text = """
+        mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 0;
+        @!%p1 bra $second;
+        BEFORE
+        @%p1 st.global.u32 [%rd1], 7;
+        BEHIND
+        st.volatile.global.u32 [%rd1+4], 1;
+        ret;
+    $second:
+        ld.volatile.global.u32 %r3, [%rd1+4];
+        setp.eq.u32 %p2, %r3, 0;
+        @%p2 bra $second;
+        fence.acq_rel.gpu;
+        ld.global.u32 %r4, [%rd1];
+        st.global.u32 [%rd1+8], %r4;
+        ret;
+    """
+    fence = "fence.acq_rel.gpu;"
+    for before, behind, wanted in ((fence, "", ["race"]), ("", fence, [])):
+        data = words(3)
+        body = kernel(text.replace("BEFORE", before).replace("BEHIND", behind))
+        report = run(body, [data, np.uint32(0)], grid=2, block=1, hazards=True)
+        assert kinds(report) == wanted
+        assert data.tolist() == [7, 1, 7]
+
+
+def test_a_thread_of_a_warp_that_reads_late_races_with_a_write():
+    """Of several readers at once, each counts where clocks say what threads know."""
+    text = kernel(f"""
+        {OWN_PLACE}
+        .shared .align 4 .b8 tile[4];
+        setp.eq.u32 %p1, %r1, 31;
+        @%p1 st.shared.u32 [tile], 3;
+        bar.sync 1, 32;
+        ld.shared.u32 %r2, [tile];
+        BARRIER
+        @%p1 st.shared.u32 [tile], 4;
+        st.global.u32 [%rd2], %r2;
+        ret;
+    """)
+    for barrier, wanted in (("", ["race"]), ("bar.warp.sync -1;", [])):
+        body = text.replace("BARRIER", barrier)
+        report = run(body, [words(32), np.uint32(0)], hazards=True)
+        assert kinds(report) == wanted
