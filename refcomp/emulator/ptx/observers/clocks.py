@@ -1,9 +1,11 @@
 """Vector clocks of threads, for kernels in which a part of a block waits for another part.
 
-Each thread counts its own events. It holds for every thread of its block the latest event known to
-have happened before (Lamport 1978; Mattern, "Virtual Time and Global States", 1989). Threads that
-meet learn all that any of them knows. A thread that arrives at a place leaves there what it knows,
-and one that goes on behind the place learns it.
+Each thread counts its own events. For every thread of its block, it holds the latest event known to
+have happened before (Lamport 1978; Mattern, "Virtual Time and Global States", 1989).
+
+- Threads that meet join their clocks.
+- A thread that arrives at a place *releases* its clock there.
+- A thread that goes on behind the place *acquires* the clocks that were released there.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ class ThreadClocks:
     """The clocks of the threads of some blocks.
 
     Args:
-        blocks: how many there are.
-        per_block: threads of each.
+        blocks: the number of blocks.
+        per_block: the number of threads of a block.
     """
 
     def __init__(self, blocks: int, per_block: int) -> None:
         self._per_block = per_block
-        # [block, thread, other]: the latest event of the other thread that the thread knows of.
+        # int32 [block, thread, other]: the latest event of `other` that happened before.
         self._known = np.zeros((blocks, per_block, per_block), np.int32)
         each = np.arange(per_block)
         self._known[:, each, each] = 1
@@ -40,13 +42,13 @@ class ThreadClocks:
         return found
 
     def meet(self, numbers: Array) -> None:
-        """Let the threads of each block learn what any of them knows."""
+        """Join the clocks of the threads of each block."""
         for block, items in self._by_block(numbers):
             self._known[block, items] = self._known[block, items].max(axis=0)
             self._known[block, items, items] += 1
 
     def release(self, numbers: Array, place: Hashable) -> None:
-        """Let threads leave at a place what they know."""
+        """Release the clocks of threads at a place."""
         for block, items in self._by_block(numbers):
             joined = self._known[block, items].max(axis=0)
             before = self._places.get(place)
@@ -56,7 +58,7 @@ class ThreadClocks:
             self._known[block, items, items] += 1
 
     def acquire(self, numbers: Array, place: Hashable) -> None:
-        """Let threads learn what was left at a place."""
+        """Let threads acquire the clocks that were released at a place."""
         found = self._places.get(place)
         if found is None:
             return
@@ -69,7 +71,7 @@ class ThreadClocks:
             yield int(block), numbers[blocks == block] % self._per_block
 
     def knows(self, numbers: Array, others: Array, times: Array) -> Mask:
-        """Return whether threads know of others' events; all others are of their own blocks."""
+        """Return True where events of others, in the same block, happened before."""
         block, item = divmod(numbers, self._per_block)
         known: Mask = self._known[block, item, others % self._per_block] >= times
         return known

@@ -5,8 +5,8 @@ What orders accesses:
 - A barrier of a block (`bar.sync`) orders the accesses of the threads that meet there.
 - A barrier of a warp (`bar.warp.sync`) orders the accesses of the warp's threads. Without it, the
   threads of a warp are not in step.
-- Where a kernel has barriers for a part of a block (`bar.sync` with a count, `bar.arrive`,
-  `mbarrier`), a vector clock of each thread says what it knows of the others (`clocks.py`).
+- If a kernel has barriers for a part of a block (`bar.sync` with a count, `bar.arrive`,
+  `mbarrier`), each thread has a vector clock of the events that happened before (`clocks.py`).
 - A fence of a thread: until its next barrier, the thread is taken to have seen all that its block
   wrote. Its block is taken to have seen what other blocks wrote before a fence of theirs.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
