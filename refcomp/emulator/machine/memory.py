@@ -244,6 +244,10 @@ class Arena:
         """Return the offset from which on nothing was ever allocated."""
         return self._next - BASE
 
+    def allocations(self) -> tuple[Allocation, ...]:
+        """Return the allocations that are not free, by address."""
+        return tuple(one for one in self._allocations.values() if not one.is_free)
+
     def free_bytes(self) -> int:
         """Return how many bytes belong to no allocation."""
         return self.size - sum(

@@ -8,14 +8,15 @@ and if the memory ends up the same, the races are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from refcomp.emulator.code.findings import RACE
 from refcomp.emulator.machine.arrays import Array
-from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.machine.memory import BASE, Allocation, Arena
 from refcomp.emulator.ptx.machine.findings import PtxFinding
 from refcomp.emulator.ptx.machine.observation import PtxObserver
 
@@ -30,20 +31,22 @@ def confirmed_findings(
     arena: Arena, observers: tuple[PtxObserver, ...], run: _Run
 ) -> tuple[PtxFinding, ...]:
     """Run a launch, perhaps twice. Return its findings without races that do not matter."""
-    size = arena.extent()
-    is_kept = arena.bytes.known is not None and size <= _MAX_BYTES
+    places = arena.allocations()
+    is_kept = (
+        arena.bytes.known is not None and sum(one.size for one in places) <= _MAX_BYTES
+    )
     if not is_kept or not any(one.may_need_second_run for one in observers):
         return run(observers)
-    before = _contents(arena, size)
+    before = _contents(arena, places)
     findings = run(observers)
     poisoning = [one for one in (o.poisoning_observer() for o in observers) if one]
     if not poisoning:
         return findings
-    after = _contents(arena, size)
+    after = _contents(arena, places)
     _restore(arena, before)
     others = tuple(one for one in findings if one.kind != RACE)
     second = run(tuple(poisoning))
-    is_same = all(map(np.array_equal, after, _contents(arena, size)))
+    is_same = all(map(_is_equal, after, _contents(arena, places)))
     _restore(arena, after)
     # A use of a value, and a load that cannot be poisoned, is a finding of the second run.
     return others if is_same and _kinds(second) == _kinds(others) else findings
@@ -53,14 +56,36 @@ def _kinds(findings: tuple[PtxFinding, ...]) -> list[tuple[str, int]]:
     return [(one.kind, one.instruction.line) for one in findings]
 
 
-def _contents(arena: Arena, size: int) -> tuple[Array, Array]:
-    """Return copies of the bytes of memory, and of which bits were written."""
-    assert arena.bytes.known is not None
-    return arena.bytes.data[:size].copy(), arena.bytes.known[:size].copy()
+@dataclass(frozen=True, slots=True)
+class _KeptMemory:
+    """The content of an allocation: its bytes, and which bits were written."""
+
+    begin: int  # offset in the arena
+    data: Array
+    known: Array
 
 
-def _restore(arena: Arena, contents: tuple[Array, Array]) -> None:
-    data, known = contents
-    assert arena.bytes.known is not None
-    arena.bytes.data[: len(data)] = data
-    arena.bytes.known[: len(known)] = known
+def _contents(arena: Arena, places: Sequence[Allocation]) -> list[_KeptMemory]:
+    found = []
+    for place in places:
+        begin = place.address - BASE
+        part = slice(begin, begin + place.size)
+        assert arena.bytes.known is not None
+        data, known = arena.bytes.data[part], arena.bytes.known[part]
+        found.append(_KeptMemory(begin, data.copy(), known.copy()))
+    return found
+
+
+def _is_equal(one: _KeptMemory, other: _KeptMemory) -> bool:
+    """Return whether the same bits were written, to the same values."""
+    return np.array_equal(one.known, other.known) and np.array_equal(
+        one.data & one.known, other.data & other.known
+    )
+
+
+def _restore(arena: Arena, contents: Sequence[_KeptMemory]) -> None:
+    for one in contents:
+        part = slice(one.begin, one.begin + len(one.data))
+        assert arena.bytes.known is not None
+        arena.bytes.data[part] = one.data
+        arena.bytes.known[part] = one.known

@@ -199,30 +199,33 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
         Unsupported: an instruction that runs is not emulated.
         MemoryError: there is too little memory.
     """
-
+    printed: list[str] = []
     reports: list[PtxReport] = []
 
     def run(observers: tuple[PtxObserver, ...]) -> tuple[PtxFinding, ...]:
-        reports.append(_run(loaded, replace(request, observers=observers)))
+        # What a second run prints is dropped.
+        texts: list[str] = [] if reports else printed
+        again = replace(request, observers=observers)
+        reports.append(_run(loaded, again, texts))
         return reports[-1].findings
 
-    findings = confirmed_findings(loaded.arena, request.observers, run)
+    try:
+        findings = confirmed_findings(loaded.arena, request.observers, run)
+    finally:
+        sys.stdout.write("".join(printed))
     return replace(reports[0], findings=findings)
 
 
-def _run(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
-    """Run a kernel once."""
+def _run(loaded: LoadedPtx, request: PtxLaunch, printed: list[str]) -> PtxReport:
+    """Run a kernel once, and append what it prints to `printed`."""
     kernel = loaded.kernel(request.kernel)
     layout = parameter_layout(kernel.function)
     shared = loaded.program.shared_of(request.kernel)
-    shared_bytes = shared.bytes + request.dynamic_bytes
     reserved = _reserved_bytes(loaded.module, request.kernel)
-    if reserved:
-        shared_bytes = -(-shared_bytes // 16) * 16 + reserved
+    shared_bytes = _shared_bytes(shared, request.dynamic_bytes, reserved)
     _check(request, kernel.function, layout, shared_bytes)
     arena = loaded.arena
     address = _allocate(arena, max(layout.bytes, 1), "the parameters of the kernel")
-    printed: list[str] = []
     try:
         if layout.bytes:
             arena.write(address, request.parameters[: layout.bytes])
@@ -273,8 +276,13 @@ def _run(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
                 break
         return PtxReport(around.findings.all(), steps, "".join(printed))
     finally:
-        sys.stdout.write("".join(printed))
         arena.free(address)
+
+
+def _shared_bytes(shared: SpaceLayout, dynamic: int, reserved: int) -> int:
+    """Return the shared memory of a block, of which the last bytes are reserved."""
+    size = max(shared.bytes + dynamic, shared.padded)
+    return -(-size // 16) * 16 + reserved if reserved else size
 
 
 def _reserved_bytes(module: PtxModule, kernel: str) -> int:

@@ -87,7 +87,7 @@ class PtxObserver:
         """Return an observer that poisons the loads in which this one found a race.
 
         The launch runs once more with it alone. If nothing changes, no thread uses the values, and
-        the races are no findings. None: there are no races, or one of them is not of a load.
+        the races are dropped. None: there is nothing to poison, or a race of two stores.
         """
         return None
 

@@ -17,6 +17,7 @@ from refcomp.emulator.ptx.text.module import Variable
 SHARED_WINDOW = 0x2000_0000_0000  # the generic address of a block's shared memory
 LOCAL_WINDOW = 0x3000_0000_0000  # of a thread's local memory
 WINDOW_BYTES = 1 << 40
+_MAX_LOAD = 16  # bytes of an access
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
@@ -27,10 +28,13 @@ class SpaceLayout:
     Attributes:
         offsets: name -> bytes from the begin.
         bytes: of all of them.
+        padded: with each variable as long as a multiple of its alignment, of up to 16 bytes.
+            Compilers load so many at once, of a variable that has less.
     """
 
     offsets: Mapping[str, int]
     bytes: int
+    padded: int = 0
 
 
 def lay_out(variables: Iterable[Variable], begin: int = 0) -> SpaceLayout:
@@ -49,7 +53,12 @@ def lay_out(variables: Iterable[Variable], begin: int = 0) -> SpaceLayout:
     alignment = max((variable.alignment for variable in unsized), default=1)
     end = -(-end // alignment) * alignment
     offsets |= {variable.name: end for variable in unsized}
-    return SpaceLayout(offsets, end)
+    padded = end
+    for variable in listed:
+        unit = min(variable.alignment, _MAX_LOAD)
+        whole = -(-variable.bytes // unit) * unit
+        padded = max(padded, offsets[variable.name] + whole)
+    return SpaceLayout(offsets, end, padded)
 
 
 def space_of_generic(addresses: np.ndarray) -> dict[str, np.ndarray]:

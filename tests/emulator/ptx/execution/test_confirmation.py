@@ -27,10 +27,7 @@ _EARLY = f"""
         ("@%p1 st.global.u32 [%rd2], %r2; @%p1 st.global.u32 [%rd2+4], %r3;", []),
         ("st.global.u32 [%rd2], %r2;", ["race"]),
         ("st.global.u32 [%rd2], %r3;", ["race"]),
-        (
-            "add.u32 %r2, %r2, %r3; setp.eq.u32 %p2, %r2, 77; @%p2 st.global.u32 [%rd2], 1;",
-            ["race"],
-        ),
+        ("setp.eq.u32 %p2, %r2, 77; @%p2 st.global.u32 [%rd2], 1;", ["race"]),
         ("sub.u32 %r3, %r3, %r2; and.b32 %r3, %r3, 0; st.global.u32 [%rd2], %r3;", []),
         ("shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; "
          "st.shared.u32 [%r4+4], %r2;", []),
