@@ -1,7 +1,7 @@
 """Schedules of computations on vectors: numpy and every target agree exactly.
 
-By day, the interpreter runs 90 schedules and machine code 63. For GPUs, the interpreter runs 42
-after each pass, OpenCL 30, and the emulated gfx942, the emulated gfx1100 and g++ 4 each. With
+By day, the interpreter runs 63 schedules and machine code 45. For GPUs, the interpreter runs 30
+after each pass, OpenCL 24, and the emulated gfx942, the emulated gfx1100 and g++ 4 each. With
 --nightly, each runs at
 least 200.
 """
@@ -25,10 +25,10 @@ from tests.strategies.gpu_schedules import gpu_cases
 from tests.strategies.lowered_once import lowered_once
 
 _RELAXED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-_INTERPRETED = sample_count(by_day=90, nightly=2000)
-_COMPILED = sample_count(by_day=60, nightly=2000)
-_KERNELS = sample_count(by_day=40, nightly=2000)
-_OPENCL = sample_count(by_day=30, nightly=1000)
+_INTERPRETED = sample_count(by_day=63, nightly=2000)
+_COMPILED = sample_count(by_day=45, nightly=2000)
+_KERNELS = sample_count(by_day=30, nightly=2000)
+_OPENCL = sample_count(by_day=24, nightly=1000)
 _FEW = sample_count(by_day=4, nightly=200)
 _ON_HOSTS = (*VECTORS, *VECTOR_EXTERNS)
 # A scan or an extern has no loops to bind.
