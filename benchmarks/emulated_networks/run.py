@@ -1,15 +1,16 @@
-"""Run whole networks through an AMD GPU's machine code, without the GPU.
+"""Run whole networks through an AMD GPU's machine code, or through PTX, without the GPU.
 
     python -m benchmarks.emulated_networks.run squeezenet resnet50
     python -m benchmarks.emulated_networks.run squeezenet --arch gfx1100 --hazards
+    python -m benchmarks.emulated_networks.run resnet50 --arch sm_90     # PTX by LLVM's backend
     python -m benchmarks.emulated_networks.run --arch gfx942 --arch gfx1100 --json FILE    # all
     python -m benchmarks.emulated_networks.run --table FILE     # these rows, in Markdown
 
 The networks are the light models of the package `onnx` with seeded weights, batch 1. Each is
 compiled once, with multiply-adds fused, and runs unchecked, with the usual checks, and on request
 with all hazards. A finding ends the row, but not the benchmark. Then each node is compared within
-derived bounds with ONNX Runtime, on what ONNX Runtime read. One more run, which is interpreted,
-counts instructions.
+derived bounds with ONNX Runtime, on what ONNX Runtime read. On AMD GPUs one more run, which is
+interpreted, counts instructions.
 
 CPU seconds are those of this process and of the tools that it starts, so that other load on the
 machine hardly matters. Each run begins with a new device: it decodes the kernels, and translates
@@ -36,6 +37,7 @@ import numpy as np
 
 from benchmarks import light_models
 from benchmarks.machine import describe_machine
+from refcomp.driver.cuda_emulator import cuda_emulator
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.observers.counting import Profile
 from refcomp.foundation.errors import RefcompError
@@ -51,7 +53,7 @@ from refcomp.profile.layers import useful_part
 from refcomp.profile.report import ProfileReport, report_of
 from refcomp.runtime.device import Device, HostArray
 
-ARCHITECTURES = ("gfx942", "gfx90a", "gfx1100")
+ARCHITECTURES = ("gfx942", "gfx90a", "gfx1100", "sm_90")
 _LAYERS = ("conv", "gemm", "matmul", "dense")
 
 
@@ -65,8 +67,9 @@ class NetworkRow:
     unchecked_cpu_s: float
     checked_cpu_s: float
     hazards_cpu_s: float | None  # None if hazards were not looked for
-    useful: float  # multiply-adds among the vector instructions, from 0 to 1
-    useful_of_layers: float  # the same of convolutions and products only
+    # Multiply-adds among the vector instructions, from 0 to 1; None for PTX.
+    useful: float | None
+    useful_of_layers: float | None  # the same of convolutions and products only
     estimate_s: float | None  # the least time by an estimate for `card`; None without a card
     card: str
     error: float  # the largest error of a node by its derived bound; above 1, the node is wrong
@@ -75,13 +78,17 @@ class NetworkRow:
 
     def __str__(self) -> str:
         hazards = "" if self.hazards_cpu_s is None else f", {self.hazards_cpu_s:.1f} with hazards"
-        estimate = ""
+        estimate = useful = ""
+        if self.useful is not None and self.useful_of_layers is not None:
+            useful = (
+                f"; multiply-adds: {self.useful:.0%} of the vector instructions, "
+                f"{self.useful_of_layers:.0%} in layers"
+            )
         if self.estimate_s is not None:
             estimate = f"; estimate for {self.card}: {1e6 * self.estimate_s:.0f} us at least"
         return (
             f"{self.network:14} {self.arch:8} CPU s: {self.unchecked_cpu_s:.1f} unchecked, "
-            f"{self.checked_cpu_s:.1f} checked{hazards}; multiply-adds: {self.useful:.0%} of the "
-            f"vector instructions, {self.useful_of_layers:.0%} in layers; error / bound: "
+            f"{self.checked_cpu_s:.1f} checked{hazards}{useful}; error / bound: "
             f"{self.error:.2g} of {self.nodes} nodes, {len(self.wrong)} wrong{estimate}"
         )
 
@@ -102,20 +109,20 @@ def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> Net
     start = _cpu_seconds()
     with build_options(contract=True):
         graph = trace_graph(from_onnx(model), feeds)
-        module = compile_graph(graph, f"rocm -mcpu={arch}")
+        module = compile_graph(graph, target_of(arch))
     compiled = _cpu_seconds() - start
-    unchecked = _seconds(module, rocm_emulator(arch, is_watched=False), feeds)
-    checked = _seconds(module, rocm_emulator(arch), feeds)
+    unchecked = _seconds(module, device_of(arch, is_watched=False), feeds)
+    checked = _seconds(module, device_of(arch), feeds)
     with_hazards = None
     if hazards:
-        with_hazards = _seconds(module, rocm_emulator(arch, hazards=True), feeds)
+        with_hazards = _seconds(module, device_of(arch, hazards=True), feeds)
     # On the checked device, whose code is translated by now: an observed device interprets.
-    executor = DebugExecutor(module, rocm_emulator(arch))
+    executor = DebugExecutor(module, device_of(arch))
     executor.run(feeds)
     peer = Peer("ONNX Runtime", run_onnx_runtime(model, dict(feeds)), graph)
     found = list(compare_nodes(executor, peer))
     error, wrong = errors_of(found)
-    reports = _reports(module, arch, feeds)
+    reports = [] if is_nvidia(arch) else _reports(module, arch, feeds)
     layers = [one for one in reports if any(word in one.counts.name for word in _LAYERS)]
     return NetworkRow(
         network=name,
@@ -124,14 +131,30 @@ def measure(name: str, model: bytes, arch: str, *, hazards: bool = False) -> Net
         unchecked_cpu_s=unchecked,
         checked_cpu_s=checked,
         hazards_cpu_s=with_hazards,
-        useful=useful_part(reports),
-        useful_of_layers=useful_part(layers),
-        estimate_s=_estimate(reports),
+        useful=useful_part(reports) if reports else None,
+        useful_of_layers=useful_part(layers) if reports else None,
+        estimate_s=_estimate(reports) if reports else None,
         card=next((one.bound.card.name for one in reports if one.bound), ""),
         error=error,
         nodes=len(found),
         wrong=wrong,
     )
+
+
+def is_nvidia(arch: str) -> bool:
+    """Return True for a GPU that runs PTX."""
+    return arch.startswith("sm_")
+
+
+def target_of(arch: str) -> str:
+    """Return the target that makes code of a GPU."""
+    return f"nvptx -code=ptx -arch={arch}" if is_nvidia(arch) else f"rocm -mcpu={arch}"
+
+
+def device_of(arch: str, *, is_watched: bool = True, hazards: bool = False) -> Device:
+    """Return an emulated GPU."""
+    make = cuda_emulator if is_nvidia(arch) else rocm_emulator
+    return make(arch, is_watched=is_watched, hazards=hazards)
 
 
 def _reports(module: GraphModule, arch: str, feeds: dict[str, HostArray]) -> list[ProfileReport]:
@@ -250,14 +273,14 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
         seconds = [row[f"{stage}_cpu_s"] for stage in ("compile", "unchecked", "checked")]
         hazards = row["hazards_cpu_s"]
         estimate = row["estimate_s"]
+        parts = [row[name] for name in ("useful", "useful_of_layers")]
         wrong = f" ({len(row['wrong'])} wrong)" if row["wrong"] else ""
         cells = (
             row["network"],
             row["arch"],
             *(f"{one:.1f}" for one in seconds),
             "" if hazards is None else f"{hazards:.1f}",
-            f"{row['useful']:.0%}",
-            f"{row['useful_of_layers']:.0%}",
+            *("" if one is None else f"{one:.0%}" for one in parts),
             f"{row['error']:.2g}{wrong}",
             "" if estimate is None else f"{1e6 * estimate:.0f} us, {row['card']}",
         )

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 import refcomp
-from refcomp.driver.host_tools import host_tools
+from refcomp.driver.host_tools import host_tools, kernel_tools
 from refcomp.emulator import EmulatedGpu, LaunchReport
 from refcomp.emulator.execution.launch import Extents, LoadedCode
+from refcomp.emulator.ptx.execution.launch import LoadedPtx, PtxReport
+from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
 from refcomp.emulator.run import explicit_arguments
 from refcomp.foundation.artifacts import Binary
 from refcomp.runtime.module import Module
@@ -48,6 +50,23 @@ class Ready:
         """Run the kernel once on the arrays, which are copied to the GPU and back."""
         (name,) = self.loaded.code.kernels
         return self.gpu.run(self.loaded, name, self.grid, self.block, self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyPtx:
+    """A kernel of PTX, loaded, with the arrays that it reads and the one that it writes."""
+
+    gpu: EmulatedNvidiaGpu
+    loaded: LoadedPtx
+    grid: Extents
+    block: Extents
+    arrays: tuple[Any, ...]
+    lanes: int = 32  # of a warp
+
+    def run(self) -> PtxReport:
+        """Run the kernel once on the arrays, which are copied to the GPU and back."""
+        (name,) = self.loaded.program.functions
+        return self.gpu.run(self.loaded, name, self.grid, self.block, self.arrays)
 
 
 def read_code(code: bytes) -> str:
@@ -84,8 +103,25 @@ def product(n: int, each: int, arch: str, *, is_watched: bool, is_fused: bool = 
     return _ready(module, (groups, groups, 1), block, named, is_watched)
 
 
+def ptx_product(n: int, each: int, target: str, *, is_watched: bool) -> ReadyPtx:
+    """The same as PTX of a target with the option `-code=ptx`."""
+    rng = np.random.default_rng(3)
+    a, b = rng.uniform(-1, 1, (2, n, n)).astype(np.float32)
+    groups = n // (_THREADS * each)
+    tools = replace(kernel_tools(), hot=0)
+    gpu = EmulatedNvidiaGpu(size=_ARENA_BYTES, is_watched=is_watched, tools=tools)
+    loaded = gpu.load(code_of(build_product_for(n, each, target)).decode())
+    arrays = (a, b, np.zeros((n, n), np.float32))
+    return ReadyPtx(gpu, loaded, (groups, groups, 1), (_THREADS, _THREADS, 1), arrays)
+
+
 def build_product(n: int, each: int, arch: str, is_fused: bool = False) -> Module:
     """Build the module of `product`. A multiply-add rounds once if `is_fused`, else twice."""
+    return build_product_for(n, each, f"rocm -mcpu={arch}", is_fused)
+
+
+def build_product_for(n: int, each: int, target: str, is_fused: bool = False) -> Module:
+    """Build the module of `product` for any target of GPUs."""
     a, b = (refcomp.placeholder((n, n), name=letter) for letter in "AB")
     k = refcomp.reduce_axis((0, n), name="k")
     c = refcomp.compute((n, n), lambda i, j: refcomp.sum(a[i, k] * b[k, j], axis=k), name="C")
@@ -107,7 +143,7 @@ def build_product(n: int, each: int, arch: str, is_fused: bool = False) -> Modul
         _, ty = s[tile].split(rest, factor=_THREADS)
         _bind(s[tile], ty, tx, "threadIdx")
     with refcomp.build_options(contract=is_fused):
-        module: Module = refcomp.build(s, [a, b, c], f"rocm -mcpu={arch}", name="product")
+        module: Module = refcomp.build(s, [a, b, c], target, name="product")
     return module
 
 

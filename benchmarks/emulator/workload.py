@@ -16,7 +16,14 @@ from collections.abc import Callable
 import numpy as np
 
 import refcomp
-from benchmarks.emulator.kernels import Ready, build_product, code_of, product, vector_add
+from benchmarks.emulator.kernels import (
+    Ready,
+    ReadyPtx,
+    build_product,
+    code_of,
+    product,
+    vector_add,
+)
 from benchmarks.fresh import ROOT
 from benchmarks.measure import figure_of, interleave, seconds_per_call
 from benchmarks.report import Bar, Row, Work, row_beside
@@ -86,7 +93,7 @@ def _narrow_row(rounds: int) -> Row:
     return row_beside(_NAME, case, each[_NARROW], _ARCH, each[_ARCH], bar=_BESIDE)
 
 
-def lane_instructions(ready: Ready) -> int:
+def lane_instructions(ready: Ready | ReadyPtx) -> int:
     """Count the lane instructions of a run, after comparing its result with numpy's.
 
     Hot code is translated afterwards.

@@ -24,9 +24,9 @@ def holes_of(kind: str) -> dict[str, str]:
     return {"t": kind, "n": str(width), "w": f"i{2 * width}", "m": mangled(kind)}
 
 
-def flushed(text: ThreadText, value: str) -> str:
-    """Print the flushing of a denormal f32, and return the result."""
-    return text.let(f"call float @flush.f32(float {value})")
+def flushed(text: ThreadText, value: str, kind: str = "float") -> str:
+    """Print the flushing of a denormal float or half, and return the result."""
+    return text.let(f"call {kind} @flush.{mangled(kind)}({kind} {value})")
 
 
 def print_conversion(
@@ -168,7 +168,7 @@ def _between_floats(
         value = text.row(rows("whole")[whole[0]], [value], **holes_of(given))
     if width_of(given) != width_of(wanted):
         if (source, result) == ("f64", "f16"):
-            raise NotTranslated(instruction)
+            return text.let(f"call half @half.of(double {value}, double 0.0)")
         verb = "fptrunc" if width_of(given) > width_of(wanted) else "fpext"
         value = text.let(f"{verb} {given} {value} to {wanted}")
     if result != "f64":

@@ -22,7 +22,9 @@ from refcomp.emulator.ptx.execution.launch import LoadedPtx, RanBlocks
 from refcomp.emulator.ptx.execution.program import BoundFunction
 from refcomp.emulator.ptx.machine.spaces import SpaceLayout
 from refcomp.emulator.ptx.machine.threads import WARP, LaunchSurroundings
+from refcomp.emulator.ptx.text.module import PtxFunction
 from refcomp.emulator.ptx.translation.emitter import FRAME_POSITION, PlacedNames
+from refcomp.emulator.ptx.translation.flow import FunctionFlow
 from refcomp.emulator.ptx.translation.printer import TranslatedKernel, print_kernel
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from refcomp.emulator.ptx.translation.texts import FIELDS, NUMBER_OF
@@ -33,7 +35,7 @@ _LOG = logging.getLogger("refcomp.emulator")
 # Estimates, in nanoseconds.
 _COMPILE_NS = 200_000_000  # starting the tools
 _COMPILE_INSTRUCTION_NS = 500_000
-_INTERPRET_NS = 10  # an instruction of a thread
+_INTERPRET_NS = 30  # an instruction of a thread
 _MAX_BLOCK_STEPS = 1 << 34  # instructions of threads after which a block is interpreted
 _JOURNAL_ROOM = 1 << 22  # stores of a block to global memory
 _RECORD_WORDS = 4
@@ -59,9 +61,11 @@ class TranslationCounts:
 class KernelTranslation:
     """A kernel in one of its two forms, with checks of undefined bits or without."""
 
-    def __init__(self, kernel: TranslatedKernel | None, instructions: int) -> None:
+    def __init__(self, kernel: TranslatedKernel | None, function: PtxFunction) -> None:
         self.kernel = kernel  # None: it is interpreted
-        self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * instructions
+        count = len(function.instructions)
+        self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * count
+        self.weight = 0 if kernel is None else FunctionFlow(function).weight
         self.spent_ns = 0  # by the interpreter
         self.blocks = 0
         self.stops = 0
@@ -112,8 +116,7 @@ class PtxTranslator:
         if found.kernel is None or found.is_given_up:
             return RanBlocks(0, 0)
         if found.run is None:
-            expected = len(blocks) * prod(around.block) * _INTERPRET_NS
-            expected *= len(kernel.function.instructions)
+            expected = len(blocks) * prod(around.block) * _INTERPRET_NS * found.weight
             if found.spent_ns + expected <= self._tools.hot * found.cost_ns:
                 return RanBlocks(0, 0)
             self._compile(found)
@@ -160,7 +163,7 @@ class PtxTranslator:
                 text = print_kernel(function, names, is_watched=is_watched)
             except (NotTranslated, RefcompError) as error:
                 self.counts.refused[function.name] = str(error)
-            found = KernelTranslation(text, len(function.instructions))
+            found = KernelTranslation(text, function)
             self._kernels[key] = found
         return found
 

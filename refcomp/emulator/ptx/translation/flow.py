@@ -28,6 +28,7 @@ _WITHOUT_RESULT = frozenset(
     {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "membar"}
     | {"fence", "prefetch", "prefetchu", "cp", "nanosleep", "discard", "stmatrix"}
 )
+_LOOP_TURNS = 8  # by an estimate
 _LEAVES = frozenset({"ret", "exit", "trap"})
 _BRANCHES = frozenset({"bra", "brx", *_LEAVES})
 
@@ -172,6 +173,17 @@ class FunctionFlow:
                 bits &= ~self.writes[number]
             bits |= self.reads[number]
         return bits
+
+    @cached_property
+    def weight(self) -> int:
+        """An estimate of the instructions that a thread runs: each loop runs 8 times."""
+        weights = [1] * len(self.code)
+        for block in self.blocks.values():
+            for begin in block.following:
+                if begin <= block.begin:
+                    for number in range(begin, block.end):
+                        weights[number] *= _LOOP_TURNS
+        return sum(weights)
 
     @cached_property
     def unsure(self) -> int:

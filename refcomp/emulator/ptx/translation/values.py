@@ -21,7 +21,7 @@ from refcomp.emulator.ptx.translation.conversions import (
     holes_of,
     print_conversion,
 )
-from refcomp.emulator.ptx.translation.emitter import ThreadText, type_of
+from refcomp.emulator.ptx.translation.emitter import ThreadText, mangled, type_of
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from refcomp.emulator.ptx.translation.texts import rows
 
@@ -47,6 +47,9 @@ _SELECTORS = (
     *_DIRECTIONS,
 )
 _WIDTHS = ("8", "16", "32", "64")
+# Opcodes whose row is that of the first source, and those that name its type in the text.
+_OF_FIRST = ("selp", "shl", "shr")
+_OF_TEXT = ("mad", "bfe", "bfi", "shf", "prmt", "lop3", "popc", "clz")
 
 
 def is_arithmetic(instruction: PtxInstruction) -> bool:
@@ -108,34 +111,56 @@ def _print_row(
     kinds: tuple[str, ...],
     sources: list[str],
 ) -> list[str]:
-    modifiers = instruction.modifiers
-    kind = kinds[0] if instruction.opcode in ("selp", "shl", "shr") else kinds[-1]
-    kind = (
-        instruction.modifiers[-1]
-        if instruction.opcode in ("mad", "bfe", "bfi")
-        else kind
-    )
-    if instruction.opcode in ("shf", "prmt", "lop3", "popc", "clz"):
-        kind = instruction.modifiers[-1]
-    known = {*_SELECTORS, "rn", "ftz", "sat", *kinds, kind}
-    if instruction.opcode == "dp4a":
+    modifiers, opcode = instruction.modifiers, instruction.opcode
+    if opcode == "dp4a":
         return [text.row(_row(instruction, [".".join(modifiers)]), sources)]
-    is_plain = kind == "pred" or (kind[0] in "usbf" and kind[1:] in _WIDTHS)
-    if not is_plain or kind == "f16" or not known.issuperset(modifiers):
+    kind = kinds[0] if opcode in _OF_FIRST else kinds[-1]
+    kind = modifiers[-1] if opcode in _OF_TEXT else kind
+    if not {*_SELECTORS, "rn", "ftz", "sat", *kinds, kind}.issuperset(modifiers):
+        raise NotTranslated(instruction)
+    if kind in ("f16", "f16x2"):
+        return [_print_halves(text, instruction, kind, sources)]
+    if kind != "pred" and (kind[0] not in "usbf" or kind[1:] not in _WIDTHS):
         raise NotTranslated(instruction)
     if "sat" in modifiers and kind != "f32":
         raise NotTranslated(instruction)
     chosen = [one for one in _SELECTORS if one in modifiers]
-    if kind in FLOATS and instruction.opcode in _ARITHMETIC:
+    if kind in FLOATS and opcode in _ARITHMETIC:
         chosen = [one for one in chosen if one in ("approx", "full", *_DIRECTIONS)]
     stem = "".join(f"{one}." for one in chosen)
     letter = "u" if kind[0] == "b" else kind[0]
     row = _row(instruction, [f"{stem}{kind}", f"{stem}{letter}", f"{stem}i"])
-    if kind in FLOATS and instruction.opcode in _ARITHMETIC | _SIGNS:
-        return [_print_float(text, instruction, row, kind, sources)]
+    if kind in FLOATS and opcode in _ARITHMETIC | _SIGNS:
+        return [_print_float(text, instruction, row, type_of(kind), sources)]
     _guard_quotient(text, instruction, type_of(kind), sources)
     holes = holes_of(type_of(kind)) | {"a_t": type_of(kinds[0])}
     return [text.row(row, sources, **holes)]
+
+
+def _print_halves(
+    text: ThreadText, instruction: PtxInstruction, kind: str, sources: list[str]
+) -> str:
+    """Print an instruction of f16, or of each half of packed ones."""
+    opcode = instruction.opcode
+    letter = "f16" if opcode in ("add", "sub", "mul", "fma") else "f"
+    if opcode not in ("add", "sub", "mul", "fma", "min", "max", "neg", "abs"):
+        raise NotTranslated(instruction)
+    row = _row(instruction, [letter])
+    if kind == "f16":
+        return _print_float(text, instruction, row, "half", sources)
+    total = "0"
+    for step in (0, 16):
+        parts = []
+        for one in sources:
+            moved = text.let(f"lshr i32 {one}, {step}")
+            parts.append(
+                text.as_type(text.let(f"trunc i32 {moved} to i16"), "i16", "half")
+            )
+        value = _print_float(text, instruction, row, "half", parts)
+        word = text.as_type(value, "half", "i32")
+        placed = text.let(f"shl i32 {word}, {step}")
+        total = text.let(f"or i32 {total}, {placed}")
+    return total
 
 
 def _row(instruction: PtxInstruction, names: list[str]) -> str:
@@ -163,12 +188,14 @@ def _print_float(
     kind: str,
     sources: list[str],
 ) -> str:
+    """Print an instruction of floats of a type of LLVM IR, and what its modifiers add."""
+    name = mangled(kind)
     flushes = "ftz" in instruction.modifiers
-    if flushes and kind != "f32":
+    if flushes and name == "f64":
         raise NotTranslated(instruction)
     if flushes:
-        sources = [flushed(text, one) for one in sources]
-    holes = holes_of(type_of(kind))
+        sources = [flushed(text, one, kind) for one in sources]
+    holes = holes_of(kind)
     first, *more = sources
     if instruction.opcode in ("min", "max") and more:
         # of two or three
@@ -179,12 +206,14 @@ def _print_float(
         value = text.row(row, sources, **holes)
     if instruction.opcode in _SIGNS:
         return value
-    if kind == "f32" and not _is_lazy(text, instruction.operands[0]):
-        value = text.let(f"call float @plain.f32(float {value})")
+    if name != "f64" and not (
+        name == "f32" and _is_lazy(text, instruction.operands[0])
+    ):
+        value = text.let(f"call {kind} @plain.{name}({kind} {value})")
     if flushes:
-        value = flushed(text, value)
+        value = flushed(text, value, kind)
     if "sat" in instruction.modifiers:
-        value = text.let(f"call float @saturated.f32(float {value})")
+        value = text.let(f"call {kind} @saturated.{name}({kind} {value})")
     return value
 
 

@@ -24,7 +24,7 @@ def test_usual_conversions_are_translated(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["cvt.rn.bf16x2.f32 d, a, b", "cvt.rn.f16.f64 d, a", "cvt.rp.f32.s32 d, a"],
+    ["cvt.rn.bf16x2.f32 d, a, b", "cvt.rna.tf32.f32 d, a", "cvt.rp.f32.s32 d, a"],
 )
 def test_rare_conversions_are_interpreted(text):
     assert not is_translated(form_of(text))

@@ -137,7 +137,7 @@ def test_races_are_looked_for_by_the_interpreter():
 
 @_LLVM
 def test_a_kernel_is_compiled_when_it_is_hot():
-    gpu = EmulatedNvidiaGpu(size=1 << 20, tools=replace(AT_ONCE, hot=1e-6))
+    gpu = EmulatedNvidiaGpu(size=1 << 20, tools=replace(AT_ONCE, hot=5e-6))
     loaded = gpu.load(_TWICE)
     for expected in (0, 1, 2):
         gpu.run(loaded, "k", (1, 1, 1), (1, 1, 1), [words(1)])

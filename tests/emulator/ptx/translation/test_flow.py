@@ -47,6 +47,10 @@ def test_a_predicated_instruction_may_leave_a_register_unwritten():
     assert _names(flow, flow.unsure) == {"%r3"}
 
 
+def test_instructions_of_a_loop_weigh_more():
+    assert _flow(_LOOP).weight == 3 + 3 * 8 + 3
+
+
 def test_a_branch_behind_the_end_is_not_translated():
     with pytest.raises(NotTranslated, match="behind the last"):
         _flow("bra E; E:")
