@@ -39,7 +39,7 @@ class PlainAccess:
     """A load or store whose modifiers all have a meaning here.
 
     Attributes:
-        space: "global", "shared", "local" or "param".
+        space: "global", "shared", "local" or "param"; "" for generic addresses.
         is_store: True if it writes.
         kind: the type of each value.
         size: bytes of each value.
@@ -64,10 +64,10 @@ class PlainAccess:
 
 
 def access_of(instruction: PtxInstruction) -> PlainAccess:
-    """Return a load or store. Raises NotTranslated for one that is ordered, or of any space."""
+    """Return a load or store. Raises NotTranslated for one that orders memory."""
     *names, kind = instruction.modifiers
     spaces = [SPACES[one] for one in names if one in SPACES]
-    if len(spaces) != 1 or not _HINTS.union(SPACES).issuperset(names) or kind == "b128":
+    if len(spaces) > 1 or not _HINTS.union(SPACES).issuperset(names) or kind == "b128":
         raise NotTranslated(instruction)
     vectors = [int(one[1:]) for one in names if one in ("v2", "v4", "v8")]
     is_store = instruction.opcode == "st"
@@ -76,7 +76,7 @@ def access_of(instruction: PtxInstruction) -> PlainAccess:
         raise NotTranslated(instruction)
     return PlainAccess(
         instruction=instruction,
-        space=spaces[0],
+        space=spaces[0] if spaces else "",
         is_store=is_store,
         kind=kind,
         size=max(bits_of(kind) // 8, 1),
@@ -145,7 +145,7 @@ class ThreadAccesses:
         """Return pointers that were checked, and the offset of the access from them."""
         name, offset = _base_of(access)
         base = self._base_value(access, name)
-        writes = access.is_store and access.space == "global"
+        writes = access.is_store and access.space in ("global", "")
         key = (access.space, writes, base)
         found = self._checked.get(key)
         if found is None or not found.covers(access, offset):
@@ -158,8 +158,6 @@ class ThreadAccesses:
         text = self._text
         base = access.address.base
         if isinstance(base, SymbolAddress):
-            if base.symbol in text.names.local and access.space != "local":
-                raise NotTranslated(access.instruction)
             return text.symbol_address(base.symbol, 0, access.space)
         if not name:
             return "0"
@@ -174,7 +172,8 @@ class ThreadAccesses:
             if one.opcode in ("ld", "st"):
                 other = access_of(one)
                 is_alike = other.space == access.space and (
-                    other.space != "global" or other.is_store == access.is_store
+                    other.space in ("shared", "local")
+                    or other.is_store == access.is_store
                 )
                 if is_alike:
                     base, offset = _base_of(other)
@@ -196,28 +195,60 @@ class ThreadAccesses:
         sizes = frozenset((one.whole, offset % one.whole) for one, offset in group)
         text = self._text
         address = text.let(f"add i64 {base}, {low}") if low else base
+        self._check_alignment(base, sizes)
+        if not access.space:
+            return self._anywhere(access, address, low, high, sizes)
         if access.space == "global":
             place = self._in_arena(address, high - low, access.is_store)
             pointers = "%arena", "%arena.known"
         else:
             place = self._in_window(access, base, low, high)
             pointers = f"%{access.space}", f"%{access.space}.known"
-        for size, rest in sorted(sizes):
-            if size > 1:
-                moved = text.let(f"add i64 {base}, {rest}") if rest else base
-                low_bits = text.let(f"and i64 {moved}, {size - 1}")
-                text.stop_if(text.let(f"icmp ne i64 {low_bits}, 0"))
         data, known = (
             text.let(f"getelementptr i8, ptr {one}, i64 {place}") for one in pointers
         )
         return CheckedSpan(data, known, place, low, high, sizes)
 
+    def _check_alignment(self, base: str, sizes: frozenset[tuple[int, int]]) -> None:
+        text = self._text
+        for size, rest in sorted(sizes):
+            if size > 1:
+                moved = text.let(f"add i64 {base}, {rest}") if rest else base
+                low_bits = text.let(f"and i64 {moved}, {size - 1}")
+                text.stop_if(text.let(f"icmp ne i64 {low_bits}, 0"))
+
+    def _anywhere(
+        self,
+        access: PlainAccess,
+        address: str,
+        low: int,
+        high: int,
+        sizes: frozenset[tuple[int, int]],
+    ) -> CheckedSpan:
+        """Print the check of a generic address."""
+        text = self._text
+        window = self._window()
+        flag = "true" if access.is_store else "false"
+        found = text.let(
+            f"call %Place @generic(ptr %ctx, i64 %thread, i64 {address}, i64 {high - low}, "
+            f"ptr {window}, i1 {flag})"
+        )
+        data, known, place, fits = (
+            text.let(f"extractvalue %Place {found}, {number}") for number in range(4)
+        )
+        text.stop_if(text.let(f"xor i1 {fits}, true"))
+        return CheckedSpan(data, known, place, low, high, sizes)
+
+    def _window(self) -> str:
+        """Return the place of a new window."""
+        number = self._text.windows
+        self._text.windows += 1
+        return self._text.let(f"getelementptr i64, ptr %windows, i64 {2 * number}")
+
     def _in_arena(self, address: str, span: int, writes: bool) -> str:
         """Return the offset in the arena of an address in one allocation."""
         text = self._text
-        number = text.windows
-        text.windows += 1
-        window = text.let(f"getelementptr i64, ptr %windows, i64 {2 * number}")
+        window = self._window()
         more = text.let(f"getelementptr i64, ptr {window}, i64 1")
         start = text.let(f"load i64, ptr {window}")
         room = text.let(f"load i64, ptr {more}")
@@ -294,6 +325,11 @@ class ThreadAccesses:
             at = text.let(f"add i64 {span.place}, {step}") if step else span.place
             fits = text.let(f"call i1 @journal{size}(ptr %ctx, i64 {at})")
             text.stop_if(text.let(f"xor i1 {fits}, true"))
+        elif not access.space:
+            fits = text.let(
+                f"call i1 @journal.any{size}(ptr %ctx, i64 {span.place}, i64 {step})"
+            )
+            text.stop_if(text.let(f"xor i1 {fits}, true"))
         where = text.let(f"getelementptr i8, ptr {span.data}, i64 {step}")
         text.put(f"store i{8 * size} {value}, ptr {where}, align {size}")
         if text.is_watched:
@@ -327,7 +363,7 @@ class CheckedSpan:
 
     Attributes:
         data, known: pointers to the first byte.
-        place: its offset in the memory.
+        place: its offset in the memory; for a generic address -1 outside of the arena.
         sizes: (bytes of an access, its offset modulo them), of the accesses that are aligned.
     """
 

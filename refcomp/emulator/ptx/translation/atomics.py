@@ -34,7 +34,7 @@ def print_atomic(
     chosen = [one for one in names if one in _UPDATES]
     if not _ORDERS.union(SPACES, _UPDATES).issuperset(names) or kind not in _KINDS:
         raise NotTranslated(instruction)
-    if len(spaces) != 1 or len(chosen) != 1 or spaces[0] not in ("global", "shared"):
+    if len(chosen) != 1 or spaces not in ([], ["global"], ["shared"]):
         raise NotTranslated(instruction)
     operands = list(instruction.operands)
     target = operands.pop(0) if instruction.opcode == "atom" else Sink()
@@ -44,7 +44,7 @@ def print_atomic(
     size = bits_of(kind) // 8
     access = PlainAccess(
         instruction=instruction,
-        space=spaces[0],
+        space=spaces[0] if spaces else "",
         is_store=True,
         kind=kind,
         size=size,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from refcomp.emulator.ptx.machine.spaces import WINDOWS
 from refcomp.emulator.ptx.text.module import (
     PtxFunction,
     PtxInstruction,
     Register,
+    SymbolAddress,
 )
 from refcomp.emulator.ptx.translation.accesses import ThreadAccesses, access_of
 from refcomp.emulator.ptx.translation.atomics import print_atomic
@@ -36,6 +38,7 @@ _TURN = 1 << 20  # instructions after which another thread of the block runs
 _NOTHING = frozenset(
     {"prefetch", "prefetchu", "discard", "nanosleep", "membar", "fence", "pmevent"}
 )
+_SPACES = ("global", "shared", "local", "const", "param")
 # Fields that all functions load first.
 _LOADED = (
     "arena",
@@ -194,13 +197,23 @@ class _KernelPrinter:
             print_value(self._text, instruction)
 
     def _print_address_conversion(self, instruction: PtxInstruction) -> None:
-        """Print cvta of global memory, whose addresses are the same among generic ones."""
-        spaces = {"global", "const", "param"}
-        kind = f"u{instruction.modifiers[-1][1:]}"
-        if spaces.isdisjoint(instruction.modifiers):
+        """Print cvta, between addresses of a space and generic ones."""
+        text, modifiers = self._text, instruction.modifiers
+        kind = f"u{modifiers[-1][1:]}"
+        space = next((one for one in modifiers if one in _SPACES), None)
+        if space is None:
             raise NotTranslated(instruction)
-        value = self._text.operand(instruction, instruction.operands[1], kind)
-        self._text.result(instruction, instruction.operands[0], kind, value)
+        operand = instruction.operands[1]
+        if isinstance(operand, SymbolAddress):
+            value = text.symbol_address(operand.symbol, operand.offset, space)
+        else:
+            value = text.operand(instruction, operand, "u64")
+        window = WINDOWS.get(space, 0)
+        if window:
+            verb = "sub" if "to" in modifiers else "add"
+            value = text.let(f"{verb} i64 {value}, {window}")
+        value = text.as_type(value, "i64", type_of(kind))
+        text.result(instruction, instruction.operands[0], kind, value)
 
     # Ends of blocks.
 

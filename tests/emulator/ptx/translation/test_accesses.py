@@ -68,6 +68,41 @@ def test_spaces_and_widths():
     assert (found.arguments[0] != data).any()
 
 
+_GENERIC = """mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; add.s64 %rd4, %rd4, %rd5;
+mov.u64 %rd6, own; cvta.local.u64 %rd6, %rd6; st.u32 [%rd6+4], %r1; ld.u32 %r3, [%rd6+4];
+st.v2.u32 [%rd4], {%r2, %r3}; bar.sync 0; cvta.to.shared.u64 %rd7, %rd4;
+ld.shared.u32 %r4, [%rd7+4]; add.u32 %r2, %r2, %r4; atom.add.u32 %r5, [%rd2], %r2;"""
+
+
+def _generic(more=""):
+    body = f"{OWN_PLACE} mul.wide.u32 %rd5, %r1, 8; ld.u32 %r2, [%rd2];"
+    text = kernel(f"{body}{_GENERIC}{more} ret;", ".param .u64 data", before=_SHARED)
+    return text.replace(".reg .pred", ".local .align 8 .b8 own[16]; .reg .pred", 1)
+
+
+@pytest.mark.llvm
+def test_generic_addresses_lie_in_all_spaces():
+    data = np.random.default_rng(0).integers(0, 1 << 30, 64, dtype=np.uint32)
+    found = run_both(_generic(), [data], block=64)
+    assert (found.counts.blocks, found.counts.refused) == (1, {})
+    assert found.arguments[0].tolist() == (2 * data + np.arange(64)).tolist()
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(
+    ("access", "kind"),
+    [
+        ("st.u32 [%rd4+1000], %r1;", OUT_OF_BOUNDS),
+        ("ld.u32 %r2, [%rd6+6];", MISALIGNED),
+        ("st.u32 [%rd2+4], %r1;", OUT_OF_BOUNDS),
+    ],
+)
+def test_generic_addresses_are_checked(access, kind):
+    # What was written before is taken back, as far as it is in global memory.
+    found = run_both(_generic(access), [words(64)], block=64)
+    assert kind in kinds(found.report) and found.counts.stops == 1
+
+
 @pytest.mark.llvm
 def test_a_predicated_access_is_checked_only_where_it_happens():
     text = kernel(
