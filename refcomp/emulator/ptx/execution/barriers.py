@@ -29,6 +29,23 @@ class BlockBarriers:
         self._predicate = np.zeros(threads.count, np.bool_)
         # int64 [block, barrier]: how many threads arrived there without waiting
         self._arrived = np.zeros((len(threads.blocks), _COUNT), np.int64)
+        # int64 [block, barrier]: the count that threads named there; 0: none did
+        self._counts = np.zeros((len(threads.blocks), _COUNT), np.int64)
+
+    def other_count(self, numbers: Array, barrier: Array, count: Array) -> int:
+        """Record the counts that threads name at barriers, where 0 stands for the whole block.
+
+        Return a count that others named there before, if one differs; else 0.
+        """
+        named = count > 0
+        places = self._threads.block_of[numbers[named]] * _COUNT + barrier[named]
+        counts = self._counts.reshape(-1)
+        before = counts[places]
+        counts[places] = count[named]
+        # Of threads that name different counts at once, one is kept.
+        before = np.where(before == 0, counts[places], before)
+        differs = before != count[named]
+        return int(before[differs][0]) if differs.any() else 0
 
     def wait(
         self,
@@ -136,6 +153,7 @@ class BlockBarriers:
             expected = self._expected[mine][here].max() or alive
             if arrived >= expected:
                 self._arrived[block, barrier] = 0
+                self._counts[block, barrier] = 0
                 yield int(barrier), first + np.flatnonzero(here)
 
     def describe(self, numbers: Array) -> str:

@@ -292,12 +292,29 @@ class ThreadExecution:
             count = source(end, operands[1], "u32", owner.registers)
             expected = value_for(self.threads, count, numbers).astype(np.int64)
         self._pc[numbers] = block.next
+        self._check_barrier(end, numbers, barrier, expected)
         if "arrive" in end.modifiers:
             self._barriers.arrive(numbers, barrier)
             return None
         self._barriers.wait(numbers, barrier, expected, predicate)
         self._state[numbers] = WAITS
         return None
+
+    def _check_barrier(
+        self, end: PtxInstruction, numbers: Array, barrier: Array, expected: Array
+    ) -> None:
+        """Refuse a barrier that blocks do not have. Report counts that do not agree."""
+        last = CLUSTER if "cluster" in end.modifiers else CLUSTER - 1
+        if int(barrier.max()) > last or int(barrier.min()) < 0:
+            raise UserError(
+                f"the kernel {self.threads.around.kernel} names the barrier {int(barrier.max())}",
+                where=f"line {end.line}: {end.text}",
+                why=f"a block has {CLUSTER} barriers, from 0 on",
+                remedy="check the number that the kernel computes",
+            )
+        other = self._barriers.other_count(numbers, barrier, expected)
+        if other:
+            self._reports.report_counts(end, numbers, int(expected[0]), other)
 
     def _write_reductions(self, numbers: Array) -> None:
         """Give threads that met at a barrier the results of its reductions."""

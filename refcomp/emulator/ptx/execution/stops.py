@@ -118,6 +118,15 @@ class StopReports:
             here[:1],
         )
 
+    def report_counts(
+        self, instruction: PtxInstruction, numbers: Array, count: int, other: int
+    ) -> None:
+        """Report threads that name another count at a barrier than others did."""
+        what = (
+            f"a barrier is for {count} threads here, and for {other} where others wait"
+        )
+        self._report_at(BARRIER, instruction, what, numbers)
+
     def _report_at(
         self, kind: str, instruction: PtxInstruction, what: str, numbers: Array
     ) -> None:

@@ -222,3 +222,23 @@ def test_threads_wait_for_their_warp_at_its_barrier():
     data = words(32)
     assert run(text, [data, np.uint32(0)], hazards=True).findings == ()
     assert data.tolist() == [9] * 32
+
+
+def test_threads_that_name_different_counts_at_a_barrier_are_found():
+    text = kernel("""
+        setp.lt.u32 %p1, %r1, 32;
+        @%p1 bar.sync 1, 64;
+        @!%p1 bar.arrive 1, 32;
+        bar.sync 0;
+        ret;
+    """)
+    report = run(text, [words(1), np.uint32(0)], block=64)
+    assert kinds(report)[0] == "barrier"
+    what = "a barrier is for 32 threads here, and for 64 where others wait"
+    assert report.findings[0].what == what
+    assert run(text.replace("1, 32", "1, 64"), [words(1), np.uint32(0)], block=64).findings == ()
+
+
+def test_barriers_that_blocks_do_not_have_are_refused():
+    with pytest.raises(UserError, match="the kernel k names the barrier 20"):
+        run(kernel("bar.sync 20; ret;"), [words(1), np.uint32(0)])

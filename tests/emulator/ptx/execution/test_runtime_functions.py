@@ -143,3 +143,16 @@ def test_a_failed_assertion_stops_the_launch():
     assert kinds(report) == ["assertion"]
     what = "the assertion `n > 0` failed in k.cu, line 12, function k(int)"
     assert report.findings[0].what == what
+
+
+def test_a_second_run_that_confirms_a_race_prints_nothing(capsys):
+    """Thread 0 loads what the others store, and does not use it."""
+    stores = """
+        st.local.u32 [%rd3], %r1;
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 ld.global.u32 %r7, [%rd1+4];
+        @!%p1 st.global.u32 [%rd1+4], 5;
+    """
+    text = _printing("%u,", stores)
+    report = run(text, [words(3), np.uint32(0)], block=3, hazards=True)
+    assert report.printed == capsys.readouterr().out == "0,1,2,"
