@@ -130,7 +130,10 @@ def _build_for_targets(
 def _description(
     schedule: Schedule, args: Sequence[Tensor | Var], name: str
 ) -> tuple[str, ...] | None:
-    """Return what the loop IR of a schedule depends on, None if nothing describes it."""
+    """Return an identity of the loop IR of a schedule; None if the schedule has none.
+
+    Equal identities mean equal loop IR.
+    """
     if not isinstance(args, list | tuple) or not isinstance(name, str):
         return None  # refused by `lower`
     # Lines of the user's program reach the messages of wrong calls.

@@ -76,7 +76,7 @@ class Judgement(NamedTuple):
 
 
 class Box:
-    """The axes around an access. Each takes all values of its range, whatever the data are.
+    """The axes around an access. Each takes all values of its range, for any data.
 
     Args:
         facts: facts about symbols. They hold even if an axis is empty.

@@ -2,9 +2,9 @@
 
     for i in range(m) i % 2 != 0 or i // 2 < n
 
-All values are computed, on numpy arrays, as `refcomp.ir.expr` defines them. Axes that no operand of
-`or` has in common are checked one after the other: `for i in range(m) for j in range(k) f(i) or
-g(j)` takes m + k steps.
+All values are computed on numpy arrays, as `refcomp.ir.expr` defines them. Operands of `or` that
+have no axis in common are checked one after the other. So the condition `f(i) or g(j)` for i in
+range(m) and j in range(k) takes m + k steps, and not m * k.
 """
 
 from __future__ import annotations

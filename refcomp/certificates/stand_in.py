@@ -2,10 +2,10 @@
 
     C[i, j] = sum over k of A[i, k] * B[k, j],  all of 1024      ->     all of 33, say
 
-Axes of constant extent become as short as possible; if the factors of splits leave a remainder of
-the extent, the shorter axis leaves the same remainder. A tensor that is read keeps only the part
-that is read. Where this part is not known, as with indices that are data, it keeps its size. The
-axes keep their names, so the recorded primitives can be replayed. Symbols stay symbols.
+Axes of constant extent become as short as possible. If a split divides an extent with a remainder,
+it divides the shorter extent with the same remainder. Of a tensor that is read, only the part that
+is read is kept. If this part is not known, as with indices that are data, the tensor keeps its
+size. Axes keep their names, so that the recorded primitives can be replayed. Symbols stay symbols.
 
 Only computes and placeholders have stand-ins; scans and extern operations have none. A stand-in is
 another computation. It shows what the schedule does, but not what passes do with the very extents

@@ -41,14 +41,14 @@ class Version:
 
     @cached_property
     def program(self) -> PrimFunc | Program:
-        """Return the program so that it can run alone, with stand-ins for what it calls."""
+        """Return the program, which can run alone: the functions that it calls have stand-ins."""
         if isinstance(self.made, Program):
             return self.made  # a host that launches kernels calls nothing else
         return with_stand_ins(in_order(self.made, self.rest))
 
 
 def in_order(func: PrimFunc, steps: Sequence[PipelineStep]) -> PrimFunc:
-    """Return `func` after those of `steps` that order virtual threads and insert barriers."""
+    """Return `func` after the steps that order virtual threads and insert barriers."""
     for step in steps:
         if step.name in _ORDERING:
             with build_options(verify_steps=True):

@@ -115,7 +115,7 @@ def _condition(requirement: Requirement, names: Names) -> Condition:
 
 
 def _points(requirement: Requirement, names: Names) -> PointCondition:
-    """Return a requirement with axes as text, and the names of what it depends on."""
+    """Return a requirement with axes as text, and the names of the arguments that it needs."""
     bound = set(requirement.axes)
     parts = (*requirement.minima, *requirement.extents, requirement.condition)
     named = dict.fromkeys(var for part in parts for var in variables_in(part))

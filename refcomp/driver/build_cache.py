@@ -12,9 +12,13 @@ Ensures: a module from the cache equals the module that a build would make, with
 An entry that is damaged, malformed or cannot be loaded counts as missing. A build that prints a
 warning is not kept, so that it warns each time.
 
-Nothing is kept, or read, if a build has to show its stages (REFCOMP_DUMP, REFCOMP_KEEP) or to be
-certified. The same holds for targets that are registered from outside, for the interpreter, and for
-targets with shared objects of the user's (`-libs=`): refcomp does not know what these depend on.
+The cache is neither read nor written for these builds:
+
+- builds that show their stages (REFCOMP_DUMP, REFCOMP_KEEP), or that are certified
+- builds for the interpreter
+- builds for targets that are registered from outside, or with the user's own shared objects
+  (`-libs=`), since refcomp does not know what their results depend on
+
 REFCOMP_BUILD_CACHE=0 turns the cache off, for code that changes refcomp while it runs.
 """
 

@@ -28,10 +28,14 @@ def compile_functions(
 ) -> CompiledFunctions:
     """Run the target's pipeline on each of `funcs`, and compile the results together, in order.
 
-    A function is taken from an iterable when those before it have passed the pipeline. `count` is
-    the number of functions, if it is known; a progress bar shows it.
+    Args:
+        funcs: the functions. Each is taken when the ones before it have passed the pipeline.
+        target: the target.
+        count: the number of functions, for the progress bar; None if it is not known.
 
-    Raises UserError for what the target cannot do; ToolchainError when its tools cannot compile.
+    Raises:
+        UserError: the target cannot do what a function asks for.
+        ToolchainError: the tools of the target cannot compile.
     """
     chosen = as_target(target)
     backend = backend_of(chosen)
@@ -97,9 +101,10 @@ def printer_of(target: Target) -> Print:
 def texts_of(
     made: Sequence[FuncOrProgram], target: Target
 ) -> Mapping[str, Callable[[], str]]:
-    """Return the texts behind the pipeline, by stage: what is compiled, and the assembly.
+    """Return the texts behind the pipeline, by stage: the sources and the assembly.
 
-    A record without `texts` compiles at once, since only its code shows which texts exist.
+    If the record of the back end has no `texts`, the program is compiled at once. Only the compiled
+    code then shows which texts there are.
     """
     backend = backend_of(target)
     if backend.texts is not None:

@@ -18,10 +18,14 @@ from refcomp.ir.stmt import CallExtern
 
 
 def checked_calls(funcs: Iterable[PrimFunc], target: Target) -> Iterator[PrimFunc]:
-    """Yield `funcs`, each after its calls. Raises UserError for a call that a target does not know.
+    """Check the calls of each function, and yield the function.
 
-    A function may call what the LLVM IR of the user's own defines that any function of a list
-    brings. In another iterable, it is that of the function itself and of those before it.
+    A function may call what the user's own LLVM IR defines. Each function of `funcs` may bring such
+    a text. If `funcs` is a list, the texts of all functions count. Otherwise only those of the
+    function itself and of the ones before it do.
+
+    Raises:
+        UserError: a call is not known on the target.
     """
     libraries = library_paths(target.option("libs", ""))
     known = list(funcs) if isinstance(funcs, Sequence) else []

@@ -1,7 +1,7 @@
 """Objects, assembly and bitcode, made of the LLVM IR of a module when it is saved.
 
 Requires: the text is complete and states its triple and data layout.
-Ensures: the code is that of the module itself, since it has the same text, options and tools.
+Ensures: the code equals that of the module, since text, options and tools are the same.
 """
 
 from __future__ import annotations

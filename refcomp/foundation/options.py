@@ -69,7 +69,7 @@ _CURRENT: ContextVar[BuildOptions | None] = ContextVar("build_options", default=
 
 
 def current_options() -> BuildOptions:
-    """Return the options of the innermost scope; without one, those of the environment.
+    """Return the options of the innermost scope; outside of all scopes, of the environment.
 
     Raises UserError if a variable of the environment is neither 0 nor 1.
     """
@@ -92,8 +92,8 @@ def _is_set(option: str) -> bool:
 def environment_flag(name: str, effect: str, *, default: bool = False) -> bool:
     """Return True if the variable `name` is 1, False if it is 0, and `default` if it is not set.
 
-    Raises UserError for other values. `effect` is that of the value that is not the default, as an
-    infinitive.
+    Raises UserError for other values. `effect` says what the value other than the default does, as
+    an infinitive.
     """
     text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
@@ -114,12 +114,16 @@ def build_options(**changes: bool) -> Iterator[BuildOptions]:
     environment.
 
     Args:
-        **changes: the options to change, each True or False. `contract` rounds a * b + c once on
-            f32 and f64; if it is not given, only graphs do so, for targets with the instruction.
-            `narrow_indices` computes indices as i32 if they are proved to fit. `certify` certifies
-            each build first (`REFCOMP_CERTIFY=1`). `check_bounds` checks accesses in each call
-            (`REFCOMP_CHECK_BOUNDS=1`). `verify_steps` verifies the result of each step, not only
-            of the last (`REFCOMP_VERIFY_STEPS=1`). All others are False by default.
+        **changes: the options to change, each True or False. All but `contract` are False by
+            default.
+
+            - `contract`: round a * b + c once, on f32 and f64. If it is not given, graphs do so
+              for targets that have the instruction, and other programs do not.
+            - `narrow_indices`: compute indices as i32 if they are proved to fit.
+            - `certify`: certify each build first (`REFCOMP_CERTIFY=1`).
+            - `check_bounds`: check accesses in each call (`REFCOMP_CHECK_BOUNDS=1`).
+            - `verify_steps`: verify the result of each step, and not only of the last
+              (`REFCOMP_VERIFY_STEPS=1`).
 
     Yields:
         The options in force, a `BuildOptions`.

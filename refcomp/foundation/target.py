@@ -55,9 +55,9 @@ def kind_of(target: Target | str) -> TargetKind:
 class Target:
     """A kind of target with options: what to compile for. `as_target` parses the text of a target.
 
-    In a `with` statement, the target is the current one of this thread: `build` compiles for it
-    unless it is given another one, and functions made by `generic_func` choose by it. Leaving the
-    statement is refused while a suspended generator holds one open that began inside of it.
+    `with target:` makes the target the current one of this thread. `build` compiles for it unless
+    it gets another one, and functions made by `generic_func` choose by it. The statement must not
+    end while a suspended generator holds open another one that began inside of it.
 
     Args:
         kind: the first word of the text: `llvm`, `interp`, `opencl`, `rocm`, or a registered one.

@@ -2,9 +2,9 @@
 
     graph, lib, params = refcomp.graph.build(net, "llvm", shape={"data": (1, 8)}, params=params)
 
-Parameters that are given become constants: passes fold them into each other and pack them, so that
-the parameters that return have other names and shapes than those that were given. Parameters that
-are not given stay inputs of the graph, and are copied in each run.
+Parameters that are given become constants, which passes fold and pack. So the parameters that are
+returned may have other names and shapes. Parameters that are not given stay inputs of the graph,
+and are copied in each run.
 """
 
 from __future__ import annotations

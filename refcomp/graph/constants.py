@@ -62,8 +62,8 @@ def lasting(elements: Array) -> Array:
 def copy_elements(target: Array, source: Array) -> None:
     """Copy all elements of `source` to `target`, an array of the same shape.
 
-    If `source` is a part of a file, its memory is given back piece by piece: so the process never
-    holds both arrays, unless the order of the elements differs too much.
+    If `source` is a part of a mapped file, its memory is given back piece by piece. So the process
+    does not hold both arrays at once, unless the order of their elements differs too much.
     """
     if not source.ndim or not source.size:
         target[...] = source
@@ -82,8 +82,8 @@ def copy_elements(target: Array, source: Array) -> None:
 def column_blocks(count: int) -> Iterator[slice]:
     """Yield slices of a few columns each, in which an array is copied to one of another layout.
 
-    If whole rows were written at once, each element of a transposed array would come from another
-    cache line, and the line would be gone when its next element is needed.
+    This matters for a transposed array. If whole rows were written at once, each element would come
+    from another cache line. The line would be gone when its next element is needed.
     """
     for first in range(0, count, _COLUMNS):
         yield slice(first, first + _COLUMNS)

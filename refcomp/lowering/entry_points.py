@@ -4,12 +4,13 @@ Before:  func f(A: f32[n], C: f32[m] out) { for i in range(m) { C[i] = A[i >> 1]
 After:   func f(A: f32[n], C: f32[m] out) requires (for i in range(m) i >> 1 < n) { ... }
 
 Such a requirement is exact: a call breaks it if and only if the access happens and leaves its
-buffer. A call computes the index at all points, once for each combination of sizes. So it is
-stated only if nothing else bounds the index (see `refcomp.lowering.entry_conditions`), and it names
-only axes on which the index or a condition around it depends.
+buffer. But it costs time: the first call with a combination of sizes computes the index at all
+points. So it is stated only if nothing else bounds the index (see
+`refcomp.lowering.entry_conditions`). It has only the axes on which the index, or a condition around
+the access, depends.
 
-Indices and conditions that depend on data, on float arguments, or on functions that targets round
-differently, such as `exp`, are not stated.
+Indices and conditions are not stated if they depend on data, on float arguments, or on functions
+that targets round differently, such as `exp`.
 """
 
 from __future__ import annotations

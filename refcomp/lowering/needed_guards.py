@@ -3,10 +3,10 @@
 Before:  if (io * 8 + i < n) { T[i] = P[io, i] }        with T a tile, P whole tiles
 After:   T[i] = P[io, i]
 
-The part of a region beyond the stage's tensor is read by nobody, and lies in memory of
-the region. So a guard that only keeps this part from being computed is not needed, if
-all reads stay inside of what was computed, and all writes inside the region. Accumulators
-stay in registers only in whole tiles without conditions.
+A region may reach beyond the stage's tensor. Nobody reads the part beyond, and the memory of the
+region has room for it. A guard that only keeps this part from being computed is therefore not
+needed, if all reads stay inside of what was computed, and all writes inside of the region. It also
+does harm: accumulators stay in registers only in whole tiles without conditions.
 
 Three kinds of guards always stay: of reduction axes, of stages at the root, and of stages
 that read at an index which is itself read from a tensor.

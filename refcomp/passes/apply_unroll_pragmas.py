@@ -22,10 +22,10 @@ After::
       }
     }
 
-`auto_unroll_max_step N` unrolls serial loops of constant extent. Such a loop must do at
-most N stores, counted with the loops in it unrolled, too. `unroll_explicit 0` makes
-unrolled loops unrollable, and leaves it to the target's compiler to unroll them. The innermost
-pragma of a key has precedence.
+`auto_unroll_max_step N` unrolls serial loops of constant extent, if the unrolled loop has at most N
+stores. Loops inside of it are unrolled, too, and their stores count. `unroll_explicit 0` makes
+unrolled loops *unrollable*: the target's compiler may unroll them. The innermost pragma of a key
+has precedence.
 
 Requires: passes that read other pragmas have run. Ensures: no Pragma is left,
 except `parallel_stride_pattern`. Level:

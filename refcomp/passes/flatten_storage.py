@@ -20,9 +20,9 @@ Requires: nothing before it. Ensures: only Load and Store are left, and updates 
 offset. Buffers keep their shapes, which determine their sizes. Level: nested to flat. It
 refuses nothing.
 
-Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2. Of these, constants are simplified, and
-those with a quotient and a remainder, such as of (i // 8, i % 8): these are i again, which
-`vectorize_loops` then knows as neighbours. A rank-0 buffer has offset 0.
+Offsets are i64 and row-major, ((i0 * n1) + i1) * n2 + i2. A rank-0 buffer has offset 0. Two kinds
+of offsets are simplified: constants, and those of a quotient and a remainder. The offset of
+(i // 8, i % 8) becomes i, so that `vectorize_loops` recognises neighbours.
 """
 
 from collections.abc import Callable

@@ -181,9 +181,8 @@ def _joined(parts: Sequence[_Part]) -> _Reach:
 class _BarrierPlacement:
     """Places the barriers of one kernel.
 
-    In its methods, `scope` has the loops, lets and conditions around a statement.
-    `together` has the variables of the loops around it whose iterations all threads of a group
-    run at the same time.
+    In its methods, `scope` has the loops, lets and conditions around a statement. `together` has
+    the variables of loops around it. All threads of a group run the same iteration of such a loop.
     """
 
     def __init__(

@@ -27,13 +27,13 @@ After::
     }
 
 A loop that begins at another number than 0 adds this number to `i`. A loop of one iteration is a
-launch of one thread. The pragma says that no thread reads what another one writes: iterations of a
-parallel loop are independent. So `insert_barriers` adds none, which could not stand in the loops
-and branches of a thread.
+launch of one thread. The iterations of a parallel loop are independent. The pragma says so: no
+thread reads what another thread writes. Therefore `insert_barriers` adds no barriers, which are
+illegal in the loops and branches of a single thread.
 
 Requires: nothing. Ensures: outside of kernels, no parallel loop is left that a kernel could be.
-Level: nested, kept. It leaves parallel loops with kernels or with calls of functions inside, and
-loops whose extent is read from memory: `split_host_device` refuses what the host cannot do.
+Level: nested, kept. Parallel loops stay if kernels or calls of functions are inside of them, or if
+their extent is read from memory. `split_host_device` refuses those that the host cannot run.
 It refuses global memory that an iteration allocates, since kernels cannot allocate it.
 """
 

@@ -17,9 +17,9 @@ After::
 Such vectors stand at the border of a tensor whose extent is a constant. Memory that is accessed
 under a mask cannot become registers, so that a tile at a border took longer than a whole tile.
 
-The let of a mask is removed if each statement in its body is a store under this mask alone, and
-its vectors can be cut: they have no lets inside. Otherwise the let stays. A mask of no lanes leaves
-nothing; one of all lanes is left out.
+The let of a mask is removed if each statement in its body is a store under this mask alone, whose
+vectors can be cut because they have no lets inside. Otherwise the let stays. Stores under a mask of
+no lanes are removed. A mask of all lanes is left out.
 
 Requires: constants are folded. Ensures: each lane that was stored has its value, bit for bit; no
 other lane is read. Level: flat, kept. It refuses nothing.

@@ -207,8 +207,8 @@ class Schedule:
     ) -> Tensor | list[Tensor]:
         """Compute a stage into another memory, and copy the results from there.
 
-        A stage of its own, `C.local` for C and scope local, computes what the stage did. The stage
-        itself copies. It keeps its axes; the axes of a reduction go to the computation, whose other
+        A new stage, such as `C.local` for C and scope local, takes over the computation. The stage
+        itself then copies. It keeps its axes. The reduction axes go to the new stage, whose other
         axes are new: `i.c` for `i`. Call it before other primitives change the loops.
 
         Args:

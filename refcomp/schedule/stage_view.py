@@ -107,7 +107,7 @@ class StageView:
 
     @property
     def origin_op(self) -> Operation:
-        """Return the user's operation, of which cache_read and their kin may have made another."""
+        """Return the user's operation, before primitives such as cache_read replaced it."""
         origin: Operation = self.stage.op.outputs[0].op
         return origin
 
@@ -123,7 +123,7 @@ class StageView:
 
     @property
     def group(self) -> ReadableGroup | None:
-        """Return the smallest group with the stage, of these the newest; None without one."""
+        """Return the smallest group that has the stage, the newest of equal ones; else None."""
         groups = [g for g in self.schedule.groups if self.stage in g.stages]
         return min(reversed(groups), key=lambda g: len(g.stages), default=None)
 

@@ -108,10 +108,10 @@ class CommReducer:
 class Reduce(Derived):
     """Value `value_index` of `reducer` over all `sources` on `axes` where `condition` holds.
 
-    Without any, it is the identity. The order of combination is free unless a schedule fixes it.
-    The range of an axis may depend on the axes of the compute, on axes listed before it, and on
-    elements of tensors. Then `ranges` holds the ranges of all axes, so that whatever rewrites the
-    expression rewrites them, too.
+    If `condition` holds nowhere, the value is the identity. The order of combination is free unless
+    a schedule fixes it. The range of an axis may depend on the axes of the compute, on axes before
+    it in the list, and on elements of tensors. Then `ranges` holds the ranges of all axes, so that
+    a rewrite of the expression includes them.
     """
 
     reducer: CommReducer

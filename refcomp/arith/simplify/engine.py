@@ -5,9 +5,10 @@ After:   True
 
 One loop visits all nodes on a stack of its own, so that deep expressions do not exhaust Python's.
 Most nodes are visited when their parts are simplified. A visit of a choice, a chain or a let is a
-generator, which requests its parts one by one, some of them under more facts. Results are
-stored by the identity of the expressions, for each set of facts. They are representatives, except
-those of float arithmetic: facts are about integers, so most floats stay as they are (`_OPAQUE`).
+generator. It requests its parts one by one, and may add facts for a part. Results are stored for
+each set of facts, by the identity of the expression. A result is the representative of all equal
+expressions, except for float arithmetic. Facts are about integers, so most floats stay as they are
+(`_OPAQUE`).
 """
 
 from __future__ import annotations
@@ -300,9 +301,9 @@ class Simplifier:
     def _visit_chain(self, expr: And | Or) -> _Visit:
         """Simplify each operand of `and` under the truth of the others; of `or`, their falsehood.
 
-        First each operand is simplified under those before it, then under those behind it. All
-        operands are always evaluated. So the index of a load must not be simplified by the truth of
-        another operand: it would leave the buffer where that operand is false.
+        First each operand is simplified under the operands before it, then under those behind it.
+        All operands are always evaluated. So the index of a load must not be simplified under the
+        other operands. It could leave the buffer where one of them is false.
         """
         parts = _operands(expr)
         plain = [part for part in parts if not self.table.reads_memory(part)]

@@ -93,7 +93,7 @@ def _located(ptx: Binary, source: Source, kernels: Sequence[PrimFunc]) -> Binary
 def _texts(
     made: Sequence[FuncOrProgram], target: Target
 ) -> Mapping[str, Callable[[], str]]:
-    """Return the texts that only printing makes, and those that tools make, by stage."""
+    """Return the texts of the printer and of the tools, by stage."""
     # Each text is made at most once, and only if it is requested.
     kernels = kernels_of(made)
     source = cache(lambda: print_cuda(kernels, arch_of(target)))

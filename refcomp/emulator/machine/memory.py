@@ -114,12 +114,13 @@ def scatter(data: Array, index: Array, width: int, values: npt.ArrayLike) -> Non
 
 
 def may_reach(address: Array, end: Array | np.integer | int, size: int) -> Mask:
-    """Return where a load of `size` bytes is legal in memory that ends at `end`.
+    """Return True where a load of `size` bytes is legal in memory that ends at `end`.
 
-    LLVM widens a load where that cannot fault: five bytes, aligned by eight, to eight bytes; three
-    words, aligned by eight, to four. So a load may begin in memory and end beyond it if it is
-    aligned by its size, or ends in the same eight aligned bytes as the memory. The bytes beyond
-    are undefined, so that any use of them is reported.
+    LLVM widens a load if the wider one cannot fault. For example, it loads five bytes that are
+    aligned by eight as eight bytes, and three words that are aligned by eight as four. So a load
+    may begin in memory and end beyond it in two cases: it is aligned by its size, or it ends in the
+    same eight aligned bytes as the memory. The bytes beyond are undefined. Any use of them is
+    reported.
     """
     is_aligned = size & (size - 1) == 0 and address % address.dtype.type(size) == 0
     eight = address.dtype.type(8)

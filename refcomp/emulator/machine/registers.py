@@ -1,8 +1,8 @@
 """The registers of waves that run together: vector [register, wave, lane], scalar [register, wave].
 
-Where undefined bits are tracked, `Registers` holds all registers twice: their values, and their
-shadows, which have a 1 for each bit that nothing wrote. `dirty` holds the registers that may have
-undefined bits. An instruction none of whose sources is dirty need not look at shadows.
+If undefined bits are tracked, `Registers` holds the values of all registers and their shadows. A
+shadow has a 1 for each bit that nothing wrote. `dirty` holds the registers that may have undefined
+bits. An instruction can ignore the shadows if none of its sources is dirty.
 
 An instruction runs for `rows`: all waves (a slice) or some (an index array).
 """

@@ -50,7 +50,7 @@ class CheckedOffsets(NamedTuple):
 
 
 class Waves(Registers):
-    """The waves of some work-groups, those of a group side by side."""
+    """The waves of some work-groups. The waves of a group follow one another."""
 
     def __init__(
         self,

@@ -164,7 +164,10 @@ class AccessPrinter:
         loop.known = known
 
     def _row(self, loop: Loop, piece: Piece, memory: str, t: str) -> list[str]:
-        """Print the load of lanes side by side; return each word, and then what is known."""
+        """Print a load whose lanes read neighbouring words.
+
+        Return the words and, in a checked run, where all of their bits are known.
+        """
         put = loop.lines.put
         shape = {"items": self._width * piece.count, "item": _ITEMS[piece.width]}
         put("memory", "row", t, memory=memory, **shape)

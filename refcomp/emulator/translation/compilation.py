@@ -1,8 +1,8 @@
 """Compiles texts of translated code, at once or beside the interpreter.
 
-Beside the interpreter a thread waits for the tools, one module after the other. `collect` takes the
-functions of those that are finished, so nothing changes while waves run. A process that ends waits
-for the tools, too: so their results are in the cache, and no temporary folder is left.
+A thread beside the interpreter runs the tools for one module after the other. Only `collect` takes
+over the functions of finished modules, so that nothing changes while waves run. A process waits for
+the tools before it ends. So their results are in the cache, and no temporary folder is left.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Estimates of how long the interpreter and the compiler take, to decide what to compile.
 
-A unit is compiled once the interpreter has spent on it the time that compiling it takes. Then at
-most twice the least time is spent, whatever comes (the ski rental problem). The estimates do not
-depend on the load of the machine: so a program is compiled in the same modules each time, which a
+A unit is compiled once the interpreter has spent as much time on it as the compiler will take. Then
+the total is at most twice the least possible time (the ski rental problem). The estimates do not
+depend on the load of the machine. So a program is compiled to the same modules each time, which a
 later process finds in the cache.
 
 The figures are CPU time, in nanoseconds, of the networks in `benchmarks/emulated_networks` on one

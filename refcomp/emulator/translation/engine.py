@@ -69,7 +69,7 @@ class Translator:
         return BlockRun(tuple(bound), self)
 
     def parts(self, bound: Sequence[BoundRun]) -> list[Callable[[Waves], None]]:
-        """Divide a block into units, and what the interpreter runs between them."""
+        """Divide a block into units and the instructions between them, which are interpreted."""
         found: list[Callable[[Waves], None]] = []
         products: list[tuple[MatrixStep, BoundRun]] = []  # of one shape
         for part in units_of(bound, self.generation, self.lanes):
@@ -105,10 +105,10 @@ class Translator:
         return MatrixRun(steps, runs, self._shapes[shape])
 
     def spend(self, unit: Compilable, variant: Variant, spent_ns: int) -> None:
-        """Add what the interpreter spends on a variant; compile what is hot once that pays.
+        """Add the time that the interpreter spends on a variant, and compile hot units if it pays.
 
-        What is counted does not depend on when a compilation ends. So the modules are the same in
-        each run of a program, and a later run finds them in the cache.
+        The counts do not depend on when a compilation ends. So each run of a program makes the same
+        modules, and a later run finds them in the cache.
         """
         if variant in unit.begun:
             self._compilations.collect()
@@ -250,7 +250,7 @@ class UnitRun(Compilable):
         )
 
     def _define(self, waves: Waves, variant: Variant) -> None:
-        """Mark what the unit wrote as written, after it ran for all waves."""
+        """Mark the registers that the unit writes as written, after it ran for all waves."""
         outputs = self.unit.outputs
         if waves.dirty.isdisjoint(outputs):
             return

@@ -40,7 +40,7 @@ _SCALAR_NAMES = {"lg": "ne"}  # of integers
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts whose types and constants are those of vectors, or of single values.
+    """Texts of instructions, either for vectors or for single values.
 
     Attributes:
         width: lanes of a vector; 1 for single values.

@@ -77,7 +77,7 @@ def units_of(
 
 
 def _follows(step: HostStep, stored: set[bool]) -> bool:
-    """Return True if a step loads what the unit may have stored."""
+    """Return True if a step may load bytes that the unit has stored."""
     if step.load is not None:
         return False in stored
     access = step.access

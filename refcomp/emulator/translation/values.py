@@ -1,8 +1,8 @@
 """Reading and writing registers in the text of a unit.
 
-Registers that a unit writes are values of the text until the end of a loop over lanes. A vector
-register that the unit also reads from before goes to scratch memory first, since the interpreter
-may have to run the wave from the beginning.
+A register that a unit writes is a value of the text until the end of the loop over lanes. If the
+unit reads a vector register before it writes it, the new value goes to scratch memory first. For
+the interpreter may have to run the wave from the beginning.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Loop:
 
 
 class Scratch:
-    """Offsets in the memory of a function that holds what is not written yet."""
+    """Offsets in scratch memory, which holds new values until registers may be written."""
 
     def __init__(self) -> None:
         self.size = 64

@@ -109,10 +109,10 @@ def bound_values(
     """Return the legal values of some outputs of nodes.
 
     Args:
-        nodes: nodes that compute `wanted`, each behind those that make its inputs.
-        known: the arrays of all values that the nodes read and do not make; they are exact.
+        nodes: the nodes that compute `wanted`, in an order in which they can run.
+        known: the exact arrays of all values that come from outside of the nodes.
         wanted: outputs of the nodes.
-        symbols: the sizes of symbols, for those that no array determines.
+        symbols: the sizes of the symbols that no array determines.
 
     Raises:
         UserError: an array does not fit the type of its value.

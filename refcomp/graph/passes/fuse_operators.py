@@ -26,17 +26,17 @@ After::
 The patterns of the operators decide (`refcomp.topi.operator`). A group grows at its end: a node
 takes in the groups that make its inputs, if nobody else reads their results.
 
-- An elementwise, broadcast or injective node takes in groups of such nodes, and at most one group
-  that ends with a reduction or an anchor, whose epilogue it becomes.
-- A reduction takes in groups without loops: it reads each of their elements once.
-- An anchor takes in injective groups only, since it reads elements repeatedly. A change of layout
-  stays outside if vectors of the anchor would read distant elements through it. So does a reshape
-  that joins or divides the rows of the second matrix of a product. It needs no kernel.
+- An elementwise, broadcast or injective node takes in groups of such nodes. It takes in at most one
+  group that ends with a reduction or an anchor, and becomes its epilogue.
+- A reduction takes in groups without loops, because it reads each of their elements once.
+- An anchor takes in injective groups only, because it reads elements repeatedly. A change of layout
+  stays outside if vectors of the anchor would read distant elements through it. A reshape that
+  joins or divides the rows of a product's second matrix stays outside, too. It needs no kernel.
 - Opaque nodes, `narrow`, control operators, and nodes with several results stay alone.
 
-Requires: nothing. Ensures: a kernel has one output. Nothing costly is computed repeatedly: a node
-that broadcasts takes in no computation of fewer elements, and an element of a group takes at most
-32 operations, repetitions included. Refuses: nothing.
+Requires: nothing. Ensures: a kernel has one output, and nothing costly is computed repeatedly. For
+this, a node that broadcasts does not take in a computation of fewer elements. An element of a group
+takes at most 32 operations, with repetitions. Refuses: nothing.
 
 Reference: T. Chen et al., "TVM: An Automated End-to-End Optimizing Compiler for Deep Learning",
 OSDI 2018, section 3.

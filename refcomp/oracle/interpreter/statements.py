@@ -1,9 +1,9 @@
 """The effect of each statement of the loop IR: one function for each class of statement.
 
-A function of a statement yields the statements that come next, one after the other, and `run` runs
-them. So a thread of a kernel can stop at a barrier, however deep that stands, and go on later. What
-may happen in any order (parallel loops, the tasks of a region) happens in a fixed scrambled order:
-a program whose result depends on the order gives another result than it should.
+The function of a statement yields the statements inside of it one after the other, and `run` runs
+them. So a thread of a kernel can stop at a barrier at any depth, and go on later. Iterations of
+parallel loops and tasks of a region may run in any order. They run in a fixed scrambled order, so
+that a program whose result depends on the order gives a wrong result.
 """
 
 from __future__ import annotations

@@ -3,11 +3,14 @@
     v_mfma_f32_16x16x1_4b_f32        four products of [16, 1] by [1, 16] at once
     v_mfma_f32_16x16x1f32            the same, as gfx90a names it
 
-A is [block, row, depth], B [block, depth, column], C and D [block, row, column], all with `rows`
-rows and columns. A lane holds `each` consecutive elements of a factor along the depth: element
-k % each of lane rows * block + rows * blocks * (k // each) + row. Of the sums, four rows stand in
-four registers of a lane (of 64-bit sums: one), then come the lanes of other rows or blocks, then
-further registers.
+A is [block, row, depth], B [block, depth, column], C and D [block, row, column]. All have `rows`
+rows and columns.
+
+- *Factors*: a lane holds `each` consecutive elements along the depth. Element k of a row is the
+  element k % each of lane rows * block + rows * blocks * (k // each) + row.
+- *Sums*: four registers of a lane hold four rows of a column (64-bit sums: one register holds one
+  row). The next rows or blocks are in other lanes, and then in further registers.
+
 Layouts: AMD's Matrix Instruction Calculator; the CDNA3 ISA manual, section on matrix arithmetic.
 """
 

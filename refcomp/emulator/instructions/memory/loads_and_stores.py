@@ -48,7 +48,7 @@ _SMALL = re.compile(r"([usi]?)(byte|short|8|16)(_d16)?(_hi)?$")
 
 @cache
 def transfer_of(mnemonic: str) -> Transfer | None:
-    """Return what a load or store of one place moves; None for any other instruction."""
+    """Return the transfer of a load or store of one place; None for another instruction."""
     match = re.match(
         r"(global|scratch|flat|buffer|ds)_(load|store|read|write)_(\w+)$", mnemonic
     )
