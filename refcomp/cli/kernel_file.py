@@ -54,7 +54,8 @@ class KernelOutcome:
         steps: instructions that ran, each counted once for each wave or warp.
         findings: the text of each error of the kernel.
         profiles: the report on the kernel; empty if it was not profiled.
-        not_compared: instructions that ran, and were never compared with a reference.
+        not_compared: instructions that ran, or might have run in PTX, and that were never compared
+            with a reference.
     """
 
     steps: int

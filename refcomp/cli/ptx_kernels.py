@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
+import numpy as np
+
+from refcomp.cli.kernel_arguments import GivenArgument
 from refcomp.cli.kernel_file import KernelOutcome, KernelRequest
 from refcomp.cli.kernel_listing import (
     KernelListing,
@@ -11,12 +15,19 @@ from refcomp.cli.kernel_listing import (
     ListedKernel,
     plain_name,
 )
+from refcomp.driver.host_tools import kernel_tools
 from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import HAZARDS
 from refcomp.emulator.ptx.execution.launch import THREADS_LIMIT, find_kernel
+from refcomp.emulator.ptx.ledger import not_compared_in
 from refcomp.emulator.ptx.observers.counting import ThreadCounting
 from refcomp.emulator.ptx.run import Argument, EmulatedNvidiaGpu
-from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule, Variable
+from refcomp.emulator.ptx.text.module import (
+    PtxFunction,
+    PtxInstruction,
+    PtxModule,
+    Variable,
+)
 from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.compute_capability import capability_of
@@ -59,11 +70,16 @@ class PtxKernels:
 
     def run(self, request: KernelRequest) -> KernelOutcome:
         arch = _gpu_of(self._module, request.card)
+        hazards = request.hazards
+        is_writeable = hazards is False or (
+            hazards is not True and "read-only" not in hazards
+        )
         profile = Profile()
         observers = (ThreadCounting(profile, arch),) if request.is_profiled else ()
         gpu = EmulatedNvidiaGpu(
             is_watched=request.is_watched,
-            hazards=has_races(request.hazards),
+            hazards=has_races(hazards),
+            tools=kernel_tools(),
             observers=observers,
         )
         report = gpu.run(
@@ -71,7 +87,7 @@ class PtxKernels:
             request.kernel,
             request.grid,
             request.block,
-            [_argument(one.name, one.value) for one in request.arguments],
+            [_argument(one, is_writeable) for one in request.arguments],
             shared_bytes=request.shared_bytes,
             limits=request.limits,
         )
@@ -82,7 +98,16 @@ class PtxKernels:
             profiles=tuple(
                 report_of(one, code, card=request.card) for one in profile.kernels
             ),
+            not_compared=not_compared_in(self._instructions(request.kernel)),
         )
+
+    def _instructions(self, kernel: str) -> Iterator[PtxInstruction]:
+        """Yield the instructions of a kernel and of all functions, without loads of parameters."""
+        for function in self._module.functions.values():
+            if function.name == kernel or not function.is_entry:
+                for one in function.instructions:
+                    if one.opcode != "ld" or "param" not in one.modifiers:
+                        yield one
 
 
 def _gpu_of(module: PtxModule, card: str | None) -> str:
@@ -121,13 +146,20 @@ def has_races(hazards: bool | tuple[str, ...]) -> bool:
     return not {"races", "read-only"}.isdisjoint(hazards)
 
 
-def _argument(name: str, value: Argument | LocalMemory) -> Argument:
+def _argument(given: GivenArgument, is_writeable: bool) -> Argument:
+    """Return an argument as the GPU takes it.
+
+    If `is_writeable`, an array may be written that is only read back where `out:` says so.
+    """
+    value = given.value
     if isinstance(value, LocalMemory):
         raise UserError(
-            f"--arg {name}: no argument of a PTX kernel is local memory",
+            f"--arg {given.name}: no argument of a PTX kernel is local memory",
             why="a launch gives all dynamic shared memory of a block as one piece",
             remedy=f"give --shared {value.size} instead",
         )
+    if isinstance(value, np.ndarray) and is_writeable and given.path is None:
+        return value.copy()  # which is writeable
     return value
 
 

@@ -90,6 +90,22 @@ def test_ptx_from_the_standard_input_runs(cli, files):
     assert report["steps"] > 0 and report["outputs"][0]["name"].endswith("c.npy")
 
 
+def test_what_was_never_compared_is_told(cli, files, monkeypatch):
+    assert (
+        "never compared" not in cli("emulate", files / "k.ptx", *_SHAPE, *_arguments(files)).stdout
+    )
+    seen = []
+
+    def odd(instructions):
+        seen.extend(one.text for one in instructions)
+        return ("odd with sat",)
+
+    monkeypatch.setattr("refcomp.cli.ptx_kernels.not_compared_in", odd)
+    result = cli("emulate", files / "all.ptx", "--kernel", "shift", *_SHAPE, *_arguments(files))
+    assert "never compared with a reference: odd with sat\n" in result.stdout
+    assert "add.rn.f32 %f3, %f2, %f1" in seen and "bra $again" not in seen
+
+
 def test_findings_name_the_line_and_end_with_1(cli, files):
     result = cli("emulate", files / "k.ptx", *_SHAPE, *_arguments(files, "n:u32=101"))
     assert result.exit_code == 1
