@@ -26,9 +26,8 @@ from refcomp.cli.streams import name_of, note, progress, write_json
 from refcomp.compiler import build_functions
 from refcomp.driver.cuda_emulator import cuda_emulator
 from refcomp.driver.devices import rocm_emulator
-from refcomp.emulator.hip import KernelFailure
+from refcomp.emulator.code.failure import KernelFailure
 from refcomp.emulator.observers.counting import KernelCounts, Profile
-from refcomp.emulator.ptx.loaded_kernels import PtxFailure
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import build_options
 from refcomp.frontend.onnx import from_onnx
@@ -132,9 +131,7 @@ class ProgramRun:
     """The outcome of one or more functions."""
 
     reports: tuple[ProfileReport, ...]  # of each kernel, if its function ran to the end
-    failures: tuple[
-        KernelFailure | PtxFailure, ...
-    ]  # one for each function that a finding stopped
+    failures: tuple[KernelFailure, ...]  # one for each function that a finding stopped
     launches: int  # of kernels, in functions that ran to the end
     layers: tuple[LayerReport, ...] = ()  # of a model
     file: str = ""  # the program or the model
@@ -225,18 +222,18 @@ def _call(module: Module, gpu: Device, arguments: Arguments) -> None:
     module(*placed)
 
 
-def _failure(work: Callable[[], object]) -> KernelFailure | PtxFailure | None:
+def _failure(work: Callable[[], object]) -> KernelFailure | None:
     """Do `work`. Return the finding that stopped it, None if there is none."""
     try:
         work()
-    except (KernelFailure, PtxFailure) as error:
+    except KernelFailure as error:
         return error
     return None
 
 
 def _ran(
     profile: Profile,
-    failure: KernelFailure | PtxFailure | None,
+    failure: KernelFailure | None,
     report: Callable[[KernelCounts], ProfileReport],
 ) -> ProgramRun:
     """Return the outcome of one function."""

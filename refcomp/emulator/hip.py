@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.emulator.code.code_object import MAX_BYTES, DamagedCode
-from refcomp.emulator.code.findings import Finding
+from refcomp.emulator.code.failure import KernelFailure
 from refcomp.emulator.execution.launch import (
     SHARED_LIMIT,
     THREADS_LIMIT,
@@ -84,19 +84,6 @@ _INVALID_HANDLE = _number("InvalidHandle")
 _NAMES = {
     number[-1]: name for name, number in NUMBERS.items() if name[:8] == "hipError"
 }
-
-
-class KernelFailure(UserError):
-    """A launch in which the emulator found errors of the kernel. `findings` has them all."""
-
-    def __init__(self, kernel: str, findings: tuple[Finding, ...]) -> None:
-        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-        super().__init__(
-            f"the emulator found errors in the kernel {kernel} ({count})",
-            why="\n    ".join(str(finding) for finding in findings),
-            remedy="fix the kernel; a real GPU may run it without a complaint",
-        )
-        self.findings = findings
 
 
 class _Out(Protocol):

@@ -27,6 +27,7 @@ from refcomp.emulator.execution.launch import (
     load_code,
 )
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
+from refcomp.emulator.machine.array_arguments import place_array
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
@@ -190,24 +191,9 @@ class EmulatedGpu:
                 f"the argument {argument.name} is a number, not an array",
                 remedy=_scalar_of(argument),
             )
-        if not given.flags.c_contiguous:
-            raise UserError(
-                f"the array for {argument.name} is not contiguous",
-                why="its bytes are copied to the GPU and back",
-                remedy="give numpy.ascontiguousarray(...) of it",
-            )
-        if given.dtype.hasobject:
-            raise UserError(
-                f"the array for {argument.name} holds Python objects",
-                why="a GPU has no Python objects",
-                remedy="give numbers: numpy.asarray(..., dtype)",
-            )
-        place = self.arena.allocate(given.nbytes, f"the argument {argument.name}")
-        if place is None:
-            raise MemoryError(f"no room for the argument {argument.name}")
-        self.arena.write(place.address, given.reshape(-1).view(np.uint8))
-        content = place.address.to_bytes(8, "little")
-        return _PlacedArgument(content, given, place.address)
+        address = place_array(self.arena, argument.name, given)
+        content = address.to_bytes(8, "little")
+        return _PlacedArgument(content, given, address)
 
 
 def explicit_arguments(kernel: KernelEntry) -> list[KernelArgument]:

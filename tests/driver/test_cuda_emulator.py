@@ -10,7 +10,7 @@ import pytest
 import refcomp as rc
 from refcomp.driver import cuda_emulator
 from refcomp.driver.host_tools import kernel_tools
-from refcomp.emulator.ptx.loaded_kernels import PtxFailure
+from refcomp.emulator.code.failure import KernelFailure
 from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import UserError
 from refcomp.topi.schedules.cuda import schedule_cuda
@@ -109,7 +109,7 @@ def test_errors_of_kernels_are_told_with_their_line():
     values, result = rc.array(np.arange(9, dtype="float32"), gpu), rc.empty(4, device=gpu)
     gather(values, rc.array(np.array([8, 0, 3, 5], "int32"), gpu), result)
     assert result.asnumpy().tolist() == [8, 0, 3, 5]
-    with pytest.raises(PtxFailure, match="errors in the kernel gather") as caught:
+    with pytest.raises(KernelFailure, match="errors in the kernel gather") as caught:
         gather(values, rc.empty((4,), "int32", gpu), result)
     assert "an address depends on bits that nothing wrote" in str(caught.value)
     assert caught.value.findings[0].kind == "undefined"
@@ -132,7 +132,7 @@ def test_errors_of_kernels_name_the_line_of_the_loop_ir(target):
     s[taken].bind(taken.op.axis[0], rc.thread_axis("threadIdx.x"))
     module = rc.build(s, [table, places, taken], target, name="gather")
     given = rc.array(np.array([0, 8, 9, 1], "int32"), gpu)
-    with pytest.raises(PtxFailure) as caught:
+    with pytest.raises(KernelFailure) as caught:
         module(rc.empty(9, device=gpu), given, rc.empty(4, device=gpu))
     text = str(caught.value)
     (place,) = set(re.findall(r"kernels\.ir:\d+", text))

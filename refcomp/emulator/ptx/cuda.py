@@ -87,10 +87,23 @@ class EmulatedKernel:
     threads: int = _THREADS  # maximum of a block
 
 
-class LoadPtx(Protocol):
-    """Loads PTX into the memory of a GPU, and returns its kernels by name."""
+@dataclass(frozen=True, slots=True)
+class LoadedKernels:
+    """A PTX file that was loaded.
 
-    def __call__(self, arena: Arena, text: str, /) -> Mapping[str, EmulatedKernel]: ...
+    Attributes:
+        kernels: by name.
+        release: gives back the memory of its variables.
+    """
+
+    kernels: Mapping[str, EmulatedKernel]
+    release: Callable[[], None] = lambda: None
+
+
+class LoadPtx(Protocol):
+    """Loads PTX into the memory of a GPU."""
+
+    def __call__(self, arena: Arena, text: str, /) -> LoadedKernels: ...
 
 
 class CudaFailure(Exception):
@@ -217,7 +230,9 @@ class _Allocation:
 
 
 class _Module:
-    """Loaded PTX."""
+    """Loaded PTX. Its variables are released when it is deleted."""
+
+    _loaded: LoadedKernels | None = None
 
     def __init__(self, gpu: _Gpu, buffer: bytes) -> None:
         if buffer[:1] == b"\x7f" or not buffer.endswith(b"\0"):
@@ -226,9 +241,15 @@ class _Module:
                 why="the form of cubins is not published; the emulator runs PTX",
                 remedy="build PTX: target `cuda -code=ptx` or `nvptx -code=ptx`, or nvcc -ptx",
             )
-        with gpu.lock:
-            self.kernels = gpu.load(gpu.arena, buffer[:-1].decode("utf-8", "replace"))
         self.gpu = gpu
+        with gpu.lock:
+            self._loaded = gpu.load(gpu.arena, buffer[:-1].decode("utf-8", "replace"))
+        self.kernels = self._loaded.kernels
+
+    def __del__(self) -> None:
+        if self._loaded is not None:
+            with self.gpu.lock:
+                self._loaded.release()
 
     def get_function(self, name: str) -> _Function:
         if name not in self.kernels:

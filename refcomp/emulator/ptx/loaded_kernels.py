@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 
+from refcomp.emulator.code.failure import KernelFailure
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
 from refcomp.emulator.machine.memory import Arena
-from refcomp.emulator.ptx.cuda import EmulatedKernel, KernelRun, LoadPtx
+from refcomp.emulator.ptx.cuda import EmulatedKernel, KernelRun, LoadedKernels, LoadPtx
 from refcomp.emulator.ptx.execution.launch import (
     THREADS_LIMIT,
     LoadedPtx,
@@ -15,25 +16,10 @@ from refcomp.emulator.ptx.execution.launch import (
     launch,
     load_ptx,
 )
-from refcomp.emulator.ptx.machine.findings import PtxFinding
 from refcomp.emulator.ptx.machine.observation import PtxObserver
 from refcomp.emulator.ptx.observers.races import ThreadRaces
 from refcomp.emulator.ptx.translation.engine import translated
 from refcomp.emulator.translation.compilation import HostTools
-from refcomp.foundation.errors import UserError
-
-
-class PtxFailure(UserError):
-    """A launch in which the emulator found errors of the kernel. `findings` has them all."""
-
-    def __init__(self, kernel: str, findings: tuple[PtxFinding, ...]) -> None:
-        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-        super().__init__(
-            f"the emulator found errors in the kernel {kernel} ({count})",
-            why="\n    ".join(str(finding) for finding in findings),
-            remedy="fix the kernel; a real GPU may run it without a complaint",
-        )
-        self.findings = findings
 
 
 def kernel_loader(
@@ -52,9 +38,9 @@ def kernel_loader(
         observers: observe all launches.
     """
 
-    def load(arena: Arena, text: str) -> Mapping[str, EmulatedKernel]:
+    def load(arena: Arena, text: str) -> LoadedKernels:
         loaded = translated(load_ptx(arena, text), tools)
-        return {
+        kernels = {
             name: EmulatedKernel(
                 _launcher(loaded, name, hazards, limits, observers),
                 shared_bytes=loaded.program.shared_of(name).bytes,
@@ -63,6 +49,7 @@ def kernel_loader(
             for name, function in loaded.module.functions.items()
             if function.is_entry and not function.is_declaration
         }
+        return LoadedKernels(kernels, loaded.release)
 
     return load
 
@@ -88,6 +75,6 @@ def _launcher(
             ),
         )
         if report.findings:
-            raise PtxFailure(kernel, report.findings)
+            raise KernelFailure(kernel, report.findings)
 
     return run

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from refcomp.emulator.limits import USUAL_LIMITS, Limits
+from refcomp.emulator.machine.array_arguments import place_array
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.ptx.execution.launch import (
@@ -136,7 +137,7 @@ class EmulatedNvidiaGpu:
         try:
             for parameter, given in zip(wanted, arguments, strict=True):
                 if isinstance(given, np.ndarray):
-                    address = self._put(parameter, given)
+                    address = place_array(self.arena, parameter.name, given)
                     placed.append((given, address))
                     content = address.to_bytes(_ADDRESS_BYTES, "little")
                 else:
@@ -170,26 +171,6 @@ class EmulatedNvidiaGpu:
     def _observing(self) -> tuple[PtxObserver, ...]:
         """Return the observers of one launch."""
         return (*self._observers, ThreadRaces()) if self._hazards else self._observers
-
-    def _put(self, parameter: Variable, given: Array) -> int:
-        """Copy an array to the GPU, and return its address there."""
-        if not given.flags.c_contiguous:
-            raise UserError(
-                f"the array for {parameter.name} is not contiguous",
-                why="its bytes are copied to the GPU and back",
-                remedy="give numpy.ascontiguousarray(...) of it",
-            )
-        if given.dtype.hasobject:
-            raise UserError(
-                f"the array for {parameter.name} holds Python objects",
-                why="a GPU has no Python objects",
-                remedy="give numbers: numpy.asarray(..., dtype)",
-            )
-        place = self.arena.allocate(given.nbytes, f"the argument {parameter.name}")
-        if place is None:
-            raise MemoryError(f"no room for the argument {parameter.name}")
-        self.arena.write(place.address, given.reshape(-1).view(np.uint8))
-        return place.address
 
 
 def _refuse_number(parameter: Variable, given: np.generic) -> None:

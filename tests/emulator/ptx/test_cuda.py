@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from refcomp.emulator.ptx.cuda import EmulatedKernel, KernelRun, emulated_pycuda
+from refcomp.emulator.ptx.cuda import EmulatedKernel, KernelRun, LoadedKernels, emulated_pycuda
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.cuda.driver import CudaDriver
@@ -24,7 +24,7 @@ def _fake(runs):
             address = int.from_bytes(request.arguments, "little")
             arena.write(address, arena.read(address, 4) + np.uint8(1))
 
-        return {"k": EmulatedKernel(run, shared_bytes=16)}
+        return LoadedKernels({"k": EmulatedKernel(run, shared_bytes=16)})
 
     return load
 

@@ -87,6 +87,11 @@ class LoadedPtx:
         """Return the kernel of a name. UserError if there is none."""
         return self.program.functions[find_kernel(self.module, name).name]
 
+    def release(self) -> None:
+        """Give back the memory of variables. No kernel may be launched any more."""
+        for address in self.symbols.values():
+            self.arena.free(address)
+
 
 def find_kernel(module: PtxModule, name: str) -> PtxFunction:
     """Return the kernel of a name. UserError if there is none."""
