@@ -36,7 +36,10 @@ _LOG = logging.getLogger("refcomp.emulator")
 _COMPILE_NS = 200_000_000  # starting the tools
 _COMPILE_INSTRUCTION_NS = 500_000
 _INTERPRET_NS = 30  # an instruction of a thread
-_MAX_BLOCK_STEPS = 1 << 34  # instructions of threads after which a block is interpreted
+# Instructions of threads after which a block is interpreted; and if it may wait for another block,
+# which runs only when this one has ended.
+_MAX_BLOCK_STEPS = 1 << 34
+_MAX_WAITING_STEPS = 1 << 31
 _JOURNAL_ROOM = 1 << 22  # stores of a block to global memory
 _RECORD_WORDS = 4
 # Blocks that may be in trouble before that is compared with those that were not.
@@ -59,22 +62,37 @@ class TranslationCounts:
 
 
 class KernelTranslation:
-    """A kernel in one of its two forms, with checks of undefined bits or without."""
+    """A kernel in one of its two forms, with checks of undefined bits or without.
 
-    def __init__(self, kernel: TranslatedKernel | None, function: PtxFunction) -> None:
-        self.kernel = kernel  # None: it is interpreted
-        count = len(function.instructions)
-        self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * count
-        self.weight = 0 if kernel is None else FunctionFlow(function).weight
-        self.spent_ns = 0  # by the interpreter
+    Attributes:
+        is_refused: True if it has what translated code lacks.
+        kernel, run: its text and its function, once it is compiled.
+        spent_ns: by the interpreter.
+    """
+
+    def __init__(self, function: PtxFunction) -> None:
+        self.is_refused = False
+        self.kernel: TranslatedKernel | None = None
+        self.run: Callable[[int], int] | None = None
+        self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * len(
+            function.instructions
+        )
+        self.weight = _weight_of(function)
+        self.spent_ns = 0
         self.blocks = 0
         self.stops = 0
-        self.run: Callable[[int], int] | None = None
 
     @property
     def is_given_up(self) -> bool:
         """True if it stops so often that translated code does not pay."""
         return self.stops > _MAX_STOPS and 4 * self.stops > self.blocks
+
+
+def _weight_of(function: PtxFunction) -> int:
+    try:
+        return FunctionFlow(function).weight
+    except NotTranslated:  # so it is refused when it is hot
+        return len(function.instructions)
 
 
 class PtxTranslator:
@@ -113,15 +131,15 @@ class PtxTranslator:
         if around.observers or self._is_broken:
             return RanBlocks(0, 0)
         found = self._translation(kernel, around.is_watched)
-        if found.kernel is None or found.is_given_up:
+        if found.is_refused or found.is_given_up:
             return RanBlocks(0, 0)
         if found.run is None:
             expected = len(blocks) * prod(around.block) * _INTERPRET_NS * found.weight
             if found.spent_ns + expected <= self._tools.hot * found.cost_ns:
                 return RanBlocks(0, 0)
-            self._compile(found)
-            if found.run is None:
-                return RanBlocks(0, 0)
+            self._compile(found, kernel, is_watched=around.is_watched)
+        if found.run is None or found.kernel is None:
+            return RanBlocks(0, 0)
         if self._journal is None:
             self._journal = np.empty(_JOURNAL_ROOM * _RECORD_WORDS, np.int64)
         state = BlockState(around, found.kernel, blocks, limits, self._journal)
@@ -145,35 +163,35 @@ class PtxTranslator:
         key = kernel.function.name, is_watched
         found = self._kernels.get(key)
         if found is None:
-            function = kernel.function
-            shared = self._shared_of(function.name)
-            names = PlacedNames(
-                kernel.names.spaces,
-                {
-                    name: shared.offsets[key]
-                    for name, key in kernel.names.shared.items()
-                    if key in shared.offsets
-                },
-                kernel.names.local,
-                shared.bytes,
-                {one.name: one.bytes for one in function.parameters},
-            )
-            text = None
-            try:
-                text = print_kernel(function, names, is_watched=is_watched)
-            except (NotTranslated, RefcompError) as error:
-                self.counts.refused[function.name] = str(error)
-            found = KernelTranslation(text, function)
-            self._kernels[key] = found
+            found = self._kernels[key] = KernelTranslation(kernel.function)
         return found
 
-    def _compile(self, found: KernelTranslation) -> None:
-        assert found.kernel is not None
+    def _compile(
+        self, found: KernelTranslation, kernel: BoundFunction, *, is_watched: bool
+    ) -> None:
+        """Print and compile a kernel that is hot."""
+        shared = self._shared_of(kernel.function.name)
+        names = PlacedNames(
+            kernel.names.spaces,
+            {
+                name: shared.offsets[key]
+                for name, key in kernel.names.shared.items()
+                if key in shared.offsets
+            },
+            kernel.names.local,
+            shared.bytes,
+            {one.name: one.bytes for one in kernel.function.parameters},
+        )
         try:
+            found.kernel = print_kernel(kernel.function, names, is_watched=is_watched)
             function = self._tools.compile(found.kernel.text)["run"]
         except ToolchainError as error:
             _LOG.warning("all PTX is interpreted, which is slow: %s", error)
             self._is_broken = True
+            return
+        except (NotTranslated, RefcompError) as error:
+            self.counts.refused[kernel.function.name] = str(error)
+            found.is_refused = True
             return
         function.restype = ctypes.c_int64  # type: ignore[attr-defined]
         function.argtypes = [ctypes.c_void_p]  # type: ignore[attr-defined]
@@ -200,6 +218,7 @@ class BlockState:
     ) -> None:
         arena = around.arena
         threads = prod(around.block)
+        most = _MAX_WAITING_STEPS if kernel.may_wait else _MAX_BLOCK_STEPS
         self._fields = np.zeros(len(FIELDS), np.int64)
         self.address = self._fields.ctypes.data
         is_watched = around.is_watched
@@ -238,7 +257,7 @@ class BlockState:
                 "local.stride": stride,
                 "local.all": stride * threads,
                 "frame.stride": 8 * kernel.frame_words,
-                "step.limit": min(limits.steps * WARP, _MAX_BLOCK_STEPS),
+                "step.limit": min(limits.steps * WARP, most),
                 "count": len(blocks),
             }
         )

@@ -64,12 +64,14 @@ class TranslatedKernel:
         symbols: the variables and parameters whose addresses it is given, in order.
         windows: how many windows it uses.
         frame_words: words of i64 in a thread's frame.
+        may_wait: True if it updates memory that other blocks see, and so may wait for them.
     """
 
     text: str
     symbols: tuple[str, ...]
     windows: int
     frame_words: int
+    may_wait: bool
 
 
 def print_kernel(
@@ -117,6 +119,7 @@ class _KernelPrinter:
             tuple(self._text.symbols),
             self._text.windows,
             words,
+            any(one.opcode == "atom" for one in self._flow.code),
         )
 
     # Blocks.

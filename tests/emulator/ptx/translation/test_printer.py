@@ -74,6 +74,11 @@ def test_ends_that_some_threads_reach():
     assert run_both(text, [words(32)]).counts.blocks == 1
 
 
+def test_a_kernel_that_reads_what_it_updates_may_wait():
+    assert _printed("atom.global.add.u32 %r2, [%rd1], 1; ret;").may_wait
+    assert not _printed("red.global.add.u32 [%rd1], 1; ret;").may_wait
+
+
 def test_only_what_lives_is_kept():
     few = _printed("mov.u32 %r2, 1; bar.sync 0; st.global.u32 [%rd1], %r1; ret;")
     more = _printed("mov.u32 %r2, 1; bar.sync 0; st.global.u32 [%rd1], %r2; bar.sync 0; ret;")
