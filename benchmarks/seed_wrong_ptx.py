@@ -113,8 +113,9 @@ def _deleted(pattern: str) -> Callable[[str, str], str | None]:
 
 def _no_repeat(line: str, before: str) -> str | None:
     """Delete the branch that repeats a wait for a phase."""
-    is_wait = re.search(r"mbarrier\.(try|test)_wait", before) is not None
-    return "// deleted" if is_wait and " bra" in line else None
+    _, wait, behind = before.rpartition("mbarrier.")
+    is_wait = re.match(r"(try|test)_wait", behind) is not None and " bra" not in behind
+    return "// deleted" if wait and is_wait and " bra" in line else None
 
 
 def _dropped_branch(line: str, before: str) -> str | None:

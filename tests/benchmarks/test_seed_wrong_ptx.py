@@ -1,6 +1,7 @@
 """Mistakes are seeded in PTX, and the emulator finds them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,11 @@ def test_the_kept_result_holds_what_is_promised():
     counts = kept["counts"]["all"]
     assert kept["share"] == round(share(counts), 4) >= 0.95
     assert sum(counts.values()) == len(kept["outcomes"]) >= 500
+    for mistake, each in kept["counts"].items():
+        if re.search("barrier|arrival|wait|atomic", mistake):
+            # Each mistake between threads is a finding; no other check sees it by chance.
+            assert (each[VALUE], each[UNNOTICED]) == (0, 0)
+            assert each[FINDING] > 0
     assert {one["kernel"] for one in kept["outcomes"]} >= {"block_sum", "specialised_warps"}
     for one in kept["outcomes"]:
         assert bool(one["why"]) == (one["found"] == SAME)
