@@ -115,8 +115,8 @@ def machine_code(target: str, contents: Contents | None) -> ModuleContents:
         raise Unsupported(
             f"code for the machine {contents.machine} is not saved as a file to load",
             why="the linker and the libraries of that machine are not here",
-            remedy='write module.save("x.o"), and link it there: '
-            f"{contents.machine}-gcc -shared x.o -o x.so -lm",
+            remedy='write module.save("x.o"), and link it to a C program of that machine: '
+            "cc main.c x.o -lm",
         )
     if isinstance(contents, JoinedContents):
         raise Unsupported(

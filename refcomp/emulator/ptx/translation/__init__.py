@@ -2,19 +2,20 @@
 
 The interpreter stays the definition, except for the payload and sign of an f64 NaN. PTX is the code
 of one thread, and threads do not depend on each other between barriers. So a kernel becomes a
-function that runs one thread until the thread waits for its block, waits for its warp, or ends. It
-keeps the registers that live there in the thread's frame, and goes on from there when it is called
-again. Blocks run one after the other.
+function that runs one thread until the thread waits for its block, waits for its warp, or ends.
+Then the function keeps the live registers in the thread's frame and returns. The next call goes on
+from there. Blocks run one after the other.
 
-*Checks*: each access lies in one allocation and is aligned. In a watched run, bits that nothing
-wrote are looked for where they are loaded, and a register that may be unwritten where it is read.
-A loop that never ends exceeds a number of instructions. Data races and profiles are interpreted.
-*Trouble*: where a check fails, what the block wrote is taken back, and the interpreter runs that
-block and the following ones of its batch. So all findings have one source. A kernel that is often
-in trouble is interpreted from then on.
-*Not translated*: a kernel with an instruction that is missing here is interpreted as a whole.
-`TranslationCounts.refused` names the instruction. Accesses that order memory are missing on
-purpose: kernels with them wait for other threads in loops, and their threads must take turns.
+- *Checks*: each access lies in one allocation and is aligned. A watched run also looks for
+  undefined bits when they are loaded, and for unwritten registers when they are read. A loop that
+  never ends exceeds a number of instructions. Data races and profiles need the interpreter.
+- *Trouble*: if a check fails, the writes of the block are undone. The interpreter runs this block
+  and the following ones of its batch. So all findings come from the interpreter. A kernel that is
+  often in trouble is interpreted from then on.
+- *Not translated*: a kernel that has an instruction which is missing here is always interpreted.
+  `TranslationCounts.refused` names the instruction. Accesses that order memory are missing on
+  purpose. Kernels with such accesses wait for other threads in loops, so that no thread may run
+  alone for long.
 
 refusal.py      the reason why a kernel is not translated
 texts.py        the texts of instructions and of the functions around kernels

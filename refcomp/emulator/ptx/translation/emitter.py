@@ -1,7 +1,7 @@
 """The text of a thread's function: its lines, the values of registers, and operands.
 
-A register is a variable of the function, which LLVM turns into values. Within a block, the value
-that a register got last is used by its name, so that the text stays short.
+A register is a variable of the function, which LLVM turns into values. Within a block, the last
+value of a register is used by its name, without a load, so that the text stays short.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Runs blocks by translated kernels once these are hot, and leaves the others to the interpreter.
+"""Run blocks by translated kernels once these are hot. The interpreter runs the other blocks.
 
-A kernel is hot when the interpreter has spent on it, by an estimate, the time that compiling it
-takes. The estimate does not depend on the load of the machine, so that a later run of a program
-finds the same texts in the cache.
+A kernel is hot when the interpreter has spent as much time on it as compiling it takes. Both times
+are estimates that do not depend on the load of the machine. So a later run of a program finds the
+same texts in the cache.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The flow of control and of values through a function: blocks, and where registers live.
 
-A register is written by a predicated instruction only in some threads, so that its earlier value
-lives on. Sets of registers are integers with a bit for each register, because functions have
-thousands of both.
+A predicated instruction writes a register only in some threads. So the earlier value of the
+register stays alive. A set of registers is an integer with a bit for each register, since functions
+have thousands of registers and of sets.
 """
 
 from __future__ import annotations

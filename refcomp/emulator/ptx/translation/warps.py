@@ -1,7 +1,7 @@
 """Instructions that the threads of a warp do together, as LLVM IR.
 
-A thread writes its operands into its frame and returns. When all threads have come that the
-instruction names, `@gather` calls `@together`, which writes the results into their frames.
+A thread writes its operands into its frame and returns. When all threads that the instruction names
+have arrived, `@gather` calls `@together`, which writes the results into their frames.
 """
 
 from __future__ import annotations
