@@ -58,7 +58,8 @@ def cuda_emulator(
         hazards: True to check for data races, too.
         is_watched: False to skip the checks for undefined bits.
         is_translated: False to interpret all kernels. By default hot ones are translated to code of
-            this host, unless they are checked for data races. Results and findings are the same.
+            this host, unless they are counted or checked for data races. Results and findings are
+            the same.
         max_steps: instructions, summed over the warps, after which a launch is stopped if no thread
             has ended. Default 2 * 10**9.
         max_seconds: seconds after which such a launch is stopped. Default 600.

@@ -162,6 +162,8 @@ def test_machine_code_is_refused():
         ({"hazards": "races"}, "hazards='races' is not a bool"),
         ({"is_watched": 1}, "is_watched=1 is not a bool"),
         ({"max_steps": "many"}, "max-steps=many is not a limit"),
+        ({"profile": True}, "profile=True is not a Profile"),
+        ({"arch": "sm_x", "profile": rc.Profile()}, "'sm_x' is not an NVIDIA GPU"),
         ({"max_seconds": -1}, "a launch cannot be given up after -1.0 seconds"),
     ],
 )

@@ -108,6 +108,22 @@ def test_a_predicate_leaves_out_lanes():
     assert [(one.waves, one.lanes) for one in adds] == [(1, 8), (1, 24), (1, 0)]
 
 
+def test_a_warp_that_waits_for_its_threads_counts_once():
+    """Some threads of the second warp come later to the instruction that all do together."""
+    counts = _counted(
+        kernel("""
+        setp.ge.u32 %p1, %r1, 48;
+        @%p1 bra $far;
+$join:  shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+        ret;
+$far:   add.u32 %r3, %r1, 1;
+        bra $join;"""),
+        block=64,
+    )
+    ran = {one.instruction.opcode: (one.waves, one.lanes) for one in counts.instructions}
+    assert ran["shfl"] == ran["ret"] == (2, 64) and ran["add"] == (1, 16)
+
+
 def _tile(place):
     """A kernel of 32 x 32 threads that reads the word `place` of a tile in shared memory."""
     return kernel(f"""
