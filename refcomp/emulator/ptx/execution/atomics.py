@@ -14,7 +14,7 @@ import numpy as np
 
 from refcomp.emulator.code.findings import UNDEFINED
 from refcomp.emulator.instructions.tables.unfused import flushed
-from refcomp.emulator.machine.arrays import Array, Offsets
+from refcomp.emulator.machine.arrays import Array, Mask, Offsets
 from refcomp.emulator.machine.memory import Bytes
 from refcomp.emulator.ptx.execution.accesses import (
     Names,
@@ -28,6 +28,7 @@ from refcomp.emulator.ptx.execution.accesses import (
 from refcomp.emulator.ptx.execution.operands import (
     NumberedRegisters,
     Run,
+    SourceOperand,
     result,
     source,
 )
@@ -132,6 +133,7 @@ def bind_atomic(
             check_overwrite(threads, instruction, places, 0, size, one)
         old = np.zeros(threads.size(), f"u{size}")
         undefined = np.zeros_like(old)
+        spoiled = _undefined_operands(threads, values)
         for place in places:
             taken = slice(None) if place.taken is None else place.taken
             bits = place.memory.load_undefined(place.offsets, size)
@@ -148,6 +150,8 @@ def bind_atomic(
             old[taken] = _apply(
                 _Update(place.memory, place.offsets, size, dtype_of(kind), update, own)
             )
+            if spoiled[taken].any():
+                _forget(place.memory, place.offsets[spoiled[taken]], size)
         if write is not None:
             bits = undefined if undefined.any() else None
             if threads.at is None and threads.lanes is not None:
@@ -156,6 +160,22 @@ def bind_atomic(
             write(threads, old, bits)
 
     return run
+
+
+def _undefined_operands(threads: BlockThreads, values: Sequence[SourceOperand]) -> Mask:
+    """Return for which of the threads that run a value has bits that nothing wrote."""
+    found = np.zeros(threads.size(), np.bool_)
+    for one in values:
+        bits = None if one.number is None else threads.read_undefined(one.number)
+        if bits is not None:
+            found |= threads.pick(bits) != 0
+    return found
+
+
+def _forget(memory: Bytes, offsets: Offsets, size: int) -> None:
+    """Make items undefined."""
+    values = memory.load(offsets, size)
+    memory.store(offsets, size, values, ~np.zeros_like(values))
 
 
 def _name_of_update(instruction: PtxInstruction, kind: str) -> str:

@@ -36,7 +36,7 @@ from refcomp.emulator.ptx.execution.together import RunningWarps
 from refcomp.emulator.ptx.instructions import matrix, wmma
 from refcomp.emulator.ptx.instructions.form import Form
 from refcomp.emulator.ptx.instructions.types import bits_of
-from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads
+from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads, CheckedPlace
 from refcomp.emulator.ptx.text.module import Operand, PtxInstruction, Register
 from refcomp.foundation.errors import UserError
 
@@ -89,6 +89,15 @@ def _width(operand: Operand, registers: NumberedRegisters) -> str:
 def _fragment(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
     """Return the registers of a fragment as [warp, lane, register]."""
     return np.stack([warps.read(one) for one in sources], axis=-1)
+
+
+def _undefined_fragment(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
+    """Return the undefined bits of a fragment, likewise."""
+    found = []
+    for one in sources:
+        bits = warps.undefined(one)
+        found.append(np.zeros_like(warps.read(one)) if bits is None else bits)
+    return np.stack(found, axis=-1)
 
 
 def _is_spoiled(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
@@ -266,10 +275,7 @@ def _store_rows(
     rows.memory.data[rows.places] = stored.view(np.uint8)[rows.here]
     if rows.memory.known is None:
         return
-    nothing = np.zeros(warps.runs.shape, np.uint32)
-    each = [warps.undefined(one) for one in values]
-    words = np.stack([nothing if bits is None else bits for bits in each], axis=-1)
-    unknown = matrix.stored_rows(words, transposed)
+    unknown = matrix.stored_rows(_undefined_fragment(warps, values), transposed)
     rows.memory.known[rows.places] = ~unknown.view(np.uint8)[rows.here]
 
 
@@ -340,13 +346,8 @@ def _load_elements(
     size, count = found.size, found.addresses.shape[1]
     elements = np.zeros((*warps.runs.shape, count), f"u{size}")
     unknown = np.zeros_like(elements)
-    space = space_of(instruction)
     for number in range(count):
-        places = threads.places(
-            instruction, found.addresses[:, number], space, size, is_load=True
-        )
-        if threads.around.observers:
-            threads.show(instruction, places, size, is_store=False, is_strong=False)
+        places = _shown_places(threads, instruction, found.addresses[:, number], size)
         value, undefined = gathered(threads, places, 0, size)
         elements[..., number][warps.runs] = value
         if undefined is not None:
@@ -367,19 +368,47 @@ def _store_elements(
 ) -> None:
     size = found.size
     elements = np.ascontiguousarray(_fragment(warps, values)).view(f"u{size}")
-    space = space_of(instruction)
+    undefined = np.ascontiguousarray(_undefined_fragment(warps, values))
+    unknown = undefined.view(f"u{size}")
     for number in range(found.addresses.shape[1]):
-        places = threads.places(
-            instruction, found.addresses[:, number], space, size, is_load=False
-        )
         part = elements[..., number][warps.runs]
-        if threads.around.observers:
-            threads.show(
-                instruction, places, size, is_store=True, is_strong=False, values=[part]
-            )
+        bits = unknown[..., number][warps.runs]
+        places = _shown_places(
+            threads, instruction, found.addresses[:, number], size, stored=part
+        )
         for place in places:
-            some = part if place.taken is None else part[place.taken]
-            place.memory.store(place.offsets, size, some, None)
+            taken = slice(None) if place.taken is None else place.taken
+            place.memory.store(place.offsets, size, part[taken], bits[taken])
+
+
+def _shown_places(
+    threads: BlockThreads,
+    instruction: PtxInstruction,
+    addresses: Array,
+    size: int,
+    *,
+    stored: Array | None = None,
+) -> list[CheckedPlace]:
+    """Return where an access goes, after it was checked and shown to observers."""
+    is_store = stored is not None
+    places = threads.places(
+        instruction,
+        addresses,
+        space_of(instruction),
+        size,
+        is_load=not is_store,
+    )
+    if threads.around.observers:
+        values = () if stored is None else (stored,)
+        threads.show(
+            instruction,
+            places,
+            size,
+            is_store=is_store,
+            is_strong=False,
+            values=values,
+        )
+    return places
 
 
 MATRICES: dict[str, Callable[[PtxInstruction, NumberedRegisters, Names], Run]] = (

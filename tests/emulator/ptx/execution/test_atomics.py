@@ -123,6 +123,32 @@ def test_nan_of_a_sum_is_the_one_of_gpus(space):
     assert _sums_of(space, 0xFFC12345, 0x3F800000) == 0x7FFFFFFF
 
 
+@pytest.mark.parametrize(
+    ("before", "update", "found"),
+    [
+        ("", "red.shared.add.u32 [%r3], 1;", ["undefined"]),
+        ("", "atom.shared.exch.b32 %r4, [%r3], 1;", []),
+        ("st.shared.u32 [%r3], 1;", "red.shared.add.u32 [%r3], 1;", []),
+        ("st.shared.u32 [%r3], 1;", "red.shared.add.u32 [%r3], %r9;", ["undefined"]),
+        (
+            "st.shared.u32 [%r3], 1;",
+            "red.shared.add.u32 [%r3], %r9; red.shared.add.u32 [%r3], 1;",
+            ["undefined"],
+        ),
+    ],
+)
+def test_updates_with_bits_that_nothing_wrote(before, update, found):
+    """What they leave is undefined, and so is a branch on it."""
+    text = kernel(f"""
+        .shared .align 4 .b8 near[4]; mov.u32 %r3, near; {before}
+        {update}
+        ld.shared.u32 %r5, [%r3]; setp.eq.u32 %p1, %r5, 77; @%p1 st.global.u32 [%rd1], 1;
+        ret;
+    """)
+    report = run(text, [words(1), np.uint32(0)], block=1)
+    assert [finding.kind for finding in report.findings] == found
+
+
 def test_update_of_a_read_only_array_is_found():
     data = words(1)
     data.flags.writeable = False

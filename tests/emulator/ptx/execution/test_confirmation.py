@@ -42,6 +42,17 @@ def test_two_stores_race_whatever_is_loaded():
     assert "race" in check(kernel(text), [words(64), np.uint32(0)])
 
 
+def test_stores_of_two_instructions_race():
+    text = kernel("""
+        .shared .align 4 .b8 tile[4];
+        setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 1;
+        @%p1 st.shared.u32 [tile], 5;
+        @%p2 st.shared.u32 [tile], 6;
+        ret;
+    """)
+    assert check(text, [words(1), np.uint32(0)]) == ["race"]
+
+
 def test_memory_is_that_of_the_first_run():
     """The kernel counts its runs."""
     text = kernel(_EARLY.replace("USE", "@%p1 red.global.add.u32 [%rd1], 1;"))

@@ -112,6 +112,25 @@ def test_products_by_mma():
     np.testing.assert_array_equal(found, a.astype(np.float32) @ b.T.astype(np.float32))
 
 
+def test_undefined_fragments_are_stored_as_undefined():
+    """By wmma; a use of what was stored is found."""
+    text = kernel("""
+        .shared .align 32 .b8 tile[1024];
+        mov.u32 %r2, tile;
+        wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r2],
+            {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8};
+        bar.warp.sync -1;
+        ld.shared.u32 %r3, [%r2];
+        setp.eq.u32 %p1, %r3, 5;
+        @%p1 st.global.u32 [%rd1], 1;
+        ret;
+    """)
+    assert kinds(run(text, [words(1), np.uint32(0)])) == ["undefined"]
+    zeros = " ".join(f"mov.f32 %f{n}, 0f00000000;" for n in range(1, 9))
+    defined = text.replace("mov.u32 %r2", f"{zeros} mov.u32 %r2", 1)
+    assert kinds(run(defined, [words(1), np.uint32(0)])) == []
+
+
 def test_a_warp_without_all_of_its_threads_is_found():
     report = run(
         kernel(
