@@ -57,6 +57,8 @@ def _exchange_if(old: Array, expected: Array, new: Array) -> Array:
 
 
 # The new value, of the old one and of the operands.
+_WHAT = "updates memory that nothing wrote"
+
 _UPDATES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "min": np.minimum,
@@ -140,8 +142,9 @@ def bind_atomic(
             if bits is not None:
                 undefined[taken] = bits
                 if not replaces:
-                    what = "updates memory that nothing wrote"
-                    threads.report(UNDEFINED, instruction, what, bits != 0, place.taken)
+                    threads.report(
+                        UNDEFINED, instruction, _WHAT, bits != 0, place.taken
+                    )
             own = [value[taken] for value in given]
             update = _UPDATES[name]
             if name == "add":

@@ -31,6 +31,8 @@ from refcomp.emulator.ptx.text.scopes import Scopes
 from refcomp.emulator.ptx.text.tokens import Tokens
 
 # Directives between the parameters and the body, and how many numbers follow at most.
+# Opcodes behind which the next instruction does not run.
+_LEAVING = frozenset({"ret", "exit", "trap", "bra", "brx"})
 _LIMITS = {
     ".maxntid": 3,
     ".reqntid": 3,
@@ -83,6 +85,7 @@ def read_function(
         tokens.fail(f"{name} is declared .extern and has a body")
     body = _Body(tokens, scopes, files, use)
     body.read()
+    body.return_at_end()
     return replace(
         function,
         registers=scopes.registers,
@@ -235,6 +238,23 @@ class _Body:
                 self._location,
             )
         )
+
+    def return_at_end(self) -> None:
+        """Add `ret` behind the last instruction if threads can get there."""
+        count = len(self.instructions)
+        last = self.instructions[-1] if count else None
+        goes_on = last is None or last.predicate or last.opcode not in _LEAVING
+        if goes_on or count in {self.labels[name] for name in self._branched_to()}:
+            line = last.line if last else self._tokens.line
+            self.instructions.append(PtxInstruction(count, line, "ret", (), (), "ret"))
+
+    def _branched_to(self) -> set[str]:
+        """Return the labels to which a branch may lead."""
+        named = {name for names in self.lists.values() for name in names}
+        for one in self.instructions:
+            if one.opcode == "bra":
+                named |= {to.name for to in one.operands if isinstance(to, LabelName)}
+        return named & self.labels.keys()
 
     # Labels and lists of labels.
 

@@ -77,7 +77,7 @@ class KernelTranslation:
         self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * len(
             function.instructions
         )
-        self.weight = _weight_of(function)
+        self.weight = FunctionFlow(function).weight
         self.spent_ns = 0
         self.blocks = 0
         self.stops = 0
@@ -86,13 +86,6 @@ class KernelTranslation:
     def is_given_up(self) -> bool:
         """True if it stops so often that translated code does not pay."""
         return self.stops > _MAX_STOPS and 4 * self.stops > self.blocks
-
-
-def _weight_of(function: PtxFunction) -> int:
-    try:
-        return FunctionFlow(function).weight
-    except NotTranslated:  # so it is refused when it is hot
-        return len(function.instructions)
 
 
 class PtxTranslator:

@@ -22,7 +22,6 @@ from refcomp.emulator.ptx.text.module import (
     Register,
     Vector,
 )
-from refcomp.emulator.ptx.translation.refusal import NotTranslated
 
 _WITHOUT_RESULT = frozenset(
     {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "membar"}
@@ -99,18 +98,12 @@ class FunctionFlow:
         """Return the number of the instruction to which a branch leads."""
         label = branch.operands[0]
         assert isinstance(label, LabelName)
-        return self._place(branch, label.name)
+        return self.function.labels[label.name]
 
     def targets(self, branch: PtxInstruction) -> list[int]:
         """Return where a branch by an index may lead."""
         names = self.function.branch_targets[str(branch.operands[1])]
-        return [self._place(branch, name) for name in names]
-
-    def _place(self, branch: PtxInstruction, label: str) -> int:
-        place = self.function.labels[label]
-        if place >= len(self.code):
-            raise NotTranslated(branch, "a branch behind the last instruction")
-        return place
+        return [self.function.labels[name] for name in names]
 
     def _bits(self, names: Iterator[str]) -> int:
         found = 0

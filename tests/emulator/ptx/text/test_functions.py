@@ -52,11 +52,28 @@ def test_a_function_with_a_result_and_a_declaration():
 
 def test_instructions_have_their_places_and_predicates():
     kernel = _body("\n@%p1 add.cc.s32 %r1,\n %r1, 2;\n@!%p2 ld .global.u32 %r2, [%r1];")
-    first, second = kernel.instructions
+    first, second, _ = kernel.instructions
     assert (first.line, first.opcode, first.modifiers) == (2, "add", ("cc", "s32"))
     assert (first.number, first.predicate, first.is_negated) == (0, Register("%p1"), False)
     assert first.text == "@%p1 add.cc.s32 %r1, %r1, 2"
     assert (second.line, second.modifiers, second.is_negated) == (4, ("global", "u32"), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["ret"]),
+        ("trap;", ["trap"]),
+        ("ret; END:", ["ret"]),
+        ("bra END; END:", ["bra END", "ret"]),
+        ("mov.u32 %r1, 1;", ["mov.u32 %r1, 1", "ret"]),
+        ("@%p1 ret;", ["@%p1 ret", "ret"]),
+    ],
+)
+def test_a_function_returns_at_its_end(text, expected):
+    function = _body(text)
+    assert [str(one) for one in function.instructions] == expected
+    assert [one.number for one in function.instructions] == [*range(len(expected))]
 
 
 def test_labels_of_blocks_and_lists():

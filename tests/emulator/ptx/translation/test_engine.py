@@ -15,8 +15,7 @@ from refcomp.emulator.code.findings import (
 )
 from refcomp.emulator.ptx.execution.launch import LoadedPtx
 from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
-from refcomp.emulator.ptx.text.parse import read_ptx
-from refcomp.emulator.ptx.translation.engine import KernelTranslation, translated
+from refcomp.emulator.ptx.translation.engine import translated
 from refcomp.foundation.errors import ToolchainError, UserError
 from tests.emulator.ptx.texts import OWN_PLACE, kernel, kinds, words
 from tests.emulator.ptx.translation.both import AT_ONCE, run_both
@@ -127,11 +126,6 @@ def test_a_kernel_that_lacks_a_text_is_interpreted():
     found = run_both(text, [words(32)])
     assert found.counts.refused == {"k": "line 10: fns.b32"}
     assert found.counts.blocks == 0
-
-
-def test_a_kernel_without_a_flow_weighs_as_its_instructions():
-    function = read_ptx(kernel("bra E; E:")).functions["k"]
-    assert KernelTranslation(function).weight == len(function.instructions) == 3
 
 
 def test_races_are_looked_for_by_the_interpreter():

@@ -1,10 +1,7 @@
 """Blocks of a function, and where its registers live."""
 
-import pytest
-
 from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.emulator.ptx.translation.flow import FunctionFlow
-from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from tests.emulator.ptx.texts import kernel
 
 _LOOP = """
@@ -49,8 +46,3 @@ def test_a_predicated_instruction_may_leave_a_register_unwritten():
 
 def test_instructions_of_a_loop_weigh_more():
     assert _flow(_LOOP).weight == 3 + 3 * 8 + 3
-
-
-def test_a_branch_behind_the_end_is_not_translated():
-    with pytest.raises(NotTranslated, match="behind the last"):
-        _flow("bra E; E:")
