@@ -33,6 +33,7 @@ from refcomp.passes.insert_barriers import insert_barriers
 from refcomp.passes.introduce_lets import introduce_lets
 from refcomp.passes.join_matrix_calls import join_matrix_calls
 from refcomp.passes.launch_parallel_loops import launch_parallel_loops
+from refcomp.passes.limit_vector_lanes import limit_vector_lanes
 from refcomp.passes.lower_bfloat16 import lower_bfloat16
 from refcomp.passes.lower_intrinsics import lower_intrinsics
 from refcomp.passes.make_selects_lazy import make_selects_lazy
@@ -315,6 +316,12 @@ NVPTX_STEPS = (
     *_LOWER_KERNELS,
     _JOIN_CALLS,
     _REDUCE_IN_SUBGROUPS,
+    PipelineStep(
+        limit_vector_lanes,
+        Level.DEVICE,
+        "when nothing widens vectors any more",
+        Scope.KERNEL,
+    ),
     _KERNEL_LETS,
     _ALIGN_ARGUMENTS,
 )

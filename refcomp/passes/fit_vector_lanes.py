@@ -42,9 +42,14 @@ LANES = (16, 8, 4, 2)
 
 def fit_vector_lanes(func: PrimFunc) -> PrimFunc:
     """Return `func` with vectors whose numbers of lanes are in `LANES`."""
+    return cut_vectors(func, LANES)
+
+
+def cut_vectors(func: PrimFunc, lengths: tuple[int, ...]) -> PrimFunc:
+    """Return `func` with vectors of these numbers of lanes, of which the largest comes first."""
     if all(dtype.lanes == 1 for dtype in dtypes_in(func)):
         return func
-    return func.with_body(_Fitting().stmt(func.body))
+    return func.with_body(_Fitting(lengths).stmt(func.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +61,11 @@ class _Piece:
     of: int
 
 
-def _pieces(lanes: int) -> tuple[_Piece, ...]:
+def _pieces(lanes: int, lengths: tuple[int, ...]) -> tuple[_Piece, ...]:
     """Return the pieces of a vector of `lanes` lanes."""
     pieces: list[_Piece] = []
     first = 0
-    for size in (*LANES, 1):
+    for size in (*lengths, 1):
         while lanes - first >= size:
             pieces.append(_Piece(first, size, lanes))
             first += size
@@ -70,7 +75,8 @@ def _pieces(lanes: int) -> tuple[_Piece, ...]:
 class _Fitting:
     """Cuts the vectors of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, lengths: tuple[int, ...]) -> None:
+        self._lengths = lengths
         # Vector variable and piece -> the variable of this piece.
         self._parts: dict[tuple[Var, _Piece], Var] = {}
         self._cut: dict[_Piece, Callable[[Expr], Expr]] = {}
@@ -78,10 +84,10 @@ class _Fitting:
     def stmt(self, stmt: Stmt) -> Stmt:
         """Return `stmt` with all vectors cut that are too long."""
         if isinstance(stmt, Store):
-            pieces = _pieces(stmt.index.dtype.lanes)
+            pieces = _pieces(stmt.index.dtype.lanes, self._lengths)
             return stmt if len(pieces) == 1 else self._store(stmt, pieces)
         if isinstance(stmt, LetStmt):
-            pieces = _pieces(stmt.var.dtype.lanes)
+            pieces = _pieces(stmt.var.dtype.lanes, self._lengths)
             if len(pieces) > 1:
                 lets = [self._bind(stmt, piece) for piece in pieces]
                 return with_lets(lets, self.stmt(stmt.body), stmt.origin)

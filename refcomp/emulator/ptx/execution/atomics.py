@@ -91,7 +91,7 @@ def _sum_of_halves(old: Array, added: Array) -> Array:
     return total.view(np.asarray(old).dtype)
 
 
-def _sum_of(kind: str, *, is_global: bool) -> Callable[..., Array]:
+def _sum_of(kind: str, is_global: bool) -> Callable[..., Array]:
     """Return how numbers of a type are added in global or other memory."""
     if kind in ("f16", "f16x2"):
         return _sum_of_halves
@@ -115,7 +115,6 @@ def bind_atomic(
     write = None
     if returned is not None:
         write = result(instruction, returned, f"b{8 * size}", registers)
-
     is_ordering = orders(instruction)
     replaces = "exch" in instruction.modifiers
 
@@ -148,8 +147,7 @@ def bind_atomic(
             own = [value[taken] for value in given]
             update = _UPDATES[name]
             if name == "add":
-                is_global = place.memory is threads.around.arena.bytes
-                update = _sum_of(kind, is_global=is_global)
+                update = _sum_of(kind, place.memory is threads.around.arena.bytes)
             old[taken] = _apply(
                 _Update(place.memory, place.offsets, size, dtype_of(kind), update, own)
             )
