@@ -9,9 +9,10 @@ ptxas refuses.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from refcomp.codegen.signature import machine_symbol
 from refcomp.driver.kernel_resources import (
@@ -51,6 +52,10 @@ _SHARED = re.compile(
 )
 _REGISTERS = re.compile(r"Register allocation failed with register count of '(\d+)'")
 _FEATURE = re.compile(r"Feature '([^']+)' requires \.target (sm_\w+) or higher")
+
+
+# Returns advice on what limits the blocks of a kernel, as far as it is known.
+_Advise: TypeAlias = Callable[[BlockOccupancy | None], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +175,20 @@ def _aligned(size: int) -> int:
     return -(-size // _DYNAMIC_ALIGNMENT) * _DYNAMIC_ALIGNMENT
 
 
-def _resources(
-    record: PtxasRecord, kernel: PrimFunc, launched: Mapping[str, int | None]
+def launched_resources(
+    record: PtxasRecord,
+    threads: int,
+    dynamic: int | None,
+    advise: _Advise | None = None,
 ) -> NvidiaResources:
-    threads = _threads(kernel)
-    dynamic = launched.get(kernel.name, 0)
+    """Return the resources of a kernel in launches with blocks of so many threads.
+
+    Args:
+        record: what ptxas says of the kernel.
+        threads: of a block; 0 if they are not known.
+        dynamic: bytes of shared memory that the launch adds; None if they are not known.
+        advise: returns what could make more blocks fit; it is given what limits them, if known.
+    """
     held = None
     if threads and dynamic is not None:
         held = block_occupancy(
@@ -199,7 +213,19 @@ def _resources(
         blocks=held.blocks if held else None,
         warps=held.warps if held else None,
         limit=held.limit if held else "",
-        advice=_advice(record, kernel, threads, held),
+        advice=advise(held) if advise else "",
+    )
+
+
+def _resources(
+    record: PtxasRecord, kernel: PrimFunc, launched: Mapping[str, int | None]
+) -> NvidiaResources:
+    threads = _threads(kernel)
+    return launched_resources(
+        record,
+        threads,
+        launched.get(kernel.name, 0),
+        lambda held: _advice(record, kernel, threads, held),
     )
 
 

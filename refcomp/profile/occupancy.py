@@ -17,7 +17,7 @@ from math import prod
 
 from refcomp import toolchain
 from refcomp.driver.amd_resources import AmdResources
-from refcomp.driver.nvidia_resources import NvidiaResources
+from refcomp.driver.nvidia_resources import NvidiaResources, launched_resources
 from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.foundation.amd_metadata import KernelMetadata
 from refcomp.foundation.artifacts import Source
@@ -26,7 +26,6 @@ from refcomp.profile.multiprocessor import SCHEDULERS
 from refcomp.toolchain import (
     Occupancy,
     PtxasRecord,
-    block_occupancy,
     occupancy_of,
     read_ptxas_report,
 )
@@ -68,7 +67,7 @@ def ptxas_resources(ptx: bytes, counts: KernelCounts) -> NvidiaResources | None:
     """
     for record in _records(ptx, counts.mcpu):
         if record.kernel == counts.name:
-            return _launched(record, counts)
+            return launched_resources(record, prod(counts.block), counts.shared_bytes)
     return None
 
 
@@ -81,31 +80,3 @@ def _records(ptx: bytes, arch: str) -> Sequence[PtxasRecord]:
         )
         return read_ptxas_report(made.report)
     return ()
-
-
-def _launched(record: PtxasRecord, counts: KernelCounts) -> NvidiaResources:
-    threads = prod(counts.block)
-    held = block_occupancy(
-        record.arch,
-        threads=threads,
-        registers=record.registers,
-        shared_bytes=record.shared_bytes + counts.shared_bytes,
-        barriers=record.barriers,
-    )
-    return NvidiaResources(
-        kernel=record.kernel,
-        arch=record.arch,
-        registers=record.registers,
-        spill_store_bytes=record.spill_store_bytes,
-        spill_load_bytes=record.spill_load_bytes,
-        stack_bytes=record.stack_bytes,
-        shared_bytes=record.shared_bytes,
-        dynamic_bytes=counts.shared_bytes,
-        constant_bytes=record.constant_bytes,
-        barriers=record.barriers,
-        threads=threads,
-        blocks=held.blocks if held else None,
-        warps=held.warps if held else None,
-        limit=held.limit if held else "",
-        advice="",
-    )

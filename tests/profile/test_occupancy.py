@@ -2,9 +2,9 @@
 
 import pytest
 
+from refcomp.driver.nvidia_resources import launched_resources
 from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.foundation.amd_metadata import KernelMetadata
-from refcomp.profile import occupancy
 from refcomp.profile.occupancy import ptxas_resources, waves_of_launch, waves_of_simd
 from refcomp.toolchain import PtxasRecord
 from tests.emulator.ptx.texts import kernel
@@ -73,8 +73,7 @@ def test_of_an_unknown_gpu_nothing_is_told():
 def _launched(registers, threads, shared=0, more=0):
     """The resources of a kernel of which ptxas says so much."""
     record = PtxasRecord("k", "sm_90", registers, 1, 0, 0, 0, shared, 0)
-    counts = KernelCounts("k", "sm_90", 32, 32, block=(threads, 1, 1), shared_bytes=more)
-    return occupancy._launched(record, counts)
+    return launched_resources(record, threads, more)
 
 
 def test_blocks_of_a_multiprocessor_are_limited_by_registers_and_shared_memory():

@@ -7,7 +7,7 @@ bound when it first runs, so that an instruction that is not emulated matters on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,16 +33,11 @@ from refcomp.emulator.ptx.instructions.rules import OPCODES, rule_of
 from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CallFrame
 from refcomp.emulator.ptx.text.module import (
-    Address,
-    Negated,
-    Operand,
-    Pair,
     PtxFunction,
     PtxInstruction,
     PtxModule,
-    Register,
     Variable,
-    Vector,
+    registers_in,
 )
 from refcomp.emulator.ptx.text.reach import reached_functions, symbols_in
 
@@ -338,22 +333,6 @@ def _used_registers(function: PtxFunction) -> list[str]:
         if instruction.predicate is not None:
             found[instruction.predicate.name] = None
         for operand in instruction.operands:
-            for name in _registers_of(operand):
+            for name in registers_in(operand):
                 found[name] = None
     return [name for name in found if name in function.registers]
-
-
-def _registers_of(operand: Operand | None) -> Iterator[str]:
-    match operand:
-        case Register(name):
-            yield name
-        case Negated(register):
-            yield register.name
-        case Address(base=Register(name)):
-            yield name
-        case Vector(parts):
-            for part in parts:
-                yield from _registers_of(part)
-        case Pair(first, second):
-            yield from _registers_of(first)
-            yield from _registers_of(second)

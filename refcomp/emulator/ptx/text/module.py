@@ -6,7 +6,7 @@ Variables" and "Instruction Operands".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -145,6 +145,23 @@ class Location:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}"
         return place if self.caller is None else f"{place}, inlined at {self.caller}"
+
+
+def registers_in(operand: Operand | None) -> Iterator[str]:
+    """Yield the names of the registers in an operand."""
+    match operand:
+        case Register(name):
+            yield name
+        case Negated(register):
+            yield register.name
+        case Address(base=Register(name)):
+            yield name
+        case Vector(parts):
+            for part in parts:
+                yield from registers_in(part)
+        case Pair(first, second):
+            yield from registers_in(first)
+            yield from registers_in(second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from refcomp.emulator.ptx.text.module import (
-    Address,
     LabelName,
-    Negated,
-    Operand,
-    Pair,
     PtxFunction,
     PtxInstruction,
-    Register,
-    Vector,
+    registers_in,
 )
 
 _WITHOUT_RESULT = frozenset(
@@ -30,23 +25,6 @@ _WITHOUT_RESULT = frozenset(
 _LOOP_TURNS = 8  # by an estimate
 _LEAVES = frozenset({"ret", "exit", "trap"})
 _BRANCHES = frozenset({"bra", "brx", *_LEAVES})
-
-
-def registers_in(operand: Operand | None) -> Iterator[str]:
-    """Yield the names of the registers in an operand."""
-    match operand:
-        case Register(name):
-            yield name
-        case Negated(register):
-            yield register.name
-        case Address(base=Register(name)):
-            yield name
-        case Vector(parts):
-            for part in parts:
-                yield from registers_in(part)
-        case Pair(first, second):
-            yield from registers_in(first)
-            yield from registers_in(second)
 
 
 @dataclass(frozen=True, slots=True)

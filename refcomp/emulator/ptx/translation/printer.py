@@ -11,6 +11,7 @@ from refcomp.emulator.ptx.text.module import (
     PtxInstruction,
     Register,
     SymbolAddress,
+    registers_in,
 )
 from refcomp.emulator.ptx.translation.accesses import ThreadAccesses, access_of
 from refcomp.emulator.ptx.translation.atomics import print_atomic
@@ -23,7 +24,7 @@ from refcomp.emulator.ptx.translation.emitter import (
     type_of,
     width_of,
 )
-from refcomp.emulator.ptx.translation.flow import FlowBlock, FunctionFlow, registers_in
+from refcomp.emulator.ptx.translation.flow import FlowBlock, FunctionFlow
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from refcomp.emulator.ptx.translation.texts import expanded, module_head
 from refcomp.emulator.ptx.translation.values import (

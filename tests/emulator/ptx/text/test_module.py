@@ -12,6 +12,7 @@ from refcomp.emulator.ptx.text.module import (
     Sink,
     SymbolAddress,
     Vector,
+    registers_in,
 )
 
 _R1, _P1 = Register("%r1"), Register("%p1")
@@ -38,3 +39,18 @@ _R1, _P1 = Register("%r1"), Register("%p1")
 )
 def test_operands_are_printed_as_in_ptx(operand, text):
     assert str(operand) == text
+
+
+@pytest.mark.parametrize(
+    ("operand", "names"),
+    [
+        (None, []),
+        (Sink(), []),
+        (Negated(_P1), ["%p1"]),
+        (Address(_R1, 4), ["%r1"]),
+        (Address(SymbolAddress("table")), []),
+        (Vector((_R1, Sink(), Pair(_R1, _P1))), ["%r1", "%r1", "%p1"]),
+    ],
+)
+def test_registers_of_operands(operand, names):
+    assert [*registers_in(operand)] == names
