@@ -36,6 +36,8 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from refcomp.emulator.limits import Limits
 from refcomp.emulator.ptx.execution.launch import PtxReport
 from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
@@ -123,20 +125,8 @@ def _dropped_branch(line: str, before: str) -> str | None:
     return "// deleted" if found and found["opcode"] == "bra" else None
 
 
-def _dropped_predicate(line: str, before: str) -> str | None:
-    found = _GUARD.match(line)
-    return f"\t{found['rest']}" if found and found["opcode"] in ("st", "red") else None
-
-
 def _traps_where_taken(line: str) -> str:
     return re.sub(r" bra.*", " trap;", line)
-
-
-def _traps_where_guarded(line: str) -> str:
-    found = _GUARD.match(line)
-    assert found is not None
-    other = "" if found["not"] else "!"
-    return f"\t@{other}{found['register']} trap; {line.strip()}"
 
 
 def _next_index(line: str, before: str) -> str | None:
@@ -194,7 +184,6 @@ MISTAKES = (
     SeededMistake("other barrier", _other_barrier),
     SeededMistake("barrier of fewer threads", _fewer_threads),
     SeededMistake("dropped branch", _dropped_branch, _traps_where_taken),
-    SeededMistake("dropped predicate", _dropped_predicate, _traps_where_guarded),
     SeededMistake("next index", _next_index),
     SeededMistake("doubled stride", _wrong_stride),
     SeededMistake("update that is not atomic", _narrowed),

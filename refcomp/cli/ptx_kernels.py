@@ -133,7 +133,7 @@ def _gpu_of(module: PtxModule, card: str | None) -> str:
 
 
 def has_races(hazards: bool | tuple[str, ...]) -> bool:
-    """Return True if optional checks are asked for. UserError for one that NVIDIA GPUs lack."""
+    """Return True if races are looked for. UserError for a hazard that NVIDIA GPUs lack."""
     if isinstance(hazards, bool):
         return hazards
     if _NOT_ON_NVIDIA in hazards:
@@ -143,7 +143,7 @@ def has_races(hazards: bool | tuple[str, ...]) -> bool:
             why="PTX has no wait states: ptxas puts them into machine code",
             remedy=f"choose from {known}",
         )
-    return not {"races", "read-only"}.isdisjoint(hazards)
+    return "races" in hazards
 
 
 def _argument(given: GivenArgument, is_writeable: bool) -> Argument:

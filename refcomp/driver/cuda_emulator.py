@@ -6,6 +6,7 @@ They run PTX, which the targets `cuda` and `nvptx` make with `-code=ptx`. They r
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from itertools import count
 from typing import Any
@@ -144,8 +145,20 @@ def _emulated(choice: str, profile: Profile | None = None) -> Any:
             where=choice,
             remedy=f"give a number, such as {_MAX_STEPS}=1000 or {_MAX_SECONDS}=10",
         ) from error
-    observers = () if profile is None else (ThreadCounting(profile, arch),)
-    return emulated_pycuda(
+    observers = [] if profile is None else [ThreadCounting(profile, arch)]
+
+    def counted(work: Callable[[], None]) -> Profile:
+        """Call `work`, and return counts of all kernels that it launches."""
+        found = Profile()
+        with made.lock:
+            observers.append(ThreadCounting(found, arch))
+            try:
+                work()
+            finally:
+                observers.pop()
+        return found
+
+    made = emulated_pycuda(
         arch,
         kernel_loader(
             hazards=_HAZARDS in switches,
@@ -155,6 +168,8 @@ def _emulated(choice: str, profile: Profile | None = None) -> Any:
         ),
         is_watched=_UNCHECKED not in switches,
     )
+    made.counted = counted
+    return made
 
 
 register_emulator(_emulated)

@@ -126,10 +126,19 @@ def test_arrays_that_are_only_read_must_not_be_written_if_hazards_are_looked_for
 
 
 def test_a_kernel_without_end_is_given_up(cli, files):
+    text = (_SHIFT + _OTHER).replace(".param .align 8 .b8 how[24]", "")
+    (files / "spin.ptx").write_text(text)
     options = ("--kernel", "spin", "--grid", "1", "--block", "32", "--max-steps", "50")
-    np.save(files / "how.npy", np.zeros(1))
+    result = cli("emulate", files / "spin.ptx", *options)
+    assert result.exit_code == 1 and "endless: no thread of any warp has ended" in result.stdout
+    assert "function spin; kernel spin" in result.stdout
+
+
+def test_an_argument_of_another_size_is_refused(cli, files):
+    options = ("--kernel", "spin", "--grid", "1", "--block", "32")
     result = cli("emulate", files / "all.ptx", *options, "--arg", "how:f64=1")
     assert result.exit_code == 4 and "the parameter how has 24 bytes, not 8" in result.stderr
+    assert "give a number of 24 bytes" in result.stderr
 
 
 def test_kernels_are_listed_with_their_arguments_and_an_example(cli, files, monkeypatch):

@@ -142,6 +142,22 @@ def test_errors_of_kernels_name_the_line_of_the_loop_ir(target):
 
 
 @pytest.mark.llvm
+def test_work_is_counted_and_not_timed():
+    device = rc.cuda_emulator("sm_80")
+    module = _shifted(TARGET)
+    a, b = rc.empty((65,), "float32", device), rc.empty((64,), "float32", device)
+    a.copyfrom(np.ones(65, np.float32))
+    work = module.time_evaluator("shifted", device)(a, b)
+    (kernel,) = work.counts.kernels
+    assert (kernel.launches, kernel.waves) == (1, 2)
+    with pytest.raises(UserError, match="cannot be measured"):
+        _ = work.mean
+    # The evaluator ends what it began: later launches are not counted.
+    module(a, b)
+    assert kernel.launches == 1
+
+
+@pytest.mark.llvm
 @pytest.mark.nvcc
 def test_machine_code_is_refused():
     a = rc.placeholder((4,), name="A")

@@ -137,6 +137,7 @@ def emulated_pycuda(
     capability = (int(match[1]), int(match[2]))
     gpu = _Gpu(Arena(size, is_watched=is_watched), load)
     return SimpleNamespace(
+        lock=gpu.lock,  # it is held by each launch
         Error=CudaFailure,
         MemoryError=CudaLackOfMemory,
         Device=_device_class(capability),

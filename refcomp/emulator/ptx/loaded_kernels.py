@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from refcomp.emulator.code.failure import KernelFailure
@@ -27,7 +27,7 @@ def kernel_loader(
     hazards: bool = False,
     limits: Limits = USUAL_LIMITS,
     tools: HostTools | None = None,
-    observers: tuple[PtxObserver, ...] = (),
+    observers: Sequence[PtxObserver] = (),
 ) -> LoadPtx:
     """Return a function that loads PTX, for `emulated_pycuda`.
 
@@ -35,7 +35,7 @@ def kernel_loader(
         hazards: True to check all launches for data races.
         limits: when a launch is given up.
         tools: compile hot kernels to code of this host; None: all are interpreted.
-        observers: observe all launches.
+        observers: observe each launch. They may change between launches.
     """
 
     def load(arena: Arena, text: str) -> LoadedKernels:
@@ -59,7 +59,7 @@ def _launcher(
     kernel: str,
     hazards: bool,
     limits: Limits,
-    observers: tuple[PtxObserver, ...],
+    observers: Sequence[PtxObserver],
 ) -> Callable[[KernelRun], None]:
     def run(request: KernelRun) -> None:
         report = launch(
@@ -71,7 +71,7 @@ def _launcher(
                 parameters=request.arguments,
                 dynamic_bytes=request.shared_bytes,
                 limits=limits,
-                observers=(*observers, ThreadRaces()) if hazards else observers,
+                observers=(*observers, *([ThreadRaces()] if hazards else [])),
             ),
         )
         if report.findings:

@@ -187,5 +187,7 @@ def _check_size(parameter: Variable, given: int) -> None:
     if given != parameter.bytes:
         raise UserError(
             f"the parameter {parameter.name} has {parameter.bytes} bytes, not {given}",
-            remedy=f"give an array or address (8 bytes), or a number of {parameter.bytes} bytes",
+            remedy="give an array, an address, or a number of 8 bytes"
+            if parameter.bytes == _ADDRESS_BYTES
+            else f"give a number of {parameter.bytes} bytes",
         )

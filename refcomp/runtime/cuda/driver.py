@@ -143,6 +143,19 @@ class CudaDriver:
         device = self.open(index).device
         return f"{device.name().strip()} ({arch_of(device)})"
 
+    def counted(self, index: int, work: Callable[[], None]) -> object | None:
+        """Run `work` on an emulated GPU, and return the counts of its instructions.
+
+        For a real GPU, return None without running it.
+
+        Args:
+            index: the number of the device, counted from 0.
+            work: queues kernels and copies.
+        """
+        self.open(index)
+        counted = getattr(self._look().cuda, "counted", None)
+        return None if counted is None else counted(work)
+
     def arch(self, index: int) -> str:
         """Return the architecture as nvcc spells it, such as sm_90.
 

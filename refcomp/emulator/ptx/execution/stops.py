@@ -132,10 +132,12 @@ class StopReports:
     ) -> None:
         """Report a finding of the threads of these numbers."""
         threads = self._threads
-        owner = self._program.owner(int(self._progress.pc[numbers[0]]) - 1)
+        first = numbers[0]
+        waits = self._progress.state[first] == WAITS  # behind the instruction
+        owner = self._program.owner(int(self._progress.pc[first]) - int(waits))
         before = threads.at, threads.lanes, getattr(threads, "frame", None)
         threads.at = threads.lanes = numbers
-        threads.frame = self._calls.frame(int(self._progress.depth[numbers[0]]), owner)
+        threads.frame = self._calls.frame(int(self._progress.depth[first]), owner)
         threads.report(kind, instruction, what, np.ones(len(numbers), np.bool_))
         threads.at, threads.lanes = before[:2]
         if before[2] is not None:

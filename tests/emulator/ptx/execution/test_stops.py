@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.emulator.ptx.texts import kernel, kinds, run, words
+from tests.emulator.ptx.texts import HEADER, kernel, kinds, run, words
 
 
 def test_a_barrier_that_waits_forever_is_found():
@@ -26,3 +26,9 @@ def test_a_loop_without_end_is_found():
     assert kinds(report) == ["endless"]
     what = report.findings[0].what
     assert "no thread of any warp has ended for 5000 instructions; 32 threads still run" in what
+
+
+def test_an_endless_kernel_is_named_though_another_stands_in_front():
+    text = f"{HEADER}.func other() {{ ret; }} .entry k() {{ $loop: bra $loop; }}"
+    report = run(text, [], steps=500)
+    assert "function k; kernel k" in str(report.findings[0])
