@@ -132,7 +132,7 @@ def emulated_pycuda(
     if match is None:
         raise UserError(
             f"{arch!r} is not an NVIDIA GPU",
-            remedy="give the name that nvcc takes, such as sm_90",
+            remedy="give sm_ and the compute capability, such as sm_90",
         )
     capability = (int(match[1]), int(match[2]))
     gpu = _Gpu(Arena(size, is_watched=is_watched), load)
