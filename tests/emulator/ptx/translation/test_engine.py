@@ -44,6 +44,7 @@ def test_a_kernel_is_translated(is_watched):
         ("st.shared.u32 [%r9], %r1; ret;", OUT_OF_BOUNDS),
         ("setp.eq.u32 %p1, %r8, 0; @%p1 st.global.u32 [%rd2], %r1; ret;", UNDEFINED),
         ("L: bra L;", ENDLESS),
+        ("L: bar.warp.sync -1; bra L;", ENDLESS),
         ("setp.lt.u32 %p1, %r1, 9; @%p1 bar.sync 0; @!%p1 bar.sync 1; ret;", BARRIER),
     ],
 )

@@ -76,6 +76,21 @@ def test_wrong_members_are_judged_by_the_interpreter(body):
     assert BARRIER in kinds(found.report) and found.counts.stops == 1
 
 
+@pytest.mark.llvm
+def test_a_warp_that_waits_for_another_warp_lets_it_run():
+    # Warp 0 reads the flag until some thread of it sees that warp 1 has set it.
+    body = f"""{OWN_PLACE} setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [s], 0; bar.sync 0;
+    setp.gt.u32 %p2, %r1, 31; @%p2 bra W;
+    L: atom.shared.or.b32 %r3, [s], 0; setp.ne.u32 %p3, %r3, 0;
+    vote.sync.any.pred %p4, %p3, -1; @!%p4 bra L;
+    st.global.u32 [%rd2], %r3; ret;
+    W: setp.eq.u32 %p5, %r1, 32; @%p5 red.shared.or.b32 [s], 5; ret;"""
+    text = kernel(body, ".param .u64 data", before=".shared .align 4 .b8 s[4];\n")
+    found = run_both(text, [np.zeros(32, np.uint32)], block=64)
+    assert found.arguments[0].tolist() == [5] * 32
+    assert (found.counts.blocks, found.counts.stops) == (1, 0)
+
+
 @pytest.mark.parametrize("text", ["activemask.b32 %r2", "shfl.down.b32 %r2, %r1, 1, 31"])
 def test_what_depends_on_the_order_of_threads_is_not_translated(text):
     function = read_ptx(kernel(f"{text}; ret;")).functions["k"]
