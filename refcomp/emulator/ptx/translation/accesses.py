@@ -96,6 +96,12 @@ def _base_of(access: PlainAccess) -> tuple[str, int]:
     return "", offset
 
 
+def _writes(instruction: PtxInstruction, name: str) -> bool:
+    """Return True if an instruction writes a register, perhaps only in some threads."""
+    written = flat(instruction.operands[0]) if instruction.operands else []
+    return any(isinstance(one, Register) and one.name == name for one in written)
+
+
 class ThreadAccesses:
     """Prints loads and stores. It knows what was checked in the block that is being printed."""
 
@@ -121,7 +127,7 @@ class ThreadAccesses:
 
         Args:
             access: the load or store.
-            following: the instructions that run behind it in any case, without a branch between.
+            following: the instructions behind it up to the next branch or wait.
         """
         values = access.values
         if len(values) != access.count:
@@ -168,8 +174,10 @@ class ThreadAccesses:
     ) -> Iterator[tuple[PlainAccess, int]]:
         """Yield the accesses of the block by the same address, with their offsets."""
         _, first = _base_of(access)
+        if _writes(access.instruction, name):
+            return
         for one in following:
-            if one.opcode in ("ld", "st"):
+            if one.opcode in ("ld", "st") and one.predicate is None:
                 other = access_of(one)
                 is_alike = other.space == access.space and (
                     other.space in ("shared", "local")
@@ -179,12 +187,8 @@ class ThreadAccesses:
                     base, offset = _base_of(other)
                     if base == name and abs(offset - first) < _MAX_SPAN:
                         yield other, offset
-            if one.operands and one.opcode != "st":
-                written = flat(one.operands[0])
-                if any(
-                    isinstance(each, Register) and each.name == name for each in written
-                ):
-                    return
+            if _writes(one, name):
+                return
 
     def _check(
         self, access: PlainAccess, base: str, group: list[tuple[PlainAccess, int]]
@@ -342,8 +346,9 @@ class ThreadAccesses:
         if access.is_store or not isinstance(base, SymbolAddress):
             raise NotTranslated(access.instruction)
         offset = base.offset + access.address.offset
-        size = text.names.parameters.get(base.symbol, 0)
-        if offset < 0 or offset % access.whole or offset + access.whole > size:
+        extent = text.names.parameters.get(base.symbol, range(0))
+        is_inside = 0 <= offset <= len(extent) - access.whole
+        if not is_inside or (extent.start + offset) % access.whole:
             raise NotTranslated(access.instruction)
         address = text.symbol_address(base.symbol, offset, "param")
         place = text.let(f"sub i64 {address}, %base")

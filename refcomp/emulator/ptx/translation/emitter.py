@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from refcomp.emulator.ptx.instructions.types import bits_of
-from refcomp.emulator.ptx.machine.spaces import WINDOWS
+from refcomp.emulator.ptx.machine.spaces import WINDOWS, lay_out
 from refcomp.emulator.ptx.text.module import (
     Immediate,
     Negated,
     Operand,
+    PtxFunction,
     PtxInstruction,
     Register,
     Sink,
@@ -58,14 +59,23 @@ class PlacedNames:
         shared: shared variable -> its offset in the memory of a block.
         local: local variable -> its offset in the memory of a thread.
         shared_bytes: of all shared variables, without what a launch adds.
-        parameters: parameter of the kernel -> its bytes.
+        parameters: parameter of the kernel -> its bytes, among those of all parameters.
     """
 
     spaces: Mapping[str, str]
     shared: Mapping[str, int]
     local: Mapping[str, int]
     shared_bytes: int
-    parameters: Mapping[str, int]
+    parameters: Mapping[str, range]
+
+
+def places_of_parameters(kernel: PtxFunction) -> dict[str, range]:
+    """Return where the parameters of a kernel lie, among the bytes of all of them."""
+    begins = lay_out(kernel.parameters).offsets
+    return {
+        one.name: range(begins[one.name], begins[one.name] + one.bytes)
+        for one in kernel.parameters
+    }
 
 
 class ThreadText:
@@ -330,13 +340,13 @@ def _converted(bits: int, width: int) -> int:
 def _special_lines(instruction: PtxInstruction, name: str, result: str) -> list[str]:
     base, _, axis = name.partition(".")
     lane = f"{result}.t = trunc i64 %thread to i32"
-    if base == "tid" and axis in _AXES:
+    if base == "tid" and axis and axis in _AXES:
         place = FRAME_POSITION + _AXES.index(axis)
         return [
             f"  {result}.p = getelementptr i64, ptr %frame, i64 {place}",
             f"  {result} = load i32, ptr {result}.p",
         ]
-    if base in ("ctaid", "ntid", "nctaid") and axis in _AXES and axis:
+    if base in ("ctaid", "ntid", "nctaid") and axis and axis in _AXES:
         return [
             f"  {result}.w = field {name}",
             f"  {result} = trunc i64 {result}.w to i32",

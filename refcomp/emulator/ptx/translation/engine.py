@@ -23,7 +23,11 @@ from refcomp.emulator.ptx.execution.program import BoundFunction
 from refcomp.emulator.ptx.machine.spaces import SpaceLayout
 from refcomp.emulator.ptx.machine.threads import WARP, LaunchSurroundings
 from refcomp.emulator.ptx.text.module import PtxFunction
-from refcomp.emulator.ptx.translation.emitter import FRAME_POSITION, PlacedNames
+from refcomp.emulator.ptx.translation.emitter import (
+    FRAME_POSITION,
+    PlacedNames,
+    places_of_parameters,
+)
 from refcomp.emulator.ptx.translation.flow import FunctionFlow
 from refcomp.emulator.ptx.translation.printer import TranslatedKernel, print_kernel
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
@@ -173,7 +177,7 @@ class PtxTranslator:
             },
             kernel.names.local,
             shared.bytes,
-            {one.name: one.bytes for one in kernel.function.parameters},
+            places_of_parameters(kernel.function),
         )
         try:
             found.kernel = print_kernel(kernel.function, names, is_watched=is_watched)

@@ -36,6 +36,7 @@ from refcomp.emulator.ptx.translation.warps import TOGETHER, WarpPrinter
 
 _RUNS, _WAITS, _GATHERS, _ENDED, _TROUBLE = range(5)
 _TURN = 1 << 20  # instructions after which another thread of the block runs
+_LAST_BARRIER = 15  # of those that a block has
 _NOTHING = frozenset(
     {"prefetch", "prefetchu", "discard", "nanosleep", "membar", "fence", "pmevent"}
 )
@@ -173,13 +174,12 @@ class _KernelPrinter:
         self._accesses.forget()
 
     def _following(self, block: FlowBlock, number: int) -> Iterable[PtxInstruction]:
-        """Yield what runs behind an instruction in any case, without waiting."""
+        """Yield the instructions behind one, up to the first at which threads wait."""
         for place in range(number + 1, block.end):
             one = self._flow.code[place]
             if one.opcode in ("bar", "barrier") or one.opcode in TOGETHER:
                 return
-            if one.predicate is None:
-                yield one
+            yield one
 
     def _condition(self, instruction: PtxInstruction) -> str:
         assert instruction.predicate is not None
@@ -306,6 +306,7 @@ class _KernelPrinter:
         if "arrive" in instruction.modifiers:
             raise NotTranslated(instruction)
         value = self._text.operand(instruction, instruction.operands[0], "u32")
+        self._text.stop_if(self._text.let(f"icmp ugt i32 {value}, {_LAST_BARRIER}"))
         return self._text.as_type(value, "i32", "i64")
 
     def _word(self, number: int, value: str) -> None:

@@ -290,6 +290,8 @@ def _print_move(text: ThreadText, instruction: PtxInstruction) -> bool:
     """Print a move of an address, or of a vector. Return False for any other move."""
     result, source = instruction.operands
     kind = instruction.modifiers[-1]
+    if kind == "b128" or {"v2", "v4"}.intersection(instruction.modifiers):
+        raise NotTranslated(instruction)
     if isinstance(source, SymbolAddress):
         space = text.names.spaces.get(source.symbol, "global")
         address = text.symbol_address(source.symbol, source.offset, space)
@@ -299,7 +301,7 @@ def _print_move(text: ThreadText, instruction: PtxInstruction) -> bool:
         )
         return True
     if isinstance(source, Vector):
-        width = bits_of(kind) // len(source.parts)
+        width = _part_bits(instruction, source)
         whole = type_of(f"b{bits_of(kind)}")
         total = "0"
         for number, part in enumerate(source.parts):
@@ -310,7 +312,7 @@ def _print_move(text: ThreadText, instruction: PtxInstruction) -> bool:
         text.result(instruction, result, f"b{bits_of(kind)}", total)
         return True
     if isinstance(result, Vector):
-        width = bits_of(kind) // len(result.parts)
+        width = _part_bits(instruction, result)
         whole = type_of(f"b{bits_of(kind)}")
         value = text.operand(instruction, source, f"b{bits_of(kind)}")
         for number, part in enumerate(result.parts):
@@ -323,6 +325,14 @@ def _print_move(text: ThreadText, instruction: PtxInstruction) -> bool:
         text.result(instruction, result, kind, value)
         return True
     return False
+
+
+def _part_bits(instruction: PtxInstruction, vector: Vector) -> int:
+    """Return the bits of each part of a vector that a move packs or unpacks."""
+    width, rest = divmod(bits_of(instruction.modifiers[-1]), len(vector.parts))
+    if rest or width not in (8, 16, 32):
+        raise NotTranslated(instruction)
+    return width
 
 
 def keeps_lazy(instruction: PtxInstruction) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from refcomp.emulator.ptx.instructions.rules import rule_of
 from refcomp.emulator.ptx.instructions.types import CARRY, bits_of
 from refcomp.emulator.ptx.text.parse import read_ptx
-from refcomp.emulator.ptx.translation.emitter import PlacedNames
+from refcomp.emulator.ptx.translation.emitter import PlacedNames, places_of_parameters
 from refcomp.emulator.ptx.translation.printer import print_kernel
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from tests.emulator.ptx.instructions.edges import float_bits, integers
@@ -44,7 +44,7 @@ def is_translated(form: Form) -> bool:
     if CARRY in (*form.sources, *form.results):
         return False
     function = read_ptx(kernel_of([form])).functions["forms"]
-    names = PlacedNames({}, {}, {}, 0, {one.name: one.bytes for one in function.parameters})
+    names = PlacedNames({}, {}, {}, 0, places_of_parameters(function))
     try:
         print_kernel(function, names, is_watched=False)
     except NotTranslated:

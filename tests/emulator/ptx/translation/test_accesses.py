@@ -18,7 +18,7 @@ _FOUR = "mul.wide.u32 %rd3, %r1, 16; add.s64 %rd3, %rd1, %rd3;"
 
 def _printed(body):
     function = read_ptx(kernel(body, ".param .u64 data")).functions["k"]
-    return print_kernel(function, PlacedNames({}, {}, {}, 0, {"data": 8}), is_watched=True)
+    return print_kernel(function, PlacedNames({}, {}, {}, 0, {"data": range(8)}), is_watched=True)
 
 
 def test_accesses_by_one_address_are_checked_once():
@@ -45,6 +45,31 @@ def test_each_access_of_a_group_is_checked(body, expected):
     found = run_both(text, [words(32)])
     assert kinds(found.report) == expected
     assert found.counts.stops == len(expected)
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize(
+    "body",
+    [
+        # The load itself, or a predicated instruction, moves the address behind it.
+        "st.global.u64 [%rd2], %rd1; ld.global.u64 %rd2, [%rd2]; ld.global.u64 %rd3, [%rd2+8];",
+        "ld.global.u64 %rd3, [%rd2]; setp.eq.u32 %p1, %r1, 0; @%p1 mov.u64 %rd2, %rd1;"
+        "ld.global.u64 %rd4, [%rd2+8];",
+    ],
+)
+def test_a_group_ends_where_its_address_changes(body):
+    text = kernel(f"add.s64 %rd2, %rd1, 56; {body} ret;", ".param .u64 data")
+    found = run_both(text, [words(16)], block=1)
+    assert (kinds(found.report), found.counts.blocks, found.counts.stops) == ([], 1, 0)
+
+
+def test_a_parameter_is_aligned_where_it_lies():
+    parameters = ".param .u64 data, .param .u8 q, .param .b8 p[4]"
+    text = kernel("ld.param.u32 %r2, [p]; st.global.u32 [%rd1], %r2; ret;", parameters)
+    given = [words(1), np.uint8(1), np.arange(4, dtype=np.uint8).tobytes()]
+    found = run_both(text, given, block=1)
+    assert kinds(found.report) == [MISALIGNED]
+    assert found.counts.refused == {"k": "line 10: ld.param.u32"}
 
 
 @pytest.mark.llvm

@@ -107,6 +107,15 @@ def test_a_quotient_by_zero_is_judged_by_the_interpreter():
 
 
 @_LLVM
+@pytest.mark.parametrize("number", ["16", "-1", "%r2"])
+def test_a_barrier_that_no_block_has_is_the_error_of_the_interpreter(number):
+    gpu = EmulatedNvidiaGpu(size=1 << 20, tools=AT_ONCE)
+    text = kernel(f"mov.u32 %r2, 100; bar.sync {number}; ret;", ".param .u64 data")
+    with pytest.raises(UserError, match="barrier"):
+        gpu.run(gpu.load(text), "k", (1, 1, 1), (32, 1, 1), [words(1)])
+
+
+@_LLVM
 def test_a_trap_is_the_error_of_the_interpreter():
     gpu = EmulatedNvidiaGpu(size=1 << 20, tools=AT_ONCE)
     with pytest.raises(UserError, match="stopped by a trap"):

@@ -16,7 +16,7 @@ _SHARED = ".shared .align 16 .b8 s[1024];\n"
 
 def _printed(body):
     function = read_ptx(kernel(body, ".param .u64 data")).functions["k"]
-    return print_kernel(function, PlacedNames({}, {}, {}, 0, {"data": 8}), is_watched=True)
+    return print_kernel(function, PlacedNames({}, {}, {}, 0, {"data": range(8)}), is_watched=True)
 
 
 @pytest.mark.llvm
@@ -87,7 +87,17 @@ def test_only_what_lives_is_kept():
 
 
 @pytest.mark.parametrize(
-    "body", ["bar.sync 0, 32; ret;", "bar.arrive 0, 32; ret;", "mov.u32 %r2, %clock; ret;"]
+    "body",
+    [
+        "bar.sync 0, 32; ret;",
+        "bar.arrive 0, 32; ret;",
+        "mov.u32 %r2, %clock; ret;",
+        "mov.u32 %r2, %tid; ret;",  # all three positions
+        "mov.v4.u32 {%r2, %r3, %r4, %r5}, %tid; ret;",
+        "mov.v2.u32 {%r2, %r3}, {%r4, %r5}; ret;",
+        "mov.b64 %rd2, {%r2, %r3, %r4}; ret;",
+        "mov.b128 {%rd2, %rd3}, %rd4; ret;",
+    ],
 )
 def test_what_is_missing_is_refused(body):
     with pytest.raises(NotTranslated, match="line 10"):
