@@ -9,7 +9,7 @@ in quarantine until the arena runs out of others.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -163,6 +163,14 @@ def _reserve(size: int, is_watched: bool) -> Bytes:
         ) from error
 
 
+class ArenaState(NamedTuple):
+    """The allocations of an arena at some time, without their bytes."""
+
+    allocations: tuple[Allocation, ...]  # copies, with those in quarantine
+    extent: int  # as `Arena.extent` returned it
+    freed_bytes: int  # in quarantine
+
+
 class LivePlaces(NamedTuple):
     """The live allocations, sorted, as offsets in the arena: int64 [allocation]."""
 
@@ -210,6 +218,18 @@ class Arena:
         found.is_free = True
         self._freed_bytes += found.size
         return True
+
+    def state(self) -> ArenaState:
+        """Return the allocations as they are now, for `reset`."""
+        copies = tuple(replace(one) for one in self._allocations.values())
+        return ArenaState(copies, self.extent(), self._freed_bytes)
+
+    def reset(self, state: ArenaState) -> None:
+        """Give the arena the allocations of an earlier time. Bytes are left as they are."""
+        self._allocations = {one.address: replace(one) for one in state.allocations}
+        self._starts = sorted(self._allocations)
+        self._next = BASE + state.extent
+        self._freed_bytes = state.freed_bytes
 
     def _forget_freed(self) -> None:
         """End the quarantine. Addresses after the last live allocation are then given out anew."""

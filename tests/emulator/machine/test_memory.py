@@ -194,3 +194,17 @@ def test_bytes_behind_an_allocation_were_written_by_nobody():
     second = arena.allocate(5, "B")
     assert second.address == first.address
     assert not arena.bytes.known[second.address - BASE : second.address - BASE + 64].any()
+
+
+def test_allocations_of_an_earlier_time_come_back():
+    arena = Arena(1 << 16, is_watched=True)
+    first = arena.allocate(16, "first")
+    state = arena.state()
+    arena.free(first.address)
+    second = arena.allocate(16, "second")
+    arena.reset(state)
+    assert [one.label for one in arena.allocations()] == ["first"]
+    assert arena.allocate(16, "third").address == second.address
+    arena.reset(state)
+    assert arena.holds(first.address, 16)
+    assert not arena.holds(second.address, 16)

@@ -2,8 +2,9 @@
 
 Compilers move loads in front of branches and loops, where threads execute them that do not need the
 value. LLVM does so with what one thread keeps in memory. So a launch with races of loads runs once
-more, from the same memory, with undefined bits in place of the values. If no use of them is found,
-and if the memory ends up the same, the races are dropped.
+more, from the same memory and the same heap, with undefined bits in place of the values. If no use
+of them is found, and if the memory ends up the same, the races are dropped. If the second run fails,
+they are kept. In any case, memory and heap end as the first run left them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.memory import BASE, Allocation, Arena
 from refcomp.emulator.ptx.machine.findings import PtxFinding
 from refcomp.emulator.ptx.machine.observation import PtxObserver
+from refcomp.foundation.errors import RefcompError
 
 _MAX_BYTES = 1 << 28  # of memory that is kept for a second run
 
@@ -32,24 +34,37 @@ def confirmed_findings(
 ) -> tuple[PtxFinding, ...]:
     """Run a launch, perhaps twice. Return its findings without races that do not matter."""
     places = arena.allocations()
-    is_kept = (
-        arena.bytes.known is not None and sum(one.size for one in places) <= _MAX_BYTES
-    )
-    if not is_kept or not any(one.may_need_second_run for one in observers):
+    if not _can_keep(arena, places) or not any(
+        one.may_need_second_run for one in observers
+    ):
         return run(observers)
-    before = _contents(arena, places)
+    begin, before = arena.state(), _contents(arena, places)
     findings = run(observers)
     poisoning = [one for one in (o.poisoning_observer() for o in observers) if one]
-    if not poisoning:
+    places = arena.allocations()  # with what the kernel allocated
+    if not poisoning or not _can_keep(arena, places):
         return findings
-    after = _contents(arena, places)
-    _restore(arena, before)
+    end, after = arena.state(), _contents(arena, places)
     others = tuple(one for one in findings if one.kind != RACE)
-    second = run(tuple(poisoning))
-    is_same = all(map(_is_equal, after, _contents(arena, places)))
-    _restore(arena, after)
+    try:
+        arena.reset(begin)
+        _restore(arena, before)
+        second = run(tuple(poisoning))
+        is_same = arena.allocations() == places
+        is_same &= all(map(_is_equal, after, _contents(arena, places)))
+    except (RefcompError, MemoryError):
+        return findings
+    finally:
+        arena.reset(end)
+        _restore(arena, after)
     # A use of a value, and a load that cannot be poisoned, is a finding of the second run.
     return others if is_same and _kinds(second) == _kinds(others) else findings
+
+
+def _can_keep(arena: Arena, places: Sequence[Allocation]) -> bool:
+    """Return whether the content of allocations is watched, and small enough to be copied."""
+    size = sum(one.size for one in places)
+    return arena.bytes.known is not None and size <= _MAX_BYTES
 
 
 def _kinds(findings: tuple[PtxFinding, ...]) -> list[tuple[str, int]]:

@@ -3,6 +3,11 @@
 import numpy as np
 import pytest
 
+from refcomp.emulator.machine.memory import Arena
+from refcomp.emulator.ptx.execution.confirmation import confirmed_findings
+from refcomp.emulator.ptx.observers.races import ThreadRaces
+from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
+from refcomp.foundation.errors import Unsupported, UserError
 from tests.emulator.ptx.observers.test_races import check
 from tests.emulator.ptx.texts import OWN_PLACE, kernel, words
 
@@ -59,3 +64,59 @@ def test_memory_is_that_of_the_first_run():
     data = words(64)
     assert check(text, [data, np.uint32(0)]) == []
     assert data[0] == 1
+
+
+_HEAP = """
+    .param .b64 size; .param .b64 place;
+    st.param.b64 [size], 300000;
+    call.uni (place), malloc, (size);
+    ld.param.b64 %rd3, [place];
+    setp.eq.u64 %p3, %rd3, 0;
+    @%p3 trap;
+"""
+_MALLOC = ".extern .func (.param .b64 result) malloc (.param .b64 size);\n"
+
+
+def test_second_run_begins_with_the_heap_of_the_first():
+    """Two threads fill the heap, so that a second run has room only if it gets the same memory."""
+    gpu = EmulatedNvidiaGpu(size=1 << 20, hazards=True)
+    loaded = gpu.load(kernel(_EARLY.replace("USE", _HEAP), before=_MALLOC))
+    report = gpu.run(loaded, "k", (1, 1, 1), (2, 1, 1), [words(2), np.uint32(0)])
+    assert report.findings == ()
+    heap = [one for one in gpu.arena.allocations() if "malloc" in one.label]
+    assert len(heap) == 2  # those of the first run, which no thread freed
+
+
+def _stopping_second_run(stop, seen):
+    """Run a launch that writes 1, and whose second run writes 2 and then stops."""
+    arena = Arena(1 << 16, is_watched=True)
+    place = arena.allocate(16, "data").address
+    races = ThreadRaces()
+    races.poisoning_observer = ThreadRaces
+
+    def run(observers):
+        seen.append(int(arena.read(place, 1)[0]))
+        arena.write(place, bytes([len(seen)]))
+        if len(seen) == 2:
+            arena.allocate(16, "more")
+            raise stop
+        return ()
+
+    return arena, place, lambda: confirmed_findings(arena, (races,), run)
+
+
+@pytest.mark.parametrize("stop", [UserError("a trap"), Unsupported("a form"), MemoryError()])
+def test_failed_second_run_confirms_nothing(stop):
+    seen = []
+    arena, place, confirm = _stopping_second_run(stop, seen)
+    assert confirm() == ()
+    assert seen == [0, 0]
+    assert arena.read(place, 1)[0] == 1
+    assert len(arena.allocations()) == 1
+
+
+def test_memory_is_restored_after_an_internal_error():
+    arena, place, confirm = _stopping_second_run(IndexError(), [])
+    with pytest.raises(IndexError):
+        confirm()
+    assert arena.read(place, 1)[0] == 1
