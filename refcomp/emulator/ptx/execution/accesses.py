@@ -463,11 +463,12 @@ def bind_space_test(
     window = np.uint64(WINDOWS.get(space, 0))
 
     def test(threads: BlockThreads) -> None:
+        bits = None if one.number is None else threads.read_undefined(one.number)
         value = one.value(threads)
         if window:
             found = value - window < np.uint64(WINDOW_BYTES)
         else:
             found = value < np.uint64(min(WINDOWS.values()))
-        write(threads, np.asarray(found), None)
+        write(threads, np.asarray(found), None if bits is None else bits != 0)
 
     return test

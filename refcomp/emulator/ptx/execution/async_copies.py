@@ -25,7 +25,12 @@ from refcomp.emulator.ptx.execution.mbarriers import (
     phase_barrier_address,
     release_at,
 )
-from refcomp.emulator.ptx.execution.operands import NumberedRegisters, Run, source
+from refcomp.emulator.ptx.execution.operands import (
+    NumberedRegisters,
+    Run,
+    check_written,
+    source,
+)
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CheckedPlace
 from refcomp.emulator.ptx.text.module import Immediate, PtxInstruction
 from refcomp.foundation.errors import Unsupported
@@ -72,6 +77,7 @@ def _bind_copy(
         many = threads.size()
         taken = np.full(many, size)
         if sizes is not None:
+            check_written(threads, instruction, sizes, "the size of a copy")
             taken = np.broadcast_to(threads.pick(sizes.value(threads)), many).astype(
                 np.int64
             )

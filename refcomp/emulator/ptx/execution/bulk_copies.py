@@ -27,7 +27,12 @@ from refcomp.emulator.ptx.execution.mbarriers import (
     phase_barrier_address,
     release_at,
 )
-from refcomp.emulator.ptx.execution.operands import NumberedRegisters, Run, source
+from refcomp.emulator.ptx.execution.operands import (
+    NumberedRegisters,
+    Run,
+    check_written,
+    source,
+)
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CheckedPlace
 from refcomp.emulator.ptx.text.module import PtxInstruction
 from refcomp.foundation.errors import Unsupported
@@ -62,6 +67,7 @@ def bind_bulk_copy(
         barrier = phase_barrier_address(instruction, 3, registers, names, "shared")
 
     def copy(threads: BlockThreads) -> None:
+        check_written(threads, instruction, size, "the size of a copy")
         sizes = np.broadcast_to(
             threads.pick(np.asarray(size.value(threads))), threads.size()
         ).astype(np.int64)
@@ -69,12 +75,16 @@ def bind_bulk_copy(
         if odd.any():
             what = f"copies {int(sizes[odd][0])} bytes, which is not a multiple of {_PIECE}"
             threads.report(MISALIGNED, instruction, what, odd)
-        pieces = sizes // _PIECE
+        # A copy of more bytes than a block has does not fit: its first piece behind them shows it.
+        limit = threads.around.shared_bytes // _PIECE + 1
+        pieces = np.minimum(sizes // _PIECE, limit)
+        if not pieces.any():
+            return
         read = _places(threads, instruction, since, spaces[1], pieces, is_load=True)
         written = _places(threads, instruction, to, spaces[0], pieces, is_load=False)
         _copy(read, written)
         if barrier is not None:
-            _announce(threads, instruction, barrier, written.offsets, pieces)
+            _announce(threads, instruction, barrier, written.offsets, pieces, sizes)
 
     return copy
 
@@ -129,6 +139,7 @@ def _announce(
     address: AddressSource,
     offsets: Array,
     pieces: Array,
+    sizes: Array,
 ) -> None:
     """Let the bytes come at the barriers of the threads."""
     begins = np.cumsum(pieces) - pieces
@@ -142,4 +153,4 @@ def _announce(
             if size:
                 first = int(offsets[begins[user]])
                 threads.flights().bring(first, size, offset, barrier.phase)
-            barrier.expect(-size)
+            barrier.expect(-int(sizes[user]))

@@ -84,13 +84,17 @@ class ThreadCalls:
         frame = threads.frame
         begins = numbers * frame.stride
         values = []
+        before = threads.at, threads.lanes
+        threads.at = threads.lanes = numbers
         for given, wanted in zip(
             _names(end.operands[2]), declared.parameters, strict=True
         ):
             index = begins + caller.frame.offsets[given]
             values.append(frame.parameters.load(index, wanted.bytes))
-        before = threads.at, threads.lanes
-        threads.at = threads.lanes = numbers
+            undefined = frame.parameters.load_undefined(index, wanted.bytes)
+            if undefined is not None:
+                what = f"an argument of {declared.name}"
+                threads.report_undefined(end, what, undefined)
         found = function(RuntimeCall(threads, end, values))
         threads.at, threads.lanes = before
         for name, result in zip(_names(end.operands[0]), declared.results, strict=True):
@@ -140,7 +144,7 @@ class ThreadCalls:
             yield self._called(end, callee.symbol), numbers
             return
         one = source(end, callee, "u64", caller.registers)
-        value = value_for(self._threads, one, numbers)
+        value = value_for(self._threads, end, one, numbers, "the address of a function")
         names = {
             self._threads.around.symbols[each]: each for each in self._program.functions
         }

@@ -3,8 +3,8 @@
 Compilers move loads in front of branches and loops, where threads execute them that do not need the
 value. LLVM does so with what one thread keeps in memory. So a launch with races of loads runs once
 more, from the same memory and the same heap, with undefined bits in place of the values. If no use
-of them is found, and if the memory ends up the same, the races are dropped. If the second run fails,
-they are kept. In any case, memory and heap end as the first run left them.
+of them is found, and if the memory ends up the same, the races are dropped. If the second run
+fails, they are kept. In any case, memory and heap end as the first run left them.
 """
 
 from __future__ import annotations

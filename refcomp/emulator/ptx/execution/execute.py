@@ -246,7 +246,7 @@ class ThreadExecution:
         index = source(end, end.operands[0], "u32", owner.registers)
         labels = owner.function.branch_targets[str(end.operands[1])]
         targets = np.array([owner.begin + owner.function.labels[one] for one in labels])
-        value = value_for(self.threads, index, numbers)
+        value = value_for(self.threads, end, index, numbers, "the index of a branch")
         if (value >= len(targets)).any():
             raise UserError(
                 f"a branch of {self.threads.around.kernel} has no target {int(value.max())}",
@@ -284,13 +284,19 @@ class ThreadExecution:
         if "red" in end.modifiers:
             operands.pop(0)
             reduced = source(end, operands.pop(), "pred", owner.registers)
-            predicate = value_for(self.threads, reduced, numbers)
+            predicate = value_for(
+                self.threads, end, reduced, numbers, "a reduction of predicates"
+            )
         which = source(end, operands[0], "u32", owner.registers)
-        barrier = value_for(self.threads, which, numbers).astype(np.int64)
+        barrier = value_for(
+            self.threads, end, which, numbers, "the number of a barrier"
+        ).astype(np.int64)
         expected = np.zeros(len(numbers), np.int64)
         if len(operands) > 1:
             count = source(end, operands[1], "u32", owner.registers)
-            expected = value_for(self.threads, count, numbers).astype(np.int64)
+            expected = value_for(
+                self.threads, end, count, numbers, "the count of a barrier"
+            ).astype(np.int64)
         self._pc[numbers] = block.next
         self._check_barrier(end, numbers, barrier, expected)
         if "arrive" in end.modifiers:
@@ -382,7 +388,11 @@ class ThreadExecution:
             if not len(numbers):
                 return True
         mask = value_for(
-            self.threads, source(instruction, members, "u32", owner.registers), numbers
+            threads,
+            instruction,
+            source(instruction, members, "u32", owner.registers),
+            numbers,
+            "a member mask",
         )
         warps = numbers // WARP
         wanted = np.zeros(threads.count // WARP, np.uint32)
@@ -398,7 +408,7 @@ class ThreadExecution:
         if not missing.any() or self._is_forced:
             self._is_forced = False
             return True
-        # RunningWarps that lack threads wait as a whole. The others go on.
+        # Warps that lack threads wait as a whole. The others go on.
         is_late = self._chosen & np.repeat(missing, WARP)
         self._pc[is_late] = number
         self._state[is_late] = GATHERS

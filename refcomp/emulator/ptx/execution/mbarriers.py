@@ -31,6 +31,7 @@ from refcomp.emulator.ptx.execution.operands import (
     NumberedRegisters,
     Run,
     SourceOperand,
+    check_written,
     result,
     source,
 )
@@ -125,7 +126,10 @@ def release_at(threads: BlockThreads, offset: int, users: Array) -> None:
         observer.released(threads, threads.numbers()[users], ("mbarrier", offset))
 
 
-def _values(threads: BlockThreads, one: SourceOperand) -> Array:
+def _values(
+    threads: BlockThreads, instruction: PtxInstruction, one: SourceOperand
+) -> Array:
+    check_written(threads, instruction, one, "an operand of a barrier (mbarrier)")
     value = threads.pick(np.asarray(one.value(threads)))
     return np.broadcast_to(value, threads.size()).astype(np.int64)
 
@@ -137,7 +141,7 @@ def _bind_init(
     count = source(instruction, instruction.operands[1], "u32", registers)
 
     def init(threads: BlockThreads) -> None:
-        counts = _values(threads, count)
+        counts = _values(threads, instruction, count)
         for offset, users in barriers_at(threads, instruction, address, is_plain=True):
             threads.phase_barriers[offset] = PhaseBarrier(int(counts[users[-1]]))
             if threads.shared.known is not None:
@@ -172,7 +176,7 @@ def _bind_arrive(
     drops = modifiers[0] == "arrive_drop"
 
     def arrive(threads: BlockThreads) -> None:
-        numbers = _values(threads, number)
+        numbers = _values(threads, instruction, number)
         states = np.zeros(threads.size(), np.uint64)
         for offset, users in barriers_at(threads, instruction, address):
             barrier = known_barrier(threads, instruction, offset, users)
@@ -208,7 +212,7 @@ def _bind_transaction(
     sign = 1 if instruction.modifiers[0] == "expect_tx" else -1
 
     def transact(threads: BlockThreads) -> None:
-        numbers = _values(threads, number)
+        numbers = _values(threads, instruction, number)
         for offset, users in barriers_at(threads, instruction, address):
             barrier = known_barrier(threads, instruction, offset, users)
             if barrier is not None:
@@ -232,7 +236,7 @@ def _bind_wait(
     write = result(instruction, instruction.operands[0], "pred", registers)
 
     def wait(threads: BlockThreads) -> None:
-        states = _values(threads, state)
+        states = _values(threads, instruction, state)
         is_over = np.zeros(threads.size(), np.bool_)
         for offset, users in barriers_at(threads, instruction, address):
             barrier = known_barrier(threads, instruction, offset, users)
@@ -266,6 +270,7 @@ def _bind_pending_count(
     write = result(instruction, instruction.operands[0], "b32", registers)
 
     def count(threads: BlockThreads) -> None:
+        check_written(threads, instruction, state, "the state of a barrier (mbarrier)")
         value = np.asarray(state.value(threads)) & np.uint64(0xFFFFFFFF)
         write(threads, value.astype(np.uint32), None)
 

@@ -142,10 +142,29 @@ def _immediate(operand: Immediate, kind: str) -> Array:
     return np.asarray(bits & mask, f"u{width // 8}").view(wanted)
 
 
-def value_for(threads: BlockThreads, one: SourceOperand, numbers: Array) -> Array:
-    """Return the value of an operand for the threads of these numbers."""
+def check_written(
+    threads: BlockThreads, instruction: PtxInstruction, one: SourceOperand, what: str
+) -> None:
+    """Report undefined bits of an operand `what` that decides what threads do."""
+    bits = None if one.number is None else threads.read_undefined(one.number)
+    if bits is not None:
+        threads.report_undefined(instruction, what, bits)
+
+
+def value_for(
+    threads: BlockThreads,
+    instruction: PtxInstruction,
+    one: SourceOperand,
+    numbers: Array,
+    what: str,
+) -> Array:
+    """Return the value of an operand `what` for the threads of these numbers.
+
+    Reports a value that nothing wrote: it decides what the threads do.
+    """
     before = threads.at, threads.lanes
     threads.at = threads.lanes = numbers
+    check_written(threads, instruction, one, what)
     value = np.broadcast_to(one.value(threads), len(numbers))
     threads.at, threads.lanes = before
     return value

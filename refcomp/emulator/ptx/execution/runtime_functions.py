@@ -74,10 +74,16 @@ def _alone(call: RuntimeCall, number: Array) -> RuntimeCall:
 
 
 def _item_at(call: RuntimeCall, address: int, size: int) -> int:
-    """Return an item at a generic address, for the one thread that runs."""
+    """Return an item at a generic address, for the one thread that runs.
+
+    Reports an item that nothing wrote.
+    """
     addresses = np.array([address], np.uint64)
     places = call.threads.places(call.instruction, addresses, "", size, is_load=True)
-    return int(gathered(call.threads, places, 0, size)[0][0])
+    value, undefined = gathered(call.threads, places, 0, size)
+    if undefined is not None:
+        call.threads.report_undefined(call.instruction, "what is printed", undefined)
+    return int(value[0])
 
 
 def _text_at(call: RuntimeCall, address: int) -> str:

@@ -20,6 +20,7 @@ from refcomp.emulator.ptx.execution.operands import (
     Run,
     SourceOperand,
     Write,
+    check_written,
     flat,
     result,
     source,
@@ -132,6 +133,8 @@ def _bind_shuffle(form: Form, registers: NumberedRegisters) -> Run:
         found = RunningWarps(threads)
         members = found.read(mask)
         _check_members(threads, instruction, found, members)
+        for one in (amount, limits):
+            check_written(threads, instruction, one, "the source of a shuffle")
         moved = warps.shuffle(mode, found.read(amount), found.read(limits))
         absent = warps.absent_sources(moved, found.runs)
         bits = found.undefined(value)

@@ -81,3 +81,17 @@ def test_tensor_maps_are_refused_by_name():
     with pytest.raises(Unsupported, match="tensor") as caught:
         run(kernel(text), [words(1), np.uint32(0)], block=1)
     assert "copy by cp.async" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [4096, 2**32 - 16])
+def test_copy_larger_than_the_memory_of_a_block_is_out_of_bounds(size):
+    """The 4 GiB are not copied piece by piece."""
+    report, _ = _run(_COPY.replace("[%rd1], 256, [%r6]", f"[%rd1], {size}, [%r6]"), steps=3000)
+    assert kinds(report)[0] == "out of bounds"
+
+
+def test_copy_of_no_bytes_does_nothing():
+    text = _COPY.replace("[ready], 256", "[ready], 0").replace("[%rd1], 256,", "[%rd1], 0,")
+    report, data = _run(text.replace("[%rd1], [%r5], 256", "[%rd1], [%r5], 0"))
+    assert set(kinds(report)) <= {"undefined"}
+    assert data.tolist() == list(range(64))

@@ -42,6 +42,53 @@ def test_race_of_a_load_counts_if_its_value_is_used(use, found):
     assert set(check(kernel(_EARLY.replace("USE", use)), [words(80), np.uint32(0)])) == set(found)
 
 
+_CALLS = """
+.extern .func (.param .b64 result) malloc (.param .b64 size);
+.extern .func (.param .b32 result) vprintf (.param .b64 text, .param .b64 values);
+.global .align 1 .b8 text[3] = {37, 100, 0};
+.func f() { ret; }
+"""
+_BY_INDEX = "and.b32 %r2, %r2, 1; $list: .branchtargets $a, $a; brx.idx %r2, $list; $a:"
+_ALLOCATE = """
+    .param .b64 size; .param .b64 place;
+    cvt.u64.u32 %rd3, %r2; st.param.b64 [size], %rd3; call.uni (place), malloc, (size);
+"""
+_PRINT = """
+    .local .align 8 .b8 values[8]; .param .b64 a; .param .b64 b; .param .b32 c;
+    st.local.u32 [values], %r2; mov.u64 %rd3, values; cvta.local.u64 %rd3, %rd3;
+    mov.u64 %rd4, text; st.param.b64 [a], %rd4; st.param.b64 [b], %rd3;
+    call.uni (c), vprintf, (a, b);
+"""
+_CALL = "mov.u64 %rd3, f; sub.u32 %r2, %r2, %r2; cvt.u64.u32 %rd4, %r2; add.u64 %rd3, %rd3, %rd4;"
+_ONE = "setp.ne.u32 %p4, %r1, 1; @%p4 bra $end;"
+_PHASES = ".shared .align 8 .b8 ready[8]; mbarrier.init.shared.b64 [ready], %r2;"
+_BULK = """
+    add.u32 %r2, %r2, 11; mov.u32 %r4, tile;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r4], %r2;
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        _BY_INDEX,
+        "and.b32 %r2, %r2, 1; bar.sync %r2;",
+        "max.u32 %r2, %r2, 64; bar.sync 1, %r2;",
+        "setp.eq.u32 %p2, %r2, 7; bar.red.popc.u32 %r5, 0, %p2;",
+        "sub.u32 %r2, %r2, 6; bar.warp.sync %r2;",
+        "shfl.sync.idx.b32 %r5, %r1, %r2, 31, -1; st.global.u32 [%rd2], %r5;",
+        _ALLOCATE,
+        _PRINT,
+        _CALL + "call %rd3, (), $to; $to: .callprototype ()_ ();",
+        _ONE + _PHASES + "$end:",
+        _ONE + _BULK + "$end:",
+    ],
+)
+def test_value_that_decides_what_threads_do_is_used(use):
+    text = kernel(_EARLY.replace("USE", use), before=_CALLS)
+    assert set(check(text, [words(80), np.uint32(0)])) == {"race"}
+
+
 def test_two_stores_race_whatever_is_loaded():
     text = _EARLY.replace("USE", "st.shared.u32 [tile], %r1;")
     assert "race" in check(kernel(text), [words(64), np.uint32(0)])

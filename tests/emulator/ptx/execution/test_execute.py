@@ -82,6 +82,14 @@ def test_a_branch_by_an_index_goes_to_one_of_a_list():
         run(wrong, [data, np.uint32(0)], block=6)
 
 
+def test_branch_by_an_index_that_nothing_wrote_is_found():
+    text = kernel("$list: .branchtargets $a, $a; brx.idx %r2, $list; $a: ret;")
+    report = run(text, [words(1), np.uint32(0)], block=6)
+    assert kinds(report) == ["undefined"]
+    assert report.findings[0].what == "the index of a branch depends on bits that nothing wrote"
+    assert report.findings[0].times == 6
+
+
 def test_a_trap_stops_the_kernel():
     with pytest.raises(UserError, match="the kernel k stopped by a trap"):
         run(kernel("trap; ret;"), [words(1), np.uint32(0)])

@@ -68,6 +68,20 @@ def test_each_thread_prints_in_turn():
     assert report.printed == "0,1,2,3,4,"
 
 
+def test_argument_that_nothing_wrote_is_found():
+    report = run(_printing("%u %u", "st.local.u32 [%rd3], 1;"), [words(2), np.uint32(0)], block=2)
+    assert kinds(report) == ["undefined"]
+    assert report.findings[0].what == "what is printed depends on bits that nothing wrote"
+    assert report.findings[0].times == 2
+
+
+def test_size_of_memory_that_nothing_wrote_is_found():
+    text = kernel(_HEAP.replace("[a], 8;", "[a], %rd9;").replace("PLACE", "0"), before=_BEFORE)
+    report = run(text.replace("FREE", ""), [words(1), np.uint32(0)], block=1)
+    assert kinds(report)[0] == "undefined"
+    assert report.findings[0].what == "an argument of malloc depends on bits that nothing wrote"
+
+
 def test_a_text_out_of_bounds_is_found():
     stores = "mov.u64 %rd5, 0; "
     report = run(_printing("x", stores), [words(1), np.uint32(0)], block=1)
