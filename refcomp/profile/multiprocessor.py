@@ -5,7 +5,8 @@ Sources:
 - arithmetic: NVIDIA, "CUDA C++ Programming Guide", table "Throughput of Native Arithmetic
   Instructions". Where PTX leaves the kind of an instruction open, the higher rate is taken.
 - tensor cores: the white papers of the architectures Volta, Turing, A100, GA102, Ada and H100,
-  without sparsity. On the H100 only `wgmma` reaches the peak, and `mma` reaches less.
+  without sparsity. On the H100 only `wgmma` reaches the peak, and `mma` reaches less. GA102
+  and its successors multiply matrices of f64 by their few units for f64 (white paper of GA102).
 - shared memory: 32 banks of 4 bytes, as `refcomp.emulator.observers.counting.banks` counts them
 - the L1 cache: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking" and
   "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking". For GPUs since Ampere, the rate of
@@ -60,14 +61,14 @@ _AMPERE_TENSOR = {
     "i4": 4096,
 }
 AMPERE = Multiprocessor("sm_80", 64, 32, 256, 64, _AMPERE_TENSOR)
-_GA10X_TENSOR = {"tf32": 128, "f16": 512, "bf16": 512, "i8": 1024, "i4": 2048}
+_GA10X_TENSOR = {"f64": 2, "tf32": 128, "f16": 512, "bf16": 512, "i8": 1024, "i4": 2048}
 GA10X = Multiprocessor("sm_86", 128, 2, 128, 64, _GA10X_TENSOR)
-ADA = Multiprocessor("sm_89", 128, 2, 128, 64, _GA10X_TENSOR)
+ADA = Multiprocessor("sm_89", 128, 2, 128, 64, {**_GA10X_TENSOR, "fp8": 1024})
 HOPPER = Multiprocessor(
     "sm_90",
     128,
     64,
     256,
     64,
-    {"f64": 128, "tf32": 1024, "f16": 2048, "bf16": 2048, "i8": 4096},
+    {"f64": 128, "tf32": 1024, "f16": 2048, "bf16": 2048, "i8": 4096, "fp8": 4096},
 )

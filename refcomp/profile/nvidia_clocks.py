@@ -127,8 +127,8 @@ def _tensor_clocks(
     for one in counts.instructions:
         if one.kind == TENSOR and isinstance(one.instruction, CountedPtx):
             dtype = matrix_dtype(one.instruction)
-            # What an older GPU has no figure for counts as its slowest.
-            rate = unit.matrix.get(dtype, min(unit.matrix.values()))
+            # Without a figure, the highest rate keeps the time a lower bound.
+            rate = unit.matrix.get(dtype, max(unit.matrix.values()))
             clock = 1.0 if dtype == _F64 else tensor_clock
             total += one.fmas / (rate * clock)
     return total

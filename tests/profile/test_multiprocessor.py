@@ -2,6 +2,8 @@
 
 import pytest
 
+from refcomp.emulator.ptx.ledger import read_ptx_ledger
+from refcomp.emulator.ptx.observers.opcodes import TENSOR, CountedPtx, class_of, matrix_dtype
 from refcomp.profile.cards import CARDS
 from refcomp.profile.multiprocessor import Multiprocessor
 
@@ -15,9 +17,9 @@ from refcomp.profile.multiprocessor import Multiprocessor
         ("A100 SXM", 19.5, 9.7, {"f64": 19.5, "tf32": 156, "bf16": 312, "i8": 624}),
         ("A10", 31.2, 31.2 / 64, {"f16": 125, "i8": 250}),
         ("RTX 3090", 35.6, 35.6 / 64, {"f16": 142, "i8": 284}),
-        ("L4", 30.3, 30.3 / 64, {"f16": 121, "i8": 242}),
+        ("L4", 30.3, 30.3 / 64, {"f16": 121, "i8": 242, "fp8": 242}),
         ("RTX 4090", 82.6, 82.6 / 64, {"f16": 330.3, "i8": 660.6}),
-        ("H100 SXM", 66.9, 33.5, {"tf32": 494.7, "f16": 989.4, "i8": 1978.9}),
+        ("H100 SXM", 66.9, 33.5, {"tf32": 494.7, "f16": 989.4, "i8": 1978.9, "fp8": 1978.9}),
         ("H200 SXM", 66.9, 33.5, {"bf16": 989.4}),
     ],
 )
@@ -36,3 +38,24 @@ def test_rates_are_those_of_the_data_sheets(name, single, double, tensors):
 def test_tensor_cores_of_the_h100_multiply_f64_at_the_full_clock():
     card = CARDS["H100 SXM"]
     assert 2e-3 * card.unit.matrix["f64"] * card.units * card.gigahertz == pytest.approx(66.9, 0.01)
+
+
+# The first compute capability whose tensor cores multiply a dtype, by NVIDIA's manual of PTX.
+_SINCE = {"f16": 70, "i8": 75, "bf16": 80, "tf32": 80, "f64": 80, "fp8": 89}
+
+
+def _matrix_dtypes():
+    """The dtypes of all matrix instructions of the ledger of PTX."""
+    for entry in read_ptx_ledger():
+        opcode, *types = entry.name.split(".")
+        one = CountedPtx(entry.name, 0, "", opcode, ("mma", *types))
+        if opcode in ("mma", "wmma") and len(types) > 1 and class_of(one, "") == TENSOR:
+            yield matrix_dtype(one)
+
+
+@pytest.mark.parametrize("name", [name for name in CARDS if CARDS[name].mcpu.startswith("sm_")])
+def test_there_is_a_rate_for_each_matrix_instruction(name):
+    unit = CARDS[name].unit
+    assert {*_matrix_dtypes()} == {*_SINCE}
+    capability = int(unit.mcpu.removeprefix("sm_"))
+    assert {dtype for dtype, since in _SINCE.items() if since <= capability} <= {*unit.matrix}

@@ -62,7 +62,10 @@ def test_parts_compute_beside_each_other():
     [
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 2048 / 2048 / 0.5),
         ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 1024 / 1024 / 0.5),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", 4096 / 4096 / 0.5),
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", 256 / 128),
+        # Of a dtype without a figure, the time of the fastest one is a lower bound.
+        ("mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32", 8192 / 4096 / 0.5),
     ],
 )
 def test_tensor_cores_go_by_the_dtype(name, clocks):

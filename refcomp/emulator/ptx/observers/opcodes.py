@@ -73,6 +73,14 @@ _CONSTANTS = frozenset({"param", "const"})
 _FLOAT_TYPE = re.compile(r"b?f\d+(x\d)?|tf32")
 _PACKED = re.compile(r"b?f\d+x(\d)")
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+# Types of the elements of matrices: f16, s8, and small floats such as e4m3.
+_MATRIX_TYPE = re.compile(r"e\dm\d|[a-z]+\d+")
+_MATRIX_DTYPES = {
+    **dict.fromkeys(("e4m3", "e5m2"), "fp8"),
+    **dict.fromkeys(("u8", "s8"), "i8"),
+    **dict.fromkeys(("u4", "s4"), "i4"),
+    "b1": "i1",
+}
 _DOTS = {"dp4a": 4, "dp2a": 2}  # products of each lane
 
 
@@ -151,16 +159,14 @@ def fmas_of_warp(instruction: CountedPtx) -> int:
 def matrix_dtype(instruction: CountedPtx) -> str:
     """Return the dtype of the factors of an instruction that multiplies matrices.
 
-    One of f64, tf32, bf16, f16, i8, i4 and i1.
+    One of f64, tf32, bf16, f16, fp8, i8, i4 and i1. Newer ones keep their names in PTX.
     """
-    types = [m for m in instruction.modifiers if re.fullmatch(r"[a-z]+\d+", m)]
+    types = [m for m in instruction.modifiers if _MATRIX_TYPE.fullmatch(m)]
     if instruction.opcode == "wmma" and len(types) == 2:
         return "f16"  # of f16, only the types of the sums are named
     # Types of D, A, B and C.
     found = types[1] if len(types) > 1 else "f16"
-    return {"u8": "i8", "s8": "i8", "u4": "i4", "s4": "i4", "b1": "i1"}.get(
-        found, found
-    )
+    return _MATRIX_DTYPES.get(found, found)
 
 
 PTX = InstructionSet(
