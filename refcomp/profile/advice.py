@@ -112,7 +112,7 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
 def _atomics(facts: RuleInputs) -> Iterator[Advice]:
     for line, instruction, access in alike(facts, "global"):
         moved = access.transactions * facts.counts.segment
-        if access.is_atomic and access.bytes > moved:
+        if access.is_atomic and access.lanes * access.size > moved:
             yield Advice(
                 f"{instruction}{access.lanes} updates of memory, many of the same elements",
                 "let each group or thread sum up for itself first: rfactor, or atomics on a "

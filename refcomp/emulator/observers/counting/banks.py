@@ -38,6 +38,15 @@ class BankClocks(NamedTuple):
     least: int  # clocks without bank conflicts
 
 
+class _AccessKind(NamedTuple):
+    """The properties that all waves of an access share; see `count_clocks`."""
+
+    size: int
+    is_paired: bool
+    is_atomic: bool
+    is_whole: bool
+
+
 class AlikeWaves(NamedTuple):
     """Waves whose lanes access memory in the same way."""
 
@@ -70,6 +79,7 @@ def count_clocks(
     *,
     is_paired: bool = False,
     is_atomic: bool = False,
+    is_whole: bool = False,
 ) -> BankClocks:
     """Return the clocks of an access, summed over all waves.
 
@@ -79,14 +89,16 @@ def count_clocks(
         size: bytes of each lane.
         is_paired: see `phases`.
         is_atomic: lanes do not share dwords.
+        is_whole: there are no phases: a wave takes as many clocks as the busiest bank has dwords.
     """
     clocks = 0
     least = 0
+    how = _AccessKind(size, is_paired, is_atomic, is_whole)
     kinds = [*alike(index, active, BANK_BYTES)]
     if not kinds:
-        return _count(index, active, size, is_paired, is_atomic)
+        return _count(index, active, how)
     for kind in kinds:
-        one = _count_wave(kind.offsets.tobytes(), size, is_paired, is_atomic)
+        one = _count_wave(kind.offsets.tobytes(), how)
         clocks += kind.waves * one.clocks
         least += kind.waves * one.least
     return BankClocks(clocks, least)
@@ -110,18 +122,19 @@ def alike(index: Array, active: Array | None, unit: int) -> Iterator[AlikeWaves]
 
 
 @lru_cache(maxsize=4096)
-def _count_wave(
-    index: bytes, size: int, is_paired: bool, is_atomic: bool
-) -> BankClocks:
+def _count_wave(index: bytes, how: _AccessKind) -> BankClocks:
     one = np.frombuffer(index, np.int64)[None, :]
-    return _count(one, None, size, is_paired, is_atomic)
+    return _count(one, None, how)
 
 
-def _count(
-    index: Array, active: Array | None, size: int, is_paired: bool, is_atomic: bool
-) -> BankClocks:
-    order = phases(size, index.shape[1], is_paired)
-    count = max(1, -(-size // BANK_BYTES))  # dwords of each lane
+def _count(index: Array, active: Array | None, how: _AccessKind) -> BankClocks:
+    lanes = index.shape[1]
+    order = (
+        np.arange(lanes)[None, :]
+        if how.is_whole
+        else phases(how.size, lanes, how.is_paired)
+    )
+    count = max(1, -(-how.size // BANK_BYTES))  # dwords of each lane
     # int [wave, lane, dword], then [wave, phase, lane, dword]: the numbers of the dwords.
     dwords: Array = (index // BANK_BYTES)[..., None] + np.arange(count)
     dwords = dwords[:, order]
@@ -129,11 +142,12 @@ def _count(
         dwords = np.where(active[:, order][..., None], dwords, _NONE)
     asked = dwords.reshape(-1, order.shape[1] * dwords.shape[-1])
     chosen = asked != _NONE
-    if not is_atomic:
+    if not how.is_atomic:
         asked = np.sort(asked, axis=1)
         chosen = asked != _NONE
         chosen[:, 1:] &= asked[:, 1:] != asked[:, :-1]
     rows = np.broadcast_to(np.arange(len(asked))[:, None], asked.shape)
     place = rows[chosen] * BANKS + asked[chosen] % BANKS
     by_bank = np.bincount(place, minlength=len(asked) * BANKS).reshape(-1, BANKS)
-    return BankClocks(int(by_bank.max(axis=1).sum()), int(chosen.any(axis=1).sum()))
+    least = -(-chosen.sum(axis=1) // BANKS)
+    return BankClocks(int(by_bank.max(axis=1).sum()), int(least.sum()))

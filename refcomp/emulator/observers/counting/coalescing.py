@@ -63,12 +63,42 @@ def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
     return int(np.count_nonzero(is_first & is_segment))
 
 
-def least_segments(lanes: Array, size: int, segment: int) -> int:
-    """Return the fewest segments that can hold the lanes' bytes, summed over waves.
+def asked_bytes(index: Array, active: Array | None, size: int) -> Array:
+    """Return how many bytes each wave asks for, int [wave].
 
-    `lanes` is int [wave], the number of active lanes, which share no bytes.
+    Bytes that several lanes ask for count once. Arguments are as in `count_segments`.
     """
-    rounded_up = -(-lanes * size // segment)
+    kinds = list(alike(index, active, 1))
+    if not kinds:
+        return _asked_bytes(index, active, size)
+    (kind,) = kinds
+    return np.full(kind.waves, _asked_bytes_of_wave(kind.offsets.tobytes(), size))
+
+
+@lru_cache(maxsize=4096)
+def _asked_bytes_of_wave(index: bytes, size: int) -> int:
+    offsets = np.frombuffer(index, np.int64)
+    return int(_asked_bytes(offsets[np.newaxis, :], None, size)[0])
+
+
+def _asked_bytes(index: Array, active: Array | None, size: int) -> Array:
+    if active is not None:
+        # A lane that is off asks for what the last one asks for.
+        last = np.where(active, index, _NONE).max(axis=1, keepdims=True)
+        index = np.where(active, index, last)
+    index = np.sort(index, axis=1)
+    # Of each lane, the bytes before those of the next one.
+    own = np.minimum(np.diff(index, axis=1), size)
+    found: Array = np.where(index[:, -1] == _NONE, 0, own.sum(axis=1) + size)
+    return found
+
+
+def least_segments(asked: Array, segment: int) -> int:
+    """Return the fewest segments that can hold the bytes that waves ask for, summed over waves.
+
+    `asked` is what `asked_bytes` returns.
+    """
+    rounded_up = -(-asked // segment)
     return int(rounded_up.sum())
 
 

@@ -28,9 +28,10 @@ class MemoryTraffic:
     is_atomic: bool
     waves: int = 0  # accesses, each of one wave
     lanes: int = 0  # active lanes of all accesses
-    bytes: int = 0  # of all lanes
+    # Of all lanes. In global memory, bytes that lanes of an access share count once.
+    bytes: int = 0
     transactions: int = 0  # global memory: segments that were touched
-    least: int = 0  # global memory: transactions that so many lanes need
+    least: int = 0  # global memory: transactions that so many bytes need
     clocks: int = 0  # shared memory: see banks.py
     conflicts: int = 0  # shared memory: clocks because of bank conflicts
     stride: int = 0  # bytes between the first two lanes of the first access

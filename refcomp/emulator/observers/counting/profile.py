@@ -15,6 +15,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.observers.counting.banks import count_clocks
 from refcomp.emulator.observers.counting.coalescing import (
     Touched,
+    asked_bytes,
     count_segments,
     least_segments,
 )
@@ -146,20 +147,42 @@ class CountRecorder:
         access: CountedAccess,
         *,
         is_paired: bool = False,
+        parts: int = 1,
     ) -> None:
-        """Count an access of an instruction; `is_paired` as in `count_clocks`."""
+        """Count an access of an instruction.
+
+        Args:
+            instruction: the instruction.
+            access: its access.
+            is_paired: as in `count_clocks`.
+            parts: items that each lane moves, each at an address of its own. Then `access` has
+                the size of one, and offsets of all of them, lane by lane.
+        """
         counts = self._of(instruction)
-        found = _counts_of_access(counts, access)
-        lanes = _lanes(access, self._current.wave_lanes)
-        found.waves += int(np.count_nonzero(lanes))
-        found.lanes += access.index.size
-        found.bytes += access.index.size * access.size
+        found = _counts_of_access(counts, access, parts)
+        index = _by_wave(access, self._current.wave_lanes * parts)
+        asked = asked_bytes(index, access.active, access.size)
+        found.waves += int(np.count_nonzero(asked))
+        found.lanes += access.index.size // parts
+        is_union = access.space == "global" or parts > 1
+        found.bytes += int(asked.sum()) if is_union else access.index.size * access.size
         if counts.kind in self._current.isa.cached:
             self._read.add(access.index, access.size)
         elif access.space == "global":
-            self._count_global(found, access, lanes)
+            self._count_global(found, access, index)
+            found.least += least_segments(asked, self._current.segment)
         elif access.space == "shared":
-            self._count_shared(found, access, is_paired)
+            # The start of a group's memory rotates the banks, which changes no count.
+            clocks, least = count_clocks(
+                index,
+                access.active,
+                access.size,
+                is_paired=is_paired,
+                is_atomic=access.is_atomic,
+                is_whole=parts > 1,
+            )
+            found.clocks += clocks
+            found.conflicts += clocks - least
 
     # Counting.
 
@@ -171,33 +194,14 @@ class CountRecorder:
         return counts
 
     def _count_global(
-        self, found: MemoryTraffic, access: CountedAccess, lanes: Array
+        self, found: MemoryTraffic, access: CountedAccess, index: Array
     ) -> None:
         segment = self._current.segment
-        index = _by_wave(access, self._current.wave_lanes)
-        touched = count_segments(index, access.active, access.size, segment)
-        found.transactions += touched
-        # Lanes that share bytes need fewer segments than their bytes would fill.
-        found.least += min(touched, least_segments(lanes, access.size, segment))
+        found.transactions += count_segments(index, access.active, access.size, segment)
         if not access.is_store:
             self._read.add(access.index, access.size)
         if access.is_store or access.is_atomic:
             self._written.add(access.index, access.size)
-
-    def _count_shared(
-        self, found: MemoryTraffic, access: CountedAccess, is_paired: bool
-    ) -> None:
-        index = _by_wave(access, self._current.wave_lanes)
-        # The start of a group's memory rotates the banks, which changes no count.
-        counted = count_clocks(
-            index,
-            access.active,
-            access.size,
-            is_paired=is_paired,
-            is_atomic=access.is_atomic,
-        )
-        found.clocks += counted.clocks
-        found.conflicts += counted.clocks - counted.least
 
     def _close(self) -> None:
         """Add what the last launch touched."""
@@ -208,7 +212,7 @@ class CountRecorder:
 
 
 def _counts_of_access(
-    counts: InstructionCounts, access: CountedAccess
+    counts: InstructionCounts, access: CountedAccess, parts: int
 ) -> MemoryTraffic:
     """Return the counts of an instruction for the memory of `access`."""
     if counts.access is not None and counts.access.space == access.space:
@@ -219,10 +223,10 @@ def _counts_of_access(
     size = access.index.size
     traffic = MemoryTraffic(
         space=access.space,
-        size=access.size,
+        size=access.size * parts,
         is_store=access.is_store,
         is_atomic=access.is_atomic,
-        stride=int(access.index[1] - access.index[0]) if size > 1 else 0,
+        stride=int(access.index[parts] - access.index[0]) if size > parts else 0,
     )
     if counts.access is None:
         counts.access = traffic
@@ -231,18 +235,10 @@ def _counts_of_access(
     return traffic
 
 
-def _by_wave(access: CountedAccess, lanes: int) -> Array:
-    """Return the offsets as int64 [wave, lane], 0 for lanes that are off."""
+def _by_wave(access: CountedAccess, count: int) -> Array:
+    """Return the offsets as int64 [wave, item of a lane], 0 for lanes that are off."""
     if access.active is None:
-        return access.index.reshape(-1, lanes)
+        return access.index.reshape(-1, count)
     whole = np.zeros(access.active.shape, access.index.dtype)
     whole[access.active] = access.index
     return whole
-
-
-def _lanes(access: CountedAccess, lanes: int) -> Array:
-    """Return the number of active lanes of each wave, int [wave]."""
-    if access.active is None:
-        return np.full(access.index.size // lanes, lanes)
-    found: Array = access.active.sum(axis=1)
-    return found

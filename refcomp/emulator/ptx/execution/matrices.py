@@ -347,7 +347,7 @@ def _load_elements(
     elements = np.zeros((*warps.runs.shape, count), f"u{size}")
     unknown = np.zeros_like(elements)
     for number in range(count):
-        places = _shown_places(threads, instruction, found.addresses[:, number], size)
+        places = _shown_places(threads, instruction, found, number)
         value, undefined = gathered(threads, places, 0, size)
         elements[..., number][warps.runs] = value
         if undefined is not None:
@@ -373,9 +373,7 @@ def _store_elements(
     for number in range(found.addresses.shape[1]):
         part = elements[..., number][warps.runs]
         bits = unknown[..., number][warps.runs]
-        places = _shown_places(
-            threads, instruction, found.addresses[:, number], size, stored=part
-        )
+        places = _shown_places(threads, instruction, found, number, stored=part)
         for place in places:
             taken = slice(None) if place.taken is None else place.taken
             place.memory.store(place.offsets, size, part[taken], bits[taken])
@@ -384,18 +382,18 @@ def _store_elements(
 def _shown_places(
     threads: BlockThreads,
     instruction: PtxInstruction,
-    addresses: Array,
-    size: int,
+    found: _Elements,
+    number: int,
     *,
     stored: Array | None = None,
 ) -> list[CheckedPlace]:
-    """Return where an access goes, after it was checked and shown to observers."""
+    """Return where element `number` of each thread lies, after checks, and shown to observers."""
     is_store = stored is not None
     places = threads.places(
         instruction,
-        addresses,
+        found.addresses[:, number],
         space_of(instruction),
-        size,
+        found.size,
         is_load=not is_store,
     )
     if threads.around.observers:
@@ -403,10 +401,12 @@ def _shown_places(
         threads.show(
             instruction,
             places,
-            size,
+            found.size,
             is_store=is_store,
             is_strong=False,
             values=values,
+            part=number,
+            parts=found.addresses.shape[1],
         )
     return places
 

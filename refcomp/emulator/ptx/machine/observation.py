@@ -31,6 +31,8 @@ class SpaceAccess:
         numbers: of the threads, among all of the batch.
         values: what a store writes: some arrays with an element for each of `numbers`, or without
             axes. Empty for an atomic update.
+        part, parts: an instruction that moves items of each thread at several addresses makes an
+            access of each, one after another. These are the number of this one, and of all.
     """
 
     instruction: PtxInstruction
@@ -41,6 +43,8 @@ class SpaceAccess:
     offsets: Array
     numbers: Array
     values: tuple[Array, ...] = ()
+    part: int = 0
+    parts: int = 1
 
 
 class PtxObserver:

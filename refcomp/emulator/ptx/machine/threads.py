@@ -343,6 +343,8 @@ class BlockThreads:
         is_store: bool,
         is_strong: bool,
         values: Sequence[Array] = (),
+        part: int = 0,
+        parts: int = 1,
     ) -> Array | None:
         """Show an access to all observers. `values` are picked for the threads that run.
 
@@ -368,6 +370,8 @@ class BlockThreads:
                 offsets=np.broadcast_to(place.offsets, some.shape),
                 numbers=some,
                 values=own,
+                part=part,
+                parts=parts,
             )
             for observer in self.around.observers:
                 observer.accessed(self, access)

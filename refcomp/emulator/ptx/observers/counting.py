@@ -7,6 +7,9 @@ profile.kernels[0].fmas
 A warp counts an instruction once for each time that some of its threads come to it together. A
 predicate leaves out lanes. Global memory moves sectors of 32 bytes, as NVIDIA's documentation of
 Nsight Compute describes ("Kernel Profiling Guide", section "L1/TEX Cache").
+
+`wmma.load` and `wmma.store` move the elements of a warp at once: each sector and each word of a
+bank counts once. A GPU may do more, since the ISA does not say which lane holds which element.
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ class ThreadCounting(PtxObserver):
         self._gpu = gpu
         # By the id of a module. The modules are kept alive, so that no other one gets the same id.
         self._listings: dict[int, _ModuleListing] = {}
+        # By space, the offsets of the parts of an access that were seen so far.
+        self._parts: dict[str, list[Array]] = {}
 
     def launched(
         self, module: PtxModule, grid: Extents, block: Extents, extent: int
@@ -103,21 +108,42 @@ class ThreadCounting(PtxObserver):
     def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
         instruction = access.instruction
         is_atomic = instruction.opcode in ("atom", "red")
-        exists = threads.exists[access.numbers]
-        numbers, offsets = access.numbers, access.offsets
+        whole = self._whole(access)
+        if whole is None:
+            return
+        numbers, offsets = access.numbers, whole
+        exists = threads.exists[numbers]
         if not exists.all():
             numbers, offsets = numbers[exists], offsets[exists]
         if not len(numbers):
             return
+        active = _active(numbers)
+        if active is not None and access.parts > 1:
+            active = np.repeat(active, access.parts, axis=1)
         found = _WarpAccess(
             space="global" if access.space == "global" else "shared",
             is_store=access.is_store and not is_atomic,
             is_atomic=is_atomic,
             size=access.size,
-            index=offsets,
-            active=_active(numbers),
+            index=offsets.reshape(-1),
+            active=active,
         )
-        self._recorder.accessed(self._listing.counted(instruction), found)
+        self._recorder.accessed(
+            self._listing.counted(instruction), found, parts=access.parts
+        )
+
+    def _whole(self, access: SpaceAccess) -> Array | None:
+        """Return the offsets of all parts, [thread, part]; None before the last part."""
+        parts = self._parts.setdefault(access.space, [])
+        if not access.part:
+            parts.clear()
+        parts.append(access.offsets)
+        if access.part < access.parts - 1:
+            return None
+        # A fragment of which a part lies in another space is out of bounds, and not counted.
+        if len(parts) != access.parts or len({len(one) for one in parts}) > 1:
+            return None
+        return np.stack(parts, axis=-1)
 
 
 class _ModuleListing:

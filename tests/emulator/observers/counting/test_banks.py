@@ -44,6 +44,18 @@ def test_the_same_dword_is_shared_but_not_updated_together():
     assert count_clocks(0 * _LANE, None, 4, is_atomic=True) == (64, 2)
 
 
+def test_lanes_whose_items_move_together_share_all_banks():
+    """64 lanes of 16 bytes are 256 dwords: 8 for each bank; in phases, lanes are 8 together."""
+    assert count_clocks(16 * _LANE, None, 16, is_whole=True) == (8, 8)
+    assert count_clocks(8 * _LANE, None, 4) == (4, 2)
+    assert count_clocks(8 * _LANE, None, 4, is_whole=True) == (4, 2)
+    # Four half rows of 16 lanes, in two halves of the banks.
+    rows = np.concatenate([4 * _LANE[:, :16] + start for start in (0, 64, 128, 192)], axis=1)
+    assert count_clocks(rows, None, 4, is_whole=True) == (2, 2)
+    assert count_clocks(128 * _LANE, None, 4, is_whole=True) == (64, 2)
+    assert count_clocks(0 * _LANE, None, 4, is_whole=True) == (1, 1)
+
+
 def test_lanes_that_are_not_active_ask_for_nothing():
     active = _LANE < 1
     assert count_clocks(128 * _LANE, active, 4) == (1, 1)

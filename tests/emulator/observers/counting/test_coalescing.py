@@ -4,7 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refcomp.emulator.observers.counting.coalescing import Touched, count_segments, least_segments
+from refcomp.emulator.observers.counting.coalescing import (
+    Touched,
+    asked_bytes,
+    count_segments,
+    least_segments,
+)
 
 _LANE = np.arange(64)[None, :]
 
@@ -50,13 +55,25 @@ def test_counts_are_those_of_sets(lanes, size, segment):
     index, active = (np.array([column]) for column in zip(*lanes, strict=True))
     touched = {(n + k) // segment for n, on in lanes if on for k in (0, size - 1)}
     assert count_segments(index, active, size, segment) == len(touched)
+    asked = {n + k for n, on in lanes if on for k in range(size)}
+    assert asked_bytes(index, active, size).tolist() == [len(asked)]
     marks = Touched(segment)
     marks.add(index[active], size)
     assert marks.bytes == len(touched) * segment
 
 
 def test_the_least_is_what_lanes_fill():
-    assert least_segments(np.array([64, 1, 0, 33]), 4, 128) == 2 + 1 + 0 + 2
+    assert least_segments(4 * np.array([64, 1, 0, 33]), 128) == 2 + 1 + 0 + 2
+
+
+def test_bytes_that_several_lanes_ask_for_count_once():
+    assert asked_bytes(0 * _LANE, None, 4).tolist() == [4]
+    assert asked_bytes(2 * _LANE[:, ::-1], None, 4).tolist() == [2 * 64 + 2]
+    rows = np.concatenate([4 * _LANE, 8 * _LANE, 4 * (_LANE // 2)])
+    assert asked_bytes(rows, None, 4).tolist() == [256, 256, 128]
+    active = np.concatenate([_LANE < 3, _LANE < 0, _LANE > 61])
+    assert asked_bytes(rows, active, 4).tolist() == [12, 0, 4]
+    assert asked_bytes(np.concatenate([4 * _LANE, 4 * _LANE + 6]), None, 4).tolist() == [256, 256]
 
 
 def test_what_is_touched_twice_counts_once():

@@ -38,17 +38,17 @@ def _access(counts, space="global"):
 
 
 @pytest.mark.parametrize(
-    ("stride", "kind", "size", "sectors", "least"),
+    ("stride", "kind", "asked", "sectors", "least"),
     [
-        (4, "u32", 4, 4, 4),  # side by side: 128 bytes are 4 sectors
-        (8, "u32", 4, 8, 4),
-        (32, "u32", 4, 32, 4),
+        (4, "u32", 128, 4, 4),  # side by side: 128 bytes are 4 sectors
+        (8, "u32", 128, 8, 4),
+        (32, "u32", 128, 32, 4),
         (0, "u32", 4, 1, 1),  # all threads read one word
-        (16, "v4.u32", 16, 16, 16),
-        (1, "u8", 1, 1, 1),
+        (16, "v4.u32", 512, 16, 16),
+        (1, "u8", 32, 1, 1),
     ],
 )
-def test_sectors_of_a_load_follow_from_its_stride(stride, kind, size, sectors, least):
+def test_sectors_of_a_load_follow_from_its_stride(stride, kind, asked, sectors, least):
     target = {"v4.u32": "{%r2, %r3, %r4, %r5}", "u8": "%rs1"}.get(kind, "%r2")
     counts = _counted(
         kernel(f"""
@@ -57,7 +57,7 @@ def test_sectors_of_a_load_follow_from_its_stride(stride, kind, size, sectors, l
         block=64,
     )
     load = _access(counts)
-    assert (load.waves, load.lanes, load.bytes) == (2, 64, 64 * size)
+    assert (load.waves, load.lanes, load.bytes) == (2, 64, 2 * asked)
     assert (load.transactions, load.least) == (2 * sectors, 2 * least)
     assert load.stride == stride and not load.is_store
 
@@ -161,7 +161,7 @@ def test_atomics_of_one_word_take_their_turns():
     assert (store.clocks, store.conflicts) == (1, 0)  # of one word, the lanes share it
     assert (shared.is_atomic, shared.clocks, shared.conflicts) == (True, 32, 31)
     update = _access(counts)
-    assert update.is_atomic and (update.transactions, update.lanes) == (1, 32)
+    assert update.is_atomic and (update.transactions, update.lanes, update.bytes) == (1, 32, 4)
     assert counts.read == counts.written == 32
     assert counts.by_class()[opcodes.ATOMIC] == 2 and counts.by_class()[opcodes.SYNC] == 1
 
@@ -193,6 +193,65 @@ def test_asynchronous_copies_read_and_write():
     assert _access(counts).transactions == 16 and counts.read == 512
     assert (_access(counts, "shared").clocks, _access(counts, "shared").conflicts) == (4, 0)
     assert counts.by_class()[opcodes.SYNC] == 2
+
+
+_HALVES = ", ".join(f"%r{n}" for n in range(4, 12))
+_SUMS = ", ".join(f"%f{n}" for n in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("move", "size", "asked", "sectors", "least"),
+    [
+        # 16 rows of 16 elements of f16, which are 32 bytes. Two lanes hold the same element.
+        (
+            f"load.a.sync.aligned.row.m16n16k16.global.f16 {{{_HALVES}}}, [%rd1], 16",
+            32,
+            512,
+            16,
+            16,
+        ),
+        (f"load.b.sync.aligned.col.m16n16k16.f16 {{{_HALVES}}}, [%rd1], 32", 32, 512, 16, 16),
+        # Rows lie 48 bytes apart: each other one is in two sectors.
+        (
+            f"load.a.sync.aligned.row.m16n16k16.global.f16 {{{_HALVES}}}, [%rd1], 24",
+            32,
+            512,
+            24,
+            16,
+        ),
+        # 16 rows of 16 elements of f32.
+        (
+            f"store.d.sync.aligned.row.m16n16k16.global.f32 [%rd1], {{{_SUMS}}}, 16",
+            32,
+            1024,
+            32,
+            32,
+        ),
+    ],
+)
+def test_fragments_in_global_memory_move_whole_at_once(move, size, asked, sectors, least):
+    moved = _access(_counted(kernel(f"wmma.{move}; ret;"), block=64))
+    assert (moved.waves, moved.lanes, moved.size) == (2, 64, size)
+    assert (moved.bytes, moved.transactions, moved.least) == (2 * asked, 2 * sectors, 2 * least)
+
+
+@pytest.mark.parametrize(
+    ("stride", "clocks"),
+    [
+        (16, 4),  # 128 words side by side, 4 for each bank
+        (24, 4),  # rows of 8 words begin in the banks 0, 12, 24, 4, 16, 28, 8 and 20, twice
+        (32, 8),  # rows begin in bank 0 or in bank 16
+        (64, 16),  # all rows begin in bank 0
+    ],
+)
+def test_banks_of_fragments_in_shared_memory(stride, clocks):
+    text = kernel(f"""
+        .shared .align 32 .b8 tile[2048]; mov.u32 %r2, tile;
+        wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {{{_HALVES}}}, [%r2], {stride};
+        ret;""")
+    load = _access(_counted(text), "shared")
+    assert (load.waves, load.bytes) == (1, 512)
+    assert (load.clocks, load.conflicts) == (clocks, clocks - 4)
 
 
 def test_multiply_adds_of_lanes_and_of_tensor_cores():
