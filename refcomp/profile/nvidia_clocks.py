@@ -23,6 +23,7 @@ from refcomp.emulator.ptx.observers.opcodes import (
     SPECIAL,
     TENSOR,
     CountedPtx,
+    has_f32_sums,
     matrix_dtype,
 )
 from refcomp.profile.limit import Limit
@@ -127,8 +128,7 @@ def _tensor_clocks(
     for one in counts.instructions:
         if one.kind == TENSOR and isinstance(one.instruction, CountedPtx):
             dtype = matrix_dtype(one.instruction)
-            # Without a figure, the highest rate keeps the time a lower bound.
-            rate = unit.matrix.get(dtype, max(unit.matrix.values()))
+            rate = unit.matrix_rate(dtype, has_f32_sums(one.instruction))
             clock = 1.0 if dtype == _F64 else tensor_clock
             total += one.fmas / (rate * clock)
     return total

@@ -75,6 +75,15 @@ def test_tensor_cores_go_by_the_dtype(name, clocks):
     assert bound.peak == pytest.approx(1) and bound.useful == pytest.approx(1)
 
 
+def test_the_type_of_the_sums_decides_on_cards_for_games():
+    name = "mma.sync.aligned.m16n8k16.row.col.{0}.f16.f16.{0}"
+    in_f16, in_f32 = (
+        bound_of(_kernel((name.format(kind), 10, None)), CARDS["RTX 4090"]).seconds["tensor cores"]
+        for kind in ("f16", "f32")
+    )
+    assert in_f32 == 2 * in_f16 > 0
+
+
 def test_memories():
     seconds = _seconds(
         ("ld.shared.f32", 10, _access("shared", clocks=500)),

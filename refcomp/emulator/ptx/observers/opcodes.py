@@ -161,12 +161,21 @@ def matrix_dtype(instruction: CountedPtx) -> str:
 
     One of f64, tf32, bf16, f16, fp8, i8, i4 and i1. Newer ones keep their names in PTX.
     """
-    types = [m for m in instruction.modifiers if _MATRIX_TYPE.fullmatch(m)]
+    types = _matrix_types(instruction)
     if instruction.opcode == "wmma" and len(types) == 2:
         return "f16"  # of f16, only the types of the sums are named
-    # Types of D, A, B and C.
     found = types[1] if len(types) > 1 else "f16"
     return _MATRIX_DTYPES.get(found, found)
+
+
+def has_f32_sums(instruction: CountedPtx) -> bool:
+    """Return True if an instruction that multiplies matrices sums in f32."""
+    return _matrix_types(instruction)[:1] == ["f32"]
+
+
+def _matrix_types(instruction: CountedPtx) -> list[str]:
+    """Return the types of D, A, B and C; of `wmma.mma` on f16 those of D and C."""
+    return [m for m in instruction.modifiers if _MATRIX_TYPE.fullmatch(m)]
 
 
 PTX = InstructionSet(

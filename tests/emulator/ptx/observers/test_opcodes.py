@@ -9,6 +9,7 @@ from refcomp.emulator.ptx.observers.opcodes import (
     class_of,
     fmas_of,
     fmas_of_warp,
+    has_f32_sums,
     matrix_dtype,
 )
 
@@ -92,6 +93,21 @@ def test_products_of_matrices(name, fmas, dtype):
     one = _instruction(name)
     assert (fmas_of_warp(one), matrix_dtype(one)) == (fmas, dtype)
     assert fmas_of(one, "tensor core", 3, 20) == 3 * fmas
+
+
+@pytest.mark.parametrize(
+    ("name", "is_f32"),
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", True),
+        ("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", False),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", True),
+        ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", False),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", True),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16", False),
+    ],
+)
+def test_the_type_of_the_sums(name, is_f32):
+    assert has_f32_sums(_instruction(name)) is is_f32
 
 
 def test_products_and_sums_are_told_apart():
