@@ -1,7 +1,7 @@
 """Atomic updates of integers as LLVM IR: a load and a store, because threads run in turn.
 
-Threads update a place in another order than in the interpreter, which is as legal. Sums of floats
-depend on the order, so that they are interpreted.
+Threads update a place in one order here, and in another one in the interpreter. PTX allows both.
+Sums of floats depend on the order, so that they are interpreted.
 """
 
 from __future__ import annotations

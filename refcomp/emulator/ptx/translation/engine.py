@@ -69,22 +69,30 @@ class KernelTranslation:
     """A kernel in one of its two forms, with checks of undefined bits or without.
 
     Attributes:
-        is_refused: True if it has what translated code lacks.
+        refusal: why it is not translated; "" if it may be.
         kernel, run: its text and its function, once it is compiled.
-        spent_ns: by the interpreter.
+        cost_ns: what compiling it takes, by an estimate.
+        weight: instructions that a thread runs, by an estimate.
+        spent_ns: what the interpreter took, by an estimate.
+        blocks: those that ran by translated code, to their end.
+        stops: calls of translated code that did not run all their blocks.
     """
 
     def __init__(self, function: PtxFunction) -> None:
-        self.is_refused = False
+        self.refusal = ""
         self.kernel: TranslatedKernel | None = None
         self.run: Callable[[int], int] | None = None
         self.cost_ns = _COMPILE_NS + _COMPILE_INSTRUCTION_NS * len(
             function.instructions
         )
-        self.weight = FunctionFlow(function).weight
         self.spent_ns = 0
         self.blocks = 0
         self.stops = 0
+        self.weight = 0
+        try:
+            self.weight = FunctionFlow(function).weight
+        except NotTranslated as error:
+            self.refusal = str(error)
 
     @property
     def is_given_up(self) -> bool:
@@ -128,7 +136,7 @@ class PtxTranslator:
         if around.observers or self._is_broken:
             return RanBlocks(0, 0)
         found = self._translation(kernel, around.is_watched)
-        if found.is_refused or found.is_given_up:
+        if found.refusal or found.is_given_up:
             return RanBlocks(0, 0)
         if found.run is None:
             expected = len(blocks) * prod(around.block) * _INTERPRET_NS * found.weight
@@ -161,6 +169,8 @@ class PtxTranslator:
         found = self._kernels.get(key)
         if found is None:
             found = self._kernels[key] = KernelTranslation(kernel.function)
+            if found.refusal:
+                self.counts.refused[kernel.function.name] = found.refusal
         return found
 
     def _compile(
@@ -187,8 +197,7 @@ class PtxTranslator:
             self._is_broken = True
             return
         except (NotTranslated, RefcompError) as error:
-            self.counts.refused[kernel.function.name] = str(error)
-            found.is_refused = True
+            found.refusal = self.counts.refused[kernel.function.name] = str(error)
             return
         function.restype = ctypes.c_int64  # type: ignore[attr-defined]
         function.argtypes = [ctypes.c_void_p]  # type: ignore[attr-defined]

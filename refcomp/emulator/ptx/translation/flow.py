@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from refcomp.emulator.ptx.text.module import (
     LabelName,
@@ -17,12 +18,14 @@ from refcomp.emulator.ptx.text.module import (
     PtxInstruction,
     registers_in,
 )
+from refcomp.emulator.ptx.translation.refusal import refusing
 
 _WITHOUT_RESULT = frozenset(
     {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "membar"}
     | {"fence", "prefetch", "prefetchu", "cp", "nanosleep", "discard", "stmatrix"}
 )
 _LOOP_TURNS = 8  # by an estimate
+_MAX_DEPTH = 3  # of loops that the estimate counts
 _LEAVES = frozenset({"ret", "exit", "trap"})
 _BRANCHES = frozenset({"bra", "brx", *_LEAVES})
 
@@ -37,7 +40,7 @@ class FlowBlock:
 
 
 class FunctionFlow:
-    """The flow of a function.
+    """The flow of a function. Raises NotTranslated for a branch that leads nowhere.
 
     Attributes:
         blocks: by the number of their first instruction, in order.
@@ -57,7 +60,9 @@ class FunctionFlow:
         starts.update(n + 1 for n, one in enumerate(code) if one.opcode in _BRANCHES)
         ordered = sorted(one for one in starts if one < len(code))
         for begin, end in zip(ordered, [*ordered[1:], len(code)], strict=True):
-            self.blocks[begin] = FlowBlock(begin, end, self._following(end))
+            with refusing(code[end - 1]):
+                following = self._following(end)
+            self.blocks[begin] = FlowBlock(begin, end, following)
 
     def _following(self, end: int) -> tuple[int, ...]:
         last = self.code[end - 1]
@@ -117,6 +122,14 @@ class FunctionFlow:
             found.append(bits)
         return found
 
+    def first_use(self, register: str) -> PtxInstruction:
+        """Return the first instruction that reads or writes a register, which one does."""
+        number = self.numbers[register]
+        sets = zip(self.code, self.reads, self.writes, strict=True)
+        return next(
+            one for one, reads, writes in sets if (reads | writes) >> number & 1
+        )
+
     @cached_property
     def live_in(self) -> dict[int, int]:
         """The registers whose value at the begin of a block may be read later, by its begin."""
@@ -147,14 +160,23 @@ class FunctionFlow:
 
     @cached_property
     def weight(self) -> int:
-        """An estimate of the instructions that a thread runs: each loop runs 8 times."""
-        weights = [1] * len(self.code)
+        """An estimate of the instructions that a thread runs: each loop runs 8 times.
+
+        A loop reaches from its head to the last branch back to it. Of loops in each other, the
+        outer three count.
+        """
+        ends: dict[int, int] = {}  # head -> behind the last branch to it
         for block in self.blocks.values():
-            for begin in block.following:
-                if begin <= block.begin:
-                    for number in range(begin, block.end):
-                        weights[number] *= _LOOP_TURNS
-        return sum(weights)
+            for head in block.following:
+                if head <= block.begin:
+                    ends[head] = block.end
+        changes = [0] * (len(self.code) + 1)
+        for head, end in ends.items():
+            changes[head] += 1
+            changes[end] -= 1
+        depths = accumulate(changes[:-1])
+        turns: int = sum(_LOOP_TURNS ** min(one, _MAX_DEPTH) for one in depths)
+        return turns
 
     @cached_property
     def unsure(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from refcomp.emulator.ptx.instructions.types import bits_of
 from refcomp.emulator.ptx.machine.spaces import WINDOWS
 from refcomp.emulator.ptx.text.module import (
     PtxFunction,
@@ -25,7 +26,7 @@ from refcomp.emulator.ptx.translation.emitter import (
     width_of,
 )
 from refcomp.emulator.ptx.translation.flow import FlowBlock, FunctionFlow
-from refcomp.emulator.ptx.translation.refusal import NotTranslated
+from refcomp.emulator.ptx.translation.refusal import NotTranslated, refusing
 from refcomp.emulator.ptx.translation.texts import expanded, module_head
 from refcomp.emulator.ptx.translation.values import (
     is_arithmetic,
@@ -37,6 +38,7 @@ from refcomp.emulator.ptx.translation.warps import TOGETHER, WarpPrinter
 _RUNS, _WAITS, _GATHERS, _ENDED, _TROUBLE = range(5)
 _TURN = 1 << 20  # instructions after which another thread of the block runs
 _LAST_BARRIER = 15  # of those that a block has
+_MAX_BITS = 64  # of a register
 _NOTHING = frozenset(
     {"prefetch", "prefetchu", "discard", "nanosleep", "membar", "fence", "pmevent"}
 )
@@ -138,10 +140,11 @@ class _KernelPrinter:
         code = self._flow.code
         for number in range(begin, block.end):
             instruction = code[number]
-            if instruction.opcode in ("bra", "brx", "ret", "exit", "trap"):
-                self._print_end(block, instruction)
-                return
-            self._print_instruction(block, number)
+            with refusing(instruction):
+                if instruction.opcode in ("bra", "brx", "ret", "exit", "trap"):
+                    self._print_end(block, instruction)
+                    return
+                self._print_instruction(block, number)
         self._finish(block)
         if block.following:
             text.put(f"br label %b{block.following[0]}")
@@ -418,6 +421,8 @@ def _types_of(function: PtxFunction, flow: FunctionFlow) -> dict[str, str]:
     found = {}
     for name, kind in function.registers.items():
         if used >> flow.numbers[name] & 1:
+            if bits_of(kind) > _MAX_BITS:
+                raise NotTranslated(flow.first_use(name), f"a register of .{kind}")
             is_float = name in floats and width_of(type_of(kind)) == 32
             plain = (
                 type_of(kind)

@@ -56,8 +56,8 @@ def is_arithmetic(instruction: PtxInstruction) -> bool:
     """Return True for arithmetic of f32, which makes its NaN anew."""
     return (
         instruction.opcode in _ARITHMETIC
-        and bool(instruction.modifiers)
-        and instruction.modifiers[-1] == "f32"
+        and instruction.modifiers[-1:] == ("f32",)
+        and bool(instruction.operands)
     )
 
 
@@ -338,6 +338,8 @@ def _part_bits(instruction: PtxInstruction, vector: Vector) -> int:
 def keeps_lazy(instruction: PtxInstruction) -> str | None:
     """Return the register that a move of f32 copies; "" for a number; None for anything else."""
     if instruction.opcode != "mov" or instruction.modifiers != ("f32",):
+        return None
+    if len(instruction.operands) != 2:
         return None
     source = instruction.operands[1]
     if isinstance(source, Register):

@@ -138,6 +138,14 @@ def test_a_kernel_that_lacks_a_text_is_interpreted():
     assert found.counts.blocks == 0
 
 
+@pytest.mark.parametrize("text", ["mov %r3, %r2", "bra %r3"])
+def test_malformed_code_that_does_not_run_changes_nothing(text):
+    body = f"{OWN_PLACE} setp.lt.u32 %p1, %r1, 40; @%p1 bra L; {text}; L: "
+    found = run_both(kernel(f"{body} st.global.u32 [%rd2], %r1; ret;"), [words(32), np.uint32(0)])
+    assert found.arguments[0].tolist() == list(range(32))
+    assert found.counts.refused == {"k": f"line 10: not foreseen: {text}"}
+
+
 def test_races_are_looked_for_by_the_interpreter():
     gpu = EmulatedNvidiaGpu(size=1 << 20, hazards=True, tools=AT_ONCE)
     loaded = gpu.load(_TWICE)

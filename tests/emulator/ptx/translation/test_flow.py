@@ -46,3 +46,15 @@ def test_a_predicated_instruction_may_leave_a_register_unwritten():
 
 def test_instructions_of_a_loop_weigh_more():
     assert _flow(_LOOP).weight == 3 + 3 * 8 + 3
+
+
+def test_branches_to_one_head_are_one_loop():
+    turns = "add.u32 %r2, %r2, 1; @%p1 bra L; " * 3000
+    assert _flow(f"L: {turns} ret;").weight == 2 + 6000 * 8 + 1
+
+
+def test_a_deep_nest_weighs_as_much_as_three_loops():
+    heads = " ".join(f"L{n}: add.u32 %r2, %r2, 1;" for n in range(5))
+    ends = " ".join(f"@%p1 bra L{n};" for n in reversed(range(5)))
+    expected = 2 + 8 + 64 + 3 * 512 + 3 * 512 + 64 + 8 + 1
+    assert _flow(f"{heads} {ends} ret;").weight == expected

@@ -8,6 +8,7 @@ from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.emulator.ptx.translation.emitter import PlacedNames
 from refcomp.emulator.ptx.translation.printer import print_kernel
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
+from refcomp.foundation.errors import UserError
 from tests.emulator.ptx.texts import OWN_PLACE, kernel, words
 from tests.emulator.ptx.translation.both import AT_ONCE, run_both
 
@@ -72,6 +73,36 @@ def test_ends_that_some_threads_reach():
     setp.gt.u32 %p1, %r1, 20; @%p1 bra E; st.global.u32 [%rd2], 77; E:"""
     text = kernel(body.replace("E:", "E: ret;"), ".param .u64 data")
     assert run_both(text, [words(32)]).counts.blocks == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mov %r1, %r2",
+        "mov.f32 %f1",
+        "cvta %rd1, %rd2",
+        "ld [%rd1]",
+        "ld.global.xyz %r1, [%rd1]",
+        "st.global.u32 [%rd1]",
+        "atom.global.cas.b32 %r2, [%rd1], %r1",
+        "shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31",
+        "vote.sync.any.pred %p1, %p2",
+        "redux.sync.add.s32 %r1, %r2",
+        "bar.warp.sync",
+        "bra %r1",
+        "brx.idx %r1",
+    ],
+)
+def test_what_is_malformed_is_refused_with_its_line(text):
+    with pytest.raises(NotTranslated, match=f"line 10: .*{text.partition(' ')[0]}"):
+        _printed(f"{text}; ret;")
+
+
+def test_registers_that_are_too_wide_and_missing_operands_are_refused():
+    with pytest.raises(NotTranslated, match=r"line 10: a register of \.b128"):
+        _printed(".reg .b128 %q; st.global.b64 [%rd1], %q; ret;")
+    with pytest.raises(UserError, match="add has 0 operands"):
+        _printed("add.f32; ret;")
 
 
 def test_a_kernel_that_reads_what_it_updates_may_wait():
