@@ -4,7 +4,8 @@ The interpreter stays the definition, except for the payload and sign of an f64 
 of one thread, and threads do not depend on each other between barriers. So a kernel becomes a
 function that runs one thread until the thread waits for its block, waits for its warp, or ends.
 Then the function keeps the live registers in the thread's frame and returns. The next call goes on
-from there. Blocks run one after the other.
+from there. Blocks run one after the other. A thread that loops for long gives way to others, and so
+does a warp whose threads meet in a loop.
 
 - *Checks*: each access lies in one allocation and is aligned. A watched run also looks for
   undefined bits when they are loaded, and for unwritten registers when they are read. A loop that
@@ -12,10 +13,10 @@ from there. Blocks run one after the other.
 - *Trouble*: if a check fails, the writes of the block are undone. The interpreter runs this block
   and the following ones of its batch. So all findings come from the interpreter. A kernel that is
   often in trouble is interpreted from then on.
-- *Not translated*: a kernel that has an instruction which is missing here is always interpreted.
-  `TranslationCounts.refused` names the instruction. Accesses that order memory are missing on
-  purpose. Kernels with such accesses wait for other threads in loops, so that no thread may run
-  alone for long.
+- *Not translated*: a kernel is always interpreted if an instruction of it is missing here, or is
+  malformed. `TranslationCounts.refused` names the instruction. Accesses that order memory are
+  missing on purpose. Kernels with such accesses wait for other threads in loops, so that no thread
+  may run alone for long.
 
 refusal.py      the reason why a kernel is not translated
 texts.py        the texts of instructions and of the functions around kernels

@@ -116,6 +116,12 @@ def test_a_barrier_that_no_block_has_is_the_error_of_the_interpreter(number):
 
 
 @_LLVM
+def test_a_block_has_sixteen_barriers():
+    found = run_both(kernel("bar.sync 15; bar.sync 0; ret;", ".param .u64 data"), [words(1)])
+    assert (found.counts.blocks, found.counts.stops) == (1, 0)
+
+
+@_LLVM
 def test_a_trap_is_the_error_of_the_interpreter():
     gpu = EmulatedNvidiaGpu(size=1 << 20, tools=AT_ONCE)
     with pytest.raises(UserError, match="stopped by a trap"):
