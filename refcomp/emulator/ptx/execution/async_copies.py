@@ -129,7 +129,7 @@ def _bind_arrival(
             if barrier is None:
                 continue
             threads.flights().hand_over(threads.numbers()[users], offset, barrier.phase)
-            release_at(threads, offset, users)
+            release_at(threads, offset, barrier.phase, users)
             for _ in users if counts else ():
                 barrier.arrive(1)
 

@@ -56,9 +56,9 @@ def _exchange_if(old: Array, expected: Array, new: Array) -> Array:
     return np.where(old == expected, new, old)
 
 
-# The new value, of the old one and of the operands.
 _WHAT = "updates memory that nothing wrote"
 
+# The new value, of the old one and of the operands.
 _UPDATES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "min": np.minimum,

@@ -147,7 +147,7 @@ def _announce(
         barrier = known_barrier(threads, instruction, offset, users)
         if barrier is None:
             continue
-        release_at(threads, offset, users)
+        release_at(threads, offset, barrier.phase, users)
         for user in users:
             size = int(pieces[user]) * _PIECE
             if size:

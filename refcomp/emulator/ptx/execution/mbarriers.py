@@ -120,10 +120,12 @@ def known_barrier(
     return found
 
 
-def release_at(threads: BlockThreads, offset: int, users: Array) -> None:
-    """Show observers that threads arrive at the barrier at an offset."""
+def release_at(threads: BlockThreads, offset: int, phase: int, users: Array) -> None:
+    """Show observers that threads arrive at the barrier at an offset, in a phase of it."""
     for observer in threads.around.observers:
-        observer.released(threads, threads.numbers()[users], ("mbarrier", offset))
+        observer.released(
+            threads, threads.numbers()[users], ("mbarrier", offset, phase)
+        )
 
 
 def _values(
@@ -182,8 +184,9 @@ def _bind_arrive(
             barrier = known_barrier(threads, instruction, offset, users)
             if barrier is None:
                 continue
-            release_at(threads, offset, users)
-            for user in users:
+            came: dict[int, list[int]] = {}  # phase -> who arrives in it
+            for user in users.tolist():
+                came.setdefault(barrier.phase, []).append(user)
                 given = int(numbers[user])
                 if expects:
                     barrier.expect(given)
@@ -195,6 +198,8 @@ def _bind_arrive(
                     )
                     threads.report(BARRIER, instruction, what, np.array([True]), user)
                 states[user] = barrier.arrive(count, drops=drops)
+            for phase, some in came.items():
+                release_at(threads, offset, phase, np.array(some))
         lanes = states
         if threads.at is None and threads.lanes is not None:
             lanes = threads.spread(states)
@@ -247,7 +252,7 @@ def _bind_wait(
             over &= barrier.was_tried(threads.numbers()[users], over)
             is_over[users] = over
             if over.any():
-                _acquire(threads, offset, barrier.phase, users[over])
+                _acquire(threads, offset, barrier, users[over])
         lanes = is_over
         if threads.at is None and threads.lanes is not None:
             lanes = threads.spread(is_over)
@@ -256,11 +261,20 @@ def _bind_wait(
     return wait
 
 
-def _acquire(threads: BlockThreads, offset: int, phase: int, users: Array) -> None:
-    """Let threads go on that saw a phase end; copies that it waited for have landed."""
-    threads.flights().land_at(offset, phase)
-    for observer in threads.around.observers:
-        observer.acquired(threads, threads.numbers()[users], ("mbarrier", offset))
+def _acquire(
+    threads: BlockThreads, offset: int, barrier: PhaseBarrier, users: Array
+) -> None:
+    """Let threads go on that saw a phase end; copies that it waited for have landed.
+
+    What was released in earlier phases is acquired, too: arrivals are updates of one place.
+    """
+    threads.flights().land_at(offset, barrier.phase)
+    if not threads.around.observers:
+        return
+    numbers = threads.numbers()[users]
+    for phase in barrier.unseen_phases(numbers):
+        for observer in threads.around.observers:
+            observer.acquired(threads, numbers, ("mbarrier", offset, phase))
 
 
 def _bind_pending_count(

@@ -1,6 +1,7 @@
 """The interface of observers, which see what threads do while a kernel runs.
 
-An observer is given with a launch. It changes nothing, and reports findings by `threads.report`.
+An observer is given with a launch, and reports findings by `threads.report`. It changes nothing but
+what loads return: `poisoned` can make their values undefined.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class PtxObserver:
     ) -> None:
         """See that threads arrive at a place where others may wait for them.
 
-        A place is a barrier for a part of a block, or one in shared memory.
+        A place is a barrier for a part of a block, or a phase of one in shared memory.
         """
 
     def acquired(

@@ -20,6 +20,7 @@ class PhaseBarrier:
         pending: those that the current phase still waits for.
         missing_bytes: that were announced and have not come; negative: came before.
         phase: the number of the current phase.
+        acquired: thread -> the phase up to which it has seen all earlier ones end.
         tried: thread -> the phase in which its latest try saw an earlier one end.
     """
 
@@ -27,6 +28,7 @@ class PhaseBarrier:
     pending: int = -1
     missing_bytes: int = 0
     phase: int = 0
+    acquired: dict[int, int] = field(default_factory=dict)
     tried: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,12 @@ class PhaseBarrier:
         found = [self.tried.get(one) == self.phase for one in numbers.tolist()]
         self.tried.update(dict.fromkeys(numbers[over].tolist(), self.phase))
         return np.array(found, np.bool_)
+
+    def unseen_phases(self, numbers: Array) -> range:
+        """Return the phases whose end some of these threads see first now; always the latest."""
+        first = min(self.acquired.get(one, 0) for one in numbers.tolist())
+        self.acquired.update(dict.fromkeys(numbers.tolist(), self.phase))
+        return range(min(first, self.phase - 1), self.phase)
 
     def has_ended(self, states: Array, *, by_parity: bool) -> Mask:
         """Return whether the phases have ended that states name, or parities of phases."""

@@ -55,7 +55,7 @@ class LaunchSurroundings:
     is_watched: bool  # whether undefined bits are tracked
     findings: PtxFindings = field(default_factory=PtxFindings)
     observers: tuple[PtxObserver, ...] = ()
-    # The first and the last but one address of each allocation that must not be written.
+    # The begin, and the end behind it, of each allocation that must not be written: addresses.
     read_only: tuple[tuple[int, int], ...] = ()
     reserved_bytes: int = 0  # the last bytes of `shared_bytes`: those of CUDA itself
     printed: list[str] = field(default_factory=list)  # by printf of the kernel

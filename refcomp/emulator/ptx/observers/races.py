@@ -295,8 +295,8 @@ class _History:
     ) -> Iterator[tuple[Array, Array]]:
         """Yield the records that an access to cells may conflict with: writes, then reads.
 
-        Each with the fences that the block had made before. Of reads, a later fence is not asked
-        for.
+        Each comes with the number of fences that the block of the access had made before. Reads
+        come with -1: they need no fence after them, so that any fence counts.
         """
         yield self._writes[cells], self._fences[cells]
         if is_store:

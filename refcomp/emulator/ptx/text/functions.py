@@ -30,9 +30,9 @@ from refcomp.emulator.ptx.text.operands import OperandReader
 from refcomp.emulator.ptx.text.scopes import Scopes
 from refcomp.emulator.ptx.text.tokens import Tokens
 
-# Directives between the parameters and the body, and how many numbers follow at most.
 # Opcodes behind which the next instruction does not run.
 _LEAVING = frozenset({"ret", "exit", "trap", "bra", "brx"})
+# Directives between the parameters and the body, and how many numbers follow at most.
 _LIMITS = {
     ".maxntid": 3,
     ".reqntid": 3,

@@ -122,3 +122,59 @@ def test_initialization_must_be_seen_by_others():
 def test_barriers_of_other_blocks_are_refused():
     with pytest.raises(Unsupported, match="mbarrier.arrive.release.cluster.* is not emulated"):
         _run("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1]; ret;", block=1)
+
+
+# Threads 32 and 33 arrive in a phase each time. Thread 32 stores behind the first phase. Thread 0
+# waits for PARITY, and loads.
+_LATE = (
+    _INIT
+    + """
+    .shared .align 4 .b8 other[8];
+    setp.lt.u32 %p2, %r1, 32;
+    @%p2 bra $reader;
+    setp.gt.u32 %p3, %r1, 33;
+    @%p3 ret;
+    setp.eq.u32 %p4, %r1, 32;
+    @%p4 st.shared.u32 [tile], 7;
+    mbarrier.arrive.shared.b64 %rd5, [ready];
+$first:
+    mbarrier.try_wait.parity.shared.b64 %p5, [ready], 0;
+    @!%p5 bra $first;
+    @%p4 st.shared.u32 [PLACE], 9;
+    @%p4 mbarrier.arrive.shared.b64 %rd5, [ready];
+    ret;
+$reader:
+    @!%p1 ret;
+    mov.u32 %r9, 0;
+$delay:
+    add.u32 %r9, %r9, 1; setp.lt.u32 %p7, %r9, 400;
+    @%p7 bra $delay;
+$wait:
+    mbarrier.try_wait.parity.shared.b64 %p5, [ready], 0;
+    @!%p5 bra $wait;
+    ld.shared.u32 %r5, [tile];
+    st.global.u32 [%rd1], %r5;
+    ret;
+"""
+).replace("COUNT", "2")
+
+
+def test_arrival_in_a_later_phase_orders_nothing_for_who_waits_for_an_earlier_one():
+    report, _ = _run(_LATE.replace("PLACE", "tile"), hazards=True)
+    assert set(kinds(report)) == {"race"}
+    report, data = _run(_LATE.replace("PLACE", "other"), hazards=True)
+    assert report.findings == ()
+    assert data[0] == 7
+
+
+def test_end_of_a_phase_orders_arrivals_in_all_earlier_ones():
+    """Thread 33 stores, and arrives in the first phase. Thread 0 waits for the second alone."""
+    text = _LATE.replace("PLACE", "other").replace("%p4, %r1, 32", "%p4, %r1, 33")
+    text = text.replace("@%p4 mbarrier", "@!%p4 mbarrier").replace(
+        "@%p4 st.shared.u32 [other], 9;", ""
+    )
+    text = text.replace("%rd5, [ready];\n    ret;", "%rd5, [ready], 2;\n    ret;")
+    head, wait, tail = text.partition("$wait:")
+    report, data = _run(head + wait + tail.replace("[ready], 0", "[ready], 1"), hazards=True)
+    assert report.findings == ()
+    assert data[0] == 7

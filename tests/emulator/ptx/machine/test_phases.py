@@ -39,3 +39,14 @@ def test_the_first_try_in_a_phase_fails():
     assert barrier.was_tried(threads, np.array([True, True])).tolist() == [True, False]
     barrier.arrive(1)
     assert barrier.was_tried(threads, np.array([True, True])).tolist() == [False, False]
+
+
+def test_a_thread_sees_the_end_of_each_phase_once_and_of_the_latest_again():
+    barrier = PhaseBarrier(1)
+    barrier.arrive(1)
+    barrier.arrive(1)
+    assert list(barrier.unseen_phases(np.array([3]))) == [0, 1]
+    assert list(barrier.unseen_phases(np.array([3]))) == [1]
+    assert list(barrier.unseen_phases(np.array([3, 5]))) == [0, 1]
+    barrier.arrive(1)
+    assert list(barrier.unseen_phases(np.array([3, 5]))) == [2]
