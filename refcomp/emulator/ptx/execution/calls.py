@@ -5,7 +5,7 @@ Source: NVIDIA, "Parallel Thread Execution ISA", section "Control Flow Instructi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from refcomp.emulator.ptx.text.module import (
     PtxFunction,
     PtxInstruction,
     SymbolAddress,
+    Variable,
     Vector,
 )
 from refcomp.foundation.errors import Unsupported, UserError
@@ -80,24 +81,32 @@ class ThreadCalls:
         numbers: Array,
     ) -> None:
         """Run a function of CUDA's runtime."""
+        results = tuple(one.bytes for one in declared.results)
+        parameters = tuple(one.bytes for one in declared.parameters)
+        if (results, parameters) != (function.results, function.parameters):
+            raise Unsupported(
+                f"the file declares {declared.name} otherwise than CUDA does",
+                where=f"line {end.line}: {end.text}",
+                why=f"its results have {list(function.results)} bytes, its parameters "
+                f"{list(function.parameters)}",
+                remedy="give the function another name, and a body",
+            )
         threads = self._threads
         frame = threads.frame
         begins = numbers * frame.stride
         values = []
         before = threads.at, threads.lanes
         threads.at = threads.lanes = numbers
-        for given, wanted in zip(
-            _names(end.operands[2]), declared.parameters, strict=True
-        ):
+        for given, wanted in _arguments(end, caller, declared):
             index = begins + caller.frame.offsets[given]
             values.append(frame.parameters.load(index, wanted.bytes))
             undefined = frame.parameters.load_undefined(index, wanted.bytes)
             if undefined is not None:
                 what = f"an argument of {declared.name}"
                 threads.report_undefined(end, what, undefined)
-        found = function(RuntimeCall(threads, end, values))
+        found = function.run(RuntimeCall(threads, end, values))
         threads.at, threads.lanes = before
-        for name, result in zip(_names(end.operands[0]), declared.results, strict=True):
+        for name, result in _results(end, caller, declared):
             index = begins + caller.frame.offsets[name]
             assert found is not None
             frame.parameters.store(index, result.bytes, found, None)
@@ -121,9 +130,8 @@ class ThreadCalls:
                 remedy="check where the recursion ends",
             )
         frame = self.frame(depth + 1, called)
-        for given, wanted in zip(
-            _names(end.operands[2]), called.function.parameters, strict=True
-        ):
+        _results(end, caller, called.function)
+        for given, wanted in _arguments(end, caller, called.function):
             source_at = numbers * threads.frame.stride + caller.frame.offsets[given]
             target_at = numbers * frame.stride + called.frame.offsets[wanted.name]
             _copy(threads.frame, source_at, frame, target_at, wanted.bytes)
@@ -186,9 +194,7 @@ class ThreadCalls:
             call = self._program.instruction(int(place) - 1)
             caller = self._program.owner(int(place) - 1)
             frame = self.frame(depth - 1, caller)
-            for wanted, given in zip(
-                _names(call.operands[0]), called.function.results, strict=True
-            ):
+            for wanted, given in _results(call, caller, called.function):
                 source_at = (
                     some * threads.frame.stride + called.frame.offsets[given.name]
                 )
@@ -197,6 +203,47 @@ class ThreadCalls:
             threads.stack[some] -= -(-caller.local.bytes // 16) * 16
         self._progress.pc[numbers] = back
         self._progress.depth[numbers] = depth - 1
+
+
+def _arguments(
+    end: PtxInstruction, caller: BoundFunction, called: PtxFunction
+) -> list[tuple[str, Variable]]:
+    """Return each parameter that a call passes, with the one that it becomes."""
+    return _pairs(end, caller, called, 2, called.parameters)
+
+
+def _results(
+    end: PtxInstruction, caller: BoundFunction, called: PtxFunction
+) -> list[tuple[str, Variable]]:
+    """Return each variable that gets a result of a call, with the result."""
+    return _pairs(end, caller, called, 0, called.results)
+
+
+def _pairs(
+    end: PtxInstruction,
+    caller: BoundFunction,
+    called: PtxFunction,
+    place: int,
+    variables: Sequence[Variable],
+) -> list[tuple[str, Variable]]:
+    names = _names(end.operands[place])
+    where = f"line {end.line}: {end.text}"
+    if len(names) != len(variables):
+        raise UserError(
+            f"a call uses {called.name} with other {'arguments' if place else 'results'} than "
+            "it declares",
+            where=where,
+            why=f"the call has {len(names)} of them, the function {len(variables)}",
+            remedy="call it as it is declared",
+        )
+    for name in names:
+        if name not in caller.frame.offsets:
+            raise UserError(
+                f"a call passes {name}, which is not a parameter of the caller",
+                where=where,
+                remedy="declare it as .param in the function that calls",
+            )
+    return list(zip(names, variables, strict=True))
 
 
 def _names(operand: Operand | None) -> list[str]:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from refcomp.emulator.code.findings import ASSERTION, HEAP
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.ptx.execution.accesses import gathered
+from refcomp.emulator.ptx.execution.printed_values import PrintFormat
 from refcomp.emulator.ptx.execution.progress import LaunchStopped
 from refcomp.emulator.ptx.machine.threads import BlockThreads
 from refcomp.emulator.ptx.text.module import PtxInstruction
@@ -46,8 +47,18 @@ class RuntimeCall(NamedTuple):
     values: Sequence[Array]
 
 
-# Returns the result of the call for each thread; None without one.
-RuntimeFunction: TypeAlias = Callable[[RuntimeCall], Array | None]
+class RuntimeFunction(NamedTuple):
+    """A function of CUDA's runtime.
+
+    Attributes:
+        run: returns the result of a call for each thread; None without one.
+        results: bytes of each result, as CUDA's headers declare it.
+        parameters: bytes of each parameter, likewise.
+    """
+
+    run: Callable[[RuntimeCall], Array | None]
+    results: tuple[int, ...]
+    parameters: tuple[int, ...]
 
 
 def _print(call: RuntimeCall) -> Array:
@@ -135,19 +146,11 @@ def _formatted(text: str, values: Iterator[Any]) -> str:
         flags, width, precision, _, kind = found.groups()
         if kind == "%":
             return "%"
-        shape = f"%{flags}"
-        shape += str(next(values)) if width == "*" else width or ""
+        least = next(values) if width == "*" else int(width or 0)
+        digits = None
         if "." in found.group():
-            digits = next(values) if precision == "*" else precision or 0
-            shape += f".{digits}"
-        value = next(values)
-        if kind == "p":
-            return str((shape + "s") % f"{value:#x}")
-        if kind in "aA":
-            return str((shape.partition(".")[0] + "s") % value.hex())
-        if kind == "c":
-            value = chr(value & 0xFF)
-        return str((shape + {"u": "d", "i": "d"}.get(kind, kind)) % value)
+            digits = next(values) if precision == "*" else int(precision or 0)
+        return PrintFormat(flags, least, digits, kind).text(next(values))
 
     return _FORMAT.sub(replaced, text)
 
@@ -199,8 +202,8 @@ def _fail(call: RuntimeCall) -> None:
 
 
 RUNTIME_FUNCTIONS: dict[str, RuntimeFunction] = {
-    "vprintf": _print,
-    "malloc": _allocate,
-    "free": _free,
-    "__assertfail": _fail,
+    "vprintf": RuntimeFunction(_print, (4,), (8, 8)),
+    "malloc": RuntimeFunction(_allocate, (8,), (8,)),
+    "free": RuntimeFunction(_free, (), (8,)),
+    "__assertfail": RuntimeFunction(_fail, (), (8, 8, 4, 8, 8)),
 }

@@ -100,3 +100,19 @@ def test_threads_call_different_functions_by_their_addresses():
     assert data.tolist() == [0, 1, 4, 9, 8, 25]
     with pytest.raises(UserError, match="calls no function, but the address 0x1234"):
         run(text.replace("mov.u64 %rd4, squared", "mov.u64 %rd4, 0x1234"), [data, np.uint32(0)])
+
+
+@pytest.mark.parametrize("call", ["call f, (a);", "call f, (a, a, a);", "call (a), f, (a, a);"])
+def test_call_with_other_arguments_than_declared_is_refused(call):
+    before = ".func f(.param .b32 x, .param .b32 y) { ret; }\n"
+    with pytest.raises(
+        UserError, match="f with other (arguments|results) than it declares"
+    ) as caught:
+        run(kernel(f".param .b32 a; {call} ret;", before=before), [words(1), np.uint32(0)])
+    assert "line " in str(caught.value)
+
+
+def test_call_that_passes_what_nothing_declares_is_refused():
+    before = ".func f(.param .b32 x) { ret; }\n.global .b32 g;\n"
+    with pytest.raises(UserError, match="passes g"):
+        run(kernel("call f, (g); ret;", before=before), [words(1), np.uint32(0)])

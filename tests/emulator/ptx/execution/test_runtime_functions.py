@@ -1,7 +1,9 @@
 """What kernels print, the memory that they allocate, and their assertions."""
 
 import numpy as np
+import pytest
 
+from refcomp.foundation.errors import Unsupported
 from tests.emulator.ptx.texts import OWN_PLACE, kernel, kinds, run, words
 
 _BEFORE = """
@@ -66,6 +68,39 @@ def test_more_forms():
 def test_each_thread_prints_in_turn():
     report = run(_printing("%u,", "st.local.u32 [%rd3], %r1;"), [words(5), np.uint32(0)], block=5)
     assert report.printed == "0,1,2,3,4,"
+
+
+def test_precision_of_an_argument_may_be_negative():
+    stores = "st.local.u32 [%rd3], -1; st.local.f64 [%rd3+8], 0d4004000000000000;"
+    report = run(_printing("%.*f", stores), [words(1), np.uint32(0)], block=1)
+    assert report.printed == "2.500000"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("malloc (.param .b64 size)", "malloc (.param .b64 size, .param .b64 more)"),
+        ("(.param .b64 result) malloc", "malloc"),
+        ("free (.param", "(.param .b32 result) free (.param"),
+        (".b64 values)", ".b8 values[24])"),
+        (
+            "(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e)",
+            "(.param .b64 a)",
+        ),
+    ],
+)
+def test_declaration_that_is_not_of_cuda_is_refused(right, wrong):
+    assert right in _BEFORE
+    name = next(n for n in ("malloc", "free", "vprintf", "__assertfail") if n in _line_of(right))
+    body = ".param .b64 a; call.uni NAME, (a); ret;".replace("NAME", name)
+    with pytest.raises(Unsupported, match=f"declares {name} otherwise than CUDA") as caught:
+        run(kernel(body, before=_BEFORE.replace(right, wrong)), [words(1), np.uint32(0)])
+    assert "line " in str(caught.value)
+
+
+def _line_of(part):
+    """The declaration in which a text is."""
+    return next(one for one in _BEFORE.split(";") if part in one)
 
 
 def test_argument_that_nothing_wrote_is_found():
