@@ -69,7 +69,7 @@ class ProfileReport:
     def efficiency(self) -> float:
         """Bytes that lanes asked of global memory for each byte of the segments that moved.
 
-        It is above 1 if lanes share bytes, and 1 if nothing moved.
+        Bytes that lanes of a request share count once. It is 1 if nothing moved.
         """
         accesses = [one.access for one in self.counts.accesses("global") if one.access]
         moved = sum(access.transactions for access in accesses) * self.counts.segment

@@ -2,12 +2,16 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from refcomp.emulator.observers.counting import KernelCounts, Profile
+from refcomp.emulator.ptx.observers.counting import ThreadCounting
+from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.profile.report import report_of
+from tests.emulator.ptx.texts import kernel, words
 from tests.profile.programs import product, report, run, transposed
 
 pytestmark = pytest.mark.rocm
@@ -91,6 +95,27 @@ def test_of_counts_alone_there_is_a_report_too():
     found = report_of(KernelCounts("k", "gfx000", 64, 128))
     assert found.resources is None and found.bound is None and found.advice == ()
     assert found.efficiency == 1 and found.to_json()["estimate"] is None
+
+
+@pytest.mark.parametrize(
+    ("code", "efficiency"),
+    [
+        # A warp reads, or updates, one word of a sector.
+        ("ld.global.u32 %r2, [%rd1];", 4 / 32),
+        ("red.global.add.u32 [%rd1], 1;", 4 / 32),
+        # A histogram with 8 places, which are one sector.
+        (
+            "and.b32 %r2, %r1, 7; mul.wide.u32 %rd2, %r2, 4; add.s64 %rd2, %rd1, %rd2;"
+            "red.global.add.u32 [%rd2], 1;",
+            1,
+        ),
+    ],
+)
+def test_bytes_that_lanes_share_are_asked_for_once(code, efficiency):
+    profile = Profile()
+    gpu = EmulatedNvidiaGpu(size=1 << 16, observers=(ThreadCounting(profile, "sm_90"),))
+    gpu.run(gpu.load(kernel(f"{code} ret;")), "k", (1, 1, 1), (64, 1, 1), [words(8), np.int32(0)])
+    assert report_of(profile.kernels[0]).efficiency == efficiency
 
 
 def test_a_wrong_card_is_refused():
