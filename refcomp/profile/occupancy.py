@@ -9,11 +9,13 @@ begin together, so waves of a group that fits only in part do not count.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from refcomp import toolchain
 from refcomp.driver.amd_resources import AmdResources
@@ -34,6 +36,8 @@ from refcomp.toolchain.occupancy import SIMDS
 WHOLE_GROUPS = "whole groups"
 # Limits that allow only whole groups anyway.
 _GROUP_LIMITS = ("shared memory", "barriers")
+# A target in PTX that runs on one GPU, or on one family of them.
+_OWN_TARGET = re.compile(rb"^\s*\.target\s+(sm_\d+[af])\b", re.MULTILINE)
 
 
 def waves_of_launch(kernel: KernelMetadata, counts: KernelCounts) -> Occupancy | None:
@@ -60,23 +64,37 @@ def waves_of_simd(resources: AmdResources | NvidiaResources) -> float:
     return (resources.warps or 0) / SCHEDULERS
 
 
-def ptxas_resources(ptx: bytes, counts: KernelCounts) -> NvidiaResources | None:
+class PtxasAnswer(NamedTuple):
+    """The resources of a kernel by ptxas; None with a text on what is lacking."""
+
+    resources: NvidiaResources | None
+    lack: str = ""
+
+
+def ptxas_resources(ptx: bytes, counts: KernelCounts) -> PtxasAnswer:
     """Return the resources of a kernel of a PTX file, for blocks as it was last launched.
 
-    None if ptxas is not installed, or does not compile the file for this GPU.
+    PTX with features of a single GPU, such as `.target sm_90a`, is compiled for that target.
     """
-    for record in _records(ptx, counts.mcpu):
+    target = _OWN_TARGET.search(ptx)
+    records, lack = _records(ptx, target[1].decode() if target else counts.mcpu)
+    for record in records:
         if record.kernel == counts.name:
-            return launched_resources(record, prod(counts.block), counts.shared_bytes)
-    return None
+            threads = prod(counts.block)
+            return PtxasAnswer(launched_resources(record, threads, counts.shared_bytes))
+    return PtxasAnswer(None, lack or "not known: ptxas does not report this kernel")
 
 
 @lru_cache(maxsize=4)
-def _records(ptx: bytes, arch: str) -> Sequence[PtxasRecord]:
+def _records(ptx: bytes, arch: str) -> tuple[Sequence[PtxasRecord], str]:
+    """Return the records of all kernels, or the text on what is lacking."""
     text = Source(ptx.rstrip(b"\0").decode("utf-8", "replace"), "ptx")
     with suppress(RefcompError):
         made = toolchain.compile_with_report(
             text, {"arch": arch}, "cubin", description="ptxas"
         )
-        return read_ptxas_report(made.report)
-    return ()
+        return read_ptxas_report(made.report), ""
+    with suppress(RefcompError):
+        toolchain.find_tools(toolchain.load_description("ptxas"))
+        return (), f"not known: ptxas does not compile this PTX for {arch}"
+    return (), "not known without ptxas"

@@ -151,7 +151,7 @@ def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
     elif resources is not None:
         yield from _amd_facts(resources)
     elif words.code == "PTX":
-        yield "registers and occupancy", "not known without ptxas", False
+        yield "registers and occupancy", report.lack, False
 
 
 def _nvidia_facts(resources: NvidiaResources) -> Iterator[tuple[str, str, bool]]:

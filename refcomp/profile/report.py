@@ -39,6 +39,7 @@ class ProfileReport:
         resources: registers, memory and waves; None if the machine code is not known.
         bound: the estimate of the time on a card, in seconds; None if no card is known.
         advice: what to change in the schedule, the most useful first.
+        lack: why the resources of a kernel in PTX are not known; '' if they are.
 
     Example::
 
@@ -64,6 +65,7 @@ class ProfileReport:
     resources: AmdResources | NvidiaResources | None
     bound: Bound | None
     advice: tuple[Advice, ...]
+    lack: str = ""
 
     @property
     def efficiency(self) -> float:
@@ -200,9 +202,9 @@ def report_of(
     listing = list_kernel(counts, _sources(module), steps)
     found = card_for(counts.mcpu, card)
     bound = bound_of(counts, found) if found else None
-    resources = _resources(counts, module.code if module else code)
+    resources, lack = _resources(counts, module.code if module else code)
     advice = advise(RuleInputs(counts, listing, resources, bound))
-    return ProfileReport(counts, listing, resources, bound, advice)
+    return ProfileReport(counts, listing, resources, bound, advice, lack)
 
 
 def _sources(module: DeviceModule | None) -> Mapping[str, str]:
@@ -217,16 +219,19 @@ def _sources(module: DeviceModule | None) -> Mapping[str, str]:
 
 def _resources(
     counts: KernelCounts, code: object
-) -> AmdResources | NvidiaResources | None:
-    """Return the resources of the kernel, with the waves that fit when launched as it last was."""
+) -> tuple[AmdResources | NvidiaResources | None, str]:
+    """Return the resources of the kernel, with the waves that fit when launched as it last was.
+
+    The text is `ProfileReport.lack`.
+    """
     if not isinstance(code, Binary):
-        return None
+        return None, "not known without the PTX"
     if code.format == "ptx":
         return ptxas_resources(code.data, counts)
     resources = {one.kernel: one for one in resources_of(code)}
     kernels = {one.name: one for one in read_code_object(code.data).kernels}
     if counts.name not in resources or counts.name not in kernels:
-        return None
+        return None, ""
     found = resources[counts.name]
     held = waves_of_launch(kernels[counts.name], counts)
-    return replace(found, waves=held.waves, limit=held.limit) if held else found
+    return replace(found, waves=held.waves, limit=held.limit) if held else found, ""

@@ -218,7 +218,7 @@ def _resources(report: ProfileReport) -> Iterator[str]:
     taken = report.resources
     if taken is None:
         if report.counts.isa.words.code == "PTX":
-            yield "registers and occupancy: not known without ptxas\n"
+            yield f"registers and occupancy: {report.lack}\n"
         return
     if isinstance(taken, NvidiaResources):
         yield _nvidia_resources(taken)

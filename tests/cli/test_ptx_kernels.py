@@ -185,13 +185,14 @@ def test_a_profile_counts_and_estimates(cli, files):
     assert store["is_store"] and store["least"] == 13
 
 
-def test_occupancy_is_not_known_without_ptxas(cli, files, monkeypatch):
-    monkeypatch.setattr("refcomp.profile.occupancy._records", lambda ptx, arch: ())
+def test_what_occupancy_lacks_is_told(cli, files, monkeypatch):
+    lack = "not known without ptxas"
+    monkeypatch.setattr("refcomp.profile.occupancy._records", lambda ptx, arch: ((), lack))
     arguments = (files / "k.ptx", *_SHAPE, *_arguments(files))
     page = files / "page.html"
     result = cli("emulate", *arguments, f"--profile={page}")
-    assert "registers and occupancy: not known without ptxas" in result.stdout
-    assert "not known without ptxas" in page.read_text()
+    assert f"registers and occupancy: {lack}" in result.stdout
+    assert lack in page.read_text()
 
 
 def test_wrong_requests_are_refused(cli, files):

@@ -5,6 +5,7 @@ import pytest
 from refcomp.driver.nvidia_resources import launched_resources
 from refcomp.emulator.observers.counting import KernelCounts
 from refcomp.foundation.amd_metadata import KernelMetadata
+from refcomp.foundation.errors import ToolchainError
 from refcomp.profile.occupancy import ptxas_resources, waves_of_launch, waves_of_simd
 from refcomp.toolchain import PtxasRecord
 from tests.emulator.ptx.texts import kernel
@@ -86,13 +87,40 @@ def test_blocks_of_a_multiprocessor_are_limited_by_registers_and_shared_memory()
     assert [waves_of_simd(one) for one in (few, many, tiles)] == [16, 4, 8]
 
 
+def _asked(text, gpu="sm_90"):
+    """What ptxas tells of the kernel `k` with blocks of 64 threads."""
+    return ptxas_resources(text.encode(), KernelCounts("k", gpu, 32, 32, block=(64, 1, 1)))
+
+
+_TEXT = kernel("ld.global.u32 %r2, [%rd1]; st.global.u32 [%rd1], %r2; ret;")
+
+
 @pytest.mark.nvcc
 def test_ptxas_counts_registers():
-    text = kernel("ld.global.u32 %r2, [%rd1]; st.global.u32 [%rd1], %r2; ret;").encode()
-    counts = KernelCounts("k", "sm_90", 32, 32, block=(64, 1, 1))
-    found = ptxas_resources(text, counts)
-    assert (found.arch, found.threads, found.limit) == ("sm_90", 64, "warps")
+    found, lack = _asked(_TEXT)
+    assert (found.arch, found.threads, found.limit, lack) == ("sm_90", 64, "warps", "")
     assert 0 < found.registers < 32 and found.blocks == 32
-    counts.name = "other"
-    assert ptxas_resources(text, counts) is None
-    assert ptxas_resources(b"no PTX", counts) is None
+    others = _asked(_TEXT.replace(" k(", " other("))
+    assert others == (None, "not known: ptxas does not report this kernel")
+
+
+@pytest.mark.nvcc
+def test_ptx_with_features_of_one_gpu_is_compiled_for_it():
+    found, lack = _asked(_TEXT.replace("sm_80", "sm_90a"))
+    assert (found.arch, found.limit, lack) == ("sm_90a", "warps", "")
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize(("text", "gpu"), [("no PTX", "sm_90"), (_TEXT, "sm_20")])
+def test_what_ptxas_refuses_is_told(text, gpu):
+    assert _asked(text, gpu) == (None, f"not known: ptxas does not compile this PTX for {gpu}")
+
+
+def test_a_ptxas_that_lacks_is_told(monkeypatch):
+    def refuse(*_given, **_options):
+        raise ToolchainError("ptxas was not found")
+
+    monkeypatch.setattr("refcomp.toolchain.compile_with_report", refuse)
+    monkeypatch.setattr("refcomp.toolchain.find_tools", refuse)
+    text = _TEXT.replace("ret;", "ret; ret;")  # no other test has it
+    assert _asked(text) == (None, "not known without ptxas")

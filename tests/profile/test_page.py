@@ -81,7 +81,8 @@ def test_kernels_of_nvidia_gpus_are_described_in_nvidias_words():
     assert facts["blocks of a multiprocessor at a time, limited by warps"] == "21"
     assert facts["warps of these blocks"] == "42"
     assert 'data-pane="PTX">' in page and 'data-pane="ISA">' not in page
-    assert _facts(page_of([_ptx_report()]))["registers and occupancy"] == "not known without ptxas"
+    facts = _facts(page_of([_ptx_report()]))
+    assert facts["registers and occupancy"] == "not known without the PTX"
 
 
 def test_only_blocks_of_several_statements_are_indented():
