@@ -174,7 +174,15 @@ def _parts(instruction: PtxInstruction) -> _MovedParts:
             remedy="use .v2.b64",
         )
     size = max(bits_of(kind) // 8, 1)
-    return _MovedParts(kind, size, int(vectors[0][1:]) if vectors else 1)
+    number = int(vectors[0][1:]) if vectors else 1
+    values = instruction.operands[0 if instruction.opcode != "st" else 1]
+    if len(flat(values)) != number:
+        raise Unsupported(
+            f"{instruction.opcode} moves {number} values, but names {len(flat(values))}",
+            where=f"line {instruction.line}: {instruction.text}",
+            remedy="name a register for each",
+        )
+    return _MovedParts(kind, size, number)
 
 
 def bind_load(

@@ -37,7 +37,7 @@ from refcomp.emulator.ptx.instructions.results import float_of
 from refcomp.emulator.ptx.instructions.rounding import exactly
 from refcomp.emulator.ptx.instructions.types import bits_of, dtype_of
 from refcomp.emulator.ptx.machine.threads import BlockThreads
-from refcomp.emulator.ptx.text.module import PtxInstruction
+from refcomp.emulator.ptx.text.module import Operand, PtxInstruction
 from refcomp.foundation.errors import Unsupported
 
 
@@ -100,6 +100,24 @@ def _sum_of(kind: str, is_global: bool) -> Callable[..., Array]:
     return np.add
 
 
+def _given_values(
+    instruction: PtxInstruction,
+    name: str,
+    operands: Sequence[Operand],
+    registers: NumberedRegisters,
+) -> list[SourceOperand]:
+    """Return the operands of an update. A policy of caches behind them changes nothing here."""
+    count = 2 if name == "cas" else 1
+    if len(operands) < count:
+        raise Unsupported(
+            f"{instruction.opcode}.{name} lacks an operand",
+            where=f"line {instruction.line}: {instruction.text}",
+            remedy="compare the instruction with its syntax in the PTX ISA",
+        )
+    kind = instruction.modifiers[-1]
+    return [source(instruction, one, kind, registers) for one in operands[:count]]
+
+
 def bind_atomic(
     instruction: PtxInstruction, registers: NumberedRegisters, names: Names
 ) -> Run:
@@ -110,7 +128,7 @@ def bind_atomic(
     returned = operands.pop(0) if instruction.opcode == "atom" else None
     space = space_of(instruction)
     address = address_source(instruction, operands[0], space, registers, names)
-    values = [source(instruction, one, kind, registers) for one in operands[1:]]
+    values = _given_values(instruction, name, operands[1:], registers)
     size = bits_of(kind) // 8
     write = None
     if returned is not None:

@@ -46,12 +46,17 @@ class NumberedRegisters:
         used = [*used, CARRY]
         self.numbers = {name: number for number, name in enumerate(used)}
         self.initial: list[Array] = [
-            np.zeros((), unsigned_of(self._types[name])) for name in used
+            np.zeros((), _held(self._types[name])) for name in used
         ]
 
     def type_of(self, name: str) -> str:
         """Return the declared type of a register."""
         return self._types[name]
+
+
+def _held(kind: str) -> np.dtype[Any]:
+    """Return how a register is held. Of one of 128 bits, no instruction can be bound."""
+    return np.dtype(np.uint64) if bits_of(kind) > 64 else unsigned_of(kind)
 
 
 class SourceOperand(NamedTuple):
@@ -113,9 +118,9 @@ def source(
 
 
 def _register(number: int, declared: str, kind: str) -> Read:
-    wanted = dtype_of(kind)
+    wanted, held = dtype_of(kind), unsigned_of(declared)
     if bits_of(declared) == bits_of(kind):
-        if unsigned_of(declared) == wanted:
+        if held == wanted:
             return lambda threads: threads.read(number)
         return lambda threads: threads.read(number).view(wanted)
     return lambda threads: _converted(threads.read(number), wanted)

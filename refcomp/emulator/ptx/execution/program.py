@@ -40,6 +40,7 @@ from refcomp.emulator.ptx.text.module import (
     registers_in,
 )
 from refcomp.emulator.ptx.text.reach import reached_functions, symbols_in
+from refcomp.foundation.errors import Unsupported
 
 # Opcodes that decide what runs next.
 CONTROL = frozenset(
@@ -50,6 +51,16 @@ TOGETHER = frozenset(
     {"shfl", "vote", "match", "redux", "activemask", "elect", *MATRICES}
 )
 _FENCES = frozenset({"fence", "membar"})  # memory is in order here; observers see them
+# What binding an instruction raises that has too few operands, or a type that it cannot have.
+_MALFORMED = (
+    IndexError,
+    ValueError,
+    KeyError,
+    AssertionError,
+    AttributeError,
+    TypeError,
+    StopIteration,
+)
 # Opcodes that change nothing here.
 _NOTHING = frozenset(
     {"prefetch", "prefetchu", "discard", "nanosleep", "pmevent"}
@@ -202,9 +213,10 @@ class BoundProgram:
                 break
             at += 1
             if instruction.opcode in CONTROL:
+                _check_barrier(instruction)
                 end = instruction
                 break
-            run = self._run(instruction, owner)
+            run = self._bound(instruction, owner)
             if run is not None:
                 runs.append(run)
         return BoundBlock(
@@ -216,6 +228,17 @@ class BoundProgram:
             next=at,
             together=_is_together(first),
         )
+
+    def _bound(self, instruction: PtxInstruction, owner: BoundFunction) -> Run | None:
+        """Return an instruction as a function. Unsupported if it is malformed."""
+        try:
+            return self._run(instruction, owner)
+        except Unsupported as error:
+            if error.where is None:
+                error.where = f"line {instruction.line}: {instruction.text}"
+            raise
+        except _MALFORMED as error:
+            raise _malformed(instruction) from error
 
     def _run(self, instruction: PtxInstruction, owner: BoundFunction) -> Run | None:
         """Return an instruction as a function; None if it does nothing."""
@@ -242,6 +265,26 @@ class BoundProgram:
         if instruction.predicate is None:
             return run
         return _predicated(instruction, run, registers)
+
+
+def _malformed(instruction: PtxInstruction) -> Unsupported:
+    return Unsupported(
+        f"{instruction.opcode} does not have the operands or the type that it needs",
+        where=f"line {instruction.line}: {instruction.text}",
+        why="the PTX ISA has no such form, or it is not emulated",
+        remedy="compare the instruction with its syntax in the PTX ISA",
+    )
+
+
+def _check_barrier(instruction: PtxInstruction) -> None:
+    """Raise Unsupported for a barrier that lacks operands."""
+    modifiers = instruction.modifiers
+    if instruction.opcode not in ("bar", "barrier") or "cluster" in modifiers:
+        return
+    # A reduction has a result and a predicate besides the barrier.
+    least = 3 if "red" in modifiers else 1
+    if len(instruction.operands) < least:
+        raise _malformed(instruction)
 
 
 def _is_together(instruction: PtxInstruction) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
+from refcomp.foundation.errors import Unsupported
 
 # Types that numpy has. Any other type is held as an unsigned integer of its width.
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -58,8 +59,18 @@ def bits_of(kind: str) -> int:
 
 
 def unsigned_of(kind: str) -> np.dtype[Any]:
-    """Return the unsigned integers of the width of a type; bool of a predicate."""
-    return _UNSIGNED[bits_of(kind)]
+    """Return the unsigned integers of the width of a type; bool of a predicate.
+
+    Raises Unsupported for types of 128 bits.
+    """
+    found = _UNSIGNED.get(bits_of(kind))
+    if found is None:
+        raise Unsupported(
+            f"values of the type {kind} are not emulated",
+            why="a register of the emulator has at most 64 bits",
+            remedy="use pairs of b64",
+        )
+    return found
 
 
 def dtype_of(kind: str) -> np.dtype[Any]:

@@ -5,7 +5,7 @@ import pytest
 
 from refcomp.emulator.ptx.execution.program import BoundProgram
 from refcomp.emulator.ptx.text.parse import read_ptx
-from refcomp.foundation.errors import Unsupported
+from refcomp.foundation.errors import Unsupported, UserError
 from tests.emulator.ptx.texts import HEADER, OWN_PLACE, kernel, kinds, run, words
 
 _TEXT = kernel(f"""
@@ -82,3 +82,40 @@ def test_a_kernel_does_not_reach_shared_memory_of_others():
     report = run(_TWO_KERNELS.replace("PLACE", "24"), [words(1)], block=1)
     assert kinds(report) == ["out of bounds"]
     assert "accesses 4 bytes at 24 of shared memory; a block has 24" in str(report.findings[0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "mov.u32 %r1;",
+        "add.u32 %r1, %r2;",
+        "ld [%rd1];",
+        "ld.global.u32 %r1;",
+        "ld.global.xyz %r1, [%rd1];",
+        "ld.global.v2.u32 %r1, [%rd1];",
+        "st.global.u32 [%rd1];",
+        "st.global.v2.u32 [%rd1], %r1;",
+        "atom.global.cas.b32 %r2, [%rd1], %r1;",
+        "cvta %rd1, %rd2;",
+        "shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31;",
+        "vote.sync.any.pred %p1, %p2;",
+        "redux.sync.add.s32 %r1, %r2;",
+        "bar.sync;",
+        "bar.warp.sync;",
+        "bar.red.popc.u32 %r1, 0;",
+        "mbarrier.init.shared.b64 [%r1];",
+        "cp.async.ca.shared.global [%r1], [%rd1];",
+        "mov.b64 %rd1, {%r1, %r2, %r3};",
+        "mov.b128 %q1, {%rd1, %rd2};",
+        "mov.b128 {%rd1, %rd2}, %q1;",
+        "add.u64 %rd1, %rd2, %q1;",
+        "add.u64 %q1, %rd2, %rd1;",
+    ],
+)
+def test_malformed_instruction_is_refused_with_its_line(wrong):
+    text = kernel(f".reg .b128 %q<3>; setp.eq.u32 %p3, %r1, 99; @!%p3 bra $end; {wrong} $end: ret;")
+    assert run(text, [words(1), np.uint32(0)]).findings == ()  # it is not reached
+    with pytest.raises((Unsupported, UserError)) as caught:
+        run(text.replace("@!%p3 bra", "@%p3 bra"), [words(1), np.uint32(0)])
+    assert "line " in str(caught.value.where)
+    assert caught.value.remedy
