@@ -103,7 +103,7 @@ def _sum_of(kind: str, is_global: bool) -> Callable[..., Array]:
 def _given_values(
     instruction: PtxInstruction,
     name: str,
-    operands: Sequence[Operand],
+    operands: Sequence[Operand | None],
     registers: NumberedRegisters,
 ) -> list[SourceOperand]:
     """Return the operands of an update. A policy of caches behind them changes nothing here."""
