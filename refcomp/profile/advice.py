@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from refcomp.driver.kernel_resources import counted
 from refcomp.emulator.observers.counting import MemoryTraffic
 from refcomp.emulator.observers.counting.banks import BANK_BYTES, BANKS
 from refcomp.profile.facts import RuleInputs, alike, closest_loop, loop_of_lanes
@@ -99,9 +100,9 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
             continue
         loop = loop_of_lanes(facts, line)
         axis = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
-        does = "stores" if access.is_store else "loads"
+        did = counted(access.waves, "store" if access.is_store else "load")
         yield Advice(
-            f"{instruction}{access.waves} {does} of {access.size} bytes a lane, side by side",
+            f"{instruction}{did} of {access.size} bytes a lane, side by side",
             f"let a thread take {_MAX_VECTOR_BYTES} bytes at once: split {axis} once more, by "
             f"{_MAX_VECTOR_BYTES // access.size}, and vectorize the inner part",
             line,
@@ -110,12 +111,14 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
 
 
 def _atomics(facts: RuleInputs) -> Iterator[Advice]:
+    group = facts.counts.isa.words.group
     for line, instruction, access in alike(facts, "global"):
         moved = access.transactions * facts.counts.segment
         if access.is_atomic and access.lanes * access.size > moved:
+            updates = counted(access.lanes, "update")
             yield Advice(
-                f"{instruction}{access.lanes} updates of memory, many of the same elements",
-                "let each group or thread sum up for itself first: rfactor, or atomics on a "
+                f"{instruction}{updates} of memory, many of the same elements",
+                f"let each {group} or thread sum up for itself first: rfactor, or atomics on a "
                 "shared buffer",
                 line,
                 0.5,
@@ -228,8 +231,9 @@ def _inactive(facts: RuleInputs) -> Iterator[Advice]:
 
 def _scratch(facts: RuleInputs) -> Iterator[Advice]:
     if ran := facts.counts.by_class().get(facts.counts.isa.spilled, 0):
+        accesses = "1 access" if ran == 1 else f"{ran} accesses"
         yield Advice(
-            f"{ran} accesses to a lane's own memory: values that found no register",
+            f"{accesses} to a lane's own memory: values that found no register",
             "unroll the loops whose variable chooses among local elements, or let a thread keep "
             "fewer of them",
             part=0.95,
@@ -252,13 +256,14 @@ def _occupancy(facts: RuleInputs) -> Iterator[Advice]:
         "vector registers": fewer_elements,
         "registers": fewer_elements,
         "shared memory": "smaller tiles in shared memory",
-        "barriers": "more threads in a group",
-        "whole groups": "smaller groups, of which more fit beside each other",
+        "barriers": f"more threads in a {words.group}",
+        "whole groups": f"smaller {words.group}s, of which more fit beside each other",
     }
+    name = words.wave if waves == 1 else f"{words.wave}s"
     yield Advice(
-        f"{waves:g} {words.wave}s a {words.simd} at a time (estimate), for want of "
+        f"{waves:g} {name} a {words.simd} at a time (estimate), for want of "
         f"{resources.limit}",
-        remedies.get(resources.limit, "smaller groups"),
+        remedies.get(resources.limit, f"smaller {words.group}s"),
         part=0.3,
     )
 
@@ -289,7 +294,7 @@ def _few_groups(facts: RuleInputs) -> Iterator[Advice]:
     )
 
 
-# What a limit is called, the part of its advice, and the remedy.
+# What a limit is called, the part of its advice, and the remedy for a `group`.
 _LIMITS = {
     Limit.SHARED: (
         "shared memory",
@@ -306,7 +311,7 @@ _LIMITS = {
     Limit.CACHE: (
         "the L1 cache",
         0.8,
-        "let groups share what they read: tiles in shared memory (cache_read), larger ones",
+        "let {group}s share what they read: tiles in shared memory (cache_read), larger ones",
     ),
     Limit.MEMORY: (
         "memory",
@@ -321,7 +326,8 @@ def _limit(facts: RuleInputs) -> Iterator[Advice]:
     if bound and bound.limit in _LIMITS and facts.counts.fmas:
         where, part, remedy = _LIMITS[bound.limit]
         what = f"{where} is the limit (estimate): multiply-adds alone take {bound.useful:.0%} of it"
-        yield Advice(what, remedy, part=part)
+        group = facts.counts.isa.words.group
+        yield Advice(what, remedy.format(group=group), part=part)
 
 
 def _unused_matrix_cores(facts: RuleInputs) -> Iterator[Advice]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from refcomp.driver.kernel_resources import counted
 from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.profile.layers import LayerReport, advice_on, layers_table
 from refcomp.profile.report import ProfileReport
@@ -51,7 +52,7 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
         >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
         >>> report = rc.profile.report_of(profile.kernels[0], module, s)
         >>> print(rc.profile.reports_to_text([report, report]))
-        kernel increment_kernel0 on gfx942: 1 launch, 1 groups, 1 waves of 64; ...
+        kernel increment_kernel0 on gfx942: 1 launch, 1 group, 1 wave of 64; ...
     """
     texts = [report_to_text(report, width) for report in reports]
     if len(reports) > 1:
@@ -111,7 +112,7 @@ def report_to_text(report: ProfileReport, width: int = _USUAL_WIDTH) -> str:
         >>> module(rc.array(np.ones(64, "float32"), gpu), rc.empty(64, device=gpu))
         >>> report = rc.profile.report_of(profile.kernels[0], module, s)
         >>> print(rc.profile.report_to_text(report, width=80))
-        kernel increment_kernel0 on gfx942: 1 launch, 1 groups, 1 waves of 64; ...
+        kernel increment_kernel0 on gfx942: 1 launch, 1 group, 1 wave of 64; ...
     """
     parts: list[str | Grid] = [
         f"{_head(report)}\n",
@@ -157,11 +158,13 @@ def _head(report: ProfileReport) -> str:
     if counts.matrix_part:
         cores = f", {counts.matrix_part:.0%} of them by {counts.isa.matrix}"
     if counts.atomic_updates:
-        atomics = f"; {counts.atomic_updates} atomic updates"
+        atomics = f"; {counted(counts.atomic_updates, 'atomic update')}"
     launches = "1 launch" if counts.launches == 1 else f"{counts.launches} launches"
+    groups = counted(counts.groups, words.group)
+    waves = counted(counts.waves, words.wave)
     return printable(
-        f"kernel {counts.name} on {counts.mcpu}: {launches}, {counts.groups} {words.group}s, "
-        f"{counts.waves} {words.wave}s of {counts.wave_lanes}; {counts.fmas} multiply-adds"
+        f"kernel {counts.name} on {counts.mcpu}: {launches}, {groups}, "
+        f"{waves} of {counts.wave_lanes}; {counted(counts.fmas, 'multiply-add')}"
         f"{cores}{atomics}; {counts.active_lanes:.1%} of the lanes active; "
         f"{counts.read} bytes of memory read, {counts.written} written, "
         f"{report.efficiency:.0%} of what was moved asked for"
@@ -244,12 +247,16 @@ def _nvidia_resources(taken: NvidiaResources) -> str:
             f", {taken.spill_store_bytes} bytes spilled to memory, "
             f"{taken.spill_load_bytes} read again"
         )
-    shared = f"{taken.shared_bytes} bytes of shared memory"
+    shared = f"{counted(taken.shared_bytes, 'byte')} of shared memory"
     if taken.dynamic_bytes:
         shared += f" and {taken.dynamic_bytes} that the launch adds"
     held = "not known for this GPU"
     if taken.warps is not None:
-        held = f"{taken.blocks} blocks, {taken.warps} warps, limited by {taken.limit}"
+        blocks, warps = (
+            counted(taken.blocks or 0, "block"),
+            counted(taken.warps, "warp"),
+        )
+        held = f"{blocks}, {warps}, limited by {taken.limit}"
     return (
         f"registers: {registers}; {shared}; by ptxas for {taken.arch}; estimate: a "
         f"multiprocessor holds at a time: {held}\n"

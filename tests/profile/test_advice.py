@@ -6,7 +6,9 @@ import pytest
 
 import refcomp as rc
 from refcomp.driver.amd_resources import AmdResources
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts, MemoryTraffic
+from refcomp.emulator.ptx.observers.opcodes import PTX, CountedPtx
 from refcomp.profile.advice import advise
 from refcomp.profile.bound import bound_of
 from refcomp.profile.cards import CARDS
@@ -213,6 +215,41 @@ def test_memory_as_the_limit():
     access = _global(16, waves=100, lanes=6400, bytes=1024, transactions=800, least=800)
     (told,) = _advice(FMA, FMA, ("global_load_dwordx4 v[0:3], v[4:5], off", 100, 64, access))
     assert told.startswith("the L1 cache is the limit") and "shared memory" in told
+
+
+def _advice_of_ptx(text, access, **counts):
+    """Of one warp that computes and accesses memory, in so many blocks that the H100 is busy."""
+    kernel = KernelCounts(
+        "k", "sm_90", 32, 32, groups=132, waves=528, launches=1, isa=PTX, **counts
+    )
+    for number, (name, one) in enumerate((("fma.rn.f32", None), (text, access))):
+        opcode, *modifiers = name.split(".")
+        counted = CountedPtx(name, number, "", opcode, tuple(modifiers))
+        kernel.by_number[number] = InstructionCounts(counted, 1, 32, one, isa=PTX)
+    taken = NvidiaResources(
+        *("k", "sm_90", 255, 0, 0, 0, 0, 0, 0, 1, 128), blocks=1, warps=4, limit="barriers",
+        advice="",
+    )  # fmt: skip
+    bound = bound_of(kernel, CARDS["H100 SXM"])
+    found = advise(RuleInputs(kernel, list_kernel(kernel, {}), taken, bound))
+    return [f"{advice.what}: {advice.remedy}" for advice in found]
+
+
+def test_advice_on_nvidia_gpus_is_in_nvidias_words_and_numbers():
+    costs = {"waves": 1, "lanes": 32, "bytes": 128, "transactions": 4, "least": 4, "stride": 4}
+    store = MemoryTraffic("global", 4, True, False, **costs)
+    told = _advice_of_ptx("st.global.f32", store)
+    assert any("st.global.f32: 1 store of 4 bytes a lane" in one for one in told)
+    assert any("let blocks share what they read" in one for one in told)
+    assert any(
+        "1 warp a scheduler at a time (estimate), for want of barriers: more threads in a block"
+        in one
+        for one in told
+    )
+    update = replace(store, is_store=False, is_atomic=True, transactions=1, bytes=4)
+    told = _advice_of_ptx("red.global.add.f32", update)
+    assert any("32 updates of memory" in one and "each block or thread" in one for one in told)
+    assert not any("group" in one for one in told)
 
 
 def test_products_of_halves_without_matrix_instructions():

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from refcomp.driver.amd_resources import AmdResources
+from refcomp.driver.nvidia_resources import NvidiaResources
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
+from refcomp.emulator.ptx.observers.opcodes import PTX
 from refcomp.profile.report import report_of
 from refcomp.profile.text import printable, report_to_text, reports_to_text
 from tests.emulator.snippets import instruction
@@ -43,6 +45,18 @@ def test_lines_of_another_compilers_source_are_named():
         counts.by_number[number] = InstructionCounts(one, 3, 192)
     text = report_to_text(report_of(counts))
     assert re.search(r"6 +66\.7% +a\.cl:7", text) and re.search(r"3 +33\.3% +\(not known\)", text)
+
+
+def test_one_of_a_thing_is_told_as_one():
+    taken = NvidiaResources(
+        *("k", "sm_90", 255, 0, 0, 0, 1, 0, 0, 1, 32), blocks=1, warps=1, limit="shared memory",
+        advice="",
+    )  # fmt: skip
+    counts = KernelCounts("k", "sm_90", 32, 32, groups=1, waves=1, launches=1, isa=PTX)
+    text = " ".join(report_to_text(replace(report_of(counts), resources=taken)).split())
+    assert "kernel k on sm_90: 1 launch, 1 block, 1 warp of 32; 0 multiply-adds; " in text
+    assert "1 byte of shared memory; " in text
+    assert "holds at a time: 1 block, 1 warp, limited by shared memory" in text
 
 
 def test_registers_and_waves():
