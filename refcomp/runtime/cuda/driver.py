@@ -101,6 +101,7 @@ class CudaDriver:
         ...     driver.sync(index)
         ...     print(result, driver.seconds(index, lambda: None), driver.limits(index).threads)
         ...     print(driver.attributes(index).warp_size)
+        ...     print(driver.counted(index, lambda: None))  # of an emulated GPU; else None
         ...     return driver.load(index, rc.runtime.Module, [])  # raises: not machine code
         >>> work(driver.count())  # counted from 0, so this device does not exist
         Traceback (most recent call last):
