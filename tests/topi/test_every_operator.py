@@ -52,11 +52,24 @@ _GPUS = [
 ]
 
 
+# In two halves: hypothesis nests the settings of a function once more for each of its cases, and ends
+# in a RecursionError beyond some 950.
+_HALF = len(NAMES) // 2
+
+
 @pytest.mark.parametrize("gpu", _GPUS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[:_HALF])
 @settings(unshrunk, max_examples=sample_count(by_day=1, nightly=20))
 @given(several)
 def test_gpus_agree(name, gpu, drawn):
+    check_on(WAYS[gpu], [make_case(find_operator(name), seed) for seed in drawn])
+
+
+@pytest.mark.parametrize("gpu", _GPUS)
+@pytest.mark.parametrize("name", NAMES[_HALF:])
+@settings(unshrunk, max_examples=sample_count(by_day=1, nightly=20))
+@given(several)
+def test_gpus_agree_on_the_other_operators(name, gpu, drawn):
     check_on(WAYS[gpu], [make_case(find_operator(name), seed) for seed in drawn])
 
 
