@@ -52,8 +52,8 @@ _GPUS = [
 ]
 
 
-# In two halves: hypothesis nests the settings of a function once more for each of its cases, and ends
-# in a RecursionError beyond some 950.
+# In two halves: hypothesis nests the settings of a function once more for each of its cases, and
+# ends in a RecursionError beyond some 950.
 _HALF = len(NAMES) // 2
 
 
