@@ -223,10 +223,11 @@ def bind_load(
         for part, write in enumerate(writes):
             value, undefined = gathered(threads, found, part * size, size)
             if poisoned is not None:
-                value = np.broadcast_to(value, poisoned.shape).copy()
+                racing = poisoned[:, part * size : (part + 1) * size].any(axis=1)
+                value = np.broadcast_to(value, racing.shape).copy()
                 nothing: Array = np.zeros((), value.dtype)
                 others = nothing if undefined is None else undefined
-                undefined = np.where(poisoned, ~nothing, others)
+                undefined = np.where(racing, ~nothing, others)
             write(threads, value, undefined)
 
     return load

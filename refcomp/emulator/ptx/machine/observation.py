@@ -85,7 +85,10 @@ class PtxObserver:
         """See an access that was made."""
 
     def poisoned(self, threads: ObservedThreads, access: SpaceAccess) -> Mask | None:
-        """Return which threads get an undefined value by a load; None: none of them."""
+        """Return which bytes of a load each thread gets as undefined ones.
+
+        The result has a row for each thread and a column for each byte. None: there are none.
+        """
         return None
 
     def poisoning_observer(self) -> PtxObserver | None:

@@ -348,7 +348,8 @@ class BlockThreads:
     ) -> Array | None:
         """Show an access to all observers. `values` are picked for the threads that run.
 
-        Return which of the threads that run get an undefined value; None: none of them.
+        Return which bytes each of the threads that run gets as undefined ones, of shape
+        (threads, size); None: there are none.
         """
         numbers = self.numbers()
         poisoned: Array | None = None
@@ -378,7 +379,7 @@ class BlockThreads:
                 found = observer.poisoned(self, access)
                 if found is not None:
                     if poisoned is None:
-                        poisoned = np.zeros(len(numbers), np.bool_)
+                        poisoned = np.zeros((len(numbers), size), np.bool_)
                     poisoned[slice(None) if place.taken is None else place.taken] = (
                         found
                     )

@@ -41,12 +41,16 @@ from refcomp.emulator.ptx.machine.observation import (
     SpaceAccess,
 )
 from refcomp.emulator.ptx.observers.clocks import ThreadClocks, has_partial_barriers
-from refcomp.emulator.ptx.observers.racing_loads import RacingLoads
+from refcomp.emulator.ptx.observers.racing_loads import (
+    ANY_PHASE,
+    PHASE_BITS,
+    RacingLoads,
+)
 from refcomp.emulator.ptx.text.module import PtxModule
 from refcomp.foundation.errors import Unsupported
 
 # A record of an access: 1 + number of the thread in the launch, times of barriers, and how it was.
-_TIME_BITS = 15  # of barriers of the block, and of the warp; counted modulo
+_TIME_BITS = PHASE_BITS  # of barriers of the block, and of the warp; counted modulo
 _TIMES = (1 << _TIME_BITS) - 1
 _ALL_TIMES = (1 << 2 * _TIME_BITS) - 1
 _STRONG = 1
@@ -96,15 +100,14 @@ class ThreadRaces(PtxObserver):
         self._has_fence = np.zeros(threads.count, np.bool_)
 
     def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
-        if not is_warp:
+        if is_warp:
+            self._warp_time[numbers] = (self._warp_time[numbers] + 1) & _TIMES
+        else:
             self._has_fence[numbers] = False
+            self._block_time[numbers] = (self._block_time[numbers] + 1) & _TIMES
         if self._clocks is not None:
             for some in _by_warp(numbers) if is_warp else (numbers,):
                 self._clocks.meet(some)
-        elif is_warp:
-            self._warp_time[numbers] = (self._warp_time[numbers] + 1) & _TIMES
-        else:
-            self._block_time[numbers] = (self._block_time[numbers] + 1) & _TIMES
 
     def released(
         self, threads: ObservedThreads, numbers: Array, place: Hashable
@@ -169,8 +172,10 @@ class ThreadRaces(PtxObserver):
         """Remember the loads that race with an access, or that it is."""
         if not bad.any():
             return
+        mine = self._first + access.numbers
+        phases = self._block_time[access.numbers]
         if not access.is_store:
-            self._loads.add(access.space, cells[bad], self._first + access.numbers[bad])
+            self._loads.add(access.space, cells[bad], mine[bad], phases[bad])
             return
         if not of_reads:  # two stores
             self._loads.add_certain(bad)
@@ -178,9 +183,15 @@ class ThreadRaces(PtxObserver):
         many = bad & ((record & (_MANY | _MANY_BLOCKS)) != 0)
         alone = bad & ~many
         thread = (record >> _THREAD_SHIFT) - 1
-        self._loads.add(access.space, cells[alone], thread[alone])
-        writers = self._first + access.numbers[many]
-        self._loads.add_others(access.space, cells[many], writers)
+        # Only the latest read of a thread is on record. Earlier ones may race, too: in the same
+        # phase, or in any if a barrier of the block does not order them.
+        by_phase = thread // self._per_block == mine // self._per_block
+        by_phase &= (record & _MANY_BLOCKS) == 0
+        if self._clocks is not None:
+            by_phase[:] = False
+        phases = np.where(by_phase, phases, ANY_PHASE)
+        self._loads.add(access.space, cells[alone], thread[alone], phases[alone])
+        self._loads.add_others(access.space, cells[many], mine[many], phases[many])
 
     def poisoning_observer(self) -> PtxObserver | None:
         return self._loads.observer()

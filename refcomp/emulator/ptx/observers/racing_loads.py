@@ -1,9 +1,12 @@
 """The loads in which a race was found, and an observer that makes their values undefined.
 
-A load is known by its thread, its space and its cell: some bytes of memory.
+A load is known by its thread, its space, its cell (some bytes of memory) and its phase: the number
+of barriers of the block that the thread has passed.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +20,21 @@ from refcomp.emulator.ptx.machine.observation import (
 )
 from refcomp.emulator.ptx.text.module import PtxModule
 
+PHASE_BITS = 15  # phases are counted modulo
+ANY_PHASE = -1
+_PHASES = (1 << PHASE_BITS) - 1
 _LOADS = ("ld", "ldu")  # the instructions that can be poisoned
+
+
+class _CellLoad(NamedTuple):
+    space: str
+    cell: int
+    phase: int  # ANY_PHASE: all of them
+
+
+class _ThreadLoad(NamedTuple):
+    load: _CellLoad
+    thread: int
 
 
 class RacingLoads:
@@ -29,22 +46,29 @@ class RacingLoads:
 
     def __init__(self, cell: int) -> None:
         self._cell = cell
-        self._of_threads: set[tuple[str, int, int]] = set()  # space, cell, thread
-        # (space, cell) whose loads race -> the only thread of which they do not, or -1.
-        self._of_others: dict[tuple[str, int], int] = {}
+        self._of_threads: set[_ThreadLoad] = set()
+        # Loads that race -> the only thread of which they do not, or -1.
+        self._of_others: dict[_CellLoad, int] = {}
         self._is_certain = False  # a race of two stores was found
 
-    def add(self, space: str, cells: Array, threads: Array) -> None:
-        """Add loads of cells by threads, which are numbered in the launch."""
-        pairs = zip(cells.tolist(), threads.tolist(), strict=True)
-        self._of_threads.update((space, cell, thread) for cell, thread in pairs)
+    def add(self, space: str, cells: Array, threads: Array, phases: Array) -> None:
+        """Add loads of cells by threads, which are numbered in the launch, in phases."""
+        rows = zip(cells.tolist(), phases.tolist(), threads.tolist(), strict=True)
+        self._of_threads.update(
+            _ThreadLoad(_CellLoad(space, cell, phase), thread)
+            for cell, phase, thread in rows
+        )
 
-    def add_others(self, space: str, cells: Array, writers: Array) -> None:
-        """Add all loads of cells but those of the threads that write them."""
-        for cell, writer in zip(cells.tolist(), writers.tolist(), strict=True):
-            known = self._of_others.setdefault((space, cell), writer)
+    def add_others(
+        self, space: str, cells: Array, writers: Array, phases: Array
+    ) -> None:
+        """Add all loads of cells in phases but those of the threads that write them."""
+        rows = zip(cells.tolist(), phases.tolist(), writers.tolist(), strict=True)
+        for cell, phase, writer in rows:
+            load = _CellLoad(space, cell, phase)
+            known = self._of_others.setdefault(load, writer)
             if known != writer:
-                self._of_others[space, cell] = -1
+                self._of_others[load] = -1
 
     def add_certain(self, wrong: Mask) -> None:
         """Learn which accesses race with others than loads."""
@@ -63,19 +87,16 @@ class _PoisonedLoads(PtxObserver):
     def __init__(
         self,
         cell: int,
-        of_threads: set[tuple[str, int, int]],
-        of_others: dict[tuple[str, int], int],
+        of_threads: set[_ThreadLoad],
+        of_others: dict[_CellLoad, int],
     ) -> None:
         self._cell = cell
         self._of_threads = of_threads
         self._of_others = of_others
+        loads = {load for load, _ in of_threads} | of_others.keys()
         self._cells = {
             space: np.array(
-                sorted(
-                    {cell for s, cell, _ in of_threads if s == space}
-                    | {cell for s, cell in of_others if s == space}
-                ),
-                np.int64,
+                sorted({load.cell for load in loads if load.space == space}), np.int64
             )
             for space in ("global", "shared")
         }
@@ -89,13 +110,19 @@ class _PoisonedLoads(PtxObserver):
     def began(self, threads: ObservedThreads) -> None:
         self._first = self._next
         self._next += threads.count
+        self._phases = np.zeros(threads.count, np.int64)
+
+    def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
+        if not is_warp:
+            self._phases[numbers] = (self._phases[numbers] + 1) & _PHASES
 
     def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
         if access.is_store or access.instruction.opcode in _LOADS:
             return
-        wrong = self._racing(access)
-        if wrong is None:
+        racing = self._racing(access)
+        if racing is None:
             return
+        wrong = racing.any(axis=1)
         before = threads.at, threads.lanes
         threads.at = threads.lanes = access.numbers
         threads.report(RACE, access.instruction, "reads what another writes", wrong)
@@ -107,14 +134,25 @@ class _PoisonedLoads(PtxObserver):
         return self._racing(access)
 
     def _racing(self, access: SpaceAccess) -> Mask | None:
-        """Return which threads make a racing access; None if none does."""
-        found = np.zeros(len(access.numbers), np.bool_)
+        """Return which bytes of the access of each thread race; None if none does."""
+        found = np.zeros((len(access.numbers), access.size), np.bool_)
         for step in range(0, access.size, self._cell):
             cells = (access.offsets + step) // self._cell
+            of_cell = slice(step, step + self._cell)
             for number in np.flatnonzero(np.isin(cells, self._cells[access.space])):
-                cell = int(cells[number])
-                thread = self._first + int(access.numbers[number])
-                found[number] |= (access.space, cell, thread) in self._of_threads
-                writer = self._of_others.get((access.space, cell))
-                found[number] |= writer is not None and writer != thread
+                thread = int(access.numbers[number])
+                phases = (ANY_PHASE, int(self._phases[thread]))
+                found[number, of_cell] = any(
+                    self._is_racing(
+                        _CellLoad(access.space, int(cells[number]), phase),
+                        self._first + thread,
+                    )
+                    for phase in phases
+                )
         return found if found.any() else None
+
+    def _is_racing(self, load: _CellLoad, thread: int) -> bool:
+        if _ThreadLoad(load, thread) in self._of_threads:
+            return True
+        writer = self._of_others.get(load)
+        return writer is not None and writer != thread

@@ -42,6 +42,25 @@ def test_race_of_a_load_counts_if_its_value_is_used(use, found):
     assert set(check(kernel(_EARLY.replace("USE", use)), [words(80), np.uint32(0)])) == set(found)
 
 
+@pytest.mark.parametrize(("used", "found"), [("%r4", []), ("%r5", ["race"])])
+def test_race_of_a_vector_load_counts_by_the_bytes_that_are_used(used, found):
+    # As nvcc joins the loads of a tree: thread 1 writes the second word, which thread 0 skips.
+    text = f"""
+        {OWN_PLACE}
+        .shared .align 16 .b8 tile[512];
+        shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2;
+        st.shared.u32 [%r3], 5; bar.sync 0;
+        setp.eq.u32 %p1, %r1, 1; setp.eq.u32 %p2, %r1, 0;
+        @%p1 st.shared.u32 [tile+4], 6;
+        @%p2 ld.shared.v4.u32 {{%r4, %r5, %r6, %r7}}, [tile];
+        @%p2 st.global.u32 [%rd2], {used};
+        bar.sync 0;
+        ld.shared.u32 %r8, [tile+4]; st.global.u32 [%rd2+128], %r8;  // this one does not race
+        ret;
+    """
+    assert set(check(kernel(text), [words(160), np.uint32(0)])) == set(found)
+
+
 _CALLS = """
 .extern .func (.param .b64 result) malloc (.param .b64 size);
 .extern .func (.param .b32 result) vprintf (.param .b64 text, .param .b64 values);
