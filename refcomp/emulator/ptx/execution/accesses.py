@@ -40,6 +40,9 @@ from refcomp.foundation.errors import Unsupported
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ORDERING = frozenset({"acquire", "release", "acq_rel"})
+# A sum with a register of 32 bits wraps around, where the space has addresses of 32 bits. nvcc
+# relies on it: for tile[i - 1] it writes [%r1 + 15], where %r1 may be i - 16.
+_ALL_32_BITS = np.uint64(0xFFFF_FFFF)
 _SPACES = ("global", "shared", "local", "const", "param")
 
 
@@ -109,6 +112,11 @@ def address_source(
         if not offset:
             return AddressSource(one.value, one.number)
         value = one.value
+        is_narrow = bits_of(registers.type_of(base.name)) == 32
+        if is_narrow and space in WINDOWS:
+            return AddressSource(
+                lambda threads: (value(threads) + offset) & _ALL_32_BITS, one.number
+            )
         return AddressSource(lambda threads: value(threads) + offset, one.number)
     if isinstance(base, SymbolAddress):
         read = symbol_address(base.symbol, operand.offset + base.offset, space, names)

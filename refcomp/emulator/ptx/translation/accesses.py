@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from refcomp.emulator.ptx.instructions.types import bits_of
+from refcomp.emulator.ptx.machine.spaces import WINDOWS
 from refcomp.emulator.ptx.text.module import (
     Address,
     Operand,
@@ -167,6 +168,10 @@ class ThreadAccesses:
             return text.symbol_address(base.symbol, 0, access.space)
         if not name:
             return "0"
+        if access.space in WINDOWS and text.types.get(name) == "i32":
+            # The sum wraps around at 32 bits. That of a signed base needs no wrap.
+            narrow = text.operand(access.instruction, base, "u32")
+            return text.let(f"sext i32 {narrow} to i64")
         return text.operand(access.instruction, base, "u64")
 
     def _alike(

@@ -50,6 +50,28 @@ def test_generic_addresses_lead_to_all_spaces():
     assert data.tolist() == [i + 50 + 1000 * (i % 3 == 1) for i in range(32)]
 
 
+@pytest.mark.parametrize("size", [32, 64])
+def test_an_address_of_32_bits_wraps_around_in_shared_and_local_memory(size):
+    # %r2 = 4 * i - 16, as nvcc writes for tile[i - 4 + 4].
+    text = kernel(f"""
+        {OWN_PLACE}
+        .shared .align 16 .b8 tile[128]; .local .align 16 .b8 own[128];
+        shl.b32 %r2, %r1, 2; sub.u32 %r2, %r2, 16; cvt.u64.u32 %rd3, %r2;
+        st.shared.u32 [%{"r2" if size == 32 else "rd3"}+16], %r1;
+        st.local.u32 [%r2+16], %r1;
+        ld.shared.u32 %r3, [%r2+16]; ld.local.u32 %r4, [%r2+16]; add.u32 %r3, %r3, %r4;
+        st.global.u32 [%rd2], %r3;
+        ret;
+    """)
+    data = words(32)
+    found = run(text, [data, np.uint32(0)])
+    if size == 32:
+        assert kinds(found) == []
+        assert data.tolist() == [2 * i for i in range(32)]
+    else:  # 64 bits hold the sum: it lies beyond the memory
+        assert set(kinds(found)) == {"out of bounds", "undefined"}
+
+
 def test_constants_and_global_variables_have_their_initial_values():
     text = kernel(
         f"""

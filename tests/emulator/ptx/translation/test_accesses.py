@@ -93,6 +93,23 @@ def test_spaces_and_widths():
     assert (found.arguments[0] != data).any()
 
 
+@pytest.mark.llvm
+@pytest.mark.parametrize("space", ["shared", "local"])
+@pytest.mark.parametrize(("low", "stops"), [(16, 0), (12, 1)])
+def test_an_address_of_32_bits_wraps_around(space, low, stops):
+    body = (
+        f"{OWN_PLACE} mov.u32 %r9, s; shl.b32 %r2, %r1, 2; sub.u32 %r2, %r2, 16;"
+        "ld.global.u32 %r3, [%rd2];"
+        f"st.{space}.u32 [%r2+{low}], %r3; ld.{space}.u32 %r4, [%r2+{low}]; add.u32 %r4, %r4, 1;"
+        "st.global.u32 [%rd2], %r4; ret;"
+    )
+    text = kernel(body, ".param .u64 data", before=_SHARED)
+    text = text.replace(".reg .pred", ".local .align 8 .b8 own[256]; .reg .pred", 1)
+    found = run_both(text, [words(32)])
+    assert found.counts.stops == stops
+    assert (OUT_OF_BOUNDS in kinds(found.report)) == bool(stops)
+
+
 _GENERIC = """mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; add.s64 %rd4, %rd4, %rd5;
 mov.u64 %rd6, own; cvta.local.u64 %rd6, %rd6; st.u32 [%rd6+4], %r1; ld.u32 %r3, [%rd6+4];
 st.v2.u32 [%rd4], {%r2, %r3}; bar.sync 0; cvta.to.shared.u64 %rd7, %rd4;
