@@ -12,7 +12,7 @@ from refcomp.foundation.errors import UserError
 from refcomp.ir.buffer import Buffer
 from refcomp.ir.constants import as_ints
 from refcomp.ir.expr import Expr, IntImm, Var
-from refcomp.ir.rewrite import substitute, walk
+from refcomp.ir.rewrite import substitute, variables_in, walk
 from refcomp.ir.stmt import Allocate, Pragma, Prefetch, Stmt
 from refcomp.lowering.bounds.regions import StageBounds
 from refcomp.lowering.loops import origin_of
@@ -112,19 +112,26 @@ def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, 
     """
     stage = bounds.stage
     variables = bounds.variables
-    inside = stage.loops.leaves[stage.loops.position(hint.axis) + 1 :]
+    position = stage.loops.position
+    inside = stage.loops.leaves[position(hint.axis) + 1 :]
     # Bound loops do not begin in a kernel: their threads run already.
     kernel = bounds.place.kernel
     is_outside = (
         kernel is not None
         and kernel.stage is stage
-        and stage.loops.position(hint.axis) < kernel.start
+        and position(hint.axis) < kernel.start
     )
     ahead: dict[Var, Expr] = {}
     for leaf in inside:
         if is_outside or leaf not in stage.threads.bound:
             ahead[variables[leaf]] = bounds.ranges.begins[leaf]
     ahead[variables[hint.axis]] = variables[hint.axis] + hint.offset
+    # Bounds of loops that are read from tensors behind this place.
+    unread = {
+        bound.var
+        for bound in bounds.ranges.read
+        if position(bound.loop) > position(hint.axis)
+    }
     roots = {root.var: bounds.indices.values[root] for root in stage.roots}
     seen: set[int] = set()
     for node in (node for body in bounds.bodies for node in walk(body)):
@@ -137,5 +144,10 @@ def _first_reads(bounds: StageBounds, hint: Prefetched) -> Iterator[tuple[Expr, 
         parts = (part for index in node.indices for part in walk(index))
         if any(isinstance(part, TensorRead) for part in parts):
             continue
-        values = (substitute(index, roots) for index in node.indices)
-        yield tuple(simplify(substitute(value, ahead)) for value in values)
+        values = [substitute(index, roots) for index in node.indices]
+        values = [substitute(value, ahead) for value in values]
+        if not unread.isdisjoint(
+            var for value in values for var in variables_in(value)
+        ):
+            continue
+        yield tuple(map(simplify, values))

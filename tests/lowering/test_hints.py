@@ -154,3 +154,19 @@ def test_a_prefetch_around_a_kernel_asks_for_what_its_first_thread_reads():
     s[b].prefetch(a, i, 2)
     text = rc.print_func(rc.lower(s, [a, b]))
     assert "for i in range(8) {\n    prefetch A[i + 2, 0]" in text
+
+
+def test_a_prefetch_knows_no_bound_that_is_read_later():
+    begins = rc.placeholder((9,), "int64", name="begins")
+    a = rc.placeholder((64,), name="A")
+
+    def row(i):
+        k = rc.reduce_axis((begins[i], begins[i + 1]), "k")
+        return rc.sum(a[k], axis=k)
+
+    c = rc.compute((8,), row, name="C")
+    s = rc.create_schedule(c)
+    s[c].prefetch(a, c.op.axis[0], 1)
+    assert "prefetch" not in rc.print_func(rc.lower(s, [begins, a, c]))
+    s[c].prefetch(a, c.op.reduce_axis[0], 2)
+    assert "prefetch A[k + 2]" in rc.print_func(rc.lower(s, [begins, a, c]))
