@@ -208,17 +208,19 @@ def _requirement(
     Return None if it depends on data.
     """
     ranges = {axis.var: axis for axis in nest.axes}
-    related = _related(variables_in(bound), nest.guards, ranges)
+    # An axis whose extent depends on other axes may have no iterations at some of their values.
+    dependent = [
+        axis.var for axis in nest.axes if ranges.keys() & {*variables_in(axis.extent)}
+    ]
+    named = (*variables_in(bound), *dependent)
+    related = _related(named, nest.guards, ranges)
     others = [g for g in nest.guards if related.isdisjoint(variables_in(g))]
     if others and _hold_first(others, nest, facts):
         guards = [guard for guard in nest.guards if guard not in set(others)]
     else:
         guards = nest.guards
-        named = (var for guard in guards for var in variables_in(guard))
-        related = _related((*variables_in(bound), *named), guards, ranges)
-    for axis in nest.axes:
-        if axis.var not in related and ranges.keys() & {*variables_in(axis.extent)}:
-            related |= _related((axis.var,), (), ranges)
+        guarded = (var for guard in guards for var in variables_in(guard))
+        related = _related((*named, *guarded), guards, ranges)
     # The other axes must only have iterations.
     counts = [axis.extent for axis in nest.axes if axis.var not in related]
     operands: list[Expr] = [

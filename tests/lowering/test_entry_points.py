@@ -127,6 +127,15 @@ def _required(body: str, params: str = PARAMS) -> list[str]:
             "for j in range(m) { for l in range(j % 3) { C[j] = A[k & 3] } }",
             ["for j in range(m) for l in range(j % 3) k & 3 < n"],
         ),
+        # Guards of axes on which such a range depends: A[2] is never read.
+        (
+            "for i in range(5) { if (i < 1) { for j in range(m) {"
+            " for l in range(2, extent=max(i - 3, 0)) { C[j] = A[2] } } } }",
+            [
+                "for i in range(5) for l in range(2, extent=max(i - 3, 0))"
+                " m <= 0 or (not i < 1 or 2 < n)"
+            ],
+        ),
         ("C[0] = A[k & 3]", ["0 < m", "for once in range(1) k & 3 < n"]),
         ("C[0] = A[i64(u) & 3]", ["0 < m", "for once in range(1) i64(u) & 3 < n"]),
         ("for i in range(2) { for j in range(0) { C[j] = A[i ^ 9] } }", []),
