@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from refcomp.certificates.bounds import BoundsReport
 from refcomp.certificates.trial import Trial, sizes_to_text
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import CompilerBug
 from refcomp.oracle.exact.field import P
 from refcomp.oracle.watch import Write
@@ -140,12 +141,6 @@ class Certificate:
                 why=str(self.difference),
                 remedy="please report it with the schedule's steps",
             )
-
-
-def counted(count: int, noun: str) -> str:
-    """Return `count` with `noun`, in the plural unless it is 1."""
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{count} {noun if count == 1 else plural}"
 
 
 def shown(writes: Sequence[Write]) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from refcomp.codegen.llvm.kernel_statements import SHARED_ALIGNMENT
 from refcomp.codegen.signature import machine_symbol
 from refcomp.driver.kernel_resources import (
     KernelResources,
-    counted,
     fewer_elements_advice,
     unknown_resources,
     unrolling_advice,
@@ -24,6 +23,7 @@ from refcomp.driver.kernel_resources import (
 )
 from refcomp.foundation.amd_metadata import CodeObjectMetadata, KernelMetadata
 from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.counted import counted
 from refcomp.foundation.dtype import I64
 from refcomp.foundation.python_limits import deep_recursion
 from refcomp.ir.buffer import SHARED, Buffer
@@ -141,9 +141,8 @@ def warn_of_slow_kernels(kernels: Sequence[PrimFunc], code: CodeObjectMetadata) 
 def _warn(kernel: PrimFunc, told: KernelMetadata) -> None:
     unrolling = unrolling_advice(kernel)
     if unrolling and told.private_bytes:
-        what = [
-            f"keeps {told.private_bytes} bytes of each thread's local memory out of registers"
-        ]
+        size = counted(told.private_bytes, "byte")
+        what = [f"keeps {size} of each thread's local memory out of registers"]
         remedy = unrolling
     else:
         what = _vectors_in_memory(told)

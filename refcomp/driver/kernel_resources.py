@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import inf
 
 from refcomp.foundation.build_warnings import note_warning
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 from refcomp.foundation.provenance import caller_line
 from refcomp.ir.buffer import LOCAL, SHARED, Buffer, Load, StorageScope
@@ -55,11 +56,6 @@ def warn_of_slow_kernel(kernel: str, faults: Sequence[str], remedy: str) -> None
     file, _, line = caller_line().rpartition(":")
     text = f"the kernel {kernel} {' and '.join(faults)}\n  what to do: {remedy}"
     warnings.warn_explicit(text, SlowKernelWarning, file or "refcomp", int(line or 1))
-
-
-def counted(number: int, name: str) -> str:
-    """Return a number and the name of what it counts: `1 byte`, `2 bytes`."""
-    return f"1 {name}" if number == 1 else f"{number} {name}s"
 
 
 def unrolling_advice(kernel: PrimFunc) -> str:
@@ -138,7 +134,9 @@ def _largest(kernel: PrimFunc, scope: StorageScope) -> str:
     origin = _written_at(kernel, largest)
     stage = f" ({origin})" if origin else ""
     size = element_count(largest.shape)
-    bytes_of = "" if size is None else f", which has {_bytes(largest)} bytes"
+    bytes_of = (
+        "" if size is None else f", which has {counted(int(_bytes(largest)), 'byte')}"
+    )
     return f"{largest.name}{stage}{bytes_of}"
 
 

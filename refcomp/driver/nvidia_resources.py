@@ -17,12 +17,12 @@ from typing import TypeAlias
 from refcomp.codegen.signature import machine_symbol
 from refcomp.driver.kernel_resources import (
     KernelResources,
-    counted,
     fewer_elements_advice,
     smaller_shared_advice,
     unrolling_advice,
     warn_of_slow_kernel,
 )
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import (
     RefcompError,
     ToolchainError,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 
 USUAL_STEPS = 2_000_000_000
@@ -80,5 +81,6 @@ class Watchdog:
     def overrun(self) -> str:
         """Describe the limit that was exceeded."""
         if self._steps > self._limits.steps:
-            return f"no {self._who} has ended for {self._limits.steps} instructions"
+            steps = counted(self._limits.steps, "instruction")
+            return f"no {self._who} has ended for {steps}"
         return f"no {self._who} has ended for {self._limits.seconds:g} seconds"

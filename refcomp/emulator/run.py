@@ -34,6 +34,7 @@ from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.observers.hazards import hazard_observers
 from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.amd_metadata import KernelArgument
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, LocalMemory, place_local
 
@@ -129,7 +130,8 @@ class EmulatedGpu:
         if len(explicit) != len(arguments):
             expected = ", ".join(f"{one.name}: {_kind_of(one)}" for one in explicit)
             raise UserError(
-                f"{kernel} takes {len(explicit)} arguments ({expected}), not {len(arguments)}",
+                f"{kernel} takes {counted(len(explicit), 'argument')} ({expected}), not "
+                f"{len(arguments)}",
                 remedy="give one for each, in this order; the GPU fills in hidden ones",
             )
         own = loaded.kernel(kernel).descriptor.shared_bytes
@@ -254,12 +256,14 @@ def _misplaced_local(argument: KernelArgument) -> UserError:
 def _kind_of(argument: KernelArgument) -> str:
     if argument.kind == LOCAL_POINTER:
         return "local memory"
-    return "array" if argument.kind == "global_buffer" else f"{argument.size} bytes"
+    return (
+        "array" if argument.kind == "global_buffer" else counted(argument.size, "byte")
+    )
 
 
 def _scalar_of(argument: KernelArgument) -> str:
     names = " or ".join(_SCALARS.get(argument.size, ("void",)))
-    return f"give a number of {argument.size} bytes, as {names}"
+    return f"give a number of {counted(argument.size, 'byte')}, as {names}"
 
 
 def _pack(
@@ -271,7 +275,7 @@ def _pack(
         given = len(one.content)
         if given != argument.size:
             raise UserError(
-                f"the argument {argument.name} has {argument.size} bytes, not {given}",
+                f"the argument {argument.name} has {counted(argument.size, 'byte')}, not {given}",
                 remedy=_scalar_of(argument),
             )
         buffer[argument.offset : argument.offset + argument.size] = one.content

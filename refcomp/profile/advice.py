@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from refcomp.driver.kernel_resources import counted
 from refcomp.emulator.observers.counting import MemoryTraffic
 from refcomp.emulator.observers.counting.banks import BANK_BYTES, BANKS
+from refcomp.foundation.counted import counted
 from refcomp.profile.facts import RuleInputs, alike, closest_loop, loop_of_lanes
 from refcomp.profile.limit import Limit
 from refcomp.profile.occupancy import waves_of_simd
@@ -50,10 +50,10 @@ def _uncoalesced(facts: RuleInputs) -> Iterator[Advice]:
         if _is_coalesced(access) or part < 0.1 or access.is_atomic:
             continue
         efficiency = access.bytes / (access.transactions * facts.counts.segment)
+        moved = counted(access.transactions, words.transaction)
         yield Advice(
-            f"{instruction}{access.transactions} {words.transactions} where {access.least} would "
-            f"do: {efficiency:.0%} of what is moved is asked for; lanes are {access.stride} bytes "
-            "apart",
+            f"{instruction}{moved} where {access.least} would do: {efficiency:.0%} of what is "
+            f"moved is asked for; lanes are {counted(access.stride, 'byte')} apart",
             _closer_lanes(facts, line, access),
             line,
             part,
@@ -69,7 +69,7 @@ def _closer_lanes(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
     if access.stride == access.size:  # some lanes are dense, and then there is a gap
         row = access.bytes // access.transactions
         return (
-            f"rows of {row} bytes lie apart: let those that lanes take be longer, up to "
+            f"rows of {counted(row, 'byte')} lie apart: let those that lanes take be longer, up to "
             f"{facts.counts.segment} bytes (split the last axis of the array by a larger factor)"
         )
     loop = loop_of_lanes(facts, line)
@@ -102,7 +102,7 @@ def _narrow(facts: RuleInputs) -> Iterator[Advice]:
         axis = f"{loop.axis} of {loop.stage}" if loop else "the loop over the last axis"
         did = counted(access.waves, "store" if access.is_store else "load")
         yield Advice(
-            f"{instruction}{did} of {access.size} bytes a lane, side by side",
+            f"{instruction}{did} of {counted(access.size, 'byte')} a lane, side by side",
             f"let a thread take {_MAX_VECTOR_BYTES} bytes at once: split {axis} once more, by "
             f"{_MAX_VECTOR_BYTES // access.size}, and vectorize the inner part",
             line,
@@ -145,7 +145,8 @@ def _conflicts(facts: RuleInputs) -> Iterator[Advice]:
             remedy = "let each lane count for itself first"
         yield Advice(
             f"{instruction}{does} of shared memory wait {access.conflicts} of {access.clocks} "
-            f"clocks for banks that other lanes ask, too (lanes are {access.stride} bytes apart)",
+            "clocks for banks that other lanes ask, too (lanes are "
+            f"{counted(access.stride, 'byte')} apart)",
             remedy,
             line,
             part,
@@ -182,7 +183,7 @@ def _few_multiplications(facts: RuleInputs) -> Iterator[Advice]:
     whole = useful + sum(by_class.get(kind, 0) for kind in isa.arithmetic)
     if useful and useful < 0.5 * whole:
         yield Advice(
-            f"{useful} of {whole} vector instructions multiply and add",
+            f"multiply-adds: {useful} of {counted(whole, 'vector instruction')}",
             "unroll the innermost loops, so that indices become constants; give a thread a tile "
             "of elements, so that what it reads serves several of them",
             part=1 - useful / whole,
@@ -231,9 +232,8 @@ def _inactive(facts: RuleInputs) -> Iterator[Advice]:
 
 def _scratch(facts: RuleInputs) -> Iterator[Advice]:
     if ran := facts.counts.by_class().get(facts.counts.isa.spilled, 0):
-        accesses = "1 access" if ran == 1 else f"{ran} accesses"
         yield Advice(
-            f"{accesses} to a lane's own memory: values that found no register",
+            f"{counted(ran, 'access')} to a lane's own memory: values that found no register",
             "unroll the loops whose variable chooses among local elements, or let a thread keep "
             "fewer of them",
             part=0.95,
@@ -287,8 +287,8 @@ def _few_groups(facts: RuleInputs) -> Iterator[Advice]:
             f"{facts.counts.wave_lanes}, one for each {words.simd}"
         )
     yield Advice(
-        f"{bound.units:.0f} of {card.units} {words.unit}s of the {card.name} work on average, "
-        f"{bound.simds:.0f} of their {simds} {words.simd}s (estimate)",
+        f"{words.unit}s of the {card.name} at work: {bound.units:.0f} of {card.units} on average, "
+        f"{words.simd}s: {bound.simds:.0f} of {simds} (estimate)",
         remedy,
         part=0.2,
     )

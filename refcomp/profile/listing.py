@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refcomp.emulator.observers.counting import InstructionCounts, KernelCounts
+from refcomp.foundation.counted import counted
 from refcomp.schedule.step import Step
 
 SCHEDULE, LOOP_IR, LLVM_IR, CUDA = "schedule", "loop IR", "LLVM IR", "CUDA C++"
@@ -117,7 +118,7 @@ def list_kernel(
     for one in counts.listing():
         number = loop_line(one)
         own = (number,) if number else ()
-        note = _note(one, counts.isa.words.transactions)
+        note = _note(one, counts.isa.words.transaction)
         instructions.append(Line(one.instruction.text, own, one.waves, note))
     texts = {
         SCHEDULE: tuple(_schedule(loops, begin, origins, steps)),
@@ -156,15 +157,16 @@ def loop_line(one: InstructionCounts) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _note(one: InstructionCounts, transactions: str) -> str:
+def _note(one: InstructionCounts, transaction: str) -> str:
     access = one.access
     if access is None:
         return ""
     if access.space == "global" and access.transactions:
-        return f"{access.transactions} {transactions}, {access.least} needed"
+        return f"{counted(access.transactions, transaction)}, {access.least} needed"
     if access.space == "shared":
-        return f"{access.clocks} clocks, {access.conflicts} for bank conflicts"
-    return f"{access.bytes} bytes"
+        clocks = counted(access.clocks, "clock")
+        return f"{clocks}, {access.conflicts} for bank conflicts"
+    return counted(access.bytes, "byte")
 
 
 def _around(lines: Sequence[str], place: int) -> list[int]:

@@ -87,7 +87,13 @@ def global_table(report: ProfileReport) -> Table:
             costs = (access.bytes, access.transactions, each, access.least, efficiency)
             rows.append(_access_row(one, costs))
     words = report.counts.isa.words
-    columns = (f"{words.wave}s", "bytes", words.transactions, "a request", "needed")
+    columns = (
+        f"{words.wave}s",
+        "bytes",
+        f"{words.transaction}s",
+        "a request",
+        "needed",
+    )
     title = f"global memory, {words.segment}s of {report.counts.segment} bytes"
     names = ("line", "global access", *columns, "efficiency")
     return Table(title, names, tuple(rows))

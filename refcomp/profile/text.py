@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from refcomp.driver.kernel_resources import counted
 from refcomp.driver.nvidia_resources import NvidiaResources
+from refcomp.foundation.counted import counted
 from refcomp.profile.layers import LayerReport, advice_on, layers_table
 from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import (
@@ -159,14 +159,14 @@ def _head(report: ProfileReport) -> str:
         cores = f", {counts.matrix_part:.0%} of them by {counts.isa.matrix}"
     if counts.atomic_updates:
         atomics = f"; {counted(counts.atomic_updates, 'atomic update')}"
-    launches = "1 launch" if counts.launches == 1 else f"{counts.launches} launches"
+    launches = counted(counts.launches, "launch")
     groups = counted(counts.groups, words.group)
     waves = counted(counts.waves, words.wave)
     return printable(
         f"kernel {counts.name} on {counts.mcpu}: {launches}, {groups}, "
         f"{waves} of {counts.wave_lanes}; {counted(counts.fmas, 'multiply-add')}"
         f"{cores}{atomics}; {counts.active_lanes:.1%} of the lanes active; "
-        f"{counts.read} bytes of memory read, {counts.written} written, "
+        f"{counted(counts.read, 'byte')} of memory read, {counts.written} written, "
         f"{report.efficiency:.0%} of what was moved asked for"
     )
 
@@ -235,7 +235,7 @@ def _resources(report: ProfileReport) -> Iterator[str]:
     if taken.spilled_sgprs:
         scalar += f", {taken.spilled_sgprs} spilled to lanes"
     yield (
-        f"registers: {vector}, {scalar}; {taken.shared_bytes} bytes of LDS; "
+        f"registers: {vector}, {scalar}; {counted(taken.shared_bytes, 'byte')} of LDS; "
         f"estimate: waves of a SIMD at a time: {taken.waves}, limited by {taken.limit}\n"
     )
 
@@ -244,7 +244,7 @@ def _nvidia_resources(taken: NvidiaResources) -> str:
     registers = f"{taken.registers} of a thread"
     if taken.spill_store_bytes or taken.spill_load_bytes:
         registers += (
-            f", {taken.spill_store_bytes} bytes spilled to memory, "
+            f", {counted(taken.spill_store_bytes, 'byte')} spilled to memory, "
             f"{taken.spill_load_bytes} read again"
         )
     shared = f"{counted(taken.shared_bytes, 'byte')} of shared memory"

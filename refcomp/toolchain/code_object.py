@@ -18,6 +18,7 @@ from refcomp.foundation.amd_metadata import (
     read_metadata,
 )
 from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.counted import counted
 from refcomp.foundation.dtype import DType
 from refcomp.foundation.elf import ElfFile
 from refcomp.foundation.errors import CompilerBug, ToolchainError
@@ -131,13 +132,14 @@ def _kernel_faults(found: KernelMetadata, expected: ExpectedKernel) -> Iterator[
     # Compilers may add hidden arguments behind.
     least = max((offset + size for offset, size in places), default=0)
     if found.kernarg_bytes < least:
-        yield f"{found.name} takes {found.kernarg_bytes} bytes of arguments, not {least}"
+        yield f"{found.name} takes {counted(found.kernarg_bytes, 'byte')} of arguments, not {least}"
     if found.block != expected.block:
         yield f"{found.name} has groups of {_block(found.block)}, not {_block(expected.block)}"
     # It may be less, since compilers remove buffers that have no effect.
     if found.shared_bytes > expected.shared_bytes:
         most = expected.shared_bytes
-        yield f"{found.name} has {found.shared_bytes} bytes of shared memory, at most {most} asked"
+        shared = counted(found.shared_bytes, "byte")
+        yield f"{found.name} has {shared} of shared memory, at most {most} asked"
 
 
 def _block(block: tuple[int, ...]) -> str:

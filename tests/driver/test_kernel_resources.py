@@ -4,7 +4,6 @@ import pytest
 
 from refcomp.driver.kernel_resources import (
     SlowKernelWarning,
-    counted,
     fewer_elements_advice,
     unrolling_advice,
     warn_of_slow_kernel,
@@ -40,7 +39,3 @@ def test_a_warning_stands_at_the_users_line():
         warn_of_slow_kernel("k", ["spills 1 byte", "waits"], "rest")
     assert caught[0].filename == __file__
     assert str(caught[0].message) == "the kernel k spills 1 byte and waits\n  what to do: rest"
-
-
-def test_what_is_counted_has_its_plural():
-    assert (counted(1, "byte"), counted(0, "byte")) == ("1 byte", "0 bytes")

@@ -158,7 +158,7 @@ def test_shared_memory_as_the_limit():
 
 def test_few_multiply_adds():
     (told,) = _advice(FMA, ("v_add_u32 v0, v1, v2", 300, 64, None))
-    assert told.startswith("100 of 400 vector instructions multiply and add: unroll")
+    assert told.startswith("multiply-adds: 100 of 400 vector instructions: unroll")
 
 
 def test_loops_that_only_count():
@@ -199,14 +199,14 @@ def test_few_waves(limit, remedy):
 def test_few_groups():
     (told,) = _advice(FMA, groups=16)
     assert told.startswith(
-        "16 of 304 compute units of the MI300X work on average, 64 of their 1216 SIMDs"
+        "compute units of the MI300X at work: 16 of 304 on average, SIMDs: 64 of 1216"
     )
     assert "more, smaller groups" in told
 
 
 def test_small_groups():
     (told,) = _advice(FMA, waves=304)
-    assert "304 of their 1216 SIMDs" in told and "more threads in a group: 4 waves of 64" in told
+    assert "SIMDs: 304 of 1216" in told and "more threads in a group: 4 waves of 64" in told
 
 
 def test_memory_as_the_limit():
@@ -261,5 +261,5 @@ def test_the_greatest_part_comes_first():
     found = _advice(
         ("v_fma_f32 v0, v1, v2, v3", 100, 16, None), ("v_mov_b32 v0, v1", 300, 16, None)
     )
-    assert "multiples of 64" in found[0] or "multiply and add" in found[0]
+    assert "multiples of 64" in found[0] or "multiply-adds: " in found[0]
     assert len(found) == 2

@@ -19,6 +19,7 @@ from refcomp.foundation.amd_metadata import (
     KernelMetadata,
     read_metadata,
 )
+from refcomp.foundation.counted import counted
 from refcomp.foundation.elf import ElfFile, Relocation, Segment
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.local_memory import LOCAL_POINTER, POINTER_BYTES
@@ -233,7 +234,7 @@ def _check_arguments(arguments: Iterable[KernelArgument], kernarg_bytes: int) ->
         if one.size != _FILLED_SIZES.get(one.kind, one.size):
             wanted = _FILLED_SIZES[one.kind]
             raise ValueError(
-                f"the argument {one.kind} has {wanted} bytes, not {one.size}"
+                f"the argument {one.kind} has {counted(wanted, 'byte')}, not {one.size}"
             )
         if one.kind.startswith("hidden_") and one.offset + one.size > kernarg_bytes:
             raise ValueError(

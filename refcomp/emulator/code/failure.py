@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 
 
@@ -20,7 +21,7 @@ class KernelFailure(UserError):
     """A launch in which the emulator found errors of the kernel. `findings` has them all."""
 
     def __init__(self, kernel: str, findings: Sequence[ReportedFinding]) -> None:
-        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+        count = counted(len(findings), "finding")
         super().__init__(
             f"the emulator found errors in the kernel {kernel} ({count})",
             why="\n    ".join(str(finding) for finding in findings),

@@ -19,6 +19,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import SCC
 from refcomp.emulator.machine.sources import scalar_source
 from refcomp.emulator.machine.waves import Waves
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 
 # States of a wave.
@@ -138,7 +139,8 @@ class Execution:
 
     def _refuse_registers(self, block: BasicBlock, number: int) -> None:
         own, accumulators = block.registers
-        has = f"{self._has.vectors} vector registers and {self._has.accumulators} accumulators"
+        vectors = counted(self._has.vectors, "vector register")
+        has = f"{vectors} and {counted(self._has.accumulators, 'accumulator')}"
         raise UserError(
             f"the kernel {self.waves.around.kernel} uses registers that it does not have",
             where=f"the block at {self.program.assembly.instruction(number)}",
@@ -180,7 +182,8 @@ class Execution:
         for number in by_count[:_MAX_PLACES]:
             lines.append(self._waves_at(int(number), alive[places[alive] == number]))
         if len(by_count) > _MAX_PLACES:
-            lines.append(f"... and at {len(by_count) - _MAX_PLACES} other instructions")
+            others = counted(len(by_count) - _MAX_PLACES, "other instruction")
+            lines.append(f"... and at {others}")
         lines.append(
             "a loop may never end, or wait for waves that cannot run; if the kernel is only "
             "slow, raise the limit (max_steps, max_seconds)"
@@ -197,7 +200,7 @@ class Execution:
         instruction = self.program.assembly.instruction(number)
         group, wave = divmod(int(rows[0]), self.waves.per_group)
         x, y, z = map(int, self.waves.groups[group])
-        count = "1 wave" if len(rows) == 1 else f"{len(rows)} waves"
+        count = counted(len(rows), "wave")
         place = self.program.assembly.symbol_of(instruction)
         first = "it is" if len(rows) == 1 else "the first is"
         return f"{count} at {place}: {instruction}; {first} wave {wave} of group ({x}, {y}, {z})"

@@ -18,6 +18,7 @@ from refcomp.emulator.instructions.memory.buffers import wave_bytes
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.registers import FIRST_ACCUMULATOR
 from refcomp.emulator.machine.waves import Surroundings, Waves
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 # Initial value of a scalar register: for each wave, the same for all waves, or None for undefined.
@@ -111,7 +112,7 @@ def _preloaded(
     if len(words) < asked.length:
         raise Unsupported(
             f"{kernel.name} asks for more arguments in registers than it has",
-            why=f"it asks for {asked.length} words, and its arguments have {len(words)}",
+            why=f"it asks for {counted(asked.length, 'word')}, and its arguments have {len(words)}",
             remedy="the code object is damaged: compile it again",
         )
     return list(words)

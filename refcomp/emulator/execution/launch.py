@@ -32,6 +32,7 @@ from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.machine.waves import Surroundings
 from refcomp.emulator.translation.compilation import HostTools
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import ToolchainError, UserError
 
 SHARED_LIMIT = 65536  # bytes of a group
@@ -260,7 +261,7 @@ def _check_block(kernel: KernelEntry, request: LaunchRequest) -> None:
     most = min(kernel.max_threads, THREADS_LIMIT)
     if threads > most:
         raise UserError(
-            f"{kernel.name} takes {most} threads in a group, not {threads}",
+            f"{kernel.name} takes {counted(most, 'thread')} in a group, not {threads}",
             why="no GPU takes more"
             if most == THREADS_LIMIT
             else "it was compiled for so many",
@@ -309,7 +310,7 @@ def _check_arguments(kernel: KernelEntry, request: LaunchRequest) -> None:
     given = len(request.arguments)
     if given < least:
         raise UserError(
-            f"{kernel.name} takes {least} bytes of arguments, not {given}",
+            f"{kernel.name} takes {counted(least, 'byte')} of arguments, not {given}",
             why="they are "
             + ", ".join(f"{a.name or '?'} at {a.offset}" for a in explicit),
             remedy="pack a value for each at its offset",
@@ -319,8 +320,9 @@ def _check_arguments(kernel: KernelEntry, request: LaunchRequest) -> None:
 def _check_extents(kernel: KernelEntry, request: LaunchRequest) -> None:
     for axis, groups, threads in zip("xyz", request.grid, request.block, strict=True):
         if groups * threads > _MAX_THREADS_ALONG_AXIS:
+            launched = f"{counted(groups, 'group')} of {counted(threads, 'thread')}"
             raise UserError(
-                f"{kernel.name} is launched with {groups} groups of {threads} threads along {axis}",
+                f"{kernel.name} is launched with {launched} along {axis}",
                 why=f"there can be {_MAX_THREADS_ALONG_AXIS} threads along an axis",
                 remedy="give some of the groups to another axis",
             )

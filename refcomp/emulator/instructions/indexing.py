@@ -148,7 +148,7 @@ def _moved(
             raise UserError(
                 f"the index {index} leads beyond the registers of the kernel",
                 where=str(instruction),
-                why=f"only {limit - 1 - operand.index} registers follow {operand.text}",
+                why=f"registers that follow {operand.text}: {limit - 1 - operand.index}",
                 remedy="check the index that the kernel computes",
             )
         operands[position] = replace(operand, index=operand.index + index)

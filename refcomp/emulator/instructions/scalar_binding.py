@@ -18,6 +18,7 @@ from refcomp.emulator.machine.arrays import Array, bits_of, split
 from refcomp.emulator.machine.registers import SCC, Registers
 from refcomp.emulator.machine.sources import OperandSource, numbers_of, scalar_source
 from refcomp.emulator.machine.waves import Run, Waves
+from refcomp.foundation.counted import counted
 
 _SCC = Operand("scc", "c")
 _EXEC = Operand("exec", "s", EXEC)
@@ -70,7 +71,7 @@ def _sources(
         kinds.append("scc" if name == "scc" else row.results[0])
     if len(operands) != len(kinds):
         raise not_emulated(
-            f"{len(operands)} sources of {instruction.mnemonic}, which has {len(kinds)}",
+            f"{counted(len(operands), 'source')} of {instruction.mnemonic}, which has {len(kinds)}",
             instruction,
         )
     return [

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refcomp.emulator.machine.arrays import Array, Mask, Offsets
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 BASE = 0x1000_0000_0000  # address of the first byte
@@ -344,12 +345,15 @@ class Arena:
         """Describe an access that is out of bounds by the allocation that it misses."""
         below = self.allocation_at(address)
         place = bisect_right(self._starts, address)
+        bytes_ = counted(size, "byte")
         if below is not None and below.is_free and address < below.end:
-            return f"{size} bytes in {below.label}, which was freed"
+            return f"{bytes_} in {below.label}, which was freed"
         if below is not None and address < below.end + _RED_ZONE:
-            past = address + size - below.end
-            return f"{size} bytes that end {past} bytes behind {below.label} ({below.size} bytes)"
+            past = counted(address + size - below.end, "byte")
+            extent = counted(below.size, "byte")
+            return f"{bytes_} that end {past} behind {below.label} ({extent})"
         if place < len(self._starts) and self._starts[place] - address <= _RED_ZONE:
             above = self._allocations[self._starts[place]]
-            return f"{size} bytes, {above.address - address} bytes before {above.label}"
-        return f"{size} bytes at {address:#x}, far from all memory"
+            before = counted(above.address - address, "byte")
+            return f"{bytes_}, {before} before {above.label}"
+        return f"{bytes_} at {address:#x}, far from all memory"

@@ -35,6 +35,7 @@ from refcomp.emulator.machine.registers import (
     Registers,
     Rows,
 )
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 # The first addresses of the apertures of flat addresses, 4 GiB each.
@@ -116,7 +117,7 @@ def numbers_of(operand: Operand, kind: str, first: int = 0) -> frozenset[int]:
     if operand.file == "s" and end > SCALARS:
         raise Unsupported(
             f"no register follows {operand.text}",
-            why=f"its type {kind} takes {registers_of(kind)} registers",
+            why=f"its type {kind} takes {counted(registers_of(kind), 'register')}",
             remedy="the code object is damaged: compile it again",
         )
     return frozenset(range(start, end))

@@ -20,6 +20,7 @@ from refcomp.emulator.machine.observation import (
     kind_of_access,
 )
 from refcomp.emulator.machine.registers import Registers
+from refcomp.foundation.counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,8 @@ class Waves(Registers):
         if not wrong.any():
             return None
         first = int(picked[np.flatnonzero(wrong)[0]])
-        what = f"{size} bytes at {first} of {limit} bytes of {space} memory"
+        extent = counted(int(limit), "byte")
+        what = f"{counted(size, 'byte')} at {first} of {extent} of {space} memory"
         self._report_outside(ins, what, wrong)
         return wrong
 

@@ -25,6 +25,12 @@ import numpy.typing as npt
 from refcomp.emulator.machine.memory import Arena
 from refcomp.foundation.errors import UserError
 
+# The remedy where machine code is given.
+HOW_TO_GET_PTX = (
+    "give PTX: `nvcc -ptx` writes it, so do the targets `cuda -code=ptx` and `nvptx -code=ptx`. "
+    "`cuobjdump -xptx all FILE` extracts it from programs, libraries and fatbins that hold it; a "
+    "cubin holds none"
+)
 _ARENA_BYTES = 4 << 30
 _ARCH = re.compile(r"sm_(\d{1,2})(\d)")
 _NAME = "emulated NVIDIA GPU"
@@ -240,7 +246,7 @@ class _Module:
             raise UserError(
                 "the emulated NVIDIA GPU does not run machine code",
                 why="the form of cubins is not published; the emulator runs PTX",
-                remedy="build PTX: target `cuda -code=ptx` or `nvptx -code=ptx`, or nvcc -ptx",
+                remedy=HOW_TO_GET_PTX,
             )
         self.gpu = gpu
         with gpu.lock:

@@ -32,6 +32,7 @@ from refcomp.emulator.ptx.observers.races import ThreadRaces
 from refcomp.emulator.ptx.text.module import Variable
 from refcomp.emulator.ptx.translation.engine import translated
 from refcomp.emulator.translation.compilation import HostTools
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 
 _ARENA_BYTES = 1 << 30
@@ -126,9 +127,12 @@ class EmulatedNvidiaGpu:
         function = loaded.kernel(kernel).function
         wanted = function.parameters
         if len(wanted) != len(arguments):
-            expected = ", ".join(f"{one.name}: {one.bytes} bytes" for one in wanted)
+            expected = ", ".join(
+                f"{one.name}: {counted(one.bytes, 'byte')}" for one in wanted
+            )
             raise UserError(
-                f"{kernel} takes {len(wanted)} arguments ({expected}), not {len(arguments)}",
+                f"{kernel} takes {counted(len(wanted), 'argument')} ({expected}), not "
+                f"{len(arguments)}",
                 remedy="give one for each, in this order",
             )
         layout = parameter_layout(function)
@@ -186,8 +190,8 @@ def _refuse_number(parameter: Variable, given: np.generic) -> None:
 def _check_size(parameter: Variable, given: int) -> None:
     if given != parameter.bytes:
         raise UserError(
-            f"the parameter {parameter.name} has {parameter.bytes} bytes, not {given}",
+            f"the parameter {parameter.name} has {counted(parameter.bytes, 'byte')}, not {given}",
             remedy="give an array, an address, or a number of 8 bytes"
             if parameter.bytes == _ADDRESS_BYTES
-            else f"give a number of {parameter.bytes} bytes",
+            else f"give a number of {counted(parameter.bytes, 'byte')}",
         )

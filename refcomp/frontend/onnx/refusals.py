@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 _SHOWN = 3  # names of nodes for each reason
@@ -35,15 +36,11 @@ class Refusals:
             named = ", ".join(map(repr, nodes[:_SHOWN]))
             more = ", ..." if len(nodes) > _SHOWN else ""
             lines.append(
-                f"{operator!r} ({_count(len(nodes))}: {named}{more}): {reason}"
+                f"{operator!r} ({counted(len(nodes), 'node')}: {named}{more}): {reason}"
             )
         raise Unsupported(
-            f"refcomp cannot run {_count(self.count)} of this model",
+            f"refcomp cannot run {counted(self.count, 'node')} of this model",
             why="\n    ".join(["", *lines]),
             remedy="export the model with other operators, or add what is missing: "
             "refcomp.frontend.register_converter",
         )
-
-
-def _count(nodes: int) -> str:
-    return f"{nodes} node" if nodes == 1 else f"{nodes} nodes"

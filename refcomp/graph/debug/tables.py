@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refcomp.foundation.counted import counted
 from refcomp.graph.debug.roofline import NetworkProfile, NodeProfile
 
 COLUMNS = (
@@ -45,15 +46,15 @@ def rows_of_totals(profile: NetworkProfile) -> list[tuple[str, ...]]:
 
 def facts_of(profile: NetworkProfile) -> list[str]:
     """Return sentences about the whole network."""
-    counted = [node.multiply_adds or 0 for node in profile.nodes]
+    multiply_adds = sum(node.multiply_adds or 0 for node in profile.nodes)
     flops = sum(node.flops or 0 for node in profile.nodes)
     facts = [
         f"{len(profile.nodes)} nodes take {profile.seconds * 1e3:.3f} ms together",
-        f"{sum(counted):,} multiply-adds; {flops:,} operations, a multiply-add counted as two",
+        f"{multiply_adds:,} multiply-adds; {flops:,} operations, a multiply-add counted as two",
     ]
     if profile.peaks is not None:
         peaks = profile.peaks
-        threads = "1 thread" if peaks.threads == 1 else f"{peaks.threads} threads"
+        threads = counted(peaks.threads, "thread")
         facts.append(
             f"measured peaks of this machine, {threads}: "
             f"{peaks.gflops:.1f} GFLOP/s of f32, {peaks.gbytes:.1f} GB/s"

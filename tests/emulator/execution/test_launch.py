@@ -56,7 +56,7 @@ def test_a_kernel_runs():
         ({"shared_bytes": 1 << 17}, "asks for 131072 bytes of shared memory"),
         ({"shared_bytes": -100}, "asks for -100 bytes of shared memory"),
         ({"grid": (1 << 26, 1, 1)}, "67108864 groups of 64 threads along x"),
-        ({"grid": (1, 1 << 32, 1)}, "4294967296 groups of 1 threads along y"),
+        ({"grid": (1, 1 << 32, 1)}, "4294967296 groups of 1 thread along y"),
         ({"arguments": b"1234"}, "takes 40 bytes of arguments, not 4"),
     ],
 )

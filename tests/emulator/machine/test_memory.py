@@ -117,7 +117,7 @@ def test_what_is_outside_is_found():
     first_behind = np.array([first.address + 100], np.uint64)
     assert arena.outside(first_behind, 4, is_load=True).all()
     told = arena.describe(first.address + 97, 4)
-    assert told == "4 bytes that end 1 bytes behind A (100 bytes)"
+    assert told == "4 bytes that end 1 byte behind A (100 bytes)"
     assert "8 bytes before A" in arena.describe(first.address - 8, 4)
     assert "far from all memory" in arena.describe(0x1234, 4)
 

@@ -46,6 +46,7 @@ from refcomp.emulator.machine.sources import (
     vector_source,
 )
 from refcomp.emulator.machine.waves import Run, Waves
+from refcomp.foundation.counted import counted
 
 _VCC = Operand("vcc", "s", VCC, 2)
 
@@ -155,7 +156,7 @@ def _sources(instruction: Instruction, row: Semantics) -> list[OperandSource]:
             kinds.append(row.results[0])
     if len(operands) != len(kinds):
         raise not_emulated(
-            f"{len(operands)} sources of {instruction.mnemonic}, which has {len(kinds)}",
+            f"{counted(len(operands), 'source')} of {instruction.mnemonic}, which has {len(kinds)}",
             instruction,
         )
     return [

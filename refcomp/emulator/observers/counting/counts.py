@@ -16,6 +16,7 @@ from refcomp.emulator.observers.counting.instruction_set import (
     InstructionSet,
 )
 from refcomp.emulator.observers.counting.mnemonics import AMD
+from refcomp.foundation.counted import counted
 
 
 @dataclass(slots=True)
@@ -89,7 +90,8 @@ class KernelCounts:
     def __str__(self) -> str:
         ran = ", ".join(f"{count} {kind}" for kind, count in self.by_class().items())
         waves = f"{self.isa.words.wave}s"
-        return f"{self.name}: {self.fmas} multiply-adds; instructions of {waves}: {ran}"
+        work = counted(self.fmas, "multiply-add")
+        return f"{self.name}: {work}; instructions of {waves}: {ran}"
 
     @property
     def instructions(self) -> list[InstructionCounts]:

@@ -71,7 +71,7 @@ class GpuWords:
     unit: str  # compute unit, multiprocessor
     simd: str  # SIMD, scheduler
     segment: str  # what global memory moves at a time: segment, sector
-    transactions: str  # the number of these
+    transaction: str  # the move of one of these: transaction, sector
     shared: str  # shared memory
     code: str  # the text of instructions: ISA, PTX
 

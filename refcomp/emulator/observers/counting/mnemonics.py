@@ -191,7 +191,7 @@ AMD = InstructionSet(
         unit="compute unit",
         simd="SIMD",
         segment="segment",
-        transactions="transactions",
+        transaction="transaction",
         shared="shared memory (LDS)",
         code="ISA",
     ),

@@ -12,6 +12,7 @@ from refcomp.emulator.machine.memory import BASE
 from refcomp.emulator.machine.observation import Access
 from refcomp.emulator.machine.waves import Waves
 from refcomp.emulator.observers.hazards.access_history import WaveNumbering
+from refcomp.foundation.counted import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,14 @@ def work_item_of(
 def describe_place(waves: Waves, access: Access, lane: int) -> str:
     """Describe the bytes that an active lane accesses. `lane` counts the active lanes."""
     index = int(access.index[lane])
+    size = counted(access.size, "byte")
     if access.space == "shared":
         start = index % (len(waves.shared.data) // len(waves.groups))
-        return f"{access.size} bytes at {start} of shared memory"
+        return f"{size} at {start} of shared memory"
     allocation = waves.around.arena.allocation_at(BASE + index)
     assert allocation is not None  # the access is in bounds
     start = BASE + index - allocation.address
-    return f"{access.size} bytes at {start} of {allocation.label}"
+    return f"{size} at {start} of {allocation.label}"
 
 
 def wrong_lanes(waves: Waves, access: Access, wrong: Array, per_lane: int = 1) -> Array:

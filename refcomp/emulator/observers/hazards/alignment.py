@@ -11,6 +11,7 @@ from refcomp.emulator.code.findings import MISALIGNED
 from refcomp.emulator.machine.observation import Access, Observer
 from refcomp.emulator.machine.waves import Waves
 from refcomp.emulator.observers.hazards.access_description import wrong_lanes
+from refcomp.foundation.counted import counted
 
 _SCALAR_ALIGNMENT = 4  # bytes
 
@@ -28,9 +29,7 @@ class Alignment(Observer):
         wrong = access.index % alignment != 0
         if not wrong.any():
             return
-        rest = int(access.index[wrong][0]) % alignment
-        what = (
-            f"accesses an address that is {rest} bytes past a multiple of {alignment}"
-        )
+        rest = counted(int(access.index[wrong][0]) % alignment, "byte")
+        what = f"accesses an address that is {rest} past a multiple of {alignment}"
         lanes = wrong_lanes(waves, access, wrong)
         waves.report(MISALIGNED, access.instruction, what, lanes)

@@ -14,6 +14,7 @@ from refcomp.emulator.code.findings import BARRIER
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.machine.observation import Observer
 from refcomp.emulator.machine.waves import Waves
+from refcomp.foundation.counted import counted
 
 
 class Barriers(Observer):
@@ -38,5 +39,8 @@ class Barriers(Observer):
             rows[is_wrong].tolist(), ended[is_wrong].tolist(), strict=True
         ):
             waves.select(np.array([wave]))
-            what = f"passes the barrier without {count} waves of its group, which have ended"
+            missing = counted(count, "wave")
+            what = (
+                f"passes the barrier without {missing} of its group that ended before"
+            )
             waves.report(BARRIER, self._latest[wave], what, np.array([True]))

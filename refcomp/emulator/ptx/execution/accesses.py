@@ -36,6 +36,7 @@ from refcomp.emulator.ptx.text.module import (
     Register,
     SymbolAddress,
 )
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
@@ -186,7 +187,7 @@ def _parts(instruction: PtxInstruction) -> _MovedParts:
     values = instruction.operands[0 if instruction.opcode != "st" else 1]
     if len(flat(values)) != number:
         raise Unsupported(
-            f"{instruction.opcode} moves {number} values, but names {len(flat(values))}",
+            f"{instruction.opcode} moves {counted(number, 'value')}, but names {len(flat(values))}",
             where=f"line {instruction.line}: {instruction.text}",
             remedy="name a register for each",
         )

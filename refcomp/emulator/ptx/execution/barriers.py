@@ -11,6 +11,7 @@ import numpy as np
 
 from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.ptx.machine.threads import BlockThreads
+from refcomp.foundation.counted import counted
 
 CLUSTER = 16  # the number of the barrier of a cluster, which has one block
 _COUNT = 17  # barriers of a block
@@ -160,6 +161,6 @@ class BlockBarriers:
         """Describe where threads wait: how many of them at which barrier."""
         barriers, counts = np.unique(self._number[numbers], return_counts=True)
         return ", ".join(
-            f"{count} threads at barrier {barrier}"
+            f"{counted(count, 'thread')} at barrier {barrier}"
             for barrier, count in zip(barriers, counts, strict=True)
         )

@@ -35,6 +35,7 @@ from refcomp.emulator.ptx.execution.operands import (
 )
 from refcomp.emulator.ptx.machine.threads import BlockThreads, CheckedPlace
 from refcomp.emulator.ptx.text.module import PtxInstruction
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 _PIECE = 16  # bytes; sizes and addresses are multiples of it
@@ -73,7 +74,8 @@ def bind_bulk_copy(
         ).astype(np.int64)
         odd = sizes % _PIECE != 0
         if odd.any():
-            what = f"copies {int(sizes[odd][0])} bytes, which is not a multiple of {_PIECE}"
+            copied = counted(int(sizes[odd][0]), "byte")
+            what = f"copies {copied}, which is not a multiple of {_PIECE}"
             threads.report(MISALIGNED, instruction, what, odd)
         # A copy of more bytes than a block has does not fit: its first piece behind them shows it.
         limit = threads.around.shared_bytes // _PIECE + 1

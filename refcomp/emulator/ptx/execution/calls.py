@@ -226,7 +226,7 @@ def _pairs(
     place: int,
     variables: Sequence[Variable],
 ) -> list[tuple[str, Variable]]:
-    names = _names(end.operands[place])
+    names = _names(end, end.operands[place])
     where = f"line {end.line}: {end.text}"
     if len(names) != len(variables):
         raise UserError(
@@ -246,7 +246,7 @@ def _pairs(
     return list(zip(names, variables, strict=True))
 
 
-def _names(operand: Operand | None) -> list[str]:
+def _names(end: PtxInstruction, operand: Operand | None) -> list[str]:
     """Return the parameters that a call names."""
     if operand is None:
         return []
@@ -256,6 +256,7 @@ def _names(operand: Operand | None) -> list[str]:
         if not isinstance(part, SymbolAddress):
             raise Unsupported(
                 f"calls that pass {part} are not emulated",
+                where=f"line {end.line}: {end.text}",
                 why="values are passed in .param variables",
                 remedy="compile for sm_20 or later",
             )

@@ -42,6 +42,7 @@ from refcomp.emulator.ptx.text.module import (
     Operand,
     PtxInstruction,
 )
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 
 
@@ -251,7 +252,7 @@ class ThreadExecution:
             raise UserError(
                 f"a branch of {self.threads.around.kernel} has no target {int(value.max())}",
                 where=f"line {end.line}: {end.text}",
-                why=f"the list has {len(targets)} labels",
+                why=f"the list has {counted(len(targets), 'label')}",
                 remedy="check the index that the kernel computes",
             )
         self._pc[numbers] = targets[value]

@@ -27,6 +27,7 @@ from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads, LaunchSurro
 from refcomp.emulator.ptx.text.module import PtxFunction, PtxModule
 from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.emulator.ptx.text.reach import reached_functions
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
 
@@ -360,7 +361,7 @@ def _check(
         )
     if len(request.parameters) < layout.bytes:
         raise UserError(
-            f"{kernel.name} takes {layout.bytes} bytes of parameters",
-            why=f"{len(request.parameters)} are given",
+            f"{kernel.name} takes {counted(layout.bytes, 'byte')} of parameters, not "
+            f"{len(request.parameters)}",
             remedy="pass all parameters",
         )

@@ -38,6 +38,7 @@ from refcomp.emulator.ptx.execution.operands import (
 from refcomp.emulator.ptx.machine.phases import PhaseBarrier
 from refcomp.emulator.ptx.machine.threads import BlockThreads
 from refcomp.emulator.ptx.text.module import Immediate, PtxInstruction, Sink
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 _BYTES = 8  # of a barrier
@@ -193,8 +194,8 @@ def _bind_arrive(
                 count = 1 if expects else given
                 if count > barrier.pending:
                     what = (
-                        f"arrives {count} times at a barrier (mbarrier) that waits for "
-                        f"{barrier.pending} arrivals in this phase"
+                        f"arrives {counted(count, 'time')} at a barrier (mbarrier) that waits for "
+                        f"{counted(barrier.pending, 'arrival')} in this phase"
                     )
                     threads.report(BARRIER, instruction, what, np.array([True]), user)
                 states[user] = barrier.arrive(count, drops=drops)

@@ -96,7 +96,7 @@ def source(
                 _register(number, registers.type_of(name), kind), number
             )
         return SourceOperand(
-            lambda threads: _converted(threads.special(name), wanted), None
+            lambda threads: _converted(threads.special(instruction, name), wanted), None
         )
     if isinstance(operand, Immediate):
         value = _immediate(operand, kind)

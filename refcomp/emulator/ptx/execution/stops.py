@@ -12,6 +12,7 @@ from refcomp.emulator.ptx.execution.program import BoundProgram
 from refcomp.emulator.ptx.execution.progress import ENDED, WAITS, ThreadProgress
 from refcomp.emulator.ptx.machine.threads import WARP, BlockThreads
 from refcomp.emulator.ptx.text.module import PtxInstruction
+from refcomp.foundation.counted import counted
 
 _MAX_PLACES = 8  # instructions that a finding lists
 
@@ -95,16 +96,17 @@ class StopReports:
         places = self._progress.pc - waits
         found, counts = np.unique(places[alive], return_counts=True)
         order = np.argsort(-counts, kind="stable")
-        lines = [f"{watchdog.overrun()}; {len(alive)} threads still run"]
+        running = counted(len(alive), "thread")
+        lines = [f"{watchdog.overrun()}; {running} still running"]
         for number, count in zip(
             found[order][:_MAX_PLACES], counts[order], strict=False
         ):
             instruction = self._program.instruction(int(number))
-            lines.append(
-                f"{count} threads at line {instruction.line}: {instruction.text}"
-            )
+            place = f"line {instruction.line}: {instruction.text}"
+            lines.append(f"{counted(count, 'thread')} at {place}")
         if len(found) > _MAX_PLACES:
-            lines.append(f"... and at {len(found) - _MAX_PLACES} other instructions")
+            others = counted(len(found) - _MAX_PLACES, "other instruction")
+            lines.append(f"... and at {others}")
         lines.append(
             "a loop may never end, or wait for threads that cannot run; if the kernel is only "
             "slow, raise the limit (max_steps, max_seconds)"

@@ -15,6 +15,7 @@ from refcomp.emulator.ptx.instructions.form import Form, Table, rows
 from refcomp.emulator.ptx.instructions.rule import ValueRule
 from refcomp.emulator.ptx.instructions.types import as_unsigned, bits_of, unsigned_of
 from refcomp.emulator.ptx.text.module import Vector
+from refcomp.foundation.counted import counted
 
 _KINDS = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 pred"
 
@@ -46,7 +47,9 @@ def _part_of(form: Form, count: int) -> str:
     """Return the type of a part of a vector."""
     width = bits_of(form.type) // count
     if not form.type.startswith("b") or width not in (8, 16, 32):
-        raise form.damaged(f"mov.{form.type} does not hold a vector of {count} parts")
+        raise form.damaged(
+            f"mov.{form.type} does not hold a vector of {counted(count, 'part')}"
+        )
     return f"b{width}"
 
 

@@ -19,6 +19,7 @@ from refcomp.emulator.ptx.instructions.rule import ValueRule
 from refcomp.emulator.ptx.instructions.types import CARRY
 from refcomp.emulator.ptx.instructions.wide import CARRYING_SUMS, WIDE
 from refcomp.emulator.ptx.text.module import Pair, PtxInstruction, Vector
+from refcomp.foundation.counted import counted
 
 RULES: Table = joined(
     [
@@ -76,5 +77,5 @@ def _check_operands(form: Form, rule: ValueRule) -> None:
             given += 2 if isinstance(operand, Pair) else 1
     if given != len(needed):
         raise form.damaged(
-            f"{form.opcode} has {given} operands here, and needs {len(needed)}"
+            f"{form.opcode} has {counted(given, 'operand')} here, and needs {len(needed)}"
         )

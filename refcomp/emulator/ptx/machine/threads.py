@@ -35,6 +35,7 @@ from refcomp.emulator.ptx.machine.spaces import (
     space_of_generic,
 )
 from refcomp.emulator.ptx.text.module import PtxInstruction
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import Unsupported
 
 WARP = 32
@@ -203,11 +204,14 @@ class BlockThreads:
         whole[self.lanes] = value
         return whole
 
-    def special(self, name: str) -> Array:
-        """Return the value of a special register for the threads `at`."""
+    def special(self, instruction: PtxInstruction, name: str) -> Array:
+        """Return the value of a special register for the threads `at`.
+
+        Raise Unsupported, which names the instruction, for a register that is not emulated.
+        """
         value = self._specials.get(name)
         if value is None:
-            value = _special(self, name)
+            value = _special(self, instruction, name)
             if not name.startswith(("%clock", "%globaltimer")):
                 self._specials[name] = value
         return value if self.at is None or value.ndim == 0 else value[self.at]
@@ -303,7 +307,8 @@ class BlockThreads:
             )
             first = int(index[np.flatnonzero(wrong)[0]])
             owner = "block" if is_shared else "thread"
-            what = f"accesses {size} bytes at {first} of {space} memory; a {owner} has {limit}"
+            accessed = counted(size, "byte")
+            what = f"accesses {accessed} at {first} of {space} memory; a {owner} has {limit}"
             self.report(OUT_OF_BOUNDS, instruction, what, wrong, taken)
             index = np.where(wrong, 0, index)
         index = self._aligned(instruction, index, size, taken)
@@ -451,7 +456,7 @@ def _position(number: int, extents: Extents) -> Extents:
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def _special(threads: BlockThreads, name: str) -> Array:
+def _special(threads: BlockThreads, instruction: PtxInstruction, name: str) -> Array:
     """Return a special register, for all threads.
 
     Source: NVIDIA, "Parallel Thread Execution ISA", section "Special Registers".
@@ -499,6 +504,7 @@ def _special(threads: BlockThreads, name: str) -> Array:
     if base not in numbers:
         raise Unsupported(
             f"the register {name} is not emulated",
+            where=f"line {instruction.line}: {instruction.text}",
             why="only the driver of a GPU knows its value",
             remedy="pass the value as an argument of the kernel",
         )

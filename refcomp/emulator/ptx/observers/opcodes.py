@@ -185,7 +185,7 @@ PTX = InstructionSet(
         unit="multiprocessor",
         simd="scheduler",
         segment="sector",
-        transactions="sectors",
+        transaction="sector",
         shared="shared memory",
         code="PTX",
     ),

@@ -29,6 +29,7 @@ from refcomp.emulator.ptx.text.module import (
 from refcomp.emulator.ptx.text.operands import OperandReader
 from refcomp.emulator.ptx.text.scopes import Scopes
 from refcomp.emulator.ptx.text.tokens import Tokens
+from refcomp.foundation.counted import counted
 
 # Opcodes behind which the next instruction does not run.
 _LEAVING = frozenset({"ret", "exit", "trap", "bra", "brx"})
@@ -124,7 +125,7 @@ def _limits(tokens: Tokens) -> dict[str, tuple[int, ...]]:
             while tokens.accept(","):
                 numbers.append(read_whole(tokens, f"a number of {text}"))
         if len(numbers) > _LIMITS[text]:
-            tokens.fail(f"{text} has {len(numbers)} numbers")
+            tokens.fail(f"{text} has {counted(len(numbers), 'number')}")
         found[text[1:]] = tuple(numbers)
     return found
 

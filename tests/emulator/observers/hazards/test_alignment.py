@@ -29,8 +29,8 @@ def test_loads_and_stores_may_go_anywhere():
 
 def test_updates_must_be_aligned():
     lines = "global_atomic_add v0, v2, s[0:1]", "ds_add_u32 v0, v2", "ds_add_u64 v0, v[2:3]"
-    assert _told(*lines) == ["accesses an address that is 1 bytes past a multiple of 4"] * 2 + [
-        "accesses an address that is 1 bytes past a multiple of 8"
+    assert _told(*lines) == ["accesses an address that is 1 byte past a multiple of 4"] * 2 + [
+        "accesses an address that is 1 byte past a multiple of 8"
     ]
     assert not _told(*lines[:2], by=4)
 

@@ -14,7 +14,7 @@ def test_waves_that_ended_before_a_barrier():
     assert [(one.kind, one.instruction.mnemonic, one.times) for one in found] == [
         (BARRIER, "s_barrier", 128)
     ]
-    assert found[0].what == "passes the barrier without 1 waves of its group, which have ended"
+    assert found[0].what == "passes the barrier without 1 wave of its group that ended before"
     assert not watch(*lines, waves=3, hazards=["waits", "races"], prepare=_prepare)
 
 

@@ -64,4 +64,4 @@ def test_arrivals_are_used_up_by_a_block_that_waits_as_a_whole():
 def test_it_is_said_where_threads_wait():
     barriers = BlockBarriers(_threads(1, 32))
     barriers.wait(np.arange(4), np.array([0, 0, 0, 2]), np.zeros(4, np.int64))
-    assert barriers.describe(np.arange(4)) == "3 threads at barrier 0, 1 threads at barrier 2"
+    assert barriers.describe(np.arange(4)) == "3 threads at barrier 0, 1 thread at barrier 2"

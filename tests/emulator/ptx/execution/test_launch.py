@@ -22,7 +22,7 @@ def _launch(text=_TEXT, size=1 << 20, **changes):
         ({"grid": (1, 70000, 1)}, r"a grid of \(1, 70000, 1\) cannot be launched"),
         ({"block": (0, 1, 1)}, r"a block of \(0, 1, 1\) cannot be launched"),
         ({"block": (64, 32, 1)}, "a block of 2048 threads cannot be launched"),
-        ({"parameters": bytes(11)}, "k takes 12 bytes of parameters"),
+        ({"parameters": bytes(11)}, "k takes 12 bytes of parameters, not 11"),
         ({"dynamic_bytes": 300_000}, "a block of k needs 300000 bytes of shared memory"),
         ({"kernel": "missing"}, "the PTX has no kernel 'missing'"),
     ],

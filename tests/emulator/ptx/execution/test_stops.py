@@ -25,7 +25,7 @@ def test_a_loop_without_end_is_found():
     report = run(kernel("$loop: bra $loop;"), [words(1), np.uint32(0)], steps=5000)
     assert kinds(report) == ["endless"]
     what = report.findings[0].what
-    assert "no thread of any warp has ended for 5000 instructions; 32 threads still run" in what
+    assert "no thread of any warp has ended for 5000 instructions; 32 threads still running" in what
 
 
 def test_an_endless_kernel_is_named_though_another_stands_in_front():

@@ -38,7 +38,7 @@ def test_undefined_bits_move_along() -> None:
     [
         ("mov.f32 d, {a, b}", "mov.f32 does not hold a vector of 2 parts"),
         ("mov.b16 d, {a, b, c}", "mov.b16 does not hold a vector of 3 parts"),
-        ("mov.b32 d", "mov has 1 operands here, and needs 2"),
+        ("mov.b32 d", "mov has 1 operand here, and needs 2"),
     ],
 )
 def test_forms_that_ptx_lacks_are_refused(text: str, message: str) -> None:
