@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refcomp import toolchain
+from refcomp.cli.kernel_arguments import FORMS_WITH_LOCAL
 from refcomp.cli.kernel_file import KernelOutcome, KernelRequest
 from refcomp.cli.kernel_listing import (
     KernelListing,
@@ -18,6 +19,7 @@ from refcomp.emulator.observers.counting import Profile, WaveCounting
 from refcomp.emulator.run import explicit_arguments
 from refcomp.foundation.amd_metadata import KernelArgument
 from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import RefcompError
 from refcomp.foundation.local_memory import LOCAL_POINTER
 from refcomp.foundation.unlinked import refuse_unlinked
@@ -109,7 +111,7 @@ def _disassemble(code: bytes) -> str:
 def listing_of(code: CodeObject) -> KernelListing:
     """Return the kernels of a code object."""
     kernels = {name: _listed(kernel) for name, kernel in code.kernels.items()}
-    return KernelListing(code.mcpu, "group", kernels)
+    return KernelListing(code.mcpu, "group", FORMS_WITH_LOCAL, kernels)
 
 
 def _listed(kernel: KernelEntry) -> ListedKernel:
@@ -135,7 +137,7 @@ def _listed_argument(argument: KernelArgument) -> ListedArgument:
 
 
 def _describe(argument: KernelArgument) -> str:
-    text = f"{argument.size} bytes"
+    text = counted(argument.size, "byte")
     if argument.kind == _BUFFER:
         text = "array, only read" if argument.is_read_only else "array"
     elif argument.kind == LOCAL_POINTER:

@@ -12,6 +12,7 @@ from refcomp.cli.options import NameChoice, errors_and_examples, json_option
 from refcomp.cli.outcomes import ILLEGAL
 from refcomp.cli.streams import write_json, write_text
 from refcomp.foundation.cache import Cache, Freed, StoredEntry, default_cache
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 
 _LIST, _SIZE, _PRUNE, _CLEAR = _ACTIONS = ("list", "size", "prune", "clear")
@@ -149,8 +150,7 @@ def _time_text(entry: StoredEntry) -> str:
 
 
 def _counted(count: int, size: int) -> str:
-    noun = "entry" if count == 1 else "entries"
-    return f"{count} {noun}, {_size_text(size)}"
+    return f"{counted(count, 'entry', 'entries')}, {_size_text(size)}"
 
 
 def _size_text(size: int) -> str:

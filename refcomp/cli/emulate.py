@@ -74,20 +74,23 @@ from refcomp.emulator.generations.generation import GENERATIONS
 from refcomp.emulator.ledger import Entry, read_ledger
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS, Limits
 from refcomp.emulator.observers.hazards import HAZARDS
+from refcomp.emulator.ptx.cuda import HOW_TO_GET_PTX
 from refcomp.emulator.ptx.ledger import PtxEntry, read_ptx_ledger
 from refcomp.foundation.dtype import as_dtype
 from refcomp.foundation.errors import UserError
 from refcomp.profile.cards import CARDS, find_card
 from refcomp.runtime.arrays.npz import read_npz
+from refcomp.runtime.cuda.kernels import FATBIN_MAGIC
 from refcomp.runtime.device import HostArray
 
 # Parameters that only a file of kernels takes, and those that only a program takes.
 _OF_KERNELS = ("kernel", "grid", "block", "arguments", "shared")
 _OF_PROGRAMS = ("mcpu", "contract", "inputs", "symbols", "seed")
 _USUAL_GPU = "gfx942"
-_CUDA_MACHINE = (190).to_bytes(
-    2, "little"
-)  # the machine of an ELF file for NVIDIA GPUs
+# The machine of an ELF file for NVIDIA GPUs.
+_CUDA_MACHINE = (190).to_bytes(2, "little")
+# The section of a program, a library or an object file that holds a fatbin.
+_FATBIN_SECTION = b".nv_fatbin"
 _GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
@@ -160,7 +163,7 @@ class _Options:
     "--grid",
     callback=_extents,
     metavar="X[,Y[,Z]]",
-    help="How many groups (blocks) to run, such as 4 or 16,16.",
+    help="How many groups (NVIDIA: blocks) to run, such as 4 or 16,16.",
 )
 @click.option(
     "--block",
@@ -174,8 +177,8 @@ class _Options:
     multiple=True,
     metavar="ARG",
     help="An argument of the kernel; repeat it in their order. a.npy: an array to read; "
-    "out:c.npy: an array to write, the file is written back; n:i32=1000: a number; local:256: so "
-    "many bytes of a group's local memory.",
+    "out:c.npy: an array to write, the file is written back; n:i32=1000: a number; local:256, in a "
+    "code object: so many bytes of a group's local memory.",
 )
 @click.option(
     "--shared",
@@ -183,7 +186,8 @@ class _Options:
     default=0,
     show_default=True,
     metavar="BYTES",
-    help="Bytes of shared memory beyond the kernel's own.",
+    help="Bytes of shared memory of a group beyond the kernel's own: in CUDA C, of its extern "
+    "__shared__ arrays.",
 )
 @click.option(
     "--max-steps",
@@ -192,7 +196,7 @@ class _Options:
     show_default=True,
     metavar="N",
     help="Stop when no wave has ended for so many instructions, summed over the waves. On NVIDIA "
-    "GPUs, threads and warps count instead.",
+    "GPUs: when no thread has, summed over the warps.",
 )
 @click.option(
     "--max-seconds",
@@ -200,7 +204,7 @@ class _Options:
     default=USUAL_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Stop when no wave, or thread of a warp, has ended for so many seconds.",
+    help="Stop when no wave (NVIDIA: no thread) has ended for so many seconds.",
 )
 @click.option(
     "--checks/--no-checks",
@@ -209,14 +213,17 @@ class _Options:
     "half as long again.",
 )
 @click.option(
-    "--hazards", is_flag=True, help=f"Look for all hazards: {', '.join(HAZARDS)}."
+    "--hazards",
+    is_flag=True,
+    help=f"Look for all hazards. AMD GPUs: {', '.join(HAZARDS)}. NVIDIA GPUs: read-only and races; "
+    "waits, barriers and alignment are checked in any case.",
 )
 @click.option(
     "--hazard",
     "chosen",
     multiple=True,
     type=NameChoice(HAZARDS),
-    help="Look for this hazard. May be repeated.",
+    help="Look for this hazard. May be repeated. NVIDIA GPUs have no wait-states.",
 )
 @click.option(
     "--profile",
@@ -226,8 +233,8 @@ class _Options:
     callback=page_path,
     metavar="[PAGE.html]",
     help="Count the instructions and memory accesses, and estimate what limits the kernel on a "
-    "card. PAGE.html shows schedule, loop IR, LLVM IR and machine code side by side. With a page, "
-    "the terminal gets only the tables of all kernels and layers of a model.",
+    "card. PAGE.html shows schedule, loop IR, LLVM IR and machine code (NVIDIA: PTX) side by "
+    "side. With a page, the terminal gets only the tables of all kernels and layers of a model.",
 )
 @click.option(
     "--card",
@@ -345,8 +352,8 @@ def _emulate_kernel(
     asked: _Options, kernels: KernelFile, grid: Extents, block: Extents
 ) -> int:
     """Run one kernel of a file; return the exit code."""
-    given = read_arguments(asked.arguments)
-    kernel = asked.kernel or only_kernel(kernels.listing, name_of(asked.file))
+    given = read_arguments(asked.arguments, kernels.listing.argument_forms)
+    kernel = asked.kernel or only_kernel(kernels.listing)
     request = KernelRequest(
         kernel=kernel,
         grid=grid,
@@ -377,14 +384,20 @@ def _emulate_kernel(
 
 def _open_kernels(data: bytes, file: str) -> KernelFile:
     """Read a file of kernels. Raise UserError, with the name of the file."""
-    machine_code = data.startswith(b"\x7fELF")
-    if machine_code and data[18:20] == _CUDA_MACHINE:
+    is_elf = data.startswith(b"\x7fELF")
+    if is_elf and data[18:20] == _CUDA_MACHINE:
         raise UserError(
             f"{file} is machine code for NVIDIA GPUs (a cubin)",
             why="its form is not published; the emulator runs PTX",
-            remedy="compile to PTX: nvcc -ptx, llc, or the target `cuda -code=ptx`",
+            remedy=HOW_TO_GET_PTX,
         )
-    if Path(file).suffix == ".ptx" or (not machine_code and b".version" in data):
+    if data.startswith(FATBIN_MAGIC) or (is_elf and _FATBIN_SECTION in data):
+        raise UserError(
+            f"{file} holds code for NVIDIA GPUs in a fatbin",
+            why="the emulator runs PTX that is a file of its own",
+            remedy=HOW_TO_GET_PTX,
+        )
+    if Path(file).suffix == ".ptx" or (not is_elf and b".version" in data):
         return PtxKernels(data, file)
     return AmdKernels(data, file)
 
@@ -394,8 +407,7 @@ def _kernels_to_list(kernels: KernelFile, asked: _Options) -> list[ListedKernel]
     chosen = list(kernels.listing.kernels.values())
     if asked.kernel is not None:
         chosen = [kernels.find(asked.kernel)]
-    # A file without kernels is refused when it is run, with a better message than an empty list.
-    if asked.arguments or not chosen:
+    if asked.arguments:
         return []
     takes_arguments = any(kernel.arguments for kernel in chosen)
     has_extents = asked.grid is not None or asked.block is not None

@@ -3,7 +3,7 @@
     a.npy            an array that the kernel only reads
     out:c.npy        an array that the kernel writes; the file is written back
     n:i32=1000       a number of a dtype
-    local:256        so many bytes of a group's local memory
+    local:256        so many bytes of a group's local memory, in code objects for AMD GPUs
 
 Files that are not arrays, and numbers that their dtype does not have, are refused by UserError.
 """
@@ -24,9 +24,10 @@ from refcomp.runtime.device import HostArray
 _NUMBER = re.compile(r"(\w+):(\w+)=(.+)")
 _LOCAL = re.compile(r"local:(-?\w+)")
 ARGUMENT_FORMS = (
-    "an array is FILE.npy as numpy.save writes it, out:FILE.npy where the kernel writes it, "
-    "a number NAME:DTYPE=VALUE, such as n:i32=1000, and local memory local:BYTES"
+    "an array is FILE.npy as numpy.save writes it, or out:FILE.npy where the kernel writes it; "
+    "a number is NAME:DTYPE=VALUE, such as n:i32=1000"
 )
+FORMS_WITH_LOCAL = f"{ARGUMENT_FORMS}; local memory is local:BYTES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,23 @@ class GivenArgument:
     path: str | None = None  # where to write `value`; None unless the kernel writes it
 
 
-def read_arguments(texts: Sequence[str]) -> list[GivenArgument]:
-    """Parse all `--arg` options. Raise UserError if two outputs name the same file."""
-    given = [_read(text) for text in texts]
+def read_arguments(texts: Sequence[str], forms: str) -> list[GivenArgument]:
+    """Parse all `--arg` options.
+
+    Args:
+        texts: their values.
+        forms: what is legal, for errors: ARGUMENT_FORMS or FORMS_WITH_LOCAL.
+
+    Raises:
+        UserError: an argument is illegal, or two outputs name the same file.
+    """
+    given = []
+    for text in texts:
+        try:
+            given.append(_read(text))
+        except UserError as error:
+            error.remedy = error.remedy or forms
+            raise
     outputs = [one.path for one in given if one.path]
     if twice := sorted({path for path in outputs if outputs.count(path) > 1}):
         raise UserError(
@@ -51,6 +66,7 @@ def read_arguments(texts: Sequence[str]) -> list[GivenArgument]:
 
 
 def _read(text: str) -> GivenArgument:
+    """Parse an option. `read_arguments` adds the remedy to errors."""
     if match := _NUMBER.fullmatch(text):
         return GivenArgument(match[1], _number(match[2], match[3], text))
     if match := _LOCAL.fullmatch(text):
@@ -60,7 +76,6 @@ def _read(text: str) -> GivenArgument:
             raise UserError(
                 f"--arg {text} is not local memory",
                 why="its size is a number of bytes, at least 1",
-                remedy=ARGUMENT_FORMS,
             ) from error
     path = text.removeprefix("out:")
     array = _read_array(path)
@@ -77,17 +92,15 @@ def _read_array(path: str) -> HostArray:
         raise UserError(
             f"{path} cannot be read",
             why=error.strerror or str(error),
-            remedy=ARGUMENT_FORMS,
         ) from error
     except (ValueError, EOFError) as error:
         # Not numpy's own message: it explains how to load pickles, which run code.
         raise UserError(
             f"{path} is not an .npy file of a plain array",
             why="it is damaged, of another kind, or holds Python objects",
-            remedy=ARGUMENT_FORMS,
         ) from error
     if not isinstance(array, np.ndarray):
-        raise UserError(f"{path} holds several arrays", remedy=ARGUMENT_FORMS)
+        raise UserError(f"{path} holds several arrays")
     return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
 
 
@@ -104,6 +117,4 @@ def _number(dtype: str, value: str, text: str) -> np.generic:
 
 
 def _not_a_number(text: str, why: str) -> UserError:
-    return UserError(
-        f"--arg {text} is not a number of that type", why=why, remedy=ARGUMENT_FORMS
-    )
+    return UserError(f"--arg {text} is not a number of that type", why=why)

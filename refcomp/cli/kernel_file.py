@@ -78,14 +78,9 @@ class KernelFile(Protocol):
         """Run a kernel."""
 
 
-def only_kernel(listing: KernelListing, what: str) -> str:
-    """Return the name of the only kernel. Raise UserError unless it is the only one.
-
-    `what` is the kind of the file, for messages.
-    """
+def only_kernel(listing: KernelListing) -> str:
+    """Return the name of the only kernel. Raise UserError if there are several."""
     names = sorted(listing.kernels)
-    if not names:
-        raise UserError(f"{what} has no kernel", remedy="give one that has")
     if len(names) > 1:
         raise UserError(
             "which kernel is to run?",

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from refcomp.cli.kernel_arguments import ARGUMENT_FORMS
 from refcomp.cli.outcomes import printable
+from refcomp.foundation.counted import counted
 
 _USUAL_THREADS = 64  # of a group; a wave on most AMD GPUs, two warps
 
@@ -44,10 +44,11 @@ class ListedKernel:
 
 @dataclass(frozen=True, slots=True)
 class KernelListing:
-    """The kernels of a file."""
+    """The kernels of a file, which has at least one."""
 
     gpu: str  # that the file is for
     group: str  # what this GPU calls a group of threads: group or block
+    argument_forms: str  # what --arg takes, as text
     kernels: Mapping[str, ListedKernel]  # by name
 
 
@@ -56,17 +57,15 @@ def listing_to_text(
 ) -> str:
     """Return some kernels with their arguments, and a command that runs the first of them."""
     lines = [f"kernels of {file}, for {listing.gpu}:"]
-    if not chosen:
-        return printable(f"{lines[0]} none\n")
     for kernel in chosen:
-        group = f"{listing.group}s of at most {kernel.max_threads} threads"
+        group = f"{listing.group}s of at most {counted(kernel.max_threads, 'thread')}"
         if kernel.block:
             group = f"{listing.group}s of {' x '.join(map(str, kernel.block))} threads"
         if kernel.shared_bytes:
-            group += f", {kernel.shared_bytes} bytes of shared memory"
+            group += f", {counted(kernel.shared_bytes, 'byte')} of shared memory"
         lines.append(f"  {kernel.name}: {group}")
         lines += [f"    {line}" for line in _arguments(kernel)]
-    lines.append(f"arguments, in this order, each by --arg: {ARGUMENT_FORMS}")
+    lines.append(f"arguments, in this order, each by --arg: {listing.argument_forms}")
     lines += ["example:", f"  {_example(listing, chosen[0], file)}"]
     return printable("\n".join(lines) + "\n")
 

@@ -1,8 +1,8 @@
 """Runs a program or a model on an emulated GPU, and prints its profile: `refcomp emulate`.
 
 A program is compiled for the emulated GPU and called once, on arrays that are filled. The page of a
-profile shows its schedule, loop IR and LLVM IR beside the machine code. A model runs whole, and its
-page has all its kernels side by side, and the estimate of each layer.
+profile shows its schedule, loop IR and LLVM IR beside the machine code of AMD GPUs, or the PTX. A
+model runs whole, and its page has all its kernels side by side, and the estimate of each layer.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from refcomp.driver.cuda_emulator import cuda_emulator
 from refcomp.driver.devices import rocm_emulator
 from refcomp.emulator.code.failure import KernelFailure
 from refcomp.emulator.observers.counting import KernelCounts, Profile
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import build_options
 from refcomp.frontend.onnx import from_onnx
@@ -77,7 +78,7 @@ def page_path(
 
 
 def is_program(file: str) -> bool:
-    """Return True if `file` is SCRIPT.py, SCRIPT.py:NAME or a model, False for a code object."""
+    """Return True if `file` is SCRIPT.py, SCRIPT.py:NAME or a model; False if it has kernels."""
     path = file.rpartition(":")[0] if ".py:" in file else file
     return Path(path).suffix in (".py", _MODEL)
 
@@ -273,10 +274,8 @@ def print_run(run: ProgramRun, page: str, *, is_profiled: bool, as_json: bool) -
         if findings:
             click.echo(printable("\n".join(findings)))
         elif not is_profiled:
-            count = f"{run.launches} launches of kernels"
-            if run.launches == 1:
-                count = "1 launch of a kernel"
-            note(f"nothing was found in {count}")
+            launches = counted(run.launches, "launch")
+            note(f"nothing was found in {launches} of kernels")
     if reports:
         write_profile(reports, page, run.file, run.layers)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 
 import numpy as np
 
-from refcomp.cli.kernel_arguments import GivenArgument
+from refcomp.cli.kernel_arguments import ARGUMENT_FORMS, GivenArgument
 from refcomp.cli.kernel_file import KernelOutcome, KernelRequest
 from refcomp.cli.kernel_listing import (
     KernelListing,
@@ -31,6 +32,7 @@ from refcomp.emulator.ptx.text.module import (
 from refcomp.emulator.ptx.text.parse import read_ptx
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.compute_capability import capability_of
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.local_memory import LocalMemory
 from refcomp.profile.cards import find_card
@@ -38,6 +40,7 @@ from refcomp.profile.report import report_of
 
 _ADDRESS = 8  # bytes
 _DTYPES = {"s": "i", "u": "u", "b": "u", "f": "f"}  # letter of a PTX type -> of a dtype
+_MAX_NAMES = 5  # that a message lists
 # The hazard that NVIDIA GPUs do not have.
 _NOT_ON_NVIDIA = "wait-states"
 
@@ -52,17 +55,17 @@ class PtxKernels:
     Raises:
         DamagedPtx: it is not PTX.
         Unsupported: it is, with something that is not emulated.
+        UserError: it has no kernels.
     """
 
     def __init__(self, data: bytes, file: str) -> None:
         self._text = data.rstrip(b"\0").decode("utf-8", "replace")
         self._file = file
-        try:
+        with self._named():
             self._module = read_ptx(self._text)
-        except RefcompError as error:
-            error.where = f"{file}, {error.where}" if error.where else file
-            raise
         self.listing = listing_of(self._module)
+        if not self.listing.kernels:
+            raise _without_kernels(self._module, file)
 
     def find(self, name: str) -> ListedKernel:
         find_kernel(self._module, name)  # raises
@@ -82,15 +85,17 @@ class PtxKernels:
             tools=kernel_tools(),
             observers=observers,
         )
-        report = gpu.run(
-            gpu.load(self._text),
-            request.kernel,
-            request.grid,
-            request.block,
-            [_argument(one, is_writeable) for one in request.arguments],
-            shared_bytes=request.shared_bytes,
-            limits=request.limits,
-        )
+        arguments = [_argument(one, is_writeable) for one in request.arguments]
+        with self._named():
+            report = gpu.run(
+                gpu.load(self._text),
+                request.kernel,
+                request.grid,
+                request.block,
+                arguments,
+                shared_bytes=request.shared_bytes,
+                limits=request.limits,
+            )
         code = Binary(self._text.encode(), "ptx")
         return KernelOutcome(
             steps=report.steps,
@@ -101,6 +106,15 @@ class PtxKernels:
             not_compared=not_compared_in(self._instructions(request.kernel)),
         )
 
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let the errors of a block of code name the file, in front of the line."""
+        try:
+            yield
+        except RefcompError as error:
+            error.where = f"{self._file}, {error.where}" if error.where else self._file
+            raise
+
     def _instructions(self, kernel: str) -> Iterator[PtxInstruction]:
         """Yield the instructions of a kernel and of all functions, without loads of parameters."""
         for function in self._module.functions.values():
@@ -108,6 +122,19 @@ class PtxKernels:
                 for one in function.instructions:
                     if one.opcode != "ld" or "param" not in one.modifiers:
                         yield one
+
+
+def _without_kernels(module: PtxModule, file: str) -> UserError:
+    defined = [one.name for one in module.functions.values() if not one.is_declaration]
+    functions = ", ".join(defined[:_MAX_NAMES]) or "no function"
+    if len(defined) > _MAX_NAMES:
+        functions += ", ..."
+    return UserError(
+        f"{file} has no kernel",
+        why=f"a kernel begins with .entry, and the file defines {functions}",
+        remedy="declare the function as __global__ in CUDA C, and instantiate it if it is a "
+        "template; or give the file that was linked from all parts",
+    )
 
 
 def _gpu_of(module: PtxModule, card: str | None) -> str:
@@ -171,7 +198,7 @@ def listing_of(module: PtxModule) -> KernelListing:
         for name, function in module.functions.items()
         if function.is_entry and not function.is_declaration
     }
-    return KernelListing(module.target, "block", kernels)
+    return KernelListing(module.target, "block", ARGUMENT_FORMS, kernels)
 
 
 def _listed(kernel: PtxFunction, shared: int) -> ListedKernel:
@@ -190,7 +217,7 @@ def _listed(kernel: PtxFunction, shared: int) -> ListedKernel:
 def _listed_argument(parameter: Variable) -> ListedArgument:
     is_array = parameter.is_pointer
     is_address = is_array or (parameter.type in ("u64", "b64") and parameter.bytes == 8)
-    description = f"{parameter.bytes} bytes"
+    description = counted(parameter.bytes, "byte")
     if is_address:
         description = "array" if is_array else "array, or a number of 8 bytes"
     form = _form(parameter)

@@ -8,9 +8,9 @@ Reading order:
 
 - multiprocessor.py, cards.py: figures of cards
 - limit.py, amd_clocks.py, nvidia_clocks.py, bound.py: the estimate
-- listing.py: lines of schedule, loop IR, LLVM IR and machine code that belong together
+- listing.py: lines of schedule, loop IR, LLVM IR and machine code or PTX that belong together
 - facts.py: accesses by kind, and their loops
-- occupancy.py: waves that a SIMD holds
+- occupancy.py: waves that a SIMD holds, and warps that a multiprocessor holds
 - advice.py: what to change in the schedule
 - report.py: all of it
 - tables.py: its rows

@@ -138,7 +138,11 @@ def test_wrong_requests_are_refused(cli, files):
         ((kernel, *_SHAPE, "--arg", "n:i8=1000"), 4, "is not a number of that type"),
         ((kernel, *_SHAPE, "--arg", "n:int=1"), 4, "unknown dtype 'int'"),
         ((kernel, *_SHAPE, "--arg", "n:i32x4=1"), 4, "is not a number of that type"),
-        ((kernel, *_SHAPE, "--arg", "n=100"), 4, "a number NAME:DTYPE=VALUE, such as n:i32=1000"),
+        (
+            (kernel, *_SHAPE, "--arg", "n=100"),
+            4,
+            "a number is NAME:DTYPE=VALUE, such as n:i32=1000; local",
+        ),
         ((kernel, *_SHAPE, "--arg", "local:0"), 4, "--arg local:0 is not local memory"),
         ((kernel, *_SHAPE, "--arg", "local:x"), 4, "its size is a number of bytes, at least 1"),
         ((kernel, *_SHAPE, "--arg", files / "none.npy"), 4, "cannot be read"),

@@ -244,7 +244,7 @@ def test_hazards_of_a_program_are_looked_for(cli, tmp_path):
     assert (waits.exit_code, waits.stdout) == (0, "")
     right = cli("emulate", f"{path}:right", "--hazards")
     assert (right.exit_code, right.stdout) == (0, "")
-    assert "nothing was found in 1 launch of a kernel" in right.stderr
+    assert "nothing was found in 1 launch of kernels" in right.stderr
     found = json.loads(cli("emulate", f"{path}:both", "--hazards", "--json").stdout)
     assert found["launches"] == 1 and len(found["findings"]) == 1 and "profile" not in found
 

@@ -83,6 +83,18 @@ def test_a_kernel_writes_its_outputs(cli, files):
     assert (np.load(files / "c.npy") == np.arange(100) + 0.5).all()
 
 
+def test_the_help_page_speaks_of_both_vendors(cli):
+    told = " ".join(cli("emulate", "--help").stdout.split())
+    for text in (
+        "How many groups (NVIDIA: blocks) to run",
+        "local:256, in a code object:",
+        "when no thread has, summed over the warps",
+        "NVIDIA GPUs: read-only and races; waits, barriers and alignment are checked in any case",
+        "LLVM IR and machine code (NVIDIA: PTX) side by side",
+    ):
+        assert text in told
+
+
 def test_ptx_from_the_standard_input_runs(cli, files):
     told = cli("emulate", "-", *_SHAPE, *_arguments(files), "--json", input=_SHIFT)
     report = json.loads(told.stdout)
@@ -153,6 +165,7 @@ def test_kernels_are_listed_with_their_arguments_and_an_example(cli, files, monk
         ["n", "4", "bytes", "(u32)", "n:u32=1"],
     ]
     assert "EmulatedNvidiaGpu.run takes a numpy.void" in listed[7]
+    assert listed[8].startswith("arguments, in this order") and "local" not in listed[8]
     told = json.loads(cli("emulate", files / "k.ptx", "--json").stdout)
     assert told["gpu"] == "sm_70" and told["kernels"][0]["max_threads"] == 128
     monkeypatch.chdir(files)
@@ -199,8 +212,6 @@ def test_wrong_requests_are_refused(cli, files):
     kernel, given = files / "k.ptx", _arguments(files)
     (files / "damaged.ptx").write_text(_SHIFT.replace("add.rn.f32 %f3, %f2, %f1;", "add %f3 %f2"))
     (files / "empty.ptx").write_text("")
-    (files / "none.ptx").write_text(".version 8.0\n.target sm_70\n.address_size 64\n")
-    (files / "k.cubin").write_bytes(b"\x7fELF" + bytes(14) + (190).to_bytes(2, "little"))
     array, out, number, count = (given[k : k + 2] for k in range(0, 8, 2))
     cases = [
         (
@@ -209,7 +220,7 @@ def test_wrong_requests_are_refused(cli, files):
             "did you mean shift? name one of: shift",
         ),
         ((files / "all.ptx", *_SHAPE, *given), 4, "by --kernel: shift, spin"),
-        ((files / "none.ptx", *_SHAPE), 4, "none.ptx has no kernel"),
+        ((kernel, *_SHAPE, "--arg", "x"), 4, "such as n:i32=1000\n"),
         ((kernel, *_SHAPE, *array), 4, "shift takes 4 arguments (a: 8 bytes, c: 8 bytes, b: 4"),
         ((kernel, *_SHAPE, *number, *out, *array, *count), 4, "a is an array, not a number"),
         ((kernel, *_SHAPE, *array, *out, *array, *count), 4, "the parameter b has 4 bytes, not 8"),
@@ -227,13 +238,65 @@ def test_wrong_requests_are_refused(cli, files):
         ((files / "damaged.ptx", *_SHAPE, *given), 4, "expected ; behind add, not '%f2'"),
         ((files / "damaged.ptx", *_SHAPE, *given), 4, "damaged.ptx, line 24"),
         ((files / "empty.ptx", *_SHAPE, *given), 4, "empty.ptx, "),
-        ((files / "k.cubin", *_SHAPE, *given), 4, "machine code for NVIDIA GPUs (a cubin)"),
-        ((files / "textured.ptx", *_SHAPE), 5, "tex.1d.v4.f32.s32"),
+        ((files / "textured.ptx", *_SHAPE), 5, "textured.ptx, line 9: tex.1d.v4.f32.s32"),
     ]
     for arguments, code, message in cases:
         result = cli("emulate", *arguments)
         assert result.exit_code == code and message in result.stderr, (message, result.stderr)
         assert "Traceback" not in result.stderr
+
+
+def test_files_without_kernels_are_refused(cli, files):
+    head = ".version 8.0\n.target sm_70\n.address_size 64\n"
+    functions = "".join(f".func f{number}() {{ ret; }}\n" for number in range(6))
+    (files / "none.ptx").write_text(head)
+    (files / "functions.ptx").write_text(head + functions)
+    for name, defined in (
+        ("none.ptx", "defines no function\n"),
+        ("functions.ptx", "defines f0, f1, f2, f3, f4, ...\n"),
+    ):
+        for arguments in ((), _SHAPE, (*_SHAPE, "--kernel", "f0"), ("--kernel", "f0")):
+            result = cli("emulate", files / name, *arguments)
+            assert result.exit_code == 4 and f"{name} has no kernel\n" in result.stderr
+            assert f"begins with .entry, and the file {defined}" in result.stderr
+            assert "declare the function as __global__ in CUDA C" in result.stderr
+    told = json.loads(cli("emulate", files / "none.ptx", "--json").stderr)
+    assert told["error"]["what"].endswith("has no kernel")
+
+
+def test_machine_code_is_refused_and_the_way_to_ptx_is_told(cli, files):
+    elf = b"\x7fELF" + bytes(14)
+    (files / "k.cubin").write_bytes(elf + (190).to_bytes(2, "little"))
+    (files / "k.o").write_bytes(elf + (62).to_bytes(2, "little") + b"\0.nv_fatbin\0")
+    (files / "k.fatbin").write_bytes((0xBA55ED50).to_bytes(4, "little") + bytes(60))
+    for name, what in (
+        ("k.cubin", "k.cubin is machine code for NVIDIA GPUs (a cubin)"),
+        ("k.o", "k.o holds code for NVIDIA GPUs in a fatbin"),
+        ("k.fatbin", "k.fatbin holds code for NVIDIA GPUs in a fatbin"),
+    ):
+        result = cli("emulate", files / name)
+        assert result.exit_code == 4 and what in result.stderr
+        assert "cuobjdump -xptx all FILE" in result.stderr and "nvcc -ptx" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("mov.u32 %r2, %pm0;", "mov.u32 %r2, %pm0"),
+        ("call f, (%r2);", "call f, (%r2)"),
+        ("mov.b128 %q, %q;", "mov.b128 %q, %q"),
+        ("trap;", "trap"),
+        ("bar.sync 77;", "bar.sync 77"),
+    ],
+)
+def test_errors_of_a_run_name_the_file_and_the_line(cli, files, body, line):
+    """Not only those that are found when the file is read."""
+    head = ".version 8.3\n.target sm_70\n.address_size 64\n.func f(.param .b32 a) { ret; }\n"
+    kernel = f".entry k()\n{{\n.reg .b32 %r<3>; .reg .b128 %q;\nmov.u32 %r2, 0;\n{body}\nret;\n}}"
+    (files / "k.ptx").write_text(head + kernel)
+    result = cli("emulate", files / "k.ptx", "--grid", "1", "--block", "1")
+    assert result.exit_code in (4, 5), result.stderr
+    assert f"  where: {files / 'k.ptx'}, line 9: {line}\n" in result.stderr
 
 
 def test_texture_references_are_refused(cli, files):

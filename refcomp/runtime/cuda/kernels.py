@@ -39,7 +39,7 @@ SHARED_ALIGNMENT = 128  # bytes
 USUAL_SHARED_BYTES = 48 << 10
 FORMATS = ("cubin", "ptx", "fatbin")
 _NO_SUCH_NAME = "named symbol not found"  # words of the driver
-_FATBIN_MAGIC = 0xBA55ED50.to_bytes(4, "little")
+FATBIN_MAGIC = 0xBA55ED50.to_bytes(4, "little")
 _PTX_TARGET = re.compile(rb"^\.target\s+sm_(\d+)(\w?)", re.MULTILINE)
 
 
@@ -247,7 +247,7 @@ def _read_ptx(data: bytes) -> tuple[int, bool]:
 
 
 def _read_fatbin(data: bytes) -> tuple[int, bool]:
-    if not data.startswith(_FATBIN_MAGIC):
+    if not data.startswith(FATBIN_MAGIC):
         raise ValueError("it does not begin as a fatbin does")
     # The driver chooses among the codes inside.
     return 0, False
