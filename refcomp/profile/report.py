@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, replace
 
 from refcomp.driver.amd_resources import AmdResources, resources_of
 from refcomp.driver.nvidia_resources import NvidiaResources
-from refcomp.emulator.observers.counting import KernelCounts
+from refcomp.emulator.observers.counting import KernelCounts, Profile
 from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.counted import counted
 from refcomp.foundation.errors import UserError
 from refcomp.profile.advice import Advice, advise
 from refcomp.profile.bound import Bound, bound_of
@@ -189,8 +190,12 @@ def report_of(
         ('MI300X', True)
     """
     if not isinstance(counts, KernelCounts):
+        why = None
+        if isinstance(counts, Profile):
+            why = f"it holds the counts of {counted(len(counts.kernels), 'kernel')}"
         raise UserError(
             f"a {type(counts).__name__} is not what one kernel did",
+            why=why,
             remedy="give one of a Profile's kernels: profile.kernels[0]",
         )
     module: DeviceModule | None = None

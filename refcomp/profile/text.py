@@ -36,6 +36,8 @@ _USUAL_WIDTH = 100  # columns
 def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH) -> str:
     """Return the text of all kernels of a run: each by itself and, if several, side by side.
 
+    Without kernels it is "no kernel ran".
+
     Args:
         reports: the reports, one for each kernel.
         width: the length of a line, in columns.
@@ -54,7 +56,7 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
         >>> print(rc.profile.reports_to_text([report, report]))
         kernel increment_kernel0 on gfx942: 1 launch, 1 group, 1 wave of 64; ...
     """
-    texts = [report_to_text(report, width) for report in reports]
+    texts = [report_to_text(report, width) for report in reports] or ["no kernel ran\n"]
     if len(reports) > 1:
         texts.append(kernels_to_text(reports, width))
     return "\n".join(texts)

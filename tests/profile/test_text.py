@@ -103,6 +103,10 @@ def test_a_kernel_of_which_nothing_is_known():
     assert "nothing to advise" in text and "estimate" not in text
 
 
+def test_without_kernels_the_text_says_so():
+    assert reports_to_text([]) == "no kernel ran\n"
+
+
 def test_names_are_neither_markup_nor_commands():
     text = report_to_text(report_of(KernelCounts("[red]k[/red]\x1b[2J", "gfx000", 64, 128)))
     assert "[red]k[/red]?[2J" in text

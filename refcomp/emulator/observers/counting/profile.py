@@ -7,7 +7,7 @@ GPUs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
@@ -36,6 +36,31 @@ class _KernelKey(NamedTuple):
 
     loaded: int  # id of the loaded code
     name: str
+
+
+class KernelsThatRan(tuple[KernelCounts, ...]):
+    """The kernels of a Profile: a tuple in which an index is explained if no kernel ran."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> KernelCounts: ...
+    @overload
+    def __getitem__(
+        self, index: slice[Any, Any, Any], /
+    ) -> tuple[KernelCounts, ...]: ...
+    def __getitem__(
+        self, index: SupportsIndex | slice[Any, Any, Any], /
+    ) -> KernelCounts | tuple[KernelCounts, ...]:
+        if not self and not isinstance(index, slice):
+            raise UserError(
+                "no kernel ran while the profile counted",
+                why="a device counts only if it was made with the profile, and only kernels on "
+                "its own arrays; a function on empty arrays launches none",
+                remedy="make the device by rocm_emulator(profile=...) or "
+                "cuda_emulator(profile=...), and call the function with arrays on that device",
+            )
+        return super().__getitem__(index)
 
 
 class Profile:
@@ -78,8 +103,11 @@ class Profile:
 
     @property
     def kernels(self) -> tuple[KernelCounts, ...]:
-        """The kernels in the order of their first launches."""
-        return self._recorder.kernels
+        """The kernels in the order of their first launches.
+
+        If none ran, an index raises UserError with the reasons that are likely.
+        """
+        return KernelsThatRan(self._recorder.kernels)
 
     def __str__(self) -> str:
         """Return a line for each kernel."""

@@ -35,6 +35,19 @@ def test_an_argument_is_refused():
         Profile("sm_90")
 
 
+def test_an_index_is_explained_where_no_kernel_ran():
+    profile = Profile()
+    assert profile.kernels == () and profile.kernels[:1] == () and list(profile.kernels) == []
+    with pytest.raises(UserError, match="no kernel ran while the profile counted") as caught:
+        profile.kernels[0]
+    assert "a device counts only if it was made with the profile" in caught.value.why
+    assert "cuda_emulator(profile=...)" in caught.value.remedy
+    recorder_of(profile).begin(object(), "k", lambda: KernelCounts("k", "gfx942", 64, 128))
+    assert profile.kernels[0].name == "k" and len(profile.kernels[:1]) == 1
+    with pytest.raises(IndexError):
+        profile.kernels[1]
+
+
 @pytest.mark.llvm
 def test_one_profile_counts_on_several_gpus():
     profile = refcomp.Profile()
