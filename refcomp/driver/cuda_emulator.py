@@ -48,7 +48,8 @@ def cuda_emulator(
     The targets `cuda` and `nvptx` make PTX with the option `-code=ptx`. Machine code is refused,
     because its form is not published. A launch raises a UserError if it finds one of these errors:
 
-    - an access that is out of bounds or misaligned, or that writes to read-only memory
+    - an access that is out of bounds or misaligned
+    - a write to an array that the kernel's signature says it only reads
     - a use of bits that nothing wrote
     - a barrier that some threads never reach
     - an access to memory of a `cp.async` copy that has not been waited for

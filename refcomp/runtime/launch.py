@@ -44,6 +44,8 @@ class KernelSignature:
     loops: tuple[tuple[str, str], ...] = ()
     # Buffers whose addresses must be multiples of more than an element's size.
     aligned: tuple[AlignedBuffer, ...] = ()
+    # Positions of the buffers that the kernel does not write. Emulated GPUs judge this.
+    read_only: tuple[int, ...] = ()
 
 
 def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSignature:
@@ -65,6 +67,11 @@ def kernel_signature(kernel: PrimFunc, symbol: str | None = None) -> KernelSigna
             AlignedBuffer(position, param.name, param.alignment)
             for position, param in enumerate(kernel.params)
             if isinstance(param, Buffer) and param.alignment > param.dtype.bytes
+        ),
+        read_only=tuple(
+            position
+            for position, param in enumerate(kernel.params)
+            if isinstance(param, Buffer) and param.name not in kernel.outputs
         ),
     )
 

@@ -28,3 +28,16 @@ def pack_arguments(
     for piece in pieces:
         buffer += bytes(-len(buffer) % len(piece)) + piece
     return bytes(buffer)
+
+
+def buffer_offsets(kernel: KernelSignature) -> dict[int, int]:
+    """Return where the address of each buffer lies in `pack_arguments`: position -> byte."""
+    offsets = {}
+    end = 0
+    for position, dtype in enumerate(kernel.params):
+        size = _POINTER_BYTES if dtype is None else dtype.bytes
+        begin = end + -end % size
+        end = begin + size
+        if dtype is None:
+            offsets[position] = begin
+    return offsets

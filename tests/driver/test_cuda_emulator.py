@@ -11,6 +11,7 @@ import refcomp as rc
 from refcomp.driver import cuda_emulator
 from refcomp.driver.host_tools import kernel_tools
 from refcomp.emulator.code.failure import KernelFailure
+from refcomp.emulator.ptx.execution.launch import load_ptx
 from refcomp.emulator.translation.compilation import HostTools
 from refcomp.foundation.errors import UserError
 from refcomp.topi.schedules.cuda import schedule_cuda
@@ -139,6 +140,34 @@ def test_errors_of_kernels_name_the_line_of_the_loop_ir(target):
     assert re.search(rf"in line \d+ of the PTX, function gather_kernel0, made of {place}; ", text)
     statement = "B@[threadIdx.x] = T@[i64(P@[threadIdx.x])] * 2.0f32 (stage B, at "
     assert f"{place} is {statement}" in text and ", axis i, by bind, at " in text
+
+
+@pytest.mark.llvm
+@pytest.mark.parametrize("is_translated", [True, False])
+def test_writes_to_arrays_that_a_kernel_only_reads_are_found(is_translated, monkeypatch):
+    """A compiler that exchanges two parameters: the kernel writes to A and reads B."""
+    module = _shifted(TARGET)
+    gpu = rc.cuda_emulator("sm_80", is_watched=False, is_translated=is_translated)
+    b, a = (rc.array(np.ones(count, "float32"), gpu) for count in (300, 301))
+    module(a, b)
+    np.testing.assert_array_equal(b.asnumpy(), 2)
+    exchanged = {"[shifted_kernel0_param_0]": "[shifted_kernel0_param_1]"}
+    exchanged |= {new: old for old, new in exchanged.items()}
+
+    def load(arena, text):
+        wrong = re.sub("|".join(map(re.escape, exchanged)), lambda m: exchanged[m[0]], text)
+        assert wrong != text
+        return load_ptx(arena, wrong)
+
+    monkeypatch.setattr("refcomp.emulator.ptx.loaded_kernels.load_ptx", load)
+    other = rc.cuda_emulator(
+        "sm_80", is_watched=False, is_translated=is_translated, max_seconds=599
+    )
+    b, a = (rc.array(np.ones(count, "float32"), other) for count in (300, 301))
+    with pytest.raises(KernelFailure, match="writes to memory, which is read-only") as caught:
+        module(a, b)
+    # It also reads B one element too far.
+    assert {one.kind for one in caught.value.findings} == {"read-only", "out of bounds"}
 
 
 @pytest.mark.llvm

@@ -10,10 +10,13 @@ from refcomp.driver import devices
 from refcomp.driver.backends import as_target
 from refcomp.driver.devices import context, cpu, cuda, device_for, gpu, opencl, rocm
 from refcomp.emulator import EmulatedGpu
+from refcomp.emulator.code.failure import KernelFailure
 from refcomp.emulator.limits import USUAL_SECONDS, USUAL_STEPS
 from refcomp.emulator.machine.observation import Observer
+from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.hip import library as hip_library
+from refcomp.runtime.launch import KernelSignature
 from refcomp.toolchain import disassembly
 from tests.emulator.kernels import compiled_code
 from tests.runtime.hip.recording_hip import RecordingHip
@@ -238,6 +241,35 @@ def test_an_emulated_gpu_gets_all_its_memory_back() -> None:
     assert {*free} == {free[0]}
     work = double.time_evaluator("main", gpu, number=2, repeat=2)
     assert work(*(refcomp.array(values, gpu) for _ in "AB")).counts.kernels[0].launches == 1
+
+
+@pytest.mark.rocm
+def test_writes_to_arrays_that_a_kernel_only_reads_are_found() -> None:
+    """A compiler that exchanges two parameters: the kernel writes to A and reads B."""
+    a = refcomp.placeholder((64,), name="A")
+    b = refcomp.compute((64,), lambda i: a[i] + 1.0, name="B")
+    schedule = refcomp.create_schedule(b)
+    schedule[b].bind(b.op.axis[0], refcomp.thread_axis("threadIdx.x"))
+    (device_module,) = refcomp.build(schedule, [a, b], "rocm -mcpu=gfx942").imported_modules
+    right = device_module.code.data
+    # The offsets of the arguments, in the metadata.
+    first, second = (b"\xa7.offset" + bytes([offset]) for offset in (0, 8))
+    wrong = right.replace(first, b"?").replace(second, first).replace(b"?", second)
+    assert len(wrong) == len(right) and wrong != right
+    gpu = refcomp.rocm_emulator("gfx942", hazards=True)
+    driver, name = gpu.driver, device_module.kernel_names[0]
+    memory = tuple(driver.allocate(0, 256) for _ in "BA")
+    for one in memory:
+        driver.fill(0, one, 0, 256)
+    for code in (right, wrong):
+        kernels = [KernelSignature(name, name, (None, None))]
+        launcher = driver.load(0, Binary(code, "hsaco"), kernels)  # type: ignore[attr-defined]
+        shape = ((1, 1, 1), (64, 1, 1), ())
+        if code is right:
+            launcher.launch(name, memory, *shape)
+            continue
+        with pytest.raises(KernelFailure, match="writes the memory of A, which is read-only"):
+            launcher.launch(name, memory, *shape)
 
 
 @pytest.mark.rocm

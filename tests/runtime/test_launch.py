@@ -38,6 +38,7 @@ def test_the_signature_of_a_kernel() -> None:
         "add_kernel",
         (None, None, None, I64),
         (("blockIdx.x", "loop group"), ("threadIdx.x", "loop item")),
+        read_only=(0, 1),
     )
     assert kernel_signature(ADD.kernels[0], "other").symbol == "other"
 

@@ -8,7 +8,7 @@ import pytest
 from refcomp.foundation.dtype import as_dtype
 from refcomp.runtime.device import DeviceMemory
 from refcomp.runtime.launch import KernelSignature
-from refcomp.runtime.packed_arguments import pack_arguments
+from refcomp.runtime.packed_arguments import buffer_offsets, pack_arguments
 
 NAMES = ("i8", None, "f16", "f32", "bool", "i64")
 PARAMS = tuple(None if name is None else as_dtype(name) for name in NAMES)
@@ -27,6 +27,12 @@ PACKED = (
 def test_arguments_are_packed_naturally():
     assert pack_arguments(KERNEL, VALUES) == PACKED
     assert pack_arguments(KernelSignature("f", "f", ()), []) == b""
+
+
+def test_the_places_of_addresses():
+    assert buffer_offsets(KERNEL) == {1: 8}
+    kernel = KernelSignature("f", "f", (None, as_dtype("i8"), None, as_dtype("f16"), None))
+    assert buffer_offsets(kernel) == {0: 0, 2: 16, 4: 32}
 
 
 def test_integers_behind_the_arguments_are_aligned():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from threading import RLock, local
@@ -35,6 +35,7 @@ _ARENA_BYTES = 4 << 30
 _ARCH = re.compile(r"sm_(\d{1,2})(\d)")
 _NAME = "emulated NVIDIA GPU"
 _THREADS = 1024
+_ADDRESS_BYTES = 8
 _SHARED_BYTES = 227 << 10  # of a block of sm_90, which emulated GPUs of all kinds have
 _CUDA = (13, 0, 0)
 _DEVICE_ATTRIBUTES = {
@@ -76,12 +77,14 @@ class KernelRun:
         grid, block: numbers of blocks, and of threads of a block, along x, y and z.
         arguments: the bytes of all parameters, aligned as in a C struct.
         shared_bytes: dynamic shared memory of a block.
+        read_only: addresses of allocations that the kernel must not write.
     """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arguments: bytes
     shared_bytes: int
+    read_only: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +273,10 @@ class _Function:
     def __init__(self, module: _Module, kernel: EmulatedKernel) -> None:
         self._module = module
         self._kernel = kernel
+        # Bytes of the arguments at which addresses begin, of memory that is only read, and of
+        # other memory.
+        self._read_only: tuple[int, ...] = ()
+        self._written: tuple[int, ...] = ()
         self._values = dict.fromkeys(_FUNCTION_ATTRIBUTES, 0) | {
             "MAX_THREADS_PER_BLOCK": kernel.threads,
             "SHARED_SIZE_BYTES": kernel.shared_bytes,
@@ -285,6 +292,15 @@ class _Function:
             raise CudaFailure("cuFuncSetAttribute failed: invalid argument")
         self._values[attr] = value
 
+    def protect(self, read_only: Sequence[int], written: Sequence[int]) -> None:
+        """Report writes to memory that only arguments at the bytes `read_only` point to.
+
+        Arguments at the bytes `written` point to memory that the kernel may write. This method
+        is not pycuda's.
+        """
+        self._read_only = tuple(read_only)
+        self._written = tuple(written)
+
     def __call__(
         self,
         *args: np.void,
@@ -297,7 +313,19 @@ class _Function:
             raise CudaFailure("cuLaunchKernel failed: invalid argument")
         arguments = b"".join(one.tobytes() for one in args)
         with self._module.gpu.lock:
-            self._kernel.run(KernelRun(grid, block, arguments, shared))
+            read_only = self._protected(arguments)
+            self._kernel.run(KernelRun(grid, block, arguments, shared, read_only))
+
+    def _protected(self, arguments: bytes) -> tuple[int, ...]:
+        """Return the allocations that no argument lets the kernel write, by their addresses."""
+        read_only = self._allocations(arguments, self._read_only)
+        return tuple(sorted(read_only - self._allocations(arguments, self._written)))
+
+    def _allocations(self, arguments: bytes, places: Sequence[int]) -> set[int]:
+        arena = self._module.gpu.arena
+        pointers = [arguments[begin : begin + _ADDRESS_BYTES] for begin in places]
+        found = [arena.allocation_at(int.from_bytes(one, "little")) for one in pointers]
+        return {one.address for one in found if one is not None}
 
 
 # Contexts, streams and events.

@@ -72,6 +72,7 @@ def _launcher(
                 dynamic_bytes=request.shared_bytes,
                 limits=limits,
                 observers=(*observers, *([ThreadRaces()] if hazards else [])),
+                read_only=request.read_only,
             ),
         )
         if report.findings:

@@ -31,7 +31,7 @@ from refcomp.runtime.cuda.interface import (
 from refcomp.runtime.cuda.library import is_about_code
 from refcomp.runtime.cuda.stream import EnteredStreams
 from refcomp.runtime.launch import Argument, Extents, KernelSignature
-from refcomp.runtime.packed_arguments import pack_arguments
+from refcomp.runtime.packed_arguments import buffer_offsets, pack_arguments
 
 SHARED_ALIGNMENT = 128  # bytes
 # Shared memory of a group that a kernel has without a request, in bytes. Source: CUDA C++
@@ -136,10 +136,11 @@ class CudaKernels:
         kernels = self._loaded.value.kernels
         found = kernels.get(kernel)
         if found is None:
-            found = kernels[kernel] = self._look_up(self._signatures[kernel].symbol)
+            found = kernels[kernel] = self._look_up(self._signatures[kernel])
         return found
 
-    def _look_up(self, symbol: str) -> _CudaKernel:
+    def _look_up(self, kernel: KernelSignature) -> _CudaKernel:
+        symbol = kernel.symbol
         with self._context.use(f"looking up the kernel {symbol}") as cuda:
             try:
                 function = self._loaded.value.module.get_function(symbol)
@@ -152,6 +153,7 @@ class CudaKernels:
                     why=words,
                     remedy="build the module again",
                 ) from error
+            _protect(function, kernel)
             names = cuda.function_attribute
             read = function.get_attribute
             static = read(names.SHARED_SIZE_BYTES)
@@ -197,6 +199,20 @@ def place_shared(sizes: Sequence[int]) -> tuple[list[int], int]:
         begins.append(begin)
         end = begin + max(size, 0)
     return begins, end
+
+
+def _protect(function: PycudaFunction, kernel: KernelSignature) -> None:
+    """Let an emulated GPU report writes to the buffers that a kernel only reads.
+
+    Other GPUs have no such method.
+    """
+    protect = getattr(function, "protect", None)
+    if protect is not None:
+        offsets = buffer_offsets(kernel)
+        read_only = [offsets[position] for position in kernel.read_only]
+        protect(
+            read_only, written=[one for one in offsets.values() if one not in read_only]
+        )
 
 
 def _allow_shared(

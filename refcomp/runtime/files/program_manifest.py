@@ -116,6 +116,7 @@ def _kernel_to_json(kernel: KernelSignature) -> dict[str, object]:
             [str(buffer.position), buffer.name, str(buffer.alignment)]
             for buffer in kernel.aligned
         ],
+        "read_only": [str(position) for position in kernel.read_only],
     }
 
 
@@ -199,23 +200,32 @@ def _kernel_from_json(value: Manifest) -> KernelSignature:
     named = tuple((tag, loop) for tag, loop in loops)
     # Files of earlier versions say nothing of alignment.
     aligned = [as_texts(buffer) for buffer in value.get("aligned", ())]
+    # Nor of buffers that are only read.
+    read_only = as_texts(value.get("read_only", []))
     return KernelSignature(
         name,
         symbol,
         tuple(params),
         named,
         tuple(_aligned_buffer(params, *buffer) for buffer in aligned),
+        tuple(_position_of_buffer(params, text) for text in read_only),
     )
 
 
 def _aligned_buffer(
     params: list[DType | None], position: str, name: str, alignment: str
 ) -> AlignedBuffer:
-    buffer = AlignedBuffer(int(position), name, int(alignment))
-    is_buffer = 0 <= buffer.position < len(params) and params[buffer.position] is None
-    if not is_buffer or buffer.alignment <= 0:
+    number = int(alignment)
+    if number <= 0:
         raise ValueError(f"no buffer {position} can be aligned to {alignment} bytes")
-    return buffer
+    return AlignedBuffer(_position_of_buffer(params, position), name, number)
+
+
+def _position_of_buffer(params: list[DType | None], text: str) -> int:
+    position = int(text)
+    if not 0 <= position < len(params) or params[position] is not None:
+        raise ValueError(f"no buffer is at the position {text}")
+    return position
 
 
 def read_hosts(path: str, contents: ProgramContents) -> tuple[PrimFunc, ...]:

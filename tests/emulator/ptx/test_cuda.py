@@ -5,6 +5,7 @@ import pytest
 
 from refcomp.emulator.ptx.cuda import EmulatedKernel, KernelRun, LoadedKernels, emulated_pycuda
 from refcomp.foundation.artifacts import Binary
+from refcomp.foundation.dtype import I64
 from refcomp.foundation.errors import UserError
 from refcomp.runtime.cuda.driver import CudaDriver
 from refcomp.runtime.cuda.interface import missing_names
@@ -37,6 +38,28 @@ def _cuda(runs=None, **options):
 
 def test_it_has_all_names():
     assert missing_names(_cuda()) == []
+
+
+def test_memory_is_protected_unless_an_argument_lets_the_kernel_write_it():
+    runs = []
+    loaded = LoadedKernels({"k": EmulatedKernel(runs.append, shared_bytes=0)})
+    cuda = emulated_pycuda("sm_90", lambda arena, text: loaded, size=1 << 20)
+    driver = CudaDriver(lambda: cuda)
+    places = [driver.allocate(0, 64) for _ in range(3)]
+    signature = KernelSignature("k", "k", (None, None, I64, None), read_only=(0, 3))
+    kernels = driver.load(0, Binary(PTX, "ptx"), [signature])
+    first, second, third = places
+
+    def protected(a, b, c):
+        values = (a, b, np.int64(places[2].address), c)
+        kernels.launch("k", values, (1, 1, 1), (1, 1, 1), ())
+        return runs[-1].read_only
+
+    assert protected(first, second, third) == (first.address, third.address)
+    assert protected(first, second, second) == (first.address,)
+    assert protected(second, second, driver.part(second, 4, 8)) == ()
+    inside = driver.part(first, 16, 8)
+    assert protected(inside, second, first) == (first.address,)
 
 
 def test_the_driver_copies_and_launches():

@@ -77,6 +77,16 @@ def test_there_and_back() -> None:
     wide = replace(first, aligned=(AlignedBuffer(2, "C", 16),))
     aligned = replace(CONTENTS, kernels=(wide, *others))
     assert _unpack(pack_program(aligned)) == aligned
+    assert any(kernel.read_only for kernel in CONTENTS.kernels)
+
+
+def test_a_file_of_an_earlier_version_says_less_of_buffers() -> None:
+    def forget(manifest: dict[str, Any]) -> None:
+        for kernel in manifest["kernels"]:
+            del kernel["aligned"], kernel["read_only"]
+
+    found = _unpack(_changed(forget)).kernels
+    assert [(one.aligned, one.read_only) for one in found] == [((), ())] * len(found)
 
 
 def test_host_functions_are_read_back() -> None:
@@ -112,6 +122,10 @@ def test_an_unknown_kind_of_device() -> None:
         {"kernels": [_KERNEL | {"aligned": [["0", "A", "0"]]}]},
         {"kernels": [_KERNEL | {"aligned": [["0", "A"]]}]},
         {"kernels": [_KERNEL | {"params": ["i64"], "aligned": [["0", "A", "16"]]}]},
+        {"kernels": [_KERNEL | {"params": ["i64"], "read_only": ["0"]}]},
+        {"kernels": [_KERNEL | {"read_only": ["1"]}]},
+        {"kernels": [_KERNEL | {"read_only": ["-1"]}]},
+        {"kernels": [_KERNEL | {"read_only": [0]}]},
         {"languages": ["nothing"]},
         {"device_languages": "opencl"},
         {"target": {"kind": "opencl"}},
