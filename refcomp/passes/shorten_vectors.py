@@ -1,4 +1,4 @@
-"""Shortens vectors whose mask is known to lose lanes from their end.
+"""Shortens vectors under a mask that is constant, and is False from some lane on.
 
 Before::
 
@@ -14,12 +14,12 @@ After::
       B@[ramp(16, 1, 4)] = A@[ramp(16, 1, 4)] * broadcast(2.0f32, 4)
     }
 
-Such vectors stand at the border of a tensor whose extent is a constant. Memory that is accessed
-under a mask cannot become registers, so that a tile at a border took longer than a whole tile.
+Such vectors occur at the border of a tensor whose extent is constant. LLVM cannot keep memory in
+registers that is accessed under a mask. So a tile at a border would take longer than a whole tile.
 
-The let of a mask is removed if each statement in its body is a store under this mask alone, whose
-vectors can be cut because they have no lets inside. Otherwise the let stays. Stores under a mask of
-no lanes are removed. A mask of all lanes is left out.
+The let of a mask is removed if each statement in its body is a store under this mask, whose vectors
+can be cut because no let is inside. Otherwise the let stays. Stores under a mask of no lanes are
+removed. A mask of all lanes is left out.
 
 Requires: constants are folded. Ensures: each lane that was stored has its value, bit for bit; no
 other lane is read. Level: flat, kept. It refuses nothing.
@@ -30,11 +30,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from refcomp.foundation.dtype import BOOL
+from refcomp.foundation.dtype import BOOL, DType
 from refcomp.ir import expr as ir
 from refcomp.ir.buffer import Load
-from refcomp.ir.constants import as_int
-from refcomp.ir.expr import LT, Broadcast, Expr, Ramp, Var
+from refcomp.ir.expr import LT, Broadcast, Expr, IntImm, Ramp, Var
 from refcomp.ir.func import PrimFunc
 from refcomp.ir.promotion import const
 from refcomp.ir.rewrite import map_children, memoised, walk, with_fields
@@ -44,9 +43,13 @@ from refcomp.passes.analysis.contents import dtypes_in
 
 def shorten_vectors(func: PrimFunc) -> PrimFunc:
     """Return `func` with shorter vectors in place of those under a constant mask."""
-    if all(dtype.lanes == 1 or dtype.element != BOOL for dtype in dtypes_in(func)):
+    if not any(_is_mask(dtype) for dtype in dtypes_in(func)):
         return func
     return func.with_body(_visit(func.body))
+
+
+def _is_mask(dtype: DType) -> bool:
+    return dtype.element == BOOL and dtype.lanes > 1
 
 
 def _visit(stmt: Stmt) -> Stmt:
@@ -54,44 +57,53 @@ def _visit(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, LetStmt):
         return stmt
     count = _first_lanes(stmt.value)
-    stores = stmt.body.stmts if isinstance(stmt.body, Block) else (stmt.body,)
-    if count is None or not all(_is_cut(store, stmt.var) for store in stores):
+    if count is None:
+        return stmt
+    body = stmt.body
+    stores = body.stmts if isinstance(body, Block) else (body,)
+    if not all(_can_cut(store, stmt.var) for store in stores):
         return stmt
     if count == 0:
         return block([], stmt.origin)
     cut = memoised(partial(_cut, stmt.var, count))
-    return block([_shortened(store, cut) for store in stores], stmt.origin)
+    shortened = [_shortened(store, cut) for store in stores]
+    return block(shortened, stmt.origin)
 
 
 def _first_lanes(mask: Expr) -> int | None:
     """Return n if a mask holds in the first n lanes, and only there; None if this is unknown."""
-    if not (isinstance(mask, LT) and isinstance(mask.a, Ramp)):
-        return None
-    first = as_int(mask.a.base)
-    limit = as_int(mask.b.value) if isinstance(mask.b, Broadcast) else None
-    if first is None or limit is None or as_int(mask.a.stride) != 1:
-        return None
-    return min(max(limit - first, 0), mask.dtype.lanes)
+    match mask:
+        case LT(
+            a=Ramp(base=IntImm(first), stride=IntImm(1)), b=Broadcast(IntImm(limit))
+        ):
+            count = max(limit - first, 0)
+            return min(count, mask.dtype.lanes)
+    return None
 
 
-def _is_cut(stmt: Stmt, mask: Var) -> bool:
+def _can_cut(stmt: Stmt, mask: Var) -> bool:
     """Return True for a store under this mask, all of whose vectors can be cut."""
     if not isinstance(stmt, Store) or stmt.predicate is not mask:
         return False
     lanes = mask.dtype.lanes
-    # Variables other than the mask are vectors of lets around it.
-    return all(
-        node is mask or not isinstance(node, ir.Let | Var) or node.dtype.lanes == 1
-        for node in walk(stmt)
-    ) and all(
-        node.dtype.lanes in (1, lanes) for node in walk(stmt) if isinstance(node, Expr)
-    )
+    for node in walk(stmt):
+        if not isinstance(node, Expr) or node is mask or node.dtype.lanes == 1:
+            continue
+        # Variables other than the mask are vectors of lets around it.
+        is_bound = isinstance(node, ir.Let | Var)
+        if is_bound or node.dtype.lanes != lanes:
+            return False
+    return True
 
 
 def _shortened(store: Stmt, cut: Callable[[Expr], Expr]) -> Stmt:
     assert isinstance(store, Store)
-    index = cut(store.index)
-    return with_fields(store, index=index, value=cut(store.value), predicate=None)
+    return with_fields(
+        store,
+        index=cut(store.index),
+        value=cut(store.value),
+        predicate=None,
+    )
 
 
 def _cut(mask: Var, count: int, recurse: Callable[[Expr], Expr], expr: Expr) -> Expr:

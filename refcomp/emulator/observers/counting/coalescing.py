@@ -1,10 +1,12 @@
 """A model of coalescing: how many segments of memory the lanes of a wave touch in one access.
 
-An access of a wave is served by as many transactions as its active lanes touch segments, which are
-cache lines. The order of the lanes does not matter. AMD's "ROCm Compute Profiler" documentation
-describes the address coalescer of the vector L1 cache so, with lines of 128 bytes on MI300, and of
-64 bytes before. Limit: a GPU processes accesses of 16 bytes a lane in parts of a few lanes. If
-lanes of several parts share a line, the GPU may look it up more often than is counted here.
+A segment is a cache line. An access of a wave takes one transaction for each segment that its
+active lanes touch, in whatever order the lanes touch them. Source: AMD's "ROCm Compute Profiler"
+documentation, on the address coalescer of the vector L1 cache. A line has 128 bytes on MI300, and
+64 bytes on earlier GPUs.
+
+Limit: a GPU processes accesses of 16 bytes a lane in parts of a few lanes. If lanes of several
+parts share a line, the GPU may look it up more often than is counted here.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ import numpy as np
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.observers.counting.banks import alike
 
-_NONE = -1  # instead of the segment of a lane that is off
+_NONE = -1  # in place of the offset or the segment of an inactive lane
 
 
 def count_segments(index: Array, active: Array | None, size: int, segment: int) -> int:
-    """Return how many pairs of a wave and a segment an access touches.
+    """Return the number of segments that an access touches, summed over waves.
 
     Args:
         index: int64 [wave, lane], offsets in bytes.
@@ -34,19 +36,26 @@ def count_segments(index: Array, active: Array | None, size: int, segment: int) 
     total = 0
     for kind in kinds:
         pattern = kind.offsets.tobytes()
-        total += kind.waves * _count_wave(pattern, size, segment)
+        count = _count_wave(pattern, size, segment)
+        total += kind.waves * count
     return total
 
 
 @lru_cache(maxsize=4096)
 def _count_wave(index: bytes, size: int, segment: int) -> int:
     offsets = np.frombuffer(index, np.int64)
-    return _count(offsets[np.newaxis, :], None, size, segment)
+    return _count(
+        index=offsets[np.newaxis, :],
+        active=None,
+        size=size,
+        segment=segment,
+    )
 
 
 def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
+    last_byte = index + (size - 1)
     first = index // segment
-    last = (index + (size - 1)) // segment
+    last = last_byte // segment
     if active is not None:
         first = np.where(active, first, _NONE)
         last = np.where(active, last, _NONE)
@@ -63,70 +72,86 @@ def _count(index: Array, active: Array | None, size: int, segment: int) -> int:
     return int(np.count_nonzero(is_first & is_segment))
 
 
-def asked_bytes(index: Array, active: Array | None, size: int) -> Array:
-    """Return how many bytes each wave asks for, int [wave].
+def requested_bytes(index: Array, active: Array | None, size: int) -> Array:
+    """Return the number of bytes that each wave requests, int [wave].
 
-    Bytes that several lanes ask for count once. Arguments are as in `count_segments`.
+    Bytes that several lanes request count once. Arguments are as in `count_segments`.
     """
     kinds = list(alike(index, active, 1))
     if not kinds:
-        return _asked_bytes(index, active, size)
+        return _requested_bytes(index, active, size)
     (kind,) = kinds
-    return np.full(kind.waves, _asked_bytes_of_wave(kind.offsets.tobytes(), size))
+    pattern = kind.offsets.tobytes()
+    count = _requested_bytes_of_wave(pattern, size)
+    return np.full(kind.waves, count)
 
 
 @lru_cache(maxsize=4096)
-def _asked_bytes_of_wave(index: bytes, size: int) -> int:
+def _requested_bytes_of_wave(index: bytes, size: int) -> int:
     offsets = np.frombuffer(index, np.int64)
-    return int(_asked_bytes(offsets[np.newaxis, :], None, size)[0])
+    (count,) = _requested_bytes(
+        index=offsets[np.newaxis, :],
+        active=None,
+        size=size,
+    )
+    return int(count)
 
 
-def _asked_bytes(index: Array, active: Array | None, size: int) -> Array:
+def _requested_bytes(index: Array, active: Array | None, size: int) -> Array:
     if active is not None:
-        # A lane that is off asks for what the last one asks for.
-        last = np.where(active, index, _NONE).max(axis=1, keepdims=True)
+        # An inactive lane adds nothing if it requests the same bytes as the last active lane.
+        masked = np.where(active, index, _NONE)
+        last = masked.max(axis=1, keepdims=True)
         index = np.where(active, index, last)
     index = np.sort(index, axis=1)
-    # Of each lane, the bytes before those of the next one.
-    own = np.minimum(np.diff(index, axis=1), size)
-    found: Array = np.where(index[:, -1] == _NONE, 0, own.sum(axis=1) + size)
-    return found
+    # The bytes of each lane that precede those of the next lane.
+    distance = np.diff(index, axis=1)
+    own = np.minimum(distance, size)
+    total = own.sum(axis=1) + size
+    is_inactive = index[:, -1] == _NONE
+    return np.where(is_inactive, 0, total)
 
 
-def least_segments(asked: Array, segment: int) -> int:
-    """Return the fewest segments that can hold the bytes that waves ask for, summed over waves.
+def least_segments(requested: Array, segment: int) -> int:
+    """Return the fewest segments that can hold the bytes that waves request, summed over waves.
 
-    `asked` is what `asked_bytes` returns.
+    `requested` is the result of `requested_bytes`.
     """
-    rounded_up = -(-asked // segment)
+    rounded_up = -(-requested // segment)
     return int(rounded_up.sum())
 
 
-class Touched:
-    """The segments of memory that a launch touched at all, and must move at least once."""
+class TouchedSegments:
+    """The segments of memory that a launch touches, and so must move at least once."""
 
     def __init__(self, segment: int) -> None:
         self.segment = segment  # bytes
-        self._flags = np.zeros(0, np.bool_)  # [segment], as far as any was touched
+        # [segment], up to the last one that was touched, or further
+        self._flags = np.zeros(0, np.bool_)
 
     def add(self, index: Array, size: int) -> None:
         """Add accesses of `size` bytes at the offsets `index` (int [n])."""
         if not index.size:
             return
+        last_byte = index + (size - 1)
         first = index // self.segment
-        last = (index + (size - 1)) // self.segment
-        needed = int(last.max()) + 1
-        present = len(self._flags)
-        if needed > present:
-            # At least twice as many, so that few launches copy the flags often.
-            grown = np.zeros(max(needed, 2 * present), np.bool_)
-            grown[:present] = self._flags
-            self._flags = grown
+        last = last_byte // self.segment
+        self._grow(to=int(last.max()) + 1)
         self._flags[first] = True
-        over = last != first
-        self._flags[last[over]] = True
+        is_split = last != first
+        self._flags[last[is_split]] = True
+
+    def _grow(self, to: int) -> None:
+        present = len(self._flags)
+        if to <= present:
+            return
+        # At least doubled, so that the flags are copied a logarithmic number of times.
+        grown = np.zeros(max(to, 2 * present), np.bool_)
+        grown[:present] = self._flags
+        self._flags = grown
 
     @property
     def bytes(self) -> int:
         """The bytes of all segments that were touched."""
-        return int(np.count_nonzero(self._flags)) * self.segment
+        touched = np.count_nonzero(self._flags)
+        return int(touched) * self.segment

@@ -14,10 +14,10 @@ import numpy as np
 from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.observers.counting.banks import count_clocks
 from refcomp.emulator.observers.counting.coalescing import (
-    Touched,
-    asked_bytes,
+    TouchedSegments,
     count_segments,
     least_segments,
+    requested_bytes,
 )
 from refcomp.emulator.observers.counting.counts import (
     InstructionCounts,
@@ -128,8 +128,8 @@ class CountRecorder:
         self._loaded: list[object] = []
         self._current = KernelCounts("", "", 64, 128)
         # What the current launch has touched.
-        self._read = Touched(self._current.segment)
-        self._written = Touched(self._current.segment)
+        self._read = TouchedSegments(self._current.segment)
+        self._written = TouchedSegments(self._current.segment)
 
     @property
     def kernels(self) -> tuple[KernelCounts, ...]:
@@ -159,8 +159,8 @@ class CountRecorder:
             self._kernels[key] = make()
         self._current = self._kernels[key]
         self._current.launches += 1
-        self._read = Touched(self._current.segment)
-        self._written = Touched(self._current.segment)
+        self._read = TouchedSegments(self._current.segment)
+        self._written = TouchedSegments(self._current.segment)
         return self._current
 
     def ran(self, instruction: CountedInstruction, waves: int, lanes: int) -> None:
@@ -189,16 +189,19 @@ class CountRecorder:
         counts = self._of(instruction)
         found = _counts_of_access(counts, access, parts)
         index = _by_wave(access, self._current.wave_lanes * parts)
-        asked = asked_bytes(index, access.active, access.size)
-        found.waves += int(np.count_nonzero(asked))
+        requested = requested_bytes(index, access.active, access.size)
+        found.waves += int(np.count_nonzero(requested))
         found.lanes += access.index.size // parts
         is_union = access.space == "global" or parts > 1
-        found.bytes += int(asked.sum()) if is_union else access.index.size * access.size
+        if is_union:
+            found.bytes += int(requested.sum())
+        else:
+            found.bytes += access.index.size * access.size
         if counts.kind in self._current.isa.cached:
             self._read.add(access.index, access.size)
         elif access.space == "global":
             self._count_global(found, access, index)
-            found.least += least_segments(asked, self._current.segment)
+            found.least += least_segments(requested, self._current.segment)
         elif access.space == "shared":
             # The start of a group's memory rotates the banks, which changes no count.
             clocks, least = count_clocks(
@@ -235,8 +238,8 @@ class CountRecorder:
         """Add what the last launch touched."""
         self._current.read += self._read.bytes
         self._current.written += self._written.bytes
-        self._read = Touched(self._current.segment)
-        self._written = Touched(self._current.segment)
+        self._read = TouchedSegments(self._current.segment)
+        self._written = TouchedSegments(self._current.segment)
 
 
 def _counts_of_access(

@@ -52,14 +52,14 @@ def bind_async_copy(
             remedy="run the kernel on a GPU, or copy by cp.async, and reduce by atomics",
         )
     if "commit_group" in modifiers:
-        return lambda threads: threads.flights().commit(threads.numbers())
+        return lambda threads: threads.pending_copies().commit(threads.numbers())
     if "wait_all" in modifiers:
-        return lambda threads: threads.flights().land(threads.numbers(), -1)
+        return lambda threads: threads.pending_copies().wait(threads.numbers(), -1)
     if "wait_group" in modifiers:
         (count,) = instruction.operands
         assert isinstance(count, Immediate)
         pending = count.bits
-        return lambda threads: threads.flights().land(threads.numbers(), pending)
+        return lambda threads: threads.pending_copies().wait(threads.numbers(), pending)
     return _bind_copy(instruction, registers, names)
 
 
@@ -107,7 +107,7 @@ def _bind_copy(
         if threads.around.observers:
             threads.show(instruction, [place], size, is_store=True, is_strong=False)
         _put(place, data, known)
-        threads.flights().take_off(threads.numbers(), place.offsets, size)
+        threads.pending_copies().begin(threads.numbers(), place.offsets, size)
 
     return copy
 
@@ -128,7 +128,9 @@ def _bind_arrival(
             barrier = known_barrier(threads, instruction, offset, users)
             if barrier is None:
                 continue
-            threads.flights().hand_over(threads.numbers()[users], offset, barrier.phase)
+            threads.pending_copies().hand_over(
+                threads.numbers()[users], offset, barrier.phase
+            )
             release_at(threads, offset, barrier.phase, users)
             for _ in users if counts else ():
                 barrier.arrive(1)

@@ -85,7 +85,7 @@ class BlockBarriers:
         if len(whole):
             yield whole
             for observer in observers:
-                observer.met(self._threads, whole, is_warp=False)
+                observer.synchronized(self._threads, whole, is_warp=False)
             waits = waits.copy()
             waits[whole] = False
         for block in np.unique(self._threads.block_of[waits]):

@@ -154,5 +154,5 @@ def _announce(
             size = int(pieces[user]) * _PIECE
             if size:
                 first = int(offsets[begins[user]])
-                threads.flights().bring(first, size, offset, barrier.phase)
+                threads.pending_copies().begin_bulk(first, size, offset, barrier.phase)
             barrier.expect(-int(sizes[user]))

@@ -269,7 +269,7 @@ class ThreadExecution:
         """Let threads wait at a barrier, or only arrive there."""
         if "warp" in end.modifiers:  # __syncwarp: memory is in order anyway
             for observer in self.threads.around.observers:
-                observer.met(self.threads, numbers, is_warp=True)
+                observer.synchronized(self.threads, numbers, is_warp=True)
             if taken is None:
                 return block.next
             self._pc[numbers] = block.next

@@ -269,7 +269,7 @@ def _acquire(
 
     What was released in earlier phases is acquired, too: arrivals are updates of one place.
     """
-    threads.flights().land_at(offset, barrier.phase)
+    threads.pending_copies().end_phases(offset, barrier.phase)
     if not threads.around.observers:
         return
     numbers = threads.numbers()[users]

@@ -84,7 +84,11 @@ def _of_upper_words(form: Form) -> ValueRule:
         plain = np.uint64(0x7FFFFFFF00000000).view(np.float64)
         return np.where(np.isnan(value) | np.isnan(result), plain, upper(result))
 
-    return ValueRule(compute, ("f64",), ("f64",))
+    return ValueRule(
+        compute=compute,
+        sources=("f64",),
+        results=("f64",),
+    )
 
 
 def _divide(form: Form) -> ValueRule:

@@ -73,13 +73,18 @@ _LOGIC = {
 def _logic(form: Form) -> ValueRule:
     function, spread = _LOGIC[form.opcode]
     kind = form.type
-    return ValueRule(function, (kind, kind), (kind,), shadows_first(spread))
+    return ValueRule(
+        compute=function,
+        sources=(kind, kind),
+        results=(kind,),
+        undefined=shadows_first(spread),
+    )
 
 
 def _inverted(form: Form) -> ValueRule:
     spread = shadows_first(spreads.of_copy)
     return ValueRule(
-        np.invert,
+        compute=np.invert,
         sources=(form.type,),
         results=(form.type,),
         undefined=spread,
@@ -94,7 +99,7 @@ def _logical_not(form: Form) -> ValueRule:
         return np.asarray(np.asarray(value) == 0, dtype)
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(form.type,),
         results=(form.type,),
     )
@@ -141,7 +146,7 @@ def _lop3(form: Form) -> ValueRule:
     words = ("b32",) * 4
     if not combine:
         return ValueRule(
-            lookup,
+            compute=lookup,
             sources=words,
             results=("b32",),
             undefined=_undefined_lookup,
@@ -156,7 +161,7 @@ def _lop3(form: Form) -> ValueRule:
         return result, combined
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(*words, "pred"),
         results=("b32", "pred"),
     )
@@ -171,7 +176,7 @@ def _shift(form: Form) -> ValueRule:
     spread_by = spreads.by_signed_shift if is_signed(kind) else spreads.by_shift
     undefined = shadows_first(spread_by(function, 1))
     return ValueRule(
-        function,
+        compute=function,
         sources=(kind, "u32"),
         results=(kind,),
         undefined=undefined,
@@ -200,7 +205,7 @@ def _funnel_shift(form: Form) -> ValueRule:
         return np.asarray(moved | all_bits("b32", amount_shadow != 0))
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=("b32", "b32", "u32"),
         results=("b32",),
         undefined=undefined,
@@ -250,7 +255,7 @@ def _extracted_field(form: Form) -> ValueRule:
         return np.asarray(as_unsigned(moved) | all_bits(kind, is_unknown))
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(kind, "u32", "u32"),
         results=(kind,),
         undefined=undefined,
@@ -276,7 +281,7 @@ def _inserted_field(form: Form) -> ValueRule:
         return np.asarray(moved | all_bits(kind, is_unknown))
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(kind, kind, "u32", "u32"),
         results=(kind,),
         undefined=undefined,
@@ -304,7 +309,7 @@ def _mask(form: Form) -> ValueRule:
         return field_mask("b32", first, count)
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=("u32", "u32"),
         results=("b32",),
     )
@@ -323,7 +328,7 @@ def _extended(form: Form) -> ValueRule:
         return np.where(count == 0, dtype.type(0), lowered)
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(form.type, "u32"),
         results=(form.type,),
     )
@@ -361,7 +366,7 @@ def reversed_bits(value: Array) -> Array:
 def _reversal(form: Form) -> ValueRule:
     spread = shadows_first(lambda shadow, value: reversed_bits(shadow))
     return ValueRule(
-        reversed_bits,
+        compute=reversed_bits,
         sources=(form.type,),
         results=(form.type,),
         undefined=spread,
@@ -373,7 +378,7 @@ def _population(form: Form) -> ValueRule:
         return np.bitwise_count(value).astype(np.uint32)
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(form.type,),
         results=("u32",),
     )
@@ -388,7 +393,7 @@ def _leading_zeros(form: Form) -> ValueRule:
         return count
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(form.type,),
         results=("u32",),
     )
@@ -411,7 +416,7 @@ def _found_bit(form: Form) -> ValueRule:
         return np.where(bits == 0, position, amount)
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=(kind,),
         results=("u32",),
     )
@@ -445,7 +450,7 @@ def _nth_bit(form: Form) -> ValueRule:
         return np.where(is_nth.any(axis=-1), position, _ALL_ONES)
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=("b32", "b32", "s32"),
         results=("b32",),
     )
@@ -505,7 +510,7 @@ def _permutation(form: Form) -> ValueRule:
         return np.asarray(moved | all_bits("b32", selector_shadow != 0))
 
     return ValueRule(
-        compute,
+        compute=compute,
         sources=("b32", "b32", "b32"),
         results=("b32",),
         undefined=undefined,

@@ -118,7 +118,11 @@ def _set_predicate(form: Form) -> ValueRule:
         return both if has_two else both[0]
 
     sources = (kind, kind) if combine is None else (kind, kind, "pred")
-    return ValueRule(compute, sources, ("pred",) * (2 if has_two else 1))
+    return ValueRule(
+        compute=compute,
+        sources=sources,
+        results=("pred",) * (2 if has_two else 1),
+    )
 
 
 # Type of a result of `set` -> its bits where the comparison holds.
@@ -169,7 +173,11 @@ def _set(form: Form) -> ValueRule:
         return words.view(dtype_of(result))
 
     sources = (kind, kind) if combine is None else (kind, kind, "pred")
-    return ValueRule(compute, sources, (result,))
+    return ValueRule(
+        compute=compute,
+        sources=sources,
+        results=(result,),
+    )
 
 
 def _chosen(form: Form) -> ValueRule:
@@ -178,7 +186,12 @@ def _chosen(form: Form) -> ValueRule:
     def compute(a: Array, b: Array, chosen: Array) -> Array:
         return np.where(chosen, a, b)
 
-    return ValueRule(compute, (kind, kind, "pred"), (kind,), of_selp)
+    return ValueRule(
+        compute=compute,
+        sources=(kind, kind, "pred"),
+        results=(kind,),
+        undefined=of_selp,
+    )
 
 
 def _chosen_by_sign(form: Form) -> ValueRule:
@@ -194,7 +207,11 @@ def _chosen_by_sign(form: Form) -> ValueRule:
         value = flushed(c) if flushes else np.asarray(c)
         return np.where(value >= 0, a, b)
 
-    return ValueRule(compute, (kind, kind, decider), (kind,))
+    return ValueRule(
+        compute=compute,
+        sources=(kind, kind, decider),
+        results=(kind,),
+    )
 
 
 _CHOSEN = f"b16 b32 b64 {_INTEGERS} f32 f64"

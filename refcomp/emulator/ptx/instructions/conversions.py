@@ -78,7 +78,9 @@ def _resized(form: Form) -> ValueRule:
     is_extended = np.can_cast(dtype_of(source), dtype)
     if not is_extended and form.has("sat"):
         return ValueRule(
-            lambda value: _clamped(value, dtype.type), (source,), (result,)
+            compute=lambda value: _clamped(value, dtype.type),
+            sources=(source,),
+            results=(result,),
         )
 
     def convert(value: Array) -> Array:
@@ -89,7 +91,12 @@ def _resized(form: Form) -> ValueRule:
         signed = shadow.view(dtype_of(source))
         return convert(signed).view(f"u{dtype.itemsize}")
 
-    return ValueRule(convert, (source,), (result,), shadows_first(undefined))
+    return ValueRule(
+        compute=convert,
+        sources=(source,),
+        results=(result,),
+        undefined=shadows_first(undefined),
+    )
 
 
 def _clamped(value: Array, kind: type[np.integer]) -> Array:
@@ -123,7 +130,11 @@ def _to_integer(form: Form) -> ValueRule:
         whole = _TO_INTEGERS[mode](number.astype(np.float64))
         return integer_of(whole, result, on_nan)
 
-    return ValueRule(compute, (source,), (result,))
+    return ValueRule(
+        compute=compute,
+        sources=(source,),
+        results=(result,),
+    )
 
 
 def integer_of(whole: Array, kind: str, on_nan: int) -> Array:
@@ -160,7 +171,11 @@ def _to_float(form: Form) -> ValueRule:
     def compute(value: Array) -> Array:
         return finish(float_of(of_integer(value), result, mode))
 
-    return ValueRule(compute, (source,), (result,))
+    return ValueRule(
+        compute=compute,
+        sources=(source,),
+        results=(result,),
+    )
 
 
 def _between_floats(form: Form) -> ValueRule:
@@ -188,7 +203,11 @@ def _between_floats(form: Form) -> ValueRule:
             found = flushed(found)
         return finish(found)
 
-    return ValueRule(compute, (source,), (result,))
+    return ValueRule(
+        compute=compute,
+        sources=(source,),
+        results=(result,),
+    )
 
 
 def _endings(form: Form, mode: str) -> str:

@@ -7,6 +7,8 @@ is 0x7fffffff. `.ftz` flushes denormals of operands, and those of results after 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -24,8 +26,7 @@ _SIGNS: dict[str, Array] = {
     "f32": np.array(1 << 31, np.uint32),
     "f64": np.array(1 << 63, np.uint64),
 }
-
-
+# Opcodes that may have `.sat`.
 _SATURATED = ("add", "sub", "mul", "fma", "mad")
 
 
@@ -40,26 +41,43 @@ def with_plain_nan(value: Array) -> Array:
 def saturated(value: Array) -> Array:
     """Return a float clamped to [0, 1]. A NaN is 0."""
     value = np.asarray(value)
-    one = value.dtype.type
+    number = value.dtype.type
     # Comparisons with NaN are false, and so is -0 > 0.
-    return np.asarray(np.where(value > 0, np.minimum(value, one(1)), one(0)))
+    is_positive = value > 0
+    at_most_1: Array = np.minimum(value, number(1))
+    return np.where(is_positive, at_most_1, number(0))
 
 
 def arithmetic(form: Form, count: int, function: Callable[..., Array]) -> ValueRule:
-    """Return the rule of a function of floats, after reading `.ftz` and `.sat`."""
+    """Return the rule of a function of `count` floats, after reading `.ftz` and `.sat`."""
     kind = form.type
-    flushes = kind == "f32" and form.opcode != "tanh" and form.has("ftz")
+    may_flush = kind == "f32" and form.opcode != "tanh"
+    flushes = may_flush and form.has("ftz")
     may_saturate = kind == "f32" and form.opcode in _SATURATED
     saturates = may_saturate and form.has("sat")
 
-    def compute(*values: Array) -> Array:
-        operands = [flushed(value) for value in values] if flushes else values
+    def compute(*operands: Array) -> Array:
+        if flushes:
+            operands = tuple(flushed(operand) for operand in operands)
         result = with_plain_nan(function(*operands))
         if flushes:
             result = flushed(result)
-        return saturated(result) if saturates else result
+        if saturates:
+            result = saturated(result)
+        return result
 
-    return ValueRule(compute, (kind,) * count, (kind,))
+    return ValueRule(
+        compute=compute,
+        sources=(kind,) * count,
+        results=(kind,),
+    )
+
+
+def reciprocal(value: Array, mode: str) -> Array:
+    """Return 1 / value, rounded once."""
+    value = np.asarray(value)
+    one = np.ones_like(value)
+    return rounding.divide(one, value, mode)
 
 
 def _subtract(a: Array, b: Array, mode: str) -> Array:
@@ -75,6 +93,7 @@ _ROUNDED: dict[str, tuple[int, Callable[..., Array]]] = {
     "fma": (3, rounding.fused),
     "mad": (3, rounding.fused),
     "div": (2, rounding.divide),
+    "rcp": (1, reciprocal),
     "sqrt": (1, rounding.square_root),
 }
 # Opcodes that round to nearest if the text does not say how.
@@ -82,24 +101,21 @@ _HAVE_DEFAULT = ("add", "sub", "mul")
 
 
 def _rounded(form: Form) -> ValueRule:
-    mode = form.take(*MODES, default="rn" if form.opcode in _HAVE_DEFAULT else "")
+    default = "rn" if form.opcode in _HAVE_DEFAULT else ""
+    mode = form.take(*MODES, default=default)
     if not mode:
         raise form.damaged(f"{form.opcode}.{form.type} needs a rounding, such as .rn")
     return rounded_rule(form, mode)
 
 
 def rounded_rule(form: Form, mode: str) -> ValueRule:
-    """Return the rule of an instruction that is rounded once, in a direction."""
-    if form.opcode == "rcp":
-        return arithmetic(form, 1, lambda value: reciprocal(value, mode))
+    """Return the rule of an instruction that is rounded once, in the direction `mode`."""
     count, function = _ROUNDED[form.opcode]
-    return arithmetic(form, count, lambda *values: function(*values, mode))
 
+    def in_mode(*values: Array) -> Array:
+        return function(*values, mode)
 
-def reciprocal(value: Array, mode: str) -> Array:
-    """Return 1 / value, rounded once."""
-    value = np.asarray(value)
-    return rounding.divide(np.ones_like(value), value, mode)
+    return arithmetic(form, count, in_mode)
 
 
 # Signs.
@@ -114,16 +130,29 @@ def _negated(form: Form) -> ValueRule:
 
 
 def _of_sign(form: Form, change: Callable[[Array, Array], Array]) -> ValueRule:
+    """Return the rule of an instruction that changes the sign bit only.
+
+    Args:
+        change: the function of the bits and of a word in which only the sign bit is set.
+    """
     kind = form.type
     sign = _SIGNS[kind]
     flushes = kind == "f32" and form.has("ftz")
 
     def compute(value: Array) -> Array:
         operand = flushed(value) if flushes else np.asarray(value)
-        return np.asarray(change(as_unsigned(operand), sign)).view(dtype_of(kind))
+        changed = change(as_unsigned(operand), sign)
+        return np.asarray(changed).view(dtype_of(kind))
 
-    spread = None if flushes else shadows_first(lambda shadow, value: shadow)
-    return ValueRule(compute, (kind,), (kind,), spread)
+    rule = ValueRule(
+        compute=compute,
+        sources=(kind,),
+        results=(kind,),
+    )
+    if flushes:
+        return rule
+    # A bit of the result depends on the bit of the source at the same place only.
+    return replace(rule, undefined=shadows_first(lambda shadow, value: shadow))
 
 
 def _copied_sign(form: Form) -> ValueRule:
@@ -132,13 +161,20 @@ def _copied_sign(form: Form) -> ValueRule:
     sign = _SIGNS[kind]
 
     def combine(a: Array, b: Array) -> Array:
-        return np.asarray((a & sign) | (b & ~sign))
+        sign_of_a = a & sign
+        magnitude_of_b = b & ~sign
+        return np.asarray(sign_of_a | magnitude_of_b)
 
     def compute(a: Array, b: Array) -> Array:
-        return combine(as_unsigned(a), as_unsigned(b)).view(dtype_of(kind))
+        bits = combine(as_unsigned(a), as_unsigned(b))
+        return bits.view(dtype_of(kind))
 
-    spread = shadows_first(lambda s, t, a, b: combine(s, t))
-    return ValueRule(compute, (kind, kind), (kind,), spread)
+    return ValueRule(
+        compute=compute,
+        sources=(kind, kind),
+        results=(kind,),
+        undefined=shadows_first(lambda s, t, a, b: combine(s, t)),
+    )
 
 
 # Minima and maxima.
@@ -150,10 +186,13 @@ def extreme(a: Array, b: Array, *, is_min: bool, keeps_nan: bool) -> Array:
     If one of the two is NaN, the result is the other one, or with `keeps_nan` NaN.
     """
     a, b = np.broadcast_arrays(a, b)
+    # Equal numbers may be 0 and -0.
     if is_min:
-        takes_first = (a < b) | ((a == b) & np.signbit(a))
+        comes_first = np.signbit(a)
+        takes_first = (a < b) | ((a == b) & comes_first)
     else:
-        takes_first = (a > b) | ((a == b) & ~np.signbit(a))
+        comes_first = ~np.signbit(a)
+        takes_first = (a > b) | ((a == b) & comes_first)
     result = np.where(takes_first | np.isnan(b), a, b)
     if not keeps_nan:
         return result
@@ -165,9 +204,9 @@ def extreme_of_magnitudes(
     a: Array, b: Array, *, is_min: bool, keeps_nan: bool
 ) -> Array:
     """Return the extreme of the two magnitudes. Its sign is the product of the two signs."""
-    size = extreme(np.abs(a), np.abs(b), is_min=is_min, keeps_nan=keeps_nan)
+    magnitude = extreme(np.abs(a), np.abs(b), is_min=is_min, keeps_nan=keeps_nan)
     is_negative = np.signbit(a) ^ np.signbit(b)
-    return np.where(is_negative, -size, size)
+    return np.where(is_negative, -magnitude, magnitude)
 
 
 def extreme_of(form: Form) -> Callable[..., Array]:
@@ -191,11 +230,11 @@ def extreme_of(form: Form) -> Callable[..., Array]:
 def _extreme(form: Form) -> ValueRule:
     if form.type == "f64":
         is_min = form.opcode == "min"
-        return arithmetic(
-            form, 2, lambda a, b: extreme(a, b, is_min=is_min, keeps_nan=False)
-        )
-    count = max(2, min(3, len(form.instruction.operands) - 1))
-    return arithmetic(form, count, extreme_of(form))
+        function = partial(extreme, is_min=is_min, keeps_nan=False)
+        return arithmetic(form, 2, function)
+    # f32 has a form of two sources, and a form of three.
+    has_three = len(form.instruction.operands) > 3
+    return arithmetic(form, 3 if has_three else 2, extreme_of(form))
 
 
 # Classes.
@@ -203,7 +242,8 @@ def _extreme(form: Form) -> ValueRule:
 
 def _is_denormal(value: Array) -> Array:
     value = np.asarray(value)
-    is_small = np.abs(value) < np.finfo(value.dtype).tiny
+    least_normal = np.finfo(value.dtype).tiny
+    is_small = np.abs(value) < least_normal
     return np.asarray(is_small & (value != 0))
 
 
@@ -220,8 +260,12 @@ _CLASSES: dict[str, Callable[[Array], Array]] = {
 
 def _tested(form: Form) -> ValueRule:
     """Describe testp, a predicate that holds for one class of floats."""
-    test = _CLASSES[form.must_take(*_CLASSES)]
-    return ValueRule(test, (form.type,), ("pred",))
+    name = form.must_take(*_CLASSES)
+    return ValueRule(
+        compute=_CLASSES[name],
+        sources=(form.type,),
+        results=("pred",),
+    )
 
 
 _BOTH = "f32 f64"

@@ -1,13 +1,15 @@
 """Arithmetic of f16 and bf16, single or packed in pairs.
 
-Arithmetic is done in f64, and rounded once. A NaN is 0x7fff. f16 has `.ftz`; bf16 keeps denormals.
+Arithmetic is done in f64, and rounded once. A NaN is 0x7fff. `.ftz` exists for f16 only; bf16
+keeps denormals.
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Half Precision Floating Point
 Instructions".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,8 +26,7 @@ from refcomp.emulator.ptx.instructions.types import as_unsigned, dtype_of
 from refcomp.emulator.ptx.instructions.undefined import shadows_first
 
 _KINDS = "f16 bf16 f16x2 bf16x2"
-# f16 and bf16 have the same sign bit, packed types have two.
-_SIGN = np.uint16(0x8000)
+_SIGN = np.uint16(0x8000)  # of f16 and of bf16
 
 _ROUNDED: dict[str, tuple[int, Callable[..., Rounded]]] = {
     "add": (2, exact_sum),
@@ -36,16 +37,20 @@ _ROUNDED: dict[str, tuple[int, Callable[..., Rounded]]] = {
 
 
 def _rule(form: Form, count: int, of_half: Callable[..., Array]) -> ValueRule:
-    """Return the rule of a function of halves, for a packed type as well."""
+    """Return the rule of a function of `count` halves. A packed type applies it to both halves."""
     kind = form.type
     function = packed(kind, of_half) if kind.endswith("x2") else of_half
-    return ValueRule(function, (kind,) * count, (kind,))
+    return ValueRule(
+        compute=function,
+        sources=(kind,) * count,
+        results=(kind,),
+    )
 
 
 def _on_f64(
     form: Form, function: Callable[..., Rounded], *, flushes: bool, may_end: str = ""
 ) -> Callable[..., Array]:
-    """Return a function of f64 as one of halves.
+    """Return a function of f64 as a function of halves.
 
     Args:
         flushes: whether denormals are flushed.
@@ -54,27 +59,40 @@ def _on_f64(
     """
     kind = form.type.removesuffix("x2")
     finish = finish_of(form, kind, may_end)
+    # bf16 is flushed only before approximations, whose results are near enough.
+    flushes_result = flushes and kind == "f16"
 
     def of_half(*values: Array) -> Array:
-        operands = (float_value(value, kind) for value in values)
-        numbers = [flushed(x) if flushes else x for x in operands]
+        numbers = _numbers(values, kind, flushes=flushes)
         wide = [number.astype(np.float64) for number in numbers]
         result = float_of(function(*wide), kind)
-        # bf16 is flushed only before approximations, whose results are near enough.
-        return finish(flushed(result) if flushes and kind == "f16" else result)
+        if flushes_result:
+            result = flushed(result)
+        return finish(result)
 
     return of_half
+
+
+def _numbers(halves: Iterable[Array], kind: str, *, flushes: bool) -> list[Array]:
+    """Return halves as floats of numpy: f16 as such, bf16 as f32."""
+    numbers = [float_value(half, kind) for half in halves]
+    if not flushes:
+        return numbers
+    return [flushed(number) for number in numbers]
 
 
 def _rounded(form: Form) -> ValueRule:
     is_fused = form.opcode == "fma"
     if not form.has("rn") and is_fused:
         raise form.damaged(f"fma.{form.type} needs the rounding .rn")
-    is_f16 = _is_f16(form)
-    flushes = is_f16 and form.has("ftz")
-    endings = ("sat " if is_f16 else "") + ("relu" if is_fused else "")
+    endings = []
+    if _is_f16(form):
+        endings.append("sat")
+    if is_fused:
+        endings.append("relu")
+    flushes = _takes_ftz(form)
     count, function = _ROUNDED[form.opcode]
-    of_half = _on_f64(form, function, flushes=flushes, may_end=endings)
+    of_half = _on_f64(form, function, flushes=flushes, may_end=" ".join(endings))
     return _rule(form, count, of_half)
 
 
@@ -82,15 +100,20 @@ def _is_f16(form: Form) -> bool:
     return form.type in ("f16", "f16x2")
 
 
+def _takes_ftz(form: Form) -> bool:
+    """Take `.ftz` of f16. Return False if it is missing, and for bf16."""
+    return _is_f16(form) and form.has("ftz")
+
+
 def _extreme(form: Form) -> ValueRule:
     kind = form.type.removesuffix("x2")
     function = extreme_of(form)
-    flushes = _is_f16(form) and form.has("ftz")
+    flushes = _takes_ftz(form)
 
-    def of_half(a: Array, b: Array) -> Array:
-        operands = (float_value(value, kind) for value in (a, b))
-        numbers = [flushed(x) if flushes else x for x in operands]
-        return float_of(exactly(function(*numbers)), kind)
+    def of_half(*values: Array) -> Array:
+        numbers = _numbers(values, kind, flushes=flushes)
+        chosen = function(*numbers)
+        return float_of(exactly(chosen), kind)
 
     return _rule(form, 2, of_half)
 
@@ -99,7 +122,7 @@ def _signs_changed(form: Form) -> ValueRule:
     """Describe abs and neg."""
     kind = form.type.removesuffix("x2")
     is_abs = form.opcode == "abs"
-    flushes = _is_f16(form) and form.has("ftz")
+    flushes = _takes_ftz(form)
 
     def of_half(value: Array) -> Array:
         number = flushed(value) if flushes else value
@@ -110,17 +133,21 @@ def _signs_changed(form: Form) -> ValueRule:
     rule = _rule(form, 1, of_half)
     if flushes:
         return rule
-    spread = shadows_first(lambda shadow, value: shadow)
-    return ValueRule(rule.compute, rule.sources, rule.results, spread)
+    # A bit of the result depends on the bit of the source at the same place only.
+    return replace(rule, undefined=shadows_first(lambda shadow, value: shadow))
 
 
 def _approximate(form: Form) -> ValueRule:
     form.must_take("approx")
-    function = FUNCTIONS[form.opcode]
+    approximate = FUNCTIONS[form.opcode]
     flushes = form.opcode == "ex2" and not _is_f16(form)
     if flushes:
         form.must_take("ftz")
-    of_half = _on_f64(form, lambda value: exactly(function(value)), flushes=flushes)
+
+    def function(value: Array) -> Rounded:
+        return exactly(approximate(value))
+
+    of_half = _on_f64(form, function, flushes=flushes)
     return _rule(form, 1, of_half)
 
 

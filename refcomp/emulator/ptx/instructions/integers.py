@@ -1,7 +1,7 @@
 """Arithmetic of integers: sums, products, quotients, and dot products of bytes.
 
-Source: NVIDIA, "Parallel Thread Execution ISA", sections "Integer Arithmetic Instructions". What
-the ISA leaves open, such as a quotient by 0, is undefined here.
+Source: NVIDIA, "Parallel Thread Execution ISA", section "Integer Arithmetic Instructions". A
+result that the ISA does not specify, such as a quotient by 0, has undefined bits here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.ptx.instructions.form import Form, Table, joined, rows
 from refcomp.emulator.ptx.instructions.rule import ValueRule
 from refcomp.emulator.ptx.instructions.types import as_unsigned, dtype_of, is_signed
@@ -20,12 +20,18 @@ _ALL = "u16 u32 u64 s16 s32 s64"
 _SIGNED = "s16 s32 s64"
 _PACKED = "u16x2 s16x2"
 _LOW_24 = np.uint32(0xFFFFFF)
+_DTYPES_OF_HALVES = {
+    "s16x2": np.int16,
+    "f16x2": np.float16,
+    # others: np.uint16
+}
 
 
 def clamped(value: Array, kind: type[np.integer]) -> Array:
     """Return integers as another type. A number that does not fit becomes the nearest one."""
     limits = np.iinfo(kind)
-    return np.clip(value, limits.min, limits.max).astype(kind)
+    nearest = np.clip(value, limits.min, limits.max)
+    return nearest.astype(kind)
 
 
 def halves_of(kind: str, value: Array) -> Array:
@@ -34,9 +40,9 @@ def halves_of(kind: str, value: Array) -> Array:
     Args:
         kind: "s16x2" for signed halves, "f16x2" for floats. Halves of other types are unsigned.
     """
-    dtype = {"s16x2": np.int16, "f16x2": np.float16}.get(kind, np.uint16)
-    words = np.ascontiguousarray(np.asarray(value)[..., None])
-    return words.view(dtype)
+    dtype = _DTYPES_OF_HALVES.get(kind, np.uint16)
+    words = np.asarray(value)[..., None]
+    return np.ascontiguousarray(words).view(dtype)
 
 
 def of_halves(halves: Array) -> Array:
@@ -49,22 +55,28 @@ def packed(kind: str, function: Callable[..., Array]) -> Callable[..., Array]:
     """Return a function of packed values that applies a function of halves."""
 
     def compute(*values: Array) -> Array:
-        return of_halves(function(*(halves_of(kind, value) for value in values)))
+        halves = [halves_of(kind, value) for value in values]
+        return of_halves(function(*halves))
 
     return compute
 
 
 def _same(kind: str, count: int, function: Callable[..., Array]) -> ValueRule:
-    """Return the rule of a function whose sources and result have the same type."""
+    """Return the rule of a function whose `count` sources and result have the same type."""
     if kind.endswith("x2"):
         function = packed(kind, function)
-    return ValueRule(function, (kind,) * count, (kind,))
+    return ValueRule(
+        compute=function,
+        sources=(kind,) * count,
+        results=(kind,),
+    )
 
 
 def _sum(form: Form) -> ValueRule:
     subtracts = form.opcode == "sub"
     if not form.has("sat"):
-        return _same(form.type, 2, np.subtract if subtracts else np.add)
+        function = np.subtract if subtracts else np.add
+        return _same(form.type, 2, function)
     if form.type != "s32":
         raise form.damaged(f"{form.opcode}.sat needs the type .s32")
 
@@ -78,24 +90,40 @@ def _sum(form: Form) -> ValueRule:
 
 def quotient(a: Array, b: Array) -> Array:
     """Return a / b, rounded towards zero. If b is 0, all bits are set, as ptxas computes it."""
-    size, other = magnitude(a), magnitude(b)
-    whole = size // np.maximum(other, other.dtype.type(1))
-    whole = np.where(_is_negative(a) ^ _is_negative(b), _negative(whole), whole)
-    return np.where(other == 0, ~np.zeros_like(whole), whole).view(np.asarray(a).dtype)
+    a = np.asarray(a)
+    dividend = magnitude(a)
+    divisor = magnitude(b)
+    whole = dividend // _not_zero(divisor)
+    is_negative = _is_negative(a) ^ _is_negative(b)
+    result = np.where(is_negative, _negative(whole), whole)
+    return _all_set(divisor == 0, result).view(a.dtype)
 
 
 def remainder(a: Array, b: Array) -> Array:
     """Return the remainder of a / b, with the sign of a. If b is 0, all bits are set."""
-    size, other = magnitude(a), magnitude(b)
-    rest = size % np.maximum(other, other.dtype.type(1))
-    rest = np.where(_is_negative(a), _negative(rest), rest)
-    return np.where(other == 0, ~np.zeros_like(rest), rest).view(np.asarray(a).dtype)
+    a = np.asarray(a)
+    dividend = magnitude(a)
+    divisor = magnitude(b)
+    rest = dividend % _not_zero(divisor)
+    result = np.where(_is_negative(a), _negative(rest), rest)
+    return _all_set(divisor == 0, result).view(a.dtype)
 
 
 def magnitude(value: Array) -> Array:
-    """Return the absolute value as an unsigned integer. So that of the least number fits, too."""
+    """Return the absolute value as an unsigned integer, which holds that of the least number."""
     bits = as_unsigned(value)
     return np.where(_is_negative(value), _negative(bits), bits)
+
+
+def _not_zero(divisor: Array) -> Array:
+    """Replace 0 by 1, since numpy has no quotient by 0."""
+    one = divisor.dtype.type(1)
+    return np.asarray(np.maximum(divisor, one))
+
+
+def _all_set(where: Mask, bits: Array) -> Array:
+    ones = ~np.zeros_like(bits)
+    return np.where(where, ones, bits)
 
 
 def _is_negative(value: Array) -> Array:
@@ -103,15 +131,19 @@ def _is_negative(value: Array) -> Array:
 
 
 def _negative(bits: Array) -> Array:
-    negative: Array = ~bits + bits.dtype.type(1)
-    return negative
+    one = bits.dtype.type(1)
+    return np.asarray(~bits + one)
 
 
 def _quotient(form: Form) -> ValueRule:
     function = quotient if form.opcode == "div" else remainder
     kind = form.type
-    spread = any_or(kind, lambda a, b: np.asarray(b) == 0)
-    return ValueRule(function, (kind, kind), (kind,), spread)
+    return ValueRule(
+        compute=function,
+        sources=(kind, kind),
+        results=(kind,),
+        undefined=any_or(kind, lambda a, b: np.asarray(b) == 0),
+    )
 
 
 def _extreme(form: Form) -> ValueRule:
@@ -123,7 +155,8 @@ def _extreme(form: Form) -> ValueRule:
 
     def not_negative(a: Array, b: Array) -> Array:
         found = function(a, b)
-        return np.asarray(np.maximum(found, found.dtype.type(0)))
+        zero = found.dtype.type(0)
+        return np.asarray(np.maximum(found, zero))
 
     return _same(form.type, 2, not_negative)
 
@@ -138,59 +171,73 @@ def _negated(form: Form) -> ValueRule:
 
 def _distance(form: Form) -> ValueRule:
     """Describe `sad`: |a - b| + c."""
-    kind = form.type
 
     def compute(a: Array, b: Array, c: Array) -> Array:
-        distance = np.where(np.asarray(a) < b, np.subtract(b, a), np.subtract(a, b))
-        total: Array = np.add(c, distance)
-        return total
+        is_less = np.less(a, b)
+        distance = np.where(is_less, np.subtract(b, a), np.subtract(a, b))
+        return np.asarray(np.add(c, distance))
 
-    return ValueRule(compute, (kind,) * 3, (kind,))
+    return _same(form.type, 3, compute)
 
 
 def _low_24(value: Array, kind: str) -> Array:
-    """Return the lower 24 bits as 64, with their sign if the type is signed."""
+    """Return the lower 24 bits as an int64. If the type is signed, bit 23 is the sign."""
     bits = as_unsigned(value) & _LOW_24
     if not is_signed(kind):
         return bits.astype(np.int64)
-    shifted = (bits << np.uint32(8)).view(np.int32)
-    return (shifted >> np.int32(8)).astype(np.int64)
+    shifted = bits << np.uint32(8)
+    extended = shifted.view(np.int32) >> np.int32(8)
+    return extended.astype(np.int64)
 
 
 def _product_of_24(form: Form) -> ValueRule:
     """Describe mul24 and mad24. The upper part is bits 16 to 47 of the product."""
     kind = form.type
-    part = form.must_take("hi", "lo")
+    is_upper = form.must_take("hi", "lo") == "hi"
     adds = form.opcode == "mad24"
     saturates = form.has("sat")
-    if saturates and (not adds or part != "hi" or kind != "s32"):
+    can_saturate = adds and is_upper and kind == "s32"
+    if saturates and not can_saturate:
         raise form.damaged(".sat needs mad24.hi.s32")
     dtype = dtype_of(kind)
 
-    def compute(a: Array, b: Array, *more: Array) -> Array:
+    def product_of(a: Array, b: Array) -> Array:
         product = _low_24(a, kind) * _low_24(b, kind)
-        words = (product >> 16 if part == "hi" else product).astype(dtype)
-        if not adds:
-            return words
+        if is_upper:
+            product = product >> 16
+        return product.astype(dtype)
+
+    def sum_of(a: Array, b: Array, c: Array) -> Array:
+        product = product_of(a, b)
         if saturates:
-            return clamped(words.astype(np.int64) + more[0], np.int32)
-        total: Array = words + more[0]
-        return total
+            total = product.astype(np.int64) + c
+            return clamped(total, np.int32)
+        return np.asarray(product + c)
 
-    return ValueRule(compute, (kind,) * (3 if adds else 2), (kind,))
+    if adds:
+        return _same(kind, 3, sum_of)
+    return _same(kind, 2, product_of)
 
 
-# Dot products. The order of the parts of a word is that of their weight.
+# Dot products.
 
 
-def _parts(value: Array, kind: str, count: int, bits: int) -> list[Array]:
-    """Return the first parts of words, each as signed 64-bit numbers."""
+def _parts(value: Array, kind: str, bits: int) -> list[Array]:
+    """Return the parts of 32-bit words as int64. The first part has the lowest bits.
+
+    Args:
+        kind: "s32" for signed parts, "u32" for unsigned ones.
+        bits: the width of a part, 8 or 16.
+    """
     words = np.asarray(value).view(np.uint32)
+    size = bits // 8
     parts = []
-    for number in range(count):
-        part = (words >> np.uint32(bits * number)).astype(f"u{bits // 8}")
-        signed = part.view(f"i{bits // 8}") if is_signed(kind) else part
-        parts.append(signed.astype(np.int64))
+    for shift in range(0, 32, bits):
+        shifted = words >> np.uint32(shift)
+        part = shifted.astype(f"u{size}")
+        if is_signed(kind):
+            part = part.view(f"i{size}")
+        parts.append(part.astype(np.int64))
     return parts
 
 
@@ -202,19 +249,28 @@ def _dot_product(form: Form) -> ValueRule:
     if not {first, second} <= {"u32", "s32"}:
         raise form.damaged(f"the factors of {form.opcode} are .u32 or .s32")
     kind = "s32" if "s32" in form.types else "u32"
-    is_of_four = form.opcode == "dp4a"
-    upper = not is_of_four and form.must_take("lo", "hi") == "hi"
     dtype = dtype_of(kind)
+    if form.opcode == "dp4a":
+        bits_of_left = 8
+        right_bytes = slice(0, 4)
+    else:
+        bits_of_left = 16
+        is_upper = form.must_take("lo", "hi") == "hi"
+        right_bytes = slice(2, 4) if is_upper else slice(0, 2)
 
     def compute(a: Array, b: Array, c: Array) -> Array:
-        left = _parts(a, first, 4, 8) if is_of_four else _parts(a, first, 2, 16)
-        right = _parts(b, second, 4, 8)[2 if upper else 0 :]
+        left = _parts(a, first, bits_of_left)
+        right = _parts(b, second, 8)[right_bytes]
         total = np.asarray(c, np.int64)
-        for x, y in zip(left, right, strict=False):
+        for x, y in zip(left, right, strict=True):
             total = total + x * y
         return total.astype(dtype)
 
-    return ValueRule(compute, (first, second, kind), (kind,))
+    return ValueRule(
+        compute=compute,
+        sources=(first, second, kind),
+        results=(kind,),
+    )
 
 
 INTEGERS: Table = joined(

@@ -1,12 +1,12 @@
 """Copies of registers, and the packing of several registers into one.
 
-Addresses and special registers are moved by the execution.
+`refcomp.emulator.ptx.execution.operands` moves addresses and special registers.
 Source: NVIDIA, "Parallel Thread Execution ISA", section "mov".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -26,62 +26,79 @@ def packed_parts(kind: str, *parts: Array) -> Array:
     width = bits_of(kind) // len(parts)
     total = np.zeros((), dtype)
     for number, part in enumerate(parts):
-        total = total | np.asarray(part).astype(dtype) << dtype.type(width * number)
+        wide = np.asarray(part).astype(dtype)
+        shift = dtype.type(width * number)
+        total = total | wide << shift
     return np.asarray(total)
 
 
 def unpacked_parts(kind: str, count: int, value: Array) -> tuple[Array, ...]:
     """Return the parts of an unsigned integer. The first has the lowest bits."""
     width = bits_of(kind) // count
-    part = unsigned_of(f"b{width}")
+    dtype = unsigned_of(f"b{width}")
     words = np.asarray(value)
-    step = words.dtype.type
-    return tuple((words >> step(width * i)).astype(part) for i in range(count))
-
-
-def _copy(value: Array) -> Array:
-    return value
+    parts = []
+    for number in range(count):
+        shift = words.dtype.type(width * number)
+        parts.append((words >> shift).astype(dtype))
+    return tuple(parts)
 
 
 def _part_of(form: Form, count: int) -> str:
     """Return the type of a part of a vector."""
     width = bits_of(form.type) // count
-    if not form.type.startswith("b") or width not in (8, 16, 32):
+    is_legal = form.type.startswith("b") and width in (8, 16, 32)
+    if not is_legal:
         raise form.damaged(
             f"mov.{form.type} does not hold a vector of {counted(count, 'part')}"
         )
     return f"b{width}"
 
 
-def _of_parts(count: int, function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return the spread of a move: undefined bits are moved like other bits."""
-    return lambda *both: function(*both[count:])
+# Undefined bits are moved like other bits. So `undefined` of these rules does to the undefined
+# bits of the sources what `compute` does to their values.
+
+
+def _packing(form: Form, count: int) -> ValueRule:
+    kind = form.type
+    part = _part_of(form, count)
+
+    def undefined(*both: Array) -> Array:
+        shadows = both[count:]
+        return packed_parts(kind, *shadows)
+
+    return ValueRule(
+        compute=partial(packed_parts, kind),
+        sources=(part,) * count,
+        results=(kind,),
+        undefined=undefined,
+    )
+
+
+def _unpacking(form: Form, count: int) -> ValueRule:
+    kind = form.type
+    part = _part_of(form, count)
+    unpack = partial(unpacked_parts, kind, count)
+    return ValueRule(
+        compute=unpack,
+        sources=(kind,),
+        results=(part,) * count,
+        undefined=lambda value, shadow: unpack(shadow),
+    )
 
 
 def _move(form: Form) -> ValueRule:
-    kind = form.type
-    operands = form.instruction.operands
-    result, source = operands if len(operands) == 2 else (None, None)
-    if isinstance(source, Vector):
-        count = len(source.parts)
-        part = _part_of(form, count)
-
-        def pack(*parts: Array) -> Array:
-            return packed_parts(kind, *parts)
-
-        return ValueRule(pack, (part,) * count, (kind,), _of_parts(count, pack))
-    if isinstance(result, Vector):
-        count = len(result.parts)
-        part = _part_of(form, count)
-
-        def unpack(value: Array) -> tuple[Array, ...]:
-            return unpacked_parts(kind, count, value)
-
-        def undefined(value: Array, shadow: Array) -> tuple[Array, ...]:
-            return unpacked_parts(kind, count, shadow)
-
-        return ValueRule(unpack, (kind,), (part,) * count, undefined)
-    return ValueRule(_copy, (kind,), (kind,), lambda value, shadow: as_unsigned(shadow))
+    match form.instruction.operands:
+        case [_, Vector() as source]:
+            return _packing(form, len(source.parts))
+        case [Vector() as result, _]:
+            return _unpacking(form, len(result.parts))
+    return ValueRule(
+        compute=lambda value: value,
+        sources=(form.type,),
+        results=(form.type,),
+        undefined=lambda value, shadow: as_unsigned(shadow),
+    )
 
 
 MOVES: Table = rows("mov", _KINDS, _move)

@@ -66,7 +66,11 @@ def _pair_of_f32(form: Form) -> ValueRule:
         parts = (finish(float_of(exactly(part), kind, mode)) for part in (lower, upper))
         return _both(result, *parts)
 
-    return ValueRule(compute, ("f32", "f32"), (result,))
+    return ValueRule(
+        compute=compute,
+        sources=("f32", "f32"),
+        results=(result,),
+    )
 
 
 def _small_pair(form: Form) -> ValueRule:
@@ -86,13 +90,21 @@ def _small_pair(form: Form) -> ValueRule:
         def of_two(upper: Array, lower: Array) -> Array:
             return _both(result, convert(lower), convert(upper))
 
-        return ValueRule(of_two, ("f32", "f32"), (result,))
+        return ValueRule(
+            compute=of_two,
+            sources=("f32", "f32"),
+            results=(result,),
+        )
 
     def of_packed(value: Array) -> Array:
         lower, upper = _parts(source, value)
         return _both(result, convert(lower), convert(upper))
 
-    return ValueRule(of_packed, (source,), (result,))
+    return ValueRule(
+        compute=of_packed,
+        sources=(source,),
+        results=(result,),
+    )
 
 
 def _halves_of_small(form: Form) -> ValueRule:
@@ -108,7 +120,11 @@ def _halves_of_small(form: Form) -> ValueRule:
         halves = (finish(float_of(exactly(number), kind)) for number in numbers)
         return _both(result, *halves)
 
-    return ValueRule(compute, (source,), (result,))
+    return ValueRule(
+        compute=compute,
+        sources=(source,),
+        results=(result,),
+    )
 
 
 def _powers_of_two(form: Form) -> ValueRule:
@@ -126,13 +142,21 @@ def _powers_of_two(form: Form) -> ValueRule:
         def of_two(upper: Array, lower: Array) -> Array:
             return _both("ue8m0x2", convert(lower), convert(upper))
 
-        return ValueRule(of_two, ("f32", "f32"), ("ue8m0x2",))
+        return ValueRule(
+            compute=of_two,
+            sources=("f32", "f32"),
+            results=("ue8m0x2",),
+        )
 
     def of_packed(value: Array) -> Array:
         lower, upper = _parts(source, value)
         return _both("ue8m0x2", convert(lower), convert(upper))
 
-    return ValueRule(of_packed, (source,), ("ue8m0x2",))
+    return ValueRule(
+        compute=of_packed,
+        sources=(source,),
+        results=("ue8m0x2",),
+    )
 
 
 def _to_tf32(form: Form) -> ValueRule:
@@ -148,7 +172,11 @@ def _to_tf32(form: Form) -> ValueRule:
             number = not_negative(number, "f32")
         return number.view(np.uint32)
 
-    return ValueRule(compute, ("f32",), ("tf32",))
+    return ValueRule(
+        compute=compute,
+        sources=("f32",),
+        results=("tf32",),
+    )
 
 
 # (type of the result, type of the source) -> what describes the conversion.

@@ -14,7 +14,8 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.ptx.instructions.form import Form
 from refcomp.emulator.ptx.instructions.rule import ValueRule
 
-_WITH_REST = ("u8", "s8", "u4", "s4", "u2", "s2")
+_SUB_BYTES = ("u4", "s4", "u2", "s2")  # modifiers, since PTX has no such types
+_WITH_REST = ("u8", "s8", *_SUB_BYTES)
 _WIDE = ("u16", "s16")
 
 
@@ -22,28 +23,45 @@ def pack(form: Form) -> ValueRule:
     """Return the rule of cvt.pack."""
     form.must_take("pack")
     form.must_take("sat")
-    narrow = form.take(*_WITH_REST[2:]) or form.types[0]
-    others = form.types if narrow not in form.types else form.types[1:]
-    has_rest = others == ("s32", "b32")
-    is_known = narrow in _WITH_REST if has_rest else narrow in _WIDE
-    if not is_known or not (has_rest or others == ("s32",)):
+    narrow = form.take(*_SUB_BYTES)
+    sources = form.types
+    if not narrow:
+        narrow = sources[0]
+        sources = sources[1:]
+    has_rest = sources == ("s32", "b32")
+    legal = _WITH_REST if has_rest else _WIDE
+    has_sources = has_rest or sources == ("s32",)
+    if not has_sources or narrow not in legal:
         raise form.damaged(
             "cvt.pack needs .u16.s32 or .s16.s32, or a smaller type with .s32.b32"
         )
     width = int(narrow[1:])
-    least = -(1 << (width - 1)) if narrow[0] == "s" else 0
+    is_signed = narrow[0] == "s"
     mask = (1 << width) - 1
+    least = -(1 << (width - 1)) if is_signed else 0
+    greatest = least + mask
 
     def bits(value: Array) -> Array:
-        clamped = np.clip(np.asarray(value).astype(np.int64), least, least + mask)
+        wide = np.asarray(value).astype(np.int64)
+        clamped = np.clip(wide, least, greatest)
         return (clamped & mask).astype(np.uint32)
 
     def pair(upper: Array, lower: Array) -> Array:
-        return np.asarray(bits(upper) << np.uint32(width) | bits(lower))
+        shifted = bits(upper) << np.uint32(width)
+        return np.asarray(shifted | bits(lower))
 
     def pair_below(upper: Array, lower: Array, rest: Array) -> Array:
-        return np.asarray(rest << np.uint32(2 * width) | pair(upper, lower))
+        shifted = rest << np.uint32(2 * width)
+        return np.asarray(shifted | pair(upper, lower))
 
     if has_rest:
-        return ValueRule(pair_below, ("s32", "s32", "b32"), ("b32",))
-    return ValueRule(pair, ("s32", "s32"), ("b32",))
+        return ValueRule(
+            compute=pair_below,
+            sources=("s32", "s32", "b32"),
+            results=("b32",),
+        )
+    return ValueRule(
+        compute=pair,
+        sources=("s32", "s32"),
+        results=("b32",),
+    )

@@ -11,11 +11,15 @@ from refcomp.emulator.ptx.instructions.floats import saturated, with_plain_nan
 from refcomp.emulator.ptx.instructions.form import Form
 from refcomp.emulator.ptx.instructions.rounding import Rounded, narrowed
 from refcomp.emulator.ptx.instructions.small_floats import bf16_of, f32_of_bf16
-from refcomp.emulator.ptx.instructions.types import as_unsigned, bits_of, dtype_of
+from refcomp.emulator.ptx.instructions.types import as_unsigned, dtype_of
 
 _NAN_F16 = np.uint16(0x7FFF).view(np.float16)
 # Type -> the bits of infinity.
-_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000}
+_INFINITY = {
+    "f16": 0x7C00,
+    "bf16": 0x7F80,
+    "f32": 0x7F800000,
+}
 
 
 def float_value(value: Array, kind: str) -> Array:
@@ -27,31 +31,34 @@ def float_of(rounded: Rounded, kind: str, mode: str = "rn") -> Array:
     """Return numbers as floats of a type. NaN has the bits that GPUs return, except in f64."""
     if kind == "bf16":
         return bf16_of(rounded, mode)
-    result = with_plain_nan(narrowed(rounded, dtype_of(kind), mode))
+    number = narrowed(rounded, dtype_of(kind), mode)
+    result = with_plain_nan(number)
     if kind == "f16":
         return np.where(np.isnan(result), _NAN_F16, result)
     return result
 
 
 def finish_of(form: Form, kind: str, may_end: str) -> Callable[[Array], Array]:
-    """Return the function that the last modifiers of a form apply to the result.
+    """Return the function that applies the last modifiers of a form to the result.
 
     Args:
         form: it may have `.sat`, or `.relu` and `.satfinite`.
         kind: the type of the floats.
         may_end: the modifiers that are legal, such as "relu satfinite".
     """
-    allowed = may_end.split()
-    saturates = "sat" in allowed and form.has("sat")
-    is_finite = "satfinite" in allowed and form.has("satfinite")
-    is_positive = "relu" in allowed and not saturates and form.has("relu")
+    legal = may_end.split()
+    saturates = "sat" in legal and form.has("sat")
+    is_finite = "satfinite" in legal and form.has("satfinite")
+    is_positive = "relu" in legal and not saturates and form.has("relu")
 
     def finish(value: Array) -> Array:
         if is_finite:
             value = made_finite(value, kind)
         if is_positive:
             value = not_negative(value, kind)
-        return saturated(value) if saturates else value
+        if saturates:
+            value = saturated(value)
+        return value
 
     return finish
 
@@ -60,19 +67,26 @@ def made_finite(value: Array, kind: str) -> Array:
     """Replace infinities by the greatest number of the same sign, in f16, bf16 or f32."""
     bits = as_unsigned(value)
     number = bits.dtype.type
-    size = bits & number((1 << (bits_of(kind) - 1)) - 1)
-    is_infinite = size == number(_INFINITY[kind])
-    # The number before infinity.
-    return np.where(is_infinite, bits - number(1), bits).view(dtype_of(kind))
+    magnitude = bits & _all_but_sign(bits)
+    is_infinite = magnitude == number(_INFINITY[kind])
+    # In the order of the bits, the greatest number comes just before infinity.
+    finite = np.where(is_infinite, bits - number(1), bits)
+    return finite.view(dtype_of(kind))
 
 
 def not_negative(value: Array, kind: str) -> Array:
     """Replace negative numbers by 0, in f16, bf16 or f32. NaN has the bits that GPUs return."""
     bits = as_unsigned(value)
-    number = bits.dtype.type
-    width = bits_of(kind)
-    is_negative = bits >> number(width - 1) != 0
-    positive = np.where(is_negative, number(0), bits)
+    zero = bits.dtype.type(0)
+    plain_nan = _all_but_sign(bits)
+    is_negative = bits > plain_nan
     is_nan = np.isnan(float_value(value, kind))
-    nan = number((1 << (width - 1)) - 1)
-    return np.where(is_nan, nan, positive).view(dtype_of(kind))
+    positive = np.where(is_negative, zero, bits)
+    result = np.where(is_nan, plain_nan, positive)
+    return result.view(dtype_of(kind))
+
+
+def _all_but_sign(bits: Array) -> Array:
+    """Return a word of the same type, whose bits are all set except for the sign bit."""
+    greatest = np.iinfo(bits.dtype).max
+    return np.asarray(greatest >> 1, bits.dtype)

@@ -83,7 +83,11 @@ def _multiplied(form: Form, part: str) -> tuple[Callable[..., Array], str]:
 
 def _product(form: Form) -> ValueRule:
     function, result = _multiplied(form, _part_of_product(form))
-    return ValueRule(function, (form.type,) * 2, (result,))
+    return ValueRule(
+        compute=function,
+        sources=(form.type,) * 2,
+        results=(result,),
+    )
 
 
 def _multiply_add(form: Form) -> ValueRule:
@@ -103,7 +107,11 @@ def _multiply_add(form: Form) -> ValueRule:
         total: Array = product + c
         return total
 
-    return ValueRule(compute, (form.type, form.type, result), (result,))
+    return ValueRule(
+        compute=compute,
+        sources=(form.type, form.type, result),
+        results=(result,),
+    )
 
 
 def add_with_carry(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
@@ -138,9 +146,9 @@ def _carried(
 
     result = sources[-1]
     return ValueRule(
-        compute,
-        (*sources, CARRY) if takes else sources,
-        (result, CARRY) if gives else (result,),
+        compute=compute,
+        sources=(*sources, CARRY) if takes else sources,
+        results=(result, CARRY) if gives else (result,),
     )
 
 

@@ -99,7 +99,9 @@ class PtxObserver:
         """
         return None
 
-    def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
+    def synchronized(
+        self, threads: ObservedThreads, numbers: Array, is_warp: bool
+    ) -> None:
         """See that threads go on together behind a barrier of a block, or of a warp."""
 
     def released(

@@ -26,8 +26,8 @@ from refcomp.emulator.code.findings import (
 from refcomp.emulator.machine.arrays import Array, Mask, Offsets
 from refcomp.emulator.machine.memory import BASE, Arena, Bytes
 from refcomp.emulator.ptx.machine.findings import Extents, PtxFinding, PtxFindings
-from refcomp.emulator.ptx.machine.flights import Flights
 from refcomp.emulator.ptx.machine.observation import PtxObserver, SpaceAccess
+from refcomp.emulator.ptx.machine.pending_copies import PendingCopies
 from refcomp.emulator.ptx.machine.phases import PhaseBarrier
 from refcomp.emulator.ptx.machine.spaces import (
     LOCAL_WINDOW,
@@ -134,7 +134,7 @@ class BlockThreads:
         )  # begin of the frame in local memory
         self.frame: CallFrame
         self.steps = 0  # instructions that ran, for clocks
-        self._flights: Flights | None = None
+        self._pending_copies: PendingCopies | None = None
         # Barriers in shared memory (mbarrier), by their offset in that of all blocks.
         self.phase_barriers: dict[int, PhaseBarrier] = {}
         self._specials: dict[str, Array] = {}
@@ -218,11 +218,12 @@ class BlockThreads:
 
     # Memory.
 
-    def flights(self) -> Flights:
-        """Return the asynchronous copies."""
-        if self._flights is None:
-            self._flights = Flights(self.stride * len(self.blocks), self.count)
-        return self._flights
+    def pending_copies(self) -> PendingCopies:
+        """Return the asynchronous copies in flight."""
+        if self._pending_copies is None:
+            shared_bytes = self.stride * len(self.blocks)
+            self._pending_copies = PendingCopies(shared_bytes, threads=self.count)
+        return self._pending_copies
 
     def places(
         self,
@@ -317,11 +318,11 @@ class BlockThreads:
             numbers = numbers[taken]
         if is_shared:
             index = index + self.block_of[numbers] * self.stride
-            if self._flights is not None:
-                flying = self._flights.in_flight(index, size)
-                if flying.any():
+            if self._pending_copies is not None:
+                in_flight = self._pending_copies.in_flight(index, size)
+                if in_flight.any():
                     what = "accesses bytes that an asynchronous copy writes, without a wait"
-                    self.report(WAIT, instruction, what, flying, taken)
+                    self.report(WAIT, instruction, what, in_flight, taken)
             return CheckedPlace(self.shared, index, taken)
         return CheckedPlace(self.local, index + numbers * self._local_stride, taken)
 

@@ -99,7 +99,9 @@ class ThreadRaces(PtxObserver):
         self._warp_time = np.zeros(threads.count, np.int64)
         self._has_fence = np.zeros(threads.count, np.bool_)
 
-    def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
+    def synchronized(
+        self, threads: ObservedThreads, numbers: Array, is_warp: bool
+    ) -> None:
         if is_warp:
             self._warp_time[numbers] = (self._warp_time[numbers] + 1) & _TIMES
         else:

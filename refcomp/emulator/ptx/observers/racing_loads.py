@@ -112,7 +112,9 @@ class _PoisonedLoads(PtxObserver):
         self._next += threads.count
         self._phases = np.zeros(threads.count, np.int64)
 
-    def met(self, threads: ObservedThreads, numbers: Array, is_warp: bool) -> None:
+    def synchronized(
+        self, threads: ObservedThreads, numbers: Array, is_warp: bool
+    ) -> None:
         if not is_warp:
             self._phases[numbers] = (self._phases[numbers] + 1) & _PHASES
 

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refcomp.emulator.observers.counting.coalescing import (
-    Touched,
-    asked_bytes,
+    TouchedSegments,
     count_segments,
     least_segments,
+    requested_bytes,
 )
 
 _LANE = np.arange(64)[None, :]
@@ -56,8 +56,8 @@ def test_counts_are_those_of_sets(lanes, size, segment):
     touched = {(n + k) // segment for n, on in lanes if on for k in (0, size - 1)}
     assert count_segments(index, active, size, segment) == len(touched)
     asked = {n + k for n, on in lanes if on for k in range(size)}
-    assert asked_bytes(index, active, size).tolist() == [len(asked)]
-    marks = Touched(segment)
+    assert requested_bytes(index, active, size).tolist() == [len(asked)]
+    marks = TouchedSegments(segment)
     marks.add(index[active], size)
     assert marks.bytes == len(touched) * segment
 
@@ -66,18 +66,19 @@ def test_the_least_is_what_lanes_fill():
     assert least_segments(4 * np.array([64, 1, 0, 33]), 128) == 2 + 1 + 0 + 2
 
 
-def test_bytes_that_several_lanes_ask_for_count_once():
-    assert asked_bytes(0 * _LANE, None, 4).tolist() == [4]
-    assert asked_bytes(2 * _LANE[:, ::-1], None, 4).tolist() == [2 * 64 + 2]
+def test_bytes_that_several_lanes_request_count_once():
+    assert requested_bytes(0 * _LANE, None, 4).tolist() == [4]
+    assert requested_bytes(2 * _LANE[:, ::-1], None, 4).tolist() == [2 * 64 + 2]
     rows = np.concatenate([4 * _LANE, 8 * _LANE, 4 * (_LANE // 2)])
-    assert asked_bytes(rows, None, 4).tolist() == [256, 256, 128]
+    assert requested_bytes(rows, None, 4).tolist() == [256, 256, 128]
     active = np.concatenate([_LANE < 3, _LANE < 0, _LANE > 61])
-    assert asked_bytes(rows, active, 4).tolist() == [12, 0, 4]
-    assert asked_bytes(np.concatenate([4 * _LANE, 4 * _LANE + 6]), None, 4).tolist() == [256, 256]
+    assert requested_bytes(rows, active, 4).tolist() == [12, 0, 4]
+    shifted = np.concatenate([4 * _LANE, 4 * _LANE + 6])
+    assert requested_bytes(shifted, None, 4).tolist() == [256, 256]
 
 
 def test_what_is_touched_twice_counts_once():
-    marks = Touched(128)
+    marks = TouchedSegments(128)
     marks.add(np.array([0, 4, 1000]), 4)
     marks.add(np.array([0]), 16)
     assert marks.bytes == 256

@@ -28,8 +28,8 @@ class _Recorder(PtxObserver):
     def skipped(self, threads, instruction, count):
         self.seen.append(("skipped", instruction.opcode, count))
 
-    def met(self, threads, numbers, is_warp):
-        self.seen.append(("met", "warp" if is_warp else "block", len(numbers)))
+    def synchronized(self, threads, numbers, is_warp):
+        self.seen.append(("synchronized", "warp" if is_warp else "block", len(numbers)))
 
     def fenced(self, threads, numbers):
         self.seen.append(("fenced", len(numbers)))
@@ -55,9 +55,9 @@ def test_observers_see_accesses_barriers_and_fences():
         ("skipped", "st", 1),
         ("stores", "shared", 8, [0, 1]),
         ("ran", 5, 1, 3),
-        ("met", "block", 3),
+        ("synchronized", "block", 3),
         ("ran", 1, 1, 3),
-        ("met", "warp", 3),
+        ("synchronized", "warp", 3),
         ("fenced", 3),
         ("loads", "shared", 2, [0, 1, 2]),
         ("ran", 4, 1, 3),

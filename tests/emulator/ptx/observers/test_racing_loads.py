@@ -19,8 +19,8 @@ def _poisoned(loads, text, threads, offsets, is_store=False, barriers=0):
     observer.launched(None, (1, 1, 1), (32, 1, 1), 0)
     observer.began(SimpleNamespace(count=32))
     for _ in range(barriers):
-        observer.met(None, np.arange(32), is_warp=False)
-    observer.met(None, np.arange(32), is_warp=True)  # which ends no phase
+        observer.synchronized(None, np.arange(32), is_warp=False)
+    observer.synchronized(None, np.arange(32), is_warp=True)  # which ends no phase
     access = SpaceAccess(
         instruction=instruction(text),
         space="shared",
