@@ -11,13 +11,17 @@ from collections.abc import Callable
 import numpy as np
 
 from refcomp.emulator.instructions.tables.unfused import flushed
-from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.ptx.instructions.form import Form, Table, joined, rows
-from refcomp.emulator.ptx.instructions.integers import halves_of, of_halves
+from refcomp.emulator.ptx.instructions.integers import (
+    halves_of,
+    of_halves,
+    undefined_in_halves,
+)
 from refcomp.emulator.ptx.instructions.rule import ValueRule
 from refcomp.emulator.ptx.instructions.small_floats import f32_of_bf16
 from refcomp.emulator.ptx.instructions.types import dtype_of
-from refcomp.emulator.ptx.instructions.undefined import of_selp
+from refcomp.emulator.ptx.instructions.undefined import all_bits, of_selp
 from refcomp.emulator.ptx.text.module import Pair
 
 Compare = Callable[[Array, Array], Array]
@@ -117,12 +121,26 @@ def _set_predicate(form: Form) -> ValueRule:
             both = (combine(both[0], more[0]), combine(both[1], more[0]))
         return both if has_two else both[0]
 
+    def undefined(*both: Array) -> Array | tuple[Array, ...]:
+        found = _undefined_halves(*both)
+        return (found[..., 0], found[..., 1]) if has_two else found[..., 0]
+
     sources = (kind, kind) if combine is None else (kind, kind, "pred")
     return ValueRule(
         compute=compute,
         sources=sources,
         results=("pred",) * (2 if has_two else 1),
+        undefined=undefined if is_packed else None,
     )
+
+
+def _undefined_halves(*both: Array) -> Mask:
+    """Return where a comparison of packed values is undefined: the last axis has both halves."""
+    shadows = both[len(both) // 2 :]
+    found = undefined_in_halves(*shadows[:2])
+    for predicate in shadows[2:]:
+        found = found | (np.asarray(predicate)[..., None] != 0)
+    return found
 
 
 # Type of a result of `set` -> its bits where the comparison holds.
@@ -172,11 +190,15 @@ def _set(form: Form) -> ValueRule:
         words = of_halves(chosen) if is_packed else chosen
         return words.view(dtype_of(result))
 
+    def undefined(*both: Array) -> Array:
+        return of_halves(all_bits("b16", _undefined_halves(*both)))
+
     sources = (kind, kind) if combine is None else (kind, kind, "pred")
     return ValueRule(
         compute=compute,
         sources=sources,
         results=(result,),
+        undefined=undefined if is_packed else None,
     )
 
 

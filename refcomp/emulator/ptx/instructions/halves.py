@@ -18,7 +18,7 @@ from refcomp.emulator.machine.arrays import Array
 from refcomp.emulator.ptx.instructions.approximate import FUNCTIONS
 from refcomp.emulator.ptx.instructions.floats import extreme_of
 from refcomp.emulator.ptx.instructions.form import Form, Table, joined, rows
-from refcomp.emulator.ptx.instructions.integers import packed
+from refcomp.emulator.ptx.instructions.integers import rule_of_one_type
 from refcomp.emulator.ptx.instructions.results import finish_of, float_of, float_value
 from refcomp.emulator.ptx.instructions.rounding import Rounded, exact_sum, exactly
 from refcomp.emulator.ptx.instructions.rule import ValueRule
@@ -34,17 +34,6 @@ _ROUNDED: dict[str, tuple[int, Callable[..., Rounded]]] = {
     "mul": (2, lambda a, b: exactly(a * b)),
     "fma": (3, lambda a, b, c: exact_sum(a * b, c)),
 }
-
-
-def _rule(form: Form, count: int, of_half: Callable[..., Array]) -> ValueRule:
-    """Return the rule of a function of `count` halves. A packed type applies it to both halves."""
-    kind = form.type
-    function = packed(kind, of_half) if kind.endswith("x2") else of_half
-    return ValueRule(
-        compute=function,
-        sources=(kind,) * count,
-        results=(kind,),
-    )
 
 
 def _on_f64(
@@ -93,7 +82,7 @@ def _rounded(form: Form) -> ValueRule:
     flushes = _takes_ftz(form)
     count, function = _ROUNDED[form.opcode]
     of_half = _on_f64(form, function, flushes=flushes, may_end=" ".join(endings))
-    return _rule(form, count, of_half)
+    return rule_of_one_type(form.type, count, of_half)
 
 
 def _is_f16(form: Form) -> bool:
@@ -115,7 +104,7 @@ def _extreme(form: Form) -> ValueRule:
         chosen = function(*numbers)
         return float_of(exactly(chosen), kind)
 
-    return _rule(form, 2, of_half)
+    return rule_of_one_type(form.type, 2, of_half)
 
 
 def _signs_changed(form: Form) -> ValueRule:
@@ -130,7 +119,7 @@ def _signs_changed(form: Form) -> ValueRule:
         changed = bits & ~_SIGN if is_abs else bits ^ _SIGN
         return np.asarray(changed).view(dtype_of(kind))
 
-    rule = _rule(form, 1, of_half)
+    rule = rule_of_one_type(form.type, 1, of_half)
     if flushes:
         return rule
     # A bit of the result depends on the bit of the source at the same place only.
@@ -148,7 +137,7 @@ def _approximate(form: Form) -> ValueRule:
         return exactly(approximate(value))
 
     of_half = _on_f64(form, function, flushes=flushes)
-    return _rule(form, 1, of_half)
+    return rule_of_one_type(form.type, 1, of_half)
 
 
 HALVES: Table = joined(

@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from refcomp.emulator.instructions import spreads
 from refcomp.emulator.machine.arrays import Array, Mask
 from refcomp.emulator.ptx.instructions.form import Form, Table, joined, rows
 from refcomp.emulator.ptx.instructions.rule import ValueRule
 from refcomp.emulator.ptx.instructions.types import as_unsigned, dtype_of, is_signed
-from refcomp.emulator.ptx.instructions.undefined import any_or
+from refcomp.emulator.ptx.instructions.undefined import all_bits, any_or
 
 _ALL = "u16 u32 u64 s16 s32 s64"
 _SIGNED = "s16 s32 s64"
@@ -61,22 +62,39 @@ def packed(kind: str, function: Callable[..., Array]) -> Callable[..., Array]:
     return compute
 
 
-def _same(kind: str, count: int, function: Callable[..., Array]) -> ValueRule:
-    """Return the rule of a function whose `count` sources and result have the same type."""
-    if kind.endswith("x2"):
-        function = packed(kind, function)
+def rule_of_one_type(
+    kind: str, count: int, function: Callable[..., Array]
+) -> ValueRule:
+    """Return the rule of a function whose `count` sources and result have the same type.
+
+    A packed type applies the function to both halves.
+    """
+    is_packed = kind.endswith("x2")
     return ValueRule(
-        compute=function,
+        compute=packed(kind, function) if is_packed else function,
         sources=(kind,) * count,
         results=(kind,),
+        undefined=_undefined_halves if is_packed else None,
     )
+
+
+def _undefined_halves(*both: Array) -> Array:
+    """Return the undefined bits of a result whose halves depend on those of the sources."""
+    shadows = both[len(both) // 2 :]
+    return of_halves(all_bits("b16", undefined_in_halves(*shadows)))
+
+
+def undefined_in_halves(*shadows: Array) -> Mask:
+    """Return an array whose last axis has both halves: True where any source is undefined."""
+    halves = [halves_of("u16x2", np.asarray(shadow, np.uint32)) for shadow in shadows]
+    return spreads.any_undefined(halves)
 
 
 def _sum(form: Form) -> ValueRule:
     subtracts = form.opcode == "sub"
     if not form.has("sat"):
         function = np.subtract if subtracts else np.add
-        return _same(form.type, 2, function)
+        return rule_of_one_type(form.type, 2, function)
     if form.type != "s32":
         raise form.damaged(f"{form.opcode}.sat needs the type .s32")
 
@@ -85,7 +103,7 @@ def _sum(form: Form) -> ValueRule:
         total = wide - b if subtracts else wide + b
         return clamped(total, np.int32)
 
-    return _same("s32", 2, saturated)
+    return rule_of_one_type("s32", 2, saturated)
 
 
 def quotient(a: Array, b: Array) -> Array:
@@ -149,7 +167,7 @@ def _quotient(form: Form) -> ValueRule:
 def _extreme(form: Form) -> ValueRule:
     function = np.minimum if form.opcode == "min" else np.maximum
     if not form.has("relu"):
-        return _same(form.type, 2, function)
+        return rule_of_one_type(form.type, 2, function)
     if form.type not in ("s32", "s16x2"):
         raise form.damaged(f"{form.opcode}.relu needs the type .s32 or .s16x2")
 
@@ -158,15 +176,15 @@ def _extreme(form: Form) -> ValueRule:
         zero = found.dtype.type(0)
         return np.asarray(np.maximum(found, zero))
 
-    return _same(form.type, 2, not_negative)
+    return rule_of_one_type(form.type, 2, not_negative)
 
 
 def _absolute(form: Form) -> ValueRule:
-    return _same(form.type, 1, np.abs)
+    return rule_of_one_type(form.type, 1, np.abs)
 
 
 def _negated(form: Form) -> ValueRule:
-    return _same(form.type, 1, np.negative)
+    return rule_of_one_type(form.type, 1, np.negative)
 
 
 def _distance(form: Form) -> ValueRule:
@@ -177,7 +195,7 @@ def _distance(form: Form) -> ValueRule:
         distance = np.where(is_less, np.subtract(b, a), np.subtract(a, b))
         return np.asarray(np.add(c, distance))
 
-    return _same(form.type, 3, compute)
+    return rule_of_one_type(form.type, 3, compute)
 
 
 def _low_24(value: Array, kind: str) -> Array:
@@ -215,8 +233,8 @@ def _product_of_24(form: Form) -> ValueRule:
         return np.asarray(product + c)
 
     if adds:
-        return _same(kind, 3, sum_of)
-    return _same(kind, 2, product_of)
+        return rule_of_one_type(kind, 3, sum_of)
+    return rule_of_one_type(kind, 2, product_of)
 
 
 # Dot products.

@@ -9,6 +9,8 @@ Source: NVIDIA, "Parallel Thread Execution ISA", section "cvt".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from refcomp.emulator.machine.arrays import Array
@@ -33,6 +35,7 @@ from refcomp.emulator.ptx.instructions.types import (
     dtype_of,
     unsigned_of,
 )
+from refcomp.emulator.ptx.instructions.undefined import all_bits
 
 _GREATEST_TF32 = np.uint32(0x7F7FE000).view(np.float32)
 
@@ -43,6 +46,31 @@ def _both(kind: str, lower: Array, upper: Array) -> Array:
     step = dtype.type(bits_of(kind) // 2)
     low, high = as_unsigned(lower), as_unsigned(upper)
     return np.asarray(low.astype(dtype) | high.astype(dtype) << step)
+
+
+def _undefined_both(result: str) -> Callable[..., Array]:
+    """Return the spread of undefined bits from two sources to the parts of a packed result."""
+    part = f"b{bits_of(result) // 2}"
+
+    def undefined(*both: Array) -> Array:
+        upper, lower = (all_bits(part, shadow != 0) for shadow in both[2:])
+        return _both(result, lower, upper)
+
+    return undefined
+
+
+def _undefined_parts(result: str, source: str) -> Callable[..., Array]:
+    """Return the spread of undefined bits from the parts of a source to those of a result."""
+    spread = _undefined_both(result)
+    width = bits_of(source) // 2
+
+    def undefined(_: Array, shadow: Array) -> Array:
+        wide = np.asarray(shadow, np.uint32)
+        lower = wide & np.uint32((1 << width) - 1)
+        upper = wide >> np.uint32(width)
+        return spread(upper, lower, upper, lower)
+
+    return undefined
 
 
 def _parts(kind: str, value: Array) -> tuple[Array, Array]:
@@ -70,6 +98,7 @@ def _pair_of_f32(form: Form) -> ValueRule:
         compute=compute,
         sources=("f32", "f32"),
         results=(result,),
+        undefined=_undefined_both(result),
     )
 
 
@@ -94,6 +123,7 @@ def _small_pair(form: Form) -> ValueRule:
             compute=of_two,
             sources=("f32", "f32"),
             results=(result,),
+            undefined=_undefined_both(result),
         )
 
     def of_packed(value: Array) -> Array:
@@ -104,6 +134,7 @@ def _small_pair(form: Form) -> ValueRule:
         compute=of_packed,
         sources=(source,),
         results=(result,),
+        undefined=_undefined_parts(result, source),
     )
 
 
@@ -124,6 +155,7 @@ def _halves_of_small(form: Form) -> ValueRule:
         compute=compute,
         sources=(source,),
         results=(result,),
+        undefined=_undefined_parts(result, source),
     )
 
 
@@ -146,6 +178,7 @@ def _powers_of_two(form: Form) -> ValueRule:
             compute=of_two,
             sources=("f32", "f32"),
             results=("ue8m0x2",),
+            undefined=_undefined_both("ue8m0x2"),
         )
 
     def of_packed(value: Array) -> Array:
@@ -156,6 +189,7 @@ def _powers_of_two(form: Form) -> ValueRule:
         compute=of_packed,
         sources=(source,),
         results=("ue8m0x2",),
+        undefined=_undefined_parts("ue8m0x2", source),
     )
 
 

@@ -146,3 +146,12 @@ def test_undefined_choice_keeps_the_bits_that_both_have() -> None:
 def test_forms_that_ptx_lacks_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         rule(text)
+
+
+def test_halves_are_compared_whatever_the_others_are():
+    assert undefined("setp.lt.f16x2 p|q, a, b", [0, 0], [0x10000, 0]) == (0, 1)
+    assert undefined("setp.lt.f16x2 p, a, b", [0, 0], [0x10000, 0]) == 0
+    assert undefined("setp.lt.and.bf16x2 p|q, a, b, c", [0, 0, 0], [0, 1, 0]) == (1, 0)
+    assert undefined("setp.lt.and.f16x2 p|q, a, b, c", [0, 0, 0], [0, 0, 1]) == (1, 1)
+    assert undefined("set.eq.f16x2.f16x2 d, a, b", [0, 0], [0, 1]) == 0xFFFF
+    assert undefined("set.eq.u32.f16x2 d, a, b", [0, 0], [1 << 31, 0]) == 0xFFFF0000

@@ -125,3 +125,11 @@ def test_forms_that_are_not_there_are_refused() -> None:
             rule(text)
     with pytest.raises(Unsupported, match="does not support the modifier .oob of fma"):
         rule("fma.rn.oob.f16 d, a, b, c")
+
+
+def test_each_half_of_a_packed_result_depends_on_its_own_halves():
+    for form in ("add.f16x2", "mul.rn.bf16x2", "min.f16x2", "add.u16x2", "max.s16x2"):
+        assert undefined(f"{form} d, a, b", [0, 0], [0x10000, 0]) == 0xFFFF0000, form
+        assert undefined(f"{form} d, a, b", [0, 0], [0, 1]) == 0xFFFF, form
+    assert undefined("fma.rn.f16x2 d, a, b, c", [0, 0, 0], [1, 0, 1 << 31]) == 0xFFFFFFFF
+    assert undefined("tanh.approx.f16x2 d, a", [0], [1]) == 0xFFFF

@@ -4,7 +4,7 @@ import pytest
 
 from refcomp.foundation.errors import UserError
 from tests.emulator.ptx.instructions.edges import float_bits
-from tests.emulator.ptx.instructions.worded import bits, rule, run
+from tests.emulator.ptx.instructions.worded import bits, rule, run, undefined
 
 GIVEN = np.array(float_bits("f32"), np.uint32)
 
@@ -65,3 +65,12 @@ def test_tf32() -> None:
 def test_forms_that_ptx_lacks_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         rule(text)
+
+
+def test_each_part_of_a_packed_result_depends_on_its_own_source():
+    assert undefined("cvt.rn.f16x2.f32 d, a, b", [0, 0], [0, 4]) == 0xFFFF
+    assert undefined("cvt.rn.f16x2.f32 d, a, b", [0, 0], [4, 0]) == 0xFFFF0000
+    assert undefined("cvt.rn.satfinite.e4m3x2.f32 d, a, b", [0, 0], [4, 0]) == 0xFF00
+    assert undefined("cvt.rn.satfinite.e4m3x2.f16x2 d, a", [0], [0x10000]) == 0xFF00
+    assert undefined("cvt.rn.f16x2.e5m2x2 d, a", [0], [0x80]) == 0xFFFF
+    assert undefined("cvt.rz.ue8m0x2.bf16x2 d, a", [0], [1]) == 0xFF
