@@ -102,6 +102,7 @@ _SOURCES = {
     "refcomp.runtime.arrays.ndarray": "NDArray array empty from_dlpack from_numpy",
     "refcomp.runtime.arrays.cuda_array": "from_cuda_array",
     "refcomp.runtime.module_file": "load_module",
+    "refcomp.runtime.linked_module": "system_lib",
     "refcomp.frontend.onnx": "from_onnx",
     "refcomp.graph.compile": "compile_graph",
     "refcomp.graph.executor": "GraphExecutor",

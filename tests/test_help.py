@@ -25,6 +25,7 @@ from check_prose import FIRST_WORDS, NOT_IMPERATIVE, in_prose
 MARKS = {
     "build": (pytest.mark.llvm,),
     "load_module": (pytest.mark.llvm,),
+    "system_lib": (pytest.mark.llvm,),
     "load_code_object": (pytest.mark.rocm,),
     "cuda_emulator": (pytest.mark.llvm,),
     "rocm_emulator": (pytest.mark.rocm,),

@@ -7,23 +7,27 @@ Ensures: the code equals that of the module, since text, options and tools are t
 from __future__ import annotations
 
 from refcomp.foundation.artifacts import Source
+from refcomp.foundation.c_functions import library_paths
 from refcomp.foundation.target import as_target
 from refcomp.runtime.files.code_tools import (
     register_code_tools,
     register_data_holder,
+    register_describer,
 )
 
 # Suffix -> output of the toolchain `llvm`.
-_OUTPUTS = {".o": "o", ".s": "asm", ".bc": "bc"}
+_OUTPUTS = {".o": "o", ".s": "asm", ".bc": "bc", ".so": "so"}
+# The names of all functions of libmvec begin with these letters.
+_VECTOR_MATHS = "@_ZGV"
 
 
 def make_code(text: str, target: str, suffix: str) -> bytes:
-    """Return the object, the assembly or the bitcode of a text in LLVM IR.
+    """Return the object, the assembly, the bitcode or the shared object of a text in LLVM IR.
 
     Args:
         text: the LLVM IR of a whole module.
         target: that of the module, whose options the tools receive.
-        suffix: `.o`, `.s` or `.bc`.
+        suffix: `.o`, `.s`, `.bc` or `.so`.
 
     Raises:
         ToolchainError: a tool is missing or fails.
@@ -31,7 +35,21 @@ def make_code(text: str, target: str, suffix: str) -> bytes:
     from refcomp.toolchain import compile_source, llvm_options  # noqa: PLC0415  (rare)
 
     options = llvm_options(as_target(target))
-    return compile_source(Source(text, "llvm"), options, _OUTPUTS[suffix]).data
+    requires: frozenset[str] = frozenset()
+    if suffix == ".so":
+        options["libs"] = ",".join(library_paths(options.get("libs", "")))
+        requires = frozenset({"libmvec"} if _VECTOR_MATHS in text else ())
+    source = Source(text, "llvm", requires=requires)
+    return compile_source(source, options, _OUTPUTS[suffix]).data
+
+
+def describe(text: str, description: bytes) -> str:
+    """Return a text in LLVM IR whose object holds `description`."""
+    from refcomp.codegen.llvm.linked_description import (  # noqa: PLC0415  (rare)
+        with_description,
+    )
+
+    return with_description(text, description)
 
 
 def hold_data(data: bytes) -> bytes:
@@ -53,3 +71,4 @@ def hold_data(data: bytes) -> bytes:
 
 register_code_tools(make_code)
 register_data_holder(hold_data)
+register_describer(describe)

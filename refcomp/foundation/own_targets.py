@@ -45,6 +45,10 @@ CUDA_LIMITS = DeviceLimits(
     argument_bytes=4096,
 )
 _LIBRARIES = "shared objects with C functions that are called, as a.so,b.so"
+_SYSTEM_LIB = (
+    "1 for saved objects that describe their functions, so that refcomp.system_lib finds them "
+    "where they are linked (default: 0)"
+)
 # Options that set limits of the device.
 _LIMIT_OPTIONS = {
     "threads": "how many threads a group may have (default: as the device says)",
@@ -62,6 +66,7 @@ LLVM = TargetKind(
         "mtriple": "the machine for which code is made that is only read, also written -target= "
         "(default: this host)",
         "mattr": "features of that machine's processor, as +neon,-crypto",
+        "system-lib": _SYSTEM_LIB,
     },
     toolchains=("llvm",),
 )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _KINDS: dict[str, TargetKind] = dict(OWN_KINDS)
 # What to compile for if a build names no target, and no `with` statement does.
 DEFAULT_TARGET = "llvm"
+# The option of objects that describe their functions. It may stand without a value.
+SYSTEM_LIB = "system-lib"
 # The words of classic programs for options.
 _CLASSIC_OPTIONS = {"target": "mtriple"}
 
@@ -273,14 +275,9 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
     name, equals, value = word.removeprefix("-").partition("=")
     if name not in kind.options:
         name = _CLASSIC_OPTIONS.get(name, name)
-    if name.lstrip("-") == "system-lib":
-        raise UserError(
-            f"the target {kind.name} has no option {word!r}",
-            why="a library file describes its functions, so that no registry is needed",
-            remedy='write module.export_library("x.so") and refcomp.load_module("x.so"). For a '
-            'C program, write module.save("x.o") and link it: int32_t name(arrays..., '
-            "int64_t sizes..., int32_t threads) returns 0",
-        )
+    is_switch = word.startswith("-") and name.removeprefix("-") == SYSTEM_LIB
+    if is_switch and SYSTEM_LIB in kind.options:
+        return SYSTEM_LIB, _read_switch(word, value if equals else "1")
     if not word.startswith("-") or not equals or not value or name not in kind.options:
         known = ", ".join(
             f"-{option}=... ({text})" for option, text in kind.options.items()
@@ -292,6 +289,15 @@ def _read_option(kind: TargetKind, word: str) -> tuple[str, str]:
     return name, value
 
 
+def _read_switch(word: str, value: str) -> str:
+    if value not in ("0", "1"):
+        raise UserError(
+            f"the option {word!r} is neither on nor off",
+            remedy=f"write -{SYSTEM_LIB}, or -{SYSTEM_LIB}=0 to leave it off",
+        )
+    return value
+
+
 def option_in(text: str, name: str, default: str) -> str:
     """Return the value of an option in the text of a target. The kind may be unknown."""
     for word in text.split():
@@ -299,6 +305,11 @@ def option_in(text: str, name: str, default: str) -> str:
         if option == f"-{name}":
             return value
     return default
+
+
+def is_system_lib(text: str) -> bool:
+    """Return True if the text of a target asks for objects that describe their functions."""
+    return option_in(text, SYSTEM_LIB, "0") == "1"
 
 
 def limits_of(target: Target, found: DeviceLimits | None = None) -> DeviceLimits:

@@ -13,6 +13,7 @@ The files in reading order:
     module.py        compiled functions with their source texts
     files/           the format of module files
     module_file.py   loading a module file, with all checks
+    linked_module.py the functions that are linked into this process
     timing.py        measuring the time of a function
 
 Example::
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from refcomp.runtime.function import Function
     from refcomp.runtime.hip.driver import HipDriver
     from refcomp.runtime.host.threads import set_thread_count, thread_count
+    from refcomp.runtime.linked_module import system_lib
     from refcomp.runtime.module import Module
     from refcomp.runtime.module_file import load_module
     from refcomp.runtime.opencl.driver import OpenCLDriver
@@ -58,6 +60,7 @@ _SOURCES = {
     "function": "Function",
     "hip.driver": "HipDriver",
     "host.threads": "set_thread_count thread_count",
+    "linked_module": "system_lib",
     "module": "Module",
     "module_file": "load_module",
     "opencl.driver": "OpenCLDriver",
@@ -85,6 +88,7 @@ __all__ = [
     "CudaDriver",
     "Module",
     "load_module",
+    "system_lib",
     "TimeResult",
     "set_thread_count",
     "thread_count",

@@ -28,12 +28,13 @@ def inspected_module(
         sources: language (`loop_ir`, `llvm`) -> text.
         disassemble: makes the source `asm` when it is requested.
     """
+    listed = tuple(signatures)
     return Module(
-        [InspectedFunction(signature, machine) for signature in signatures],
+        [InspectedFunction(signature, machine) for signature in listed],
         target=target,
         sources=sources,
         disassemble=disassemble,
-        contents=ObjectContents(machine, dict(sources)),
+        contents=ObjectContents(machine, listed, target, dict(sources)),
     )
 
 

@@ -5,16 +5,26 @@ result cannot be saved as a module file, which is for one target. A text that on
 can be saved.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from refcomp.runtime.files.manifest import JoinedContents
 from refcomp.runtime.module import Module
 
+if TYPE_CHECKING:
+    from refcomp.runtime.files.suffixes import Contents
 
-def joined(modules: Sequence[Module]) -> Module:
+
+def joined(modules: Sequence[Module], contents: Contents | None = None) -> Module:
     """Return a module of all functions of `modules`. The first function is its entry.
 
     Texts of one language are joined, and the modules of kernels are all imported modules.
+
+    Args:
+        modules: at least one.
+        contents: what a file of the result holds; None for the texts of all parts.
     """
     texts: dict[str, list[str]] = {}
     for module in modules:
@@ -22,12 +32,13 @@ def joined(modules: Sequence[Module]) -> Module:
             texts.setdefault(language, []).append(module.get_source(language))
     return Module(
         [module[name] for module in modules for name in module.signatures],
-        target=", ".join(module.target for module in modules),
+        target=", ".join(dict.fromkeys(module.target for module in modules)),
         sources={language: "\n".join(parts) for language, parts in texts.items()},
         imported_modules=tuple(
             imported for module in modules for imported in module.imported_modules
         ),
-        contents=JoinedContents(
+        contents=contents
+        or JoinedContents(
             tuple((module.target, _texts_of(module)) for module in modules)
         ),
     )

@@ -21,6 +21,7 @@ from refcomp.ir.func import PrimFunc, Program
 from refcomp.ir.printer import print_funcs
 from refcomp.runtime.files.manifest import (
     JoinedContents,
+    LinkedContents,
     ModuleContents,
     ObjectContents,
 )
@@ -413,7 +414,7 @@ class Module:
     def contents(self) -> ModuleContents | ProgramContents | None:
         """Return what a module file would hold; None if the module cannot be saved as one."""
         contents = self._contents
-        if isinstance(contents, ObjectContents | JoinedContents):
+        if isinstance(contents, ObjectContents | LinkedContents | JoinedContents):
             return None
         return contents
 
@@ -475,6 +476,8 @@ class Module:
           only the kernels.
         - `.o`, `.s`, `.bc`: the object, the assembly or the optimised bitcode, which LLVM's tools
           make of the LLVM IR. A linker makes a program or a library of an object.
+          For a target with `-system-lib`, these files, `.ll` and `.so` describe their functions, so
+          that `refcomp.system_lib` finds them wherever they are linked.
         - `.hsaco`, `.cubin`, `.fatbin`, `.ptx`: the code of the kernels, for other programs and for
           `load_code_object`.
 

@@ -17,7 +17,7 @@ from refcomp.foundation.errors import ToolchainError, UserError
 from refcomp.foundation.machine import cpu_identity
 from refcomp.foundation.near_misses import did_you_mean
 from refcomp.foundation.private_folder import private_folder
-from refcomp.foundation.target import Target, foreign_triple
+from refcomp.foundation.target import SYSTEM_LIB, Target, foreign_triple
 from refcomp.foundation.triples import architecture_of
 from refcomp.toolchain.description import Description, Option, load_description
 from refcomp.toolchain.find import FoundTools
@@ -88,6 +88,7 @@ def vector_bits(mcpu: str) -> int:
 def llvm_options(target: Target) -> dict[str, str]:
     """Return the options of the toolchain `llvm` for a target of that kind."""
     options = dict(target.options)
+    options.pop(SYSTEM_LIB, None)  # for saved files, not for tools
     triple = foreign_triple(target)
     if not triple:
         options.pop("mtriple", None)

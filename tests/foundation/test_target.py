@@ -10,6 +10,7 @@ from refcomp.foundation.target import (
     as_target,
     current_target,
     foreign_triple,
+    is_system_lib,
     kind_of,
     limits_of,
     register_kind,
@@ -197,7 +198,30 @@ def test_options_that_contradict_a_machine(options, message):
         as_target(f"llvm {options}")
 
 
-@pytest.mark.parametrize("word", ["-system-lib", "--system-lib", "-system-lib=1"])
-def test_libraries_describe_their_functions_without_an_option(word):
-    with pytest.raises(UserError, match=r"no option '-+system-lib(.|\n)*load_module\(\"x.so\"\)"):
-        as_target(f"llvm {word}")
+@pytest.mark.parametrize("word", ["-system-lib", "--system-lib", "-system-lib=1", "--system-lib=1"])
+def test_an_option_that_stands_alone_is_on(word):
+    target = as_target(f"llvm {word} -mcpu=znver4")
+    assert str(target) == "llvm -mcpu=znver4 -system-lib=1"
+    assert as_target(str(target)) == target
+    assert is_system_lib(str(target))
+
+
+def test_the_option_is_off_without_it_and_by_0():
+    assert not is_system_lib("llvm")
+    assert not is_system_lib(str(as_target("llvm -system-lib=0")))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("llvm -system-lib=yes", r"'-system-lib=yes' is neither on nor off(.|\n)*-system-lib=0 to"),
+        ("llvm -system-lib=", "'-system-lib=' is neither on nor off"),
+        ("llvm system-lib", "target llvm has no option 'system-lib'"),
+        ("llvm ---system-lib", "target llvm has no option '---system-lib'"),
+        ("llvm -system-lib --system-lib", "has the option -system-lib twice"),
+        ("interp -system-lib", "target interp has no option '-system-lib'"),
+    ],
+)
+def test_other_spellings_of_the_option_are_refused(text, message):
+    with pytest.raises(UserError, match=message):
+        as_target(text)

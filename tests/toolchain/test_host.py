@@ -180,6 +180,7 @@ def test_options_of_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triples, "machine", lambda: "x86_64")
     options = {
         "llvm -mtriple=x86_64-linux-gnu -passes=sroa": {"passes": "sroa"},
+        "llvm -system-lib": {},
         "llvm -mtriple=riscv64-linux-gnu": {
             "mtriple": "riscv64-linux-gnu",
             "mcpu": "generic",

@@ -2,7 +2,7 @@
 
 archive.py            a zip archive of a few small files
 damage.py             the error for a damaged file
-bundle.py             the same members without compression, for the cache
+bundle.py             the same members as one text of bytes, for the cache and for objects
 manifest.py           the contents of a module file for a host
 program_manifest.py   the contents of a module file for a device
 suffixes.py           the form of a file that its suffix names

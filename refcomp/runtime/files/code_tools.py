@@ -13,7 +13,11 @@ MakeCode = Callable[[str, str, str], bytes]
 # `refcomp_device_code` and `refcomp_device_code_size`.
 HoldData = Callable[[bytes], bytes]
 
+# LLVM IR and a description of its functions -> LLVM IR whose object holds the description.
+Describe = Callable[[str, bytes], str]
+
 _TOOLS: list[MakeCode] = []
+_DESCRIBERS: list[Describe] = []
 _HOLDERS: list[HoldData] = []
 
 
@@ -35,3 +39,13 @@ def register_data_holder(hold: HoldData) -> None:
 def data_holder() -> HoldData | None:
     """Return the registered tool; None if this program has built no module."""
     return _HOLDERS[0] if _HOLDERS else None
+
+
+def register_describer(describe: Describe) -> None:
+    """Let saved objects hold the descriptions of their functions by `describe`."""
+    _DESCRIBERS[:] = [describe]
+
+
+def describer() -> Describe | None:
+    """Return the registered tool; None if this program has built no module."""
+    return _DESCRIBERS[0] if _DESCRIBERS else None

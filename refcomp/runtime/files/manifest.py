@@ -3,11 +3,13 @@
 `pack` writes a manifest: versions, target, machine, CPU features, needed libraries, functions, and
 the size and SHA-256 of each member. `unpack` compares it with this refcomp and this machine. The
 hashes detect damage, but not an attack: load only files that you trust. Files for devices
-(program_manifest.py) also use `checked_manifest` and `pack_members`.
+(program_manifest.py) also use `checked_manifest` and `pack_members`. An archive inside of an object
+(`pack_description`) has no code, and `unpack` checks everything else.
 """
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from refcomp import __version__
@@ -17,6 +19,7 @@ from refcomp.foundation.errors import RefcompError, UserError
 from refcomp.foundation.hashing import sha256
 from refcomp.foundation.python_limits import paused_collector
 from refcomp.foundation.records import record
+from refcomp.foundation.triples import architecture_of
 from refcomp.runtime.files.damage import damaged
 
 # A JSON object. A value is checked where it is used, by `as_texts` or one of the MALFORMED.
@@ -26,6 +29,9 @@ FORMAT = "refcomp module"
 FORMAT_VERSION = 1
 
 MANIFEST = "manifest.json"
+# The format of code that is not in the archive, since it is linked to a library or a program.
+LINKED = "linked"
+_LINKED_CODE = Binary(b"", LINKED)
 # The exceptions that code raises when it reads a malformed manifest.
 MALFORMED = (
     KeyError,
@@ -57,7 +63,16 @@ class ObjectContents:
     """Code for another machine, which can be read and saved. No module file holds it."""
 
     machine: str  # its triple
+    signatures: tuple[Signature, ...]
+    target: str  # as text
     sources: Mapping[str, str]  # language -> text
+
+
+@record
+class LinkedContents:
+    """Functions that are linked into this process. They are not saved again."""
+
+    files: str  # the libraries that they are part of
 
 
 @record
@@ -68,13 +83,19 @@ class JoinedContents:
     parts: tuple[tuple[str, Mapping[str, str]], ...]
 
 
-def pack(contents: ModuleContents) -> dict[str, bytes]:
-    """Return the members of the archive, first the manifest. The result is deterministic."""
-    members = {"binary": contents.binary.data}
+def pack(contents: ModuleContents, processor: str = "") -> dict[str, bytes]:
+    """Return the members of the archive, first the manifest. The result is deterministic.
+
+    Args:
+        contents: what the archive holds.
+        processor: the kind of processor, as `machine()` names it; '' for that of this machine.
+    """
+    is_linked = contents.binary.format == LINKED
+    members = {} if is_linked else {"binary": contents.binary.data}
     for language, text in sorted(contents.sources.items()):
         members[f"sources/{language}"] = text.encode("utf-8", "surrogatepass")
     manifest = {
-        "machine": machine.machine(),
+        "machine": processor or machine.machine(),
         "target": contents.target,
         "cpu_features": sorted(contents.cpu_features),
         "libraries": list(contents.libraries),
@@ -90,6 +111,26 @@ def pack(contents: ModuleContents) -> dict[str, bytes]:
         "languages": list(contents.sources),
     }
     return pack_members(manifest, members)
+
+
+def pack_description(contents: ModuleContents | ObjectContents) -> dict[str, bytes]:
+    """Return the members of an archive that lies inside of the object that it describes.
+
+    The manifest comes first. The code is left out, since the object has it. So are the libraries,
+    which the linker finds.
+    """
+    if isinstance(contents, ModuleContents):
+        return pack(replace(contents, binary=_LINKED_CODE, libraries=()))
+    names = [signature.name for signature in contents.signatures]
+    described = ModuleContents(
+        signatures=contents.signatures,
+        entry=names[0],
+        target=contents.target,
+        binary=_LINKED_CODE,
+        symbols=dict(zip(names, names, strict=True)),
+        sources=contents.sources,
+    )
+    return pack(described, architecture_of(contents.machine).name)
 
 
 def pack_members(
@@ -209,7 +250,7 @@ def _contents_from(manifest: Manifest, members: Mapping[str, bytes]) -> ModuleCo
         signatures=tuple(signature for signature, _ in functions),
         entry=entry,
         target=target,
-        binary=Binary(members["binary"], form),
+        binary=_LINKED_CODE if form == LINKED else Binary(members["binary"], form),
         symbols={signature.name: symbol for signature, symbol in functions},
         sources={
             name: members[f"sources/{name}"].decode("utf-8", "surrogatepass")

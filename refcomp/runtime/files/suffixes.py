@@ -1,8 +1,9 @@
 """The forms in which a module is saved, each named by a suffix.
 
 They are module files, shared objects with a description, plain texts and plain code. Tools make
-objects, assembly and bitcode of the LLVM IR. Refuses with Unsupported a form that the module does
-not have, and a suffix that promises a form unknown here.
+objects, assembly and bitcode of the LLVM IR. For a target with `-system-lib`, these forms, LLVM IR
+and shared objects hold the description of the functions, too. Refuses with Unsupported a form that
+the module does not have, and a suffix that promises a form unknown here.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from pathlib import PurePath
 from refcomp.foundation.artifacts import Binary
 from refcomp.foundation.elf import needed_libraries
 from refcomp.foundation.errors import Unsupported, UserError
+from refcomp.foundation.target import is_system_lib
 from refcomp.runtime.files.archive import write_archive, write_described, write_file
-from refcomp.runtime.files.code_tools import code_tools, data_holder
+from refcomp.runtime.files.bundle import compress_members
+from refcomp.runtime.files.code_tools import code_tools, data_holder, describer
 from refcomp.runtime.files.manifest import (
     JoinedContents,
+    LinkedContents,
     ModuleContents,
     ObjectContents,
     pack,
+    pack_description,
 )
 from refcomp.runtime.files.program_manifest import (
     ProgramContents,
@@ -47,7 +52,9 @@ _BY_TOOLS = {
 }
 
 
-Contents = ModuleContents | ProgramContents | ObjectContents | JoinedContents
+Contents = (
+    ModuleContents | ProgramContents | ObjectContents | LinkedContents | JoinedContents
+)
 
 
 def write_form(path: str, fmt: object, target: str, contents: Contents | None) -> None:
@@ -61,6 +68,12 @@ def write_form(path: str, fmt: object, target: str, contents: Contents | None) -
     """
     if not isinstance(fmt, str):
         raise UserError(f"{fmt!r} is not a suffix", remedy='pass a text such as "ll"')
+    if isinstance(contents, LinkedContents):
+        raise Unsupported(
+            f"functions that are linked into {contents.files} cannot be saved again",
+            why="their code is a part of what it was linked into",
+            remedy="save the module that refcomp.build returned",
+        )
     suffix = f".{fmt.removeprefix('.')}" if fmt else PurePath(path).suffix
     if suffix == ".so" and isinstance(contents, ProgramContents):
         _write_device_code(path, contents)
@@ -82,6 +95,9 @@ def _write_shared_object(path: str, contents: ModuleContents) -> None:
                 why="its caller must pass a status array, and must turn it into an error",
                 remedy="save a module file, or build without the build option check_bounds",
             )
+    if is_system_lib(contents.target):
+        code = _made_by_tools(".so", contents.target, contents)
+        contents = replace(contents, binary=Binary(code, "so"))
     members = pack(contents)
     write_described(path, members.pop("binary"), members)
 
@@ -132,6 +148,8 @@ def machine_code(target: str, contents: Contents | None) -> ModuleContents:
 
 
 def _plain_form(suffix: str, target: str, contents: Contents | None) -> bytes:
+    if suffix == ".ll":
+        return _llvm_text(target, contents)
     if suffix in _TEXTS:
         return _text(suffix, target, contents)
     if suffix in _CODES:
@@ -153,6 +171,7 @@ def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes
             remedy="build it for the target 'llvm', or save it as a module file: "
             "module.save(path)",
         )
+    text = _llvm_text(target, contents).decode("utf-8", "surrogatepass")
     make = code_tools()
     if make is None:
         raise Unsupported(
@@ -160,8 +179,32 @@ def _made_by_tools(suffix: str, target: str, contents: Contents | None) -> bytes
             why="it has only loaded modules, and so has no tools of refcomp.build",
             remedy=f'call module.save("x.ll"), and then {_BY_TOOLS[suffix]}',
         )
-    text = _text(".ll", target, contents).decode("utf-8", "surrogatepass")
     return make(text, target, suffix)
+
+
+def _llvm_text(target: str, contents: Contents | None) -> bytes:
+    """Return the LLVM IR, with the description of the functions if the target asks for it."""
+    text = _text(".ll", target, contents)
+    targets = [target]
+    if isinstance(contents, JoinedContents):
+        targets = [part for part, _ in contents.parts]
+    if not any(map(is_system_lib, targets)):
+        return text
+    if not isinstance(contents, ModuleContents | ObjectContents):
+        raise Unsupported(
+            f"a module for the targets {target} has no text that describes its functions",
+            remedy="build and save a module for each of them",
+        )
+    describe = describer()
+    if describe is None:
+        raise Unsupported(
+            f"this program cannot write the description of functions for {target}",
+            why="it has only loaded modules, and so has no tools of refcomp.build",
+            remedy="save the module in the program that builds it",
+        )
+    description = compress_members(pack_description(contents))
+    described = describe(text.decode("utf-8", "surrogatepass"), description)
+    return described.encode("utf-8", "surrogatepass")
 
 
 def _text(suffix: str, target: str, contents: Contents | None) -> bytes:

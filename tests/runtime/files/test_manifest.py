@@ -15,7 +15,14 @@ from refcomp.foundation import machine
 from refcomp.foundation.artifacts import Binary, ScalarParam, Signature, TensorParam
 from refcomp.foundation.dtype import F32, I64
 from refcomp.foundation.errors import UserError
-from refcomp.runtime.files.manifest import ModuleContents, pack, unpack
+from refcomp.runtime.files.manifest import (
+    LINKED,
+    ModuleContents,
+    ObjectContents,
+    pack,
+    pack_description,
+    unpack,
+)
 
 SIGNATURES = (
     Signature("f", (TensorParam("A", F32, ("n", ("add", "n", 1)), True),), ("n",)),
@@ -51,6 +58,21 @@ def _refusal(members: dict[str, bytes]) -> str:
 def test_there_and_back() -> None:
     assert unpack("file", pack(CONTENTS)) == CONTENTS
     assert list(pack(CONTENTS)) == ["manifest.json", "binary", "sources/llvm", "sources/loop_ir"]
+
+
+def test_a_description_has_all_but_the_code() -> None:
+    members = pack_description(CONTENTS)
+    assert list(members) == ["manifest.json", "sources/llvm", "sources/loop_ir"]
+    linked = Binary(b"", LINKED)
+    assert unpack("file", members) == replace(CONTENTS, binary=linked, libraries=())
+
+
+def test_a_description_of_code_for_another_machine_names_its_processor() -> None:
+    contents = ObjectContents("riscv64-linux-gnu", SIGNATURES, "llvm -mtriple=...", {"llvm": ""})
+    members = pack_description(contents)
+    manifest = json.loads(members["manifest.json"])
+    assert (manifest["machine"], manifest["entry"]) == ("riscv64", "f")
+    assert "has code for riscv64, this machine is" in _refusal(members)
 
 
 def test_the_manifest_tells_what_is_needed() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import refcomp as rc
-from refcomp.foundation.artifacts import Binary, Source
+from refcomp.foundation.artifacts import Binary, Signature, Source
 from refcomp.foundation.errors import Unsupported, UserError
 from refcomp.runtime.files import code_tools
+from refcomp.runtime.files.manifest import JoinedContents, ObjectContents
 from refcomp.runtime.files.program_manifest import ProgramContents
 from refcomp.runtime.files.suffixes import write_form
 from refcomp.toolchain.description import load_description
@@ -143,6 +144,27 @@ class TestOfThisHost:
         message = r"cannot write the file \.o(.|\n)*save\(\"x\.ll\"\), and then llc -O2"
         with pytest.raises(Unsupported, match=message):
             module.save(tmp_path / "f.o")
+
+    def test_a_description_needs_the_tools_of_a_build(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        contents = ObjectContents("riscv64-linux-gnu", (Signature("f", ()),), "", {"llvm": "text"})
+        target = "llvm -mtriple=riscv64-linux-gnu -system-lib=1"
+        path = tmp_path / "f.ll"
+        write_form(str(path), "", target, contents)
+        assert path.read_text().startswith("text")
+        assert 'section ".note.refcomp"' in path.read_text()
+        monkeypatch.setattr(code_tools, "_DESCRIBERS", [])
+        message = r"cannot write the description of functions(.|\n)*the program that builds it"
+        for suffix in (".ll", ".o"):
+            with pytest.raises(Unsupported, match=message):
+                write_form(str(tmp_path / f"g{suffix}"), "", target, contents)
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_description_is_of_one_target(self, tmp_path: Path) -> None:
+        contents = JoinedContents((("llvm -system-lib=1", {"llvm": "text"}), ("opencl", {})))
+        with pytest.raises(Unsupported, match="no text that describes its functions(.|\n)*each of"):
+            write_form(str(tmp_path / "f.ll"), "", "llvm -system-lib=1, opencl", contents)
 
     @pytest.mark.parametrize("suffix", [".o", ".s", ".bc", ".ll"])
     def test_files_for_compilers_are_not_loaded(
