@@ -1,17 +1,40 @@
-"""Functions whose classic arguments have other names or another order in refcomp."""
+"""Functions whose classic arguments have other names, order or meaning in refcomp."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from refcomp.classic.building import decl_tensor_intrin
+from refcomp.classic.devices import context, enabled
+from refcomp.foundation import registry
+from refcomp.foundation.errors import UserError
 from refcomp.ir.expr import Expr, IntImm
 from refcomp.runtime.arrays import ndarray
 from refcomp.runtime.arrays.ndarray import NDArray
 from refcomp.runtime.device import Device
 from refcomp.te import calls
-from refcomp.te.tensor import DTypeLike
+from refcomp.te.tensor import AxisRange, DTypeLike, ExprLike, as_range
+
+__all__ = [
+    "Range",
+    "TempDirectory",
+    "array",
+    "call_llvm_intrin",
+    "context",
+    "decl_tensor_intrin",
+    "empty",
+    "enabled",
+    "register_api",
+    "register_func",
+    "tempdir",
+]
+
+
+# Classic callbacks that changed the text of kernels.
+_POSTPROCESSORS = ("tvm_callback_cuda_postproc", "tvm_callback_opencl_postproc")
 
 
 def array(arr: object, ctx: Device | None = None) -> NDArray:
@@ -59,6 +82,80 @@ def call_llvm_intrin(dtype: DTypeLike, name: str, *args: calls.CallArgument) -> 
     first = args[0] if args else None
     counts = isinstance(first, IntImm) and first.dtype == "uint32" and len(args) > 1
     return calls.call_llvm_intrin(dtype, name, *args[counts:])
+
+
+def Range(begin: ExprLike, end: ExprLike | None = None) -> AxisRange:
+    """Return the range of an axis, which `reduce_axis` and `thread_axis` take.
+
+    Args:
+        begin: the first value; if there is no end, the number of values from 0 on.
+        end: the first value that is no longer in the range.
+
+    Raises:
+        UserError: a bound is not an integer.
+
+    Example::
+
+        >>> rc.classic.Range(2, 8).extent, rc.classic.Range(8).extent
+        (6, 8)
+        >>> rc.reduce_axis(rc.classic.Range(2, 8)).dom.min
+        2
+    """
+    return as_range(begin if end is None else (begin, end))
+
+
+def register_func(
+    func_name: Any, f: Callable[..., Any] | None = None, override: bool = False
+) -> Any:
+    """Register a Python function that compiled code can call, by `refcomp.register_func`.
+
+    Args:
+        func_name: the name. A plain `@register_func` uses the function's own name.
+        f: the function. Without it, the result is a decorator.
+        override: True to replace a function that has the name.
+
+    Returns:
+        The function `f`, or a decorator that returns the function.
+
+    Raises:
+        UserError: the name is malformed or taken, or it is the name of a callback that changes the
+            text of kernels.
+
+    Example::
+
+        >>> @rc.classic.register_func("demo.triple", override=True)
+        ... def triple(x):
+        ...     return 3 * x
+        >>> rc.get_global_func("demo.triple")(2)
+        6
+    """
+    name = getattr(func_name, "__name__", func_name)
+    if name in _POSTPROCESSORS:
+        raise UserError(
+            f"no compiler calls {name}",
+            why="the text of a kernel would no longer be what the loop IR means",
+            remedy="change the schedule, or save the text by module.get_source, change it, and "
+            "compile it yourself",
+        )
+    return registry.register_func(func_name, f, override)
+
+
+def register_api(
+    func_name: Any, f: Callable[..., Any] | None = None, override: bool = False
+) -> Any:
+    """Register a Python function, like `register_func`.
+
+    Args:
+        func_name: the name.
+        f: the function. Without it, the result is a decorator.
+        override: True to replace a function that has the name.
+
+    Example::
+
+        >>> rc.classic.register_api("demo.increment", lambda x: x + 1, override=True)(1)
+        2
+    """
+    return register_func(func_name, f, override)
 
 
 class TempDirectory:

@@ -19,6 +19,8 @@ CLASSES = {
     "Module": ["runtime.Module", "runtime.programs.device_module.DeviceModule"],
     "Expr": ["ir.expr.Expr"],
     "Target": ["Target"],
+    "LoweredFunc": ["ir.func.PrimFunc"],
+    "For": ["ir.stmt.For"],
 }
 
 

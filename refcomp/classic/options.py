@@ -1,10 +1,14 @@
-"""`tvm.build_config`: build options by their classic names, and those of refcomp."""
+"""`tvm.build_config`: build options by their classic names, and those of refcomp.
+
+building.py applies `ClassicSettings`. All other options are those of `refcomp.build_options`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from contextvars import ContextVar
+from dataclasses import fields, replace
 
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.near_misses import advise
@@ -26,24 +30,43 @@ class ClassicOption:
     remedy: str = ""
 
 
-_PRAGMA = 's[T].pragma(axis, "auto_unroll_max_step", n)'
+@record
+class ClassicSettings:
+    """The classic options that `tvm.lower` and `tvm.decl_tensor_intrin` apply.
+
+    Attributes:
+        auto_unroll_max_step: unroll loops of at most so many stores; 0 for none.
+        unroll_explicit: False to let the target's compiler unroll loops.
+        offset_factor: a divisor of the offsets of buffers of tensor intrinsics; 0 for none.
+    """
+
+    auto_unroll_max_step: int = 0
+    unroll_explicit: bool = True
+    offset_factor: int = 0
+
+
+_SETTINGS: ContextVar[ClassicSettings] = ContextVar(
+    "classic_settings",
+    default=ClassicSettings(),  # noqa: B039  (a frozen record)
+)
+
+
+def classic_settings() -> ClassicSettings:
+    """Return the settings of the innermost `build_config`."""
+    return _SETTINGS.get()
+
+
 _DUMP = "set REFCOMP_DUMP=folder in the environment, or call `refcomp show`"
 OPTIONS = {
-    "auto_unroll_max_step": ClassicOption((0,), f"write {_PRAGMA} for the loops meant"),
+    "auto_unroll_max_step": ClassicOption(None),
     "auto_unroll_max_depth": ClassicOption(None),
     "auto_unroll_max_extent": ClassicOption((0,), "write s[T].unroll(axis)"),
-    "unroll_explicit": ClassicOption(
-        (True,), 'write s[T].pragma(axis, "unroll_explicit", False) for the loops meant'
-    ),
+    "unroll_explicit": ClassicOption(None),
     "detect_global_barrier": ClassicOption(
         (False,), "build a kernel for each part: all threads meet between two kernels"
     ),
     "partition_const_loop": ClassicOption(None),
-    "offset_factor": ClassicOption(
-        (0, 1),
-        'give decl_tensor_intrin default_buffer_params={"offset_factor": n}, or declare '
-        "the buffers by decl_buffer(offset_factor=n)",
-    ),
+    "offset_factor": ClassicOption(None),
     "data_alignment": ClassicOption(None),
     "restricted_func": ClassicOption(
         (True,), "give each argument memory of its own: arguments never overlap"
@@ -75,7 +98,9 @@ def build_config(**changes: object) -> Iterator[BuildOptions]:
 
     Args:
         **changes: classic options, and options of `refcomp.build_options`. The classic
-            `instrument_bound_checkers` sets `check_bounds`.
+            `instrument_bound_checkers` sets `check_bounds`. `auto_unroll_max_step` and
+            `unroll_explicit` act on `tvm.lower` and `tvm.build`, `offset_factor` on
+            `tvm.decl_tensor_intrin`. An option that is not given keeps its value.
 
     Yields:
         The options in force.
@@ -90,7 +115,7 @@ def build_config(**changes: object) -> Iterator[BuildOptions]:
         >>> with tvm.build_config(instrument_bound_checkers=True) as options:
         ...     print(options.check_bounds)
         True
-        >>> with tvm.build_config(auto_unroll_max_step=16): pass
+        >>> with tvm.build_config(restricted_func=False): pass
         Traceback (most recent call last):
             ...
         refcomp.foundation.errors.UserError: refcomp has no build option ...
@@ -111,5 +136,23 @@ def build_config(**changes: object) -> Iterator[BuildOptions]:
     kept = {name: value for name, value in changes.items() if name in own}
     if "instrument_bound_checkers" in changes:
         kept["check_bounds"] = changes["instrument_bound_checkers"]
-    with build_options(**kept) as options:  # type: ignore[arg-type]  # checked there
-        yield options
+    token = _SETTINGS.set(_changed_settings(changes))
+    try:
+        # build_options checks the values.
+        with build_options(**kept) as options:  # type: ignore[arg-type]
+            yield options
+    finally:
+        _SETTINGS.reset(token)
+
+
+def _changed_settings(changes: Mapping[str, object]) -> ClassicSettings:
+    names = [setting.name for setting in fields(ClassicSettings)]
+    chosen = {name: value for name, value in changes.items() if name in names}
+    for name, value in chosen.items():
+        is_flag = name == "unroll_explicit"
+        if not isinstance(value, int) or value < 0 or (is_flag and value > 1):
+            raise UserError(
+                f"the build option {name} cannot be {value!r}",
+                remedy="pass True or False" if is_flag else "pass an int of at least 0",
+            )
+    return replace(_SETTINGS.get(), **chosen)  # type: ignore[arg-type]

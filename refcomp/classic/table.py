@@ -35,6 +35,7 @@ FOLDER = Path(__file__).parent / "names"
 # The files in the order of the page.
 AREAS = (
     "expressions",
+    "ir_passes",
     "schedules",
     "schedule_methods",
     "build",

@@ -51,7 +51,7 @@ __all__ = [
     "rocm_emulator",
 ]
 # Names of kinds of devices in the classic API.
-_CLASSIC_NAMES = {"gpu": "cuda"}
+_CLASSIC_NAMES = {"gpu": "cuda", "cl": "opencl"}
 
 
 def context(name: str | Target, index: int = 0) -> Device:
@@ -60,7 +60,8 @@ def context(name: str | Target, index: int = 0) -> Device:
     The device need not exist on this machine: `device.exist` is True if it does.
 
     Args:
-        name: a target, which may have options, or a kind of device; `"gpu"` is `"cuda"`.
+        name: a target, which may have options, or a kind of device; `"gpu"` is `"cuda"`, and
+            `"cl"` is `"opencl"`.
         index: the number of the device among those of its kind, an int of at least 0.
 
     Raises:

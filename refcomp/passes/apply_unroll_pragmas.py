@@ -94,7 +94,8 @@ def _visit(stmt: Stmt, settings: _Settings) -> Stmt:
         return stmt
     # A loop of no stores is not worth a copy; a negative extent is refused elsewhere.
     if 1 <= inside * count <= settings.max_step:
-        return with_fields(stmt, kind=UNROLLED)
+        kind = UNROLLED if settings.is_explicit else UNROLLABLE
+        return with_fields(stmt, kind=kind)
     return stmt
 
 
@@ -128,6 +129,6 @@ def _steps(stmt: Stmt) -> int | None:
     if not isinstance(stmt, For):
         return total
     count = as_int(stmt.extent)
-    if stmt.kind != UNROLLED or count is None:
+    if stmt.kind not in (UNROLLED, UNROLLABLE) or count is None:
         return None
     return total * count

@@ -27,8 +27,7 @@ from refcomp.te.tensor import (
     ExprLike,
     IterVar,
     RangeLike,
-    as_dim,
-    folded,
+    as_range,
 )
 
 # The axes of a reduction: one, or several. None is refused, with advice. Instead of axes, a second
@@ -152,11 +151,11 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
     """Return an axis to reduce over.
 
     Args:
-        dom: (begin, end), where end is exclusive, or an extent. Both are ints, int64 variables or
-            expressions of them. Inside of the function of a compute, they may also use its
-            indices, reduction axes that are listed before this one, and elements of tensors. A
-            range without elements gives the identity of the reduction. Its end may lie before
-            its begin.
+        dom: (begin, end), where end is exclusive; an extent; or the `dom` of another axis. Bounds
+            are ints, int64 variables or expressions of them. Inside of the function of a compute,
+            they may also use its indices, reduction axes that are listed before this one, and
+            elements of tensors. A range without elements gives the identity of the reduction. Its
+            end may lie before its begin.
         name: the name of the axis, and of its loop.
 
     Raises:
@@ -192,22 +191,9 @@ def reduce_axis(dom: RangeLike, name: str = "k") -> IterVar:
           }
         }
     """
-    # Any: the difference of two bounds may be a number or an expression.
-    bounds: tuple[Any, ...] = (0, dom)
-    if isinstance(dom, tuple | list):
-        bounds = tuple(dom)
-    if len(bounds) != 2:
-        raise UserError(
-            f"{dom!r} is not a range to reduce over", remedy="pass (begin, end)"
-        )
-    begin, end = bounds
-    # Each bound is checked separately, so that the message names the bound, not the difference.
-    # The difference of two narrow integers might wrap around.
-    low = as_dim(begin)
-    high = as_dim(end)
-    extent = high if as_int(low) == 0 else high - low
+    chosen = as_range(dom)
     var = Var(checked_name(name, "an axis"), I64)
-    made = IterVar(var, folded(low), folded(extent), REDUCTION)
+    made = IterVar(var, chosen.minimum, chosen.extent, REDUCTION)
     count = as_int(made.extent)
     if count is not None and count < 0:
         raise UserError(f"the range {dom!r} to reduce over ends before it begins")

@@ -43,8 +43,6 @@ ExprLike = NotANumber | int | float | np.generic
 DTypeLike = DType | str | type | np.dtype[np.generic]
 # What `as_shape` accepts: an extent alone is a shape of one dimension.
 ShapeLike = ExprLike | Sequence[ExprLike]
-# A range of iterations: an extent, or (begin, end) with the end exclusive.
-RangeLike = ExprLike | tuple[ExprLike, ExprLike]
 
 
 class AxisKind(Choice):
@@ -86,6 +84,31 @@ class AxisRange:
     def min(self) -> Expr:
         """Return the first value, by its classic name."""
         return self.minimum
+
+
+# A range of iterations: an extent, (begin, end) with the end exclusive, or that of another axis.
+RangeLike = ExprLike | tuple[ExprLike, ExprLike] | AxisRange
+
+
+def as_range(dom: object) -> AxisRange:
+    """Return the range of (begin, end), whose end is exclusive, or of an extent.
+
+    Raises:
+        UserError: `dom` has another form, or a bound is not an integer.
+    """
+    if isinstance(dom, AxisRange):
+        return dom
+    # Any: the difference of two bounds may be a number or an expression.
+    bounds: tuple[Any, ...] = tuple(dom) if isinstance(dom, tuple | list) else (0, dom)
+    if len(bounds) != 2:
+        raise UserError(f"{dom!r} is not a range", remedy="pass (begin, end)")
+    begin, end = bounds
+    # Each bound is checked separately, so that the message names the bound, not the difference.
+    # The difference of two narrow integers might wrap around.
+    low = as_dim(begin)
+    high = as_dim(end)
+    extent = high if as_int(low) == 0 else high - low
+    return AxisRange(folded(low), folded(extent))
 
 
 @record(eq=False)
@@ -212,6 +235,8 @@ def thread_axis(dom: object = None, tag: object = None, name: str = "") -> IterV
 
 
 def _thread_extent(dom: Any, tag: str) -> Expr:
+    if isinstance(dom, AxisRange):
+        dom = (dom.minimum, dom.minimum + dom.extent)
     begin, end = dom if isinstance(dom, tuple | list) and len(dom) == 2 else (0, dom)
     first = _as_bound(begin)
     extent = _as_bound(end)

@@ -8,6 +8,7 @@ import pytest
 import refcomp as rc
 from refcomp import classic as tvm
 from refcomp.foundation.errors import UserError
+from refcomp.foundation.registry import remove_global_func
 
 
 def test_arrays_take_their_device_as_ctx() -> None:
@@ -39,6 +40,42 @@ def test_a_signed_constant_is_an_argument() -> None:
     x = tvm.var("x", "int32")
     made = tvm.call_llvm_intrin("int32", "llvm.fshl.i32", tvm.const(1, "int32"), x, x)
     assert str(made) == "extern i32 llvm.fshl.i32(1i32, x, x)"
+
+
+def test_a_range_is_taken_by_reductions_and_threads() -> None:
+    assert [str(part) for part in (tvm.Range(2, 8).min, tvm.Range(2, 8).extent)] == ["2", "6"]
+    k = tvm.reduce_axis(tvm.Range(2, 8), name="k")
+    assert (str(k.dom.min), str(k.dom.extent)) == ("2", "6")
+    assert str(tvm.thread_axis(tvm.Range(0, 32), "threadIdx.x").dom.extent) == "32"
+    with pytest.raises(UserError, match="must be an integer"):
+        tvm.Range(tvm.var("x", "float32"))
+
+
+def test_functions_are_registered_but_not_as_callbacks_on_texts() -> None:
+    assert tvm.register_func("classic.next", lambda x: x + 1, True)(1) == 2
+    assert tvm.get_global_func("classic.next")(1) == 2
+
+    @tvm.register_func
+    def tvm_callback_cuda_compile(code):  # refcomp calls nvcc itself
+        return code
+
+    remove_global_func("tvm_callback_cuda_compile")
+    with pytest.raises(UserError) as info:
+
+        @tvm.register_func
+        def tvm_callback_cuda_postproc(code):
+            return code
+
+    assert info.value.what == "no compiler calls tvm_callback_cuda_postproc"
+    assert "compile it yourself" in info.value.remedy
+    with pytest.raises(UserError, match="no compiler calls tvm_callback_opencl_postproc"):
+        tvm.register_func("tvm_callback_opencl_postproc", str)
+
+
+def test_errors_of_refcomp_are_those_of_the_classic_system() -> None:
+    with pytest.raises(tvm.TVMError):
+        tvm.create_schedule(3)
+    assert tvm._ffi.base.TVMError is tvm.TVMError is rc.RefcompError
 
 
 def test_a_temporary_folder_is_removed() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import refcomp as rc
-from refcomp.classic.options import OPTIONS, build_config
+from refcomp.classic.options import OPTIONS, ClassicSettings, build_config, classic_settings
 from refcomp.foundation.errors import UserError
 from refcomp.foundation.options import current_options
 
@@ -27,11 +27,8 @@ FOLLOWED = {
     "disable_assert": False,
 }
 REFUSED = {
-    "auto_unroll_max_step": (16, 's[T].pragma(axis, "auto_unroll_max_step", n)'),
     "auto_unroll_max_extent": (4, "s[T].unroll(axis)"),
-    "unroll_explicit": (False, 's[T].pragma(axis, "unroll_explicit", False)'),
     "detect_global_barrier": (True, "build a kernel for each part"),
-    "offset_factor": (16, 'default_buffer_params={"offset_factor": n}'),
     "restricted_func": (False, "give each argument memory of its own"),
     "double_buffer_split_loop": (2, "split the loop by 2"),
     "add_lower_pass": ([(1, print)], "change the function that refcomp.lower returns"),
@@ -75,6 +72,32 @@ def test_options_of_refcomp_are_taken_too() -> None:
         assert options.contract
     with pytest.raises(UserError, match="contract"), build_config(contract=3):
         pass
+
+
+def test_settings_of_lowering_last_as_long_as_the_scope() -> None:
+    with build_config(auto_unroll_max_step=16, offset_factor=4):
+        with build_config(unroll_explicit=False, auto_unroll_max_step=8):
+            assert classic_settings() == ClassicSettings(8, False, 4)
+        assert classic_settings() == ClassicSettings(16, True, 4)
+    assert classic_settings() == ClassicSettings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("auto_unroll_max_step", -1, "pass an int of at least 0"),
+        ("auto_unroll_max_step", "16", "pass an int of at least 0"),
+        ("offset_factor", 2.0, "pass an int of at least 0"),
+        ("unroll_explicit", 2, "pass True or False"),
+        ("unroll_explicit", None, "pass True or False"),
+    ],
+)
+def test_settings_of_another_type_are_refused(name: str, value: object, remedy: str) -> None:
+    with pytest.raises(UserError) as info, build_config(**{name: value}):
+        pass
+    assert info.value.what == f"the build option {name} cannot be {value!r}"
+    assert info.value.remedy == remedy
+    assert classic_settings() == ClassicSettings()
 
 
 def test_unknown_options_are_refused_with_the_nearest() -> None:

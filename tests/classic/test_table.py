@@ -19,7 +19,8 @@ EXPECTED = {
         contrib.debugger.debug_runtime.create contrib.cblas.matmul contrib.cc.create_shared
         contrib.sparse.placeholder contrib.random.uniform contrib.sort.argsort
         contrib.util.tempdir contrib.nnpack.convolution_inference contrib.rocblas.matmul
-        ir_pass.Simplify schedule.InferBound testing
+        ir_pass.Simplify ir_pass.PostOrderVisit ir_pass.IRTransform ir_pass.Substitute Range
+        schedule.InferBound schedule.Buffer module.enabled TVMError build_module.build testing
     """,
     "topi.": """
         identity negative floor ceil sign trunc round abs isnan exp tanh log sqrt rsqrt sigmoid clip
@@ -82,6 +83,8 @@ def samples() -> dict[str, object]:
         "IterVar": k,
         "Expr": A[0],
         "Target": rc.as_target("llvm"),
+        "LoweredFunc": rc.lower(s, [A, total]),
+        "For": rc.lower(s, [A, total]).body,
         "IRBuilder": rc.ir_builder.create(),
         "Buffer": rc.decl_buffer((4,), name="b"),
     }

@@ -73,6 +73,15 @@ def test_without_explicit_unrolling_loops_stay():
     assert "for i in range(4) unrolled {" in text
 
 
+def test_loops_that_become_unrolled_stay_without_explicit_unrolling():
+    text = applied(
+        "pragma unroll_explicit 0 { pragma auto_unroll_max_step 8 { "
+        "for i in range(4) { for j in range(2) { B@[i] = 1f32 } } } }"
+    )
+    assert "for i in range(4) unrollable" in text
+    assert "for j in range(2) unrollable" in text
+
+
 def test_pragmas_of_other_keys_go():
     assert "B@[0] = 1.0f32" in applied("pragma something n { B@[0] = 1f32 }")
 

@@ -1,0 +1,50 @@
+"""Devices and targets by their classic names: programs skip what does not exist."""
+
+import numpy as np
+import pytest
+
+import refcomp as rc
+from refcomp import classic as tvm
+from refcomp.classic.devices import ABSENT
+from refcomp.foundation.errors import UserError
+
+
+@pytest.mark.parametrize("kind", ABSENT)
+def test_kinds_that_refcomp_lacks_do_not_exist(kind: str) -> None:
+    ctx = tvm.context(kind, 1)
+    assert (str(ctx), ctx.exist, tvm.module.enabled(kind)) == (f"{kind}:1", False, False)
+    with pytest.raises(UserError) as info:
+        tvm.nd.array(np.ones(3, "float32"), ctx)
+    assert info.value.what == f"this machine has no device {kind}:1"
+    assert info.value.why == f"{ABSENT[kind]} is not a target of refcomp"
+    assert info.value.remedy == "build for opencl, and pass refcomp.opencl(0)"
+
+
+def test_other_names_are_those_of_refcomp() -> None:
+    assert tvm.context("llvm -mcpu=znver4", 0) == tvm.nd.context("cpu") == rc.cpu()
+    assert tvm.context("cl", 1) == rc.opencl(1)
+    assert tvm.context(dev_type="gpu", dev_id=1) == rc.gpu(1)
+    with pytest.raises(UserError, match="'tpu' is not the name of a device"):
+        tvm.context("tpu")
+    with pytest.raises(UserError, match="-1 is not the index of a device"):
+        tvm.context("metal", -1)
+
+
+def test_targets_without_tools_are_not_enabled(monkeypatch) -> None:
+    assert tvm.module.enabled("interp")
+    assert not tvm.module.enabled("stackvm")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("refcomp.classic.devices.diagnose", lambda: [])
+    assert tvm.module.enabled("gpu")  # nothing is needed, so nothing is missing
+
+
+@pytest.mark.llvm
+def test_a_target_whose_tools_are_there_is_enabled() -> None:
+    assert tvm.module.enabled("llvm") and tvm.module.enabled("cpu")
+    assert tvm.module.enabled("llvm -mcpu=znver4")
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 3])
+def test_a_target_without_a_name_is_refused(name: object) -> None:
+    with pytest.raises(UserError, match="is not the name of a target"):
+        tvm.module.enabled(name)
