@@ -250,15 +250,19 @@ class Evaluator:
         return self._item(node, owner)
 
     def _item(self, node: ast.Subscript, owner: Value) -> Value:
-        """Return the item of a tuple; refuse other owners."""
-        if not isinstance(owner, tuple):
-            self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
-        index = self.value(node.slice)
-        if not isinstance(index, int):
-            self.source.refuse(node, "the index of a tuple must be a constant integer")
-        if not -len(owner) <= index < len(owner):
-            self.source.refuse(node, f"the tuple has no item {index}")
-        return owner[index]
+        """Return the item of a tuple, `t[i, j]` of a tuple of tuples; refuse other owners."""
+        indices = self.value(node.slice)
+        item = owner
+        for index in indices if isinstance(indices, tuple) else (indices,):
+            if not isinstance(item, tuple):
+                self.source.refuse(node, f"{ast.unparse(node.value)} has no elements")
+            if not isinstance(index, int):
+                why = "the index of a tuple must be a constant integer"
+                self.source.refuse(node, why, "loop over const_range")
+            if not -len(item) <= index < len(item):
+                self.source.refuse(node, f"the tuple has no item {index}")
+            item = item[index]
+        return item
 
     def _compare(
         self, node: ast.Compare, ops: Sequence[ast.cmpop], operands: Sequence[ast.expr]

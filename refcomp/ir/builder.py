@@ -40,6 +40,7 @@ from refcomp.ir.builder_scopes import OpenScope, Wrap, with_kernels
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Sub, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernel_memory import memory_in_kernels
 from refcomp.ir.lanes import expand_lanes
 from refcomp.ir.outside_calls import as_statement
 from refcomp.ir.promotion import as_expr, cast
@@ -221,7 +222,7 @@ class IRBuilder:
               B[0] = n
             }
         """
-        body = self.get()
+        body = memory_in_kernels(self.get())
         written = written_buffers(body)
         params: list[Buffer | Var] = []
         outputs: list[str] = []

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from refcomp.foundation.errors import UserError
 
 Disassemble = Callable[[], str]
+# Classic names of languages.
+_CLASSIC = {"ll": "llvm", "s": "asm"}
 
 
 class Sources:
@@ -27,12 +29,16 @@ class Sources:
     def get(self, format: str | None = None) -> str:
         """Return the text in `format`, by default the one nearest to the target.
 
+        The classic names `ll` and `s` stand for `llvm` and `asm`.
+
         Raises UserError if the module has no such text.
         """
         if format is None:
             # `asm` is nearest, but takes long to make.
             printed = [name for name in self._texts if name not in ("loop_ir", "asm")]
             format = next(iter([*printed, *self._texts]), "loop_ir")
+        else:
+            format = _CLASSIC.get(format, format)
         if format == "asm" and format not in self._texts and self._disassemble:
             self._texts[format] = self._disassemble()
         if format not in self._texts:

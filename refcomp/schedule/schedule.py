@@ -139,7 +139,8 @@ class Schedule:
         """Let some stages read a copy of a tensor that is kept in another memory.
 
         The copy is a stage of its own at the root, named `A.shared` for tensor A and scope shared.
-        Move it with `s[copy].compute_at(...)`.
+        Move it with `s[copy].compute_at(...)`. If the tensor's stage is inlined, the copy computes
+        the elements itself.
 
         Args:
             tensor: the tensor to copy.
@@ -153,9 +154,9 @@ class Schedule:
             The tensor of the copy.
 
         Raises:
-            UserError: a reader does not read the tensor, its stage is inlined, the scope is
-                unknown, or the panel is negative or not an int. With a panel, also: the last extent
-                is not a constant, or a reader is an extern operation.
+            UserError: a reader does not read the tensor, the scope is unknown, or the panel is
+                negative or not an int. With a panel, also: the last extent is not a constant, or a
+                reader is an extern operation.
 
         Example::
 

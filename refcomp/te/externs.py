@@ -19,6 +19,8 @@ from refcomp.ir.buffer import GLOBAL, READ, WRITE, Buffer, BufferAccess
 from refcomp.ir.constants import as_int
 from refcomp.ir.expr import Expr, IntImm, Var
 from refcomp.ir.func import PrimFunc
+from refcomp.ir.kernel_memory import memory_in_kernels, outside_memory
+from refcomp.ir.kernels import kernels_in
 from refcomp.ir.lanes import expand_lanes, expand_statement
 from refcomp.ir.node import bound_by
 from refcomp.ir.outside_calls import as_statement
@@ -39,6 +41,10 @@ from refcomp.te.tensor import (
 )
 
 _ExternOp = TypeVar("_ExternOp", bound=ExternOp)
+_KERNEL_RULES = (
+    "begin a kernel by all its loops over threads, one in the other, and allocate its "
+    "memory within them"
+)
 
 
 def extern(
@@ -289,7 +295,7 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
         view.buffer: Buffer(names.take(view.name), tensor.dtype, tensor.shape)
         for view, tensor in zip(views, tensors, strict=True)
     }
-    op.body = replace_buffers(substitute(body, values), fresh)
+    op.body = memory_in_kernels(replace_buffers(substitute(body, values), fresh))
     if all(tensor.dtype.lanes == 1 for tensor in tensors):
         op.body = expand_statement(op.body, {})
     buffers = tuple(fresh[view.buffer] for view in views)
@@ -308,10 +314,21 @@ def _set_body(op: ExternOp, body: Stmt, views: Sequence[BufferView]) -> None:
 
     fault = find_fault(expand_lanes(func), Level.NESTED)
     if fault is not None:
+        has_kernel = next(kernels_in(op.body), None) is not None
         raise UserError(
             f"the statement of extern {op.name} is not legal: {fault.what}",
             where=None if fault.stmt is None else repr(fault.stmt),
-            remedy="let it read only inputs, write only outputs, and bind all other names",
+            remedy="let it read only inputs, write only outputs, and bind all other names"
+            + (f"; {_KERNEL_RULES}" if has_kernel else ""),
+        )
+    memory = outside_memory(op.body)
+    if memory is not None:
+        raise UserError(
+            f"the local memory {memory.buffer.name} of extern {op.name} lies outside of the "
+            "kernel that uses it",
+            where=repr(memory),
+            why="each thread has local memory of its own",
+            remedy=_KERNEL_RULES,
         )
 
 

@@ -1,10 +1,13 @@
 """`tvm.ir_pass`: programs visit, rewrite and simplify what `tvm.lower` returns."""
 
+import doctest
+
 import numpy as np
 import pytest
 
 import refcomp as rc
 from refcomp import classic as tvm
+from refcomp.classic import ir_passes
 from refcomp.foundation.errors import UserError
 from refcomp.ir.stmt import LoopKind
 
@@ -13,6 +16,10 @@ def doubled() -> rc.ir.func.PrimFunc:
     A = tvm.placeholder((8, 2), name="A")
     B = tvm.compute((8, 2), lambda i, j: A[i, j] * 2.0, name="B")
     return tvm.lower(tvm.create_schedule(B.op), [A, B], name="f")
+
+
+def test_the_examples_give_what_they_show() -> None:
+    assert doctest.testmod(ir_passes, extraglobs={"rc": rc}).failed == 0
 
 
 def test_expressions_statements_and_functions_become_simpler() -> None:

@@ -485,3 +485,109 @@ def test_prefix_sums_of_any_length_by_a_condition(target: str) -> None:
     a = uniform(11)
     (b,) = call(tvm.build(s, [A, B], target), target, a, ((11,),))
     np.testing.assert_allclose(b, a.cumsum(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_convolution_whose_padding_is_inlined_into_shared_memory(target: str) -> None:
+    """Copy an inlined stage, so that the copy computes the border while it fills a block."""
+    size, channels, filters, batch = 4, 4, 8, 2
+    A = tvm.placeholder((size, size, channels, batch), name="A")
+    W = tvm.placeholder((3, 3, channels, filters), name="W")
+    padded = tvm.compute(
+        (size + 2, size + 2, channels, batch),
+        lambda y, x, c, n: tvm.select(
+            tvm.all(y >= 1, y - 1 < size, x >= 1, x - 1 < size),
+            A[y - 1, x - 1, c, n],
+            tvm.const(0.0),
+        ),
+        name="padded",
+    )
+    c = tvm.reduce_axis((0, channels), name="c")
+    dy, dx = tvm.reduce_axis((0, 3), name="dy"), tvm.reduce_axis((0, 3), name="dx")
+    B = tvm.compute(
+        (size, size, filters, batch),
+        lambda y, x, f, n: tvm.sum(
+            padded[y + dy, x + dx, c, n] * W[dy, dx, c, f], axis=[dy, dx, c]
+        ),
+        name="B",
+    )
+    s = tvm.create_schedule(B.op)
+    s[padded].compute_inline()
+    shared = s.cache_read(padded, "shared", [B])
+    weights = s.cache_read(W, "shared", [B])
+    sums = s.cache_write(B, "local")
+    thread = tvm.thread_axis((0, 4), "threadIdx.x")
+    y, x, f, n = B.op.axis
+    place = s[B].fuse(y, x)
+    s[B].bind(place, tvm.thread_axis("blockIdx.x"))
+    virtual, f = s[B].split(f, nparts=2)
+    f, inner = s[B].split(f, nparts=4)
+    s[B].reorder(place, virtual, f, inner, n)
+    s[B].bind(virtual, tvm.thread_axis((0, 2), "vthread"))
+    s[B].bind(f, thread)
+    s[sums].compute_at(s[B], f)
+    ry, rx, rc_ = s[sums].op.reduce_axis
+    s[sums].reorder(ry, rx, rc_, *s[sums].op.axis)
+    for copy in (shared, weights):
+        s[copy].compute_at(s[sums], rx)
+        s[copy].bind(s[copy].op.axis[2], thread)
+    a, w = uniform(size, size, channels, batch), uniform(3, 3, channels, filters)
+    function = tvm.build(s, [A, W, B], target, name="convolution")
+    (b,) = call(function, target, a, w, ((size, size, filters, batch),))
+    around = np.pad(a, ((1, 1), (1, 1), (0, 0), (0, 0)))
+    expected = convolved(around.transpose(3, 2, 0, 1), w.transpose(3, 2, 0, 1))
+    np.testing.assert_allclose(b, expected.transpose(2, 3, 1, 0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_hybrid_sums_with_memory_before_the_threads(target: str) -> None:
+    @tvm.hybrid.script
+    def row_sums(a):
+        c = output_tensor((a.shape[0],), a.dtype)  # noqa: F821
+        total = allocate((1,), a.dtype, "local")  # noqa: F821
+        for i in bind("threadIdx.x", a.shape[0]):  # noqa: F821
+            total[0] = 0.0
+            for k in const_range(a.shape[1]):  # noqa: F821
+                total[0] += a[i, k]
+            c[i] = total[0]
+        return c
+
+    A = tvm.placeholder((8, 4), name="A")
+    C = row_sums(A)
+    a = uniform(8, 4)
+    (c,) = call(tvm.build(tvm.create_schedule(C.op), [A, C], target), target, a, ((8,),))
+    np.testing.assert_allclose(c, a.sum(1), rtol=1e-5)
+
+
+def test_devices_are_tried_one_after_the_other() -> None:
+    """Skip targets and devices that this machine lacks, as every classic test does."""
+    A = tvm.placeholder((16,), name="A")
+    B = tvm.compute((16,), lambda i: A[i] + 1.0, name="B")
+    ran = []
+    for target in ("interp", "metal", "vulkan", "opengl", "stackvm"):
+        if not tvm.module.enabled(target) or not tvm.context(target, 0).exist:
+            continue
+        a = uniform(16)
+        function = tvm.build(tvm.create_schedule(B.op), [A, B], target)
+        (b,) = call(function, target, a, ((16,),))
+        np.testing.assert_allclose(b, a + 1)
+        ran.append(target)
+    assert ran == ["interp"]
+
+
+def test_loops_of_lowered_functions_are_found_by_their_classic_names() -> None:
+    A = tvm.placeholder((16, 4), name="A")
+    B = tvm.compute((16, 4), lambda i, j: A[i, j] * 2.0, name="B")
+    s = tvm.create_schedule(B.op)
+    s[B].parallel(B.op.axis[0])
+    func = tvm.lower(s, [A, B], name="f")
+    loops = []
+    tvm.ir_pass.PostOrderVisit(
+        func.body, lambda node: loops.append(node) if isinstance(node, tvm.stmt.For) else None
+    )
+    inner, outer = loops
+    assert (func.name, len(func.args)) == ("f", 2)
+    assert (outer.loop_var.name, outer.extent.value, outer.min.value) == ("i", 16, 0)
+    assert (outer.kind, inner.kind, inner.extent.value) == ("parallel", "serial", 4)
+    with pytest.raises(AttributeError, match="write `loop.kind`"):
+        outer.for_type  # noqa: B018

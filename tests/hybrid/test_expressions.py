@@ -83,6 +83,44 @@ def test_an_item_that_a_tuple_lacks():
         f(A)
 
 
+def test_an_item_of_a_tuple_of_tuples():
+    @script
+    def f(a, table):
+        c = output_tensor((2, 3), "float32")
+        for i in const_range(2):
+            for j in const_range(3):
+                c[i, j] = a[i] + float32(table[i, j]) + float32(table[i][j])
+        return c
+
+    rows = [[1, 2, 3], [4, 5, 6]]
+    C = f(A, refcomp.convert(rows))
+    given = np.arange(8, dtype="float32")
+    (values,) = refcomp.oracle.evaluate([C], {A: given})
+    np.testing.assert_array_equal(values, given[:2, None] + 2 * np.array(rows))
+
+
+def test_items_of_tuples_are_known():
+    @script
+    def f(a, table):
+        c = output_tensor((2,), "float32")
+        for i in range(2):
+            c[i] = a[i] + float32(table[i, 0])
+        return c
+
+    with pytest.raises(UserError, match="must be a constant integer") as info:
+        f(A, ((1, 2), (3, 4)))
+    assert info.value.remedy == "loop over const_range"
+
+    @script
+    def g(a, table):
+        c = output_tensor((2,), "float32")
+        c[0] = float32(table[0, 1, 0])
+        return c
+
+    with pytest.raises(UserError, match="table has no elements"):
+        g(A, ((1, 2), (3, 4)))
+
+
 def test_the_remainder_has_the_sign_of_the_divisor():
     @script
     def f(i):

@@ -53,7 +53,6 @@ ILLEGAL = {
     ("cache_write", "rfactor"): "it has no reduction",
     ("compute_inline", "rfactor"): "it has no reduction",
     ("rfactor", "compute_inline"): "it is a reduction, which needs a loop of its own",
-    ("compute_inline", "cache_read"): "its stage is inlined and has no memory to copy",
     ("env_threads", "env_threads"): "its threads are named already",
     # A stage that is read and runs in a kernel: its reader's loop, or its copy's, is bound as well.
     ("cache_read", "env_threads"): "what stands outside of bound loops is run by the host",

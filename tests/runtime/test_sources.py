@@ -21,6 +21,12 @@ def test_assembly_is_made_once() -> None:
     assert Sources({"asm": "given"}, lambda: "made").get("asm") == "given"
 
 
+def test_classic_names_of_formats() -> None:
+    sources = Sources({"llvm": "define"}, lambda: "ret")
+    assert (sources.get("ll"), sources.get("s")) == ("define", "ret")
+    assert Sources({"llvm": ""}, lambda: "made").get() == ""  # None is no name
+
+
 def test_unknown_formats() -> None:
     with pytest.raises(UserError, match=r"no source of format 'ptx'\n.*it has: llvm, asm"):
         Sources({"llvm": ""}, lambda: "").get("ptx")

@@ -35,6 +35,8 @@ def cache_read(
 ) -> Tensor:
     """Let stages `readers` read a copy of output number `output` of this stage.
 
+    If this stage is inlined, the copy computes the elements itself.
+
     With a `panel`, the copy has so many columns of the tensor in one of its first elements, and
     zeros behind the last column.
 
@@ -43,10 +45,6 @@ def cache_read(
     """
     tensor = stage.op.outputs[output]
     checked = checked_scope(scope, stage)
-    if stage.placement == "inline":
-        _refuse(
-            tensor, "its stage is inlined and has no memory to copy", "do not inline it"
-        )
     if not readers:
         _refuse(tensor, "no stage is named that reads it", "name the readers: [C]")
     for reader in readers:

@@ -51,14 +51,18 @@ def test_a_stage_that_does_not_read():
     assert len(s.stages) == 4 and not s.steps
 
 
-def test_what_has_no_memory_is_not_copied():
+def test_a_copy_of_an_inlined_stage_computes_its_elements():
     a = refcomp.placeholder((4,), name="A")
     b = refcomp.compute((4,), lambda i: a[i] + 1.0, name="B")
     c = refcomp.compute((4,), lambda i: b[i] + 1.0, name="C")
     s = refcomp.create_schedule(c)
     s[b].compute_inline()
-    with pytest.raises(UserError, match="its stage is inlined"):
-        s.cache_read(b, "shared", [c])
+    copy = s.cache_read(b, "local", [c])
+    s[copy].compute_at(s[c], c.op.axis[0])
+    text = str(refcomp.lower(s, [a, c]))
+    assert "alloc B.local: f32[1]" in text
+    assert "B.local[0] = A[i] + 1.0f32" in text
+    assert "B:" not in text  # the stage itself has no memory
 
 
 def test_a_step_tells_output_scope_and_readers():
