@@ -7,10 +7,12 @@ says what to write instead.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from refcomp.classic.table import ClassicName, read_areas, resolve
 
+_Class = TypeVar("_Class")
 # The class of each owner in the table -> the classes of refcomp.
 CLASSES = {
     "Stage": ["schedule.stage.Stage"],
@@ -45,10 +47,23 @@ class ClassicAttribute:
 
 def add_classic_attributes() -> None:
     """Add the attributes of the table that refcomp's classes lack."""
-    for entry in (entry for area in read_areas() for entry in area.names):
-        owner, _, name = entry.name.partition(".")
-        if not entry.is_method or entry.name == entry.target:
-            continue
-        for path in CLASSES[owner]:
-            if name not in dir(resolve(path)):
-                setattr(resolve(path), name, ClassicAttribute(entry))
+    for owner, paths in CLASSES.items():
+        for path in paths:
+            with_classic_attributes(owner)(resolve(path))
+
+
+def with_classic_attributes(owner: str) -> Callable[[type[_Class]], type[_Class]]:
+    """Return a decorator that adds the attributes that the table lists for an owner.
+
+    A class of `refcomp.classic` uses it. So importing `refcomp.classic` need not import the class.
+    """
+
+    def add(cls: type[_Class]) -> type[_Class]:
+        for entry in (entry for area in read_areas() for entry in area.names):
+            listed, _, name = entry.name.partition(".")
+            is_added = entry.is_method and entry.name != entry.target
+            if is_added and listed == owner and name not in dir(cls):
+                setattr(cls, name, ClassicAttribute(entry))
+        return cls
+
+    return add

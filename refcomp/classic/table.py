@@ -11,11 +11,13 @@ The files in `names/` hold the table. Each file is an area, such as schedules:
     positional = "transpose"    # names in that module. refcomp has the same name, but takes some
                                 # arguments by keyword only
     [other]                     # classic name = another name of refcomp, with the same meaning
-    [translated]                # classic name in the module of translations = what refcomp has
+    [translated]                # classic name in the module of translations = what refcomp has; or
+                                # classic name = [name below `refcomp.classic`, what refcomp has]
     [differs]                   # classic name = refcomp's nearest name, and how it differs
     [absent]                    # classic name = what to write instead, and why
 
-`refcomp.classic` has all these names, except for those that differ or are absent. In a file with
+`refcomp.classic` has all these names, except for those that differ or are absent. An absent name
+such as `"relay.*"` stands for all names of a namespace that the table does not list. In a file with
 `methods = true` the names are methods and attributes. methods.py adds them to refcomp's classes.
 """
 
@@ -51,8 +53,17 @@ AREAS = (
     "topi_targets",
     "symbols",
     "networks",
+    "relay",
     "autotvm",
 )
+
+
+# Namespaces that have the names of another one, below `refcomp.classic`.
+SAME_NAMESPACES = {
+    "nnvm.symbol": "nnvm.sym",
+    "ndarray": "nd",
+    "contrib.rpc": "rpc",
+}
 
 
 @record
@@ -126,8 +137,13 @@ def _names(document: Mapping[str, Any]) -> Iterator[ClassicName]:
     for name, target in document.get("other", {}).items():
         yield named(name, target)
     positional = dict.fromkeys(document.get("positional", "").split(), "")
-    for name, note in (positional | document.get("translated", {})).items():
-        target = f"{document['translations']}.{name.rpartition('.')[2]}"
+    for name, meaning in (positional | document.get("translated", {})).items():
+        if isinstance(meaning, str):
+            target = f"{document['translations']}.{name.rpartition('.')[2]}"
+            note = meaning
+        else:
+            place, note = meaning
+            target = f"classic.{place}"
         yield replace(named(name, "", note), target=target, is_translated=True)
     for name, (target, note) in document.get("differs", {}).items():
         yield named(name, target, note)
@@ -148,6 +164,18 @@ def by_place() -> dict[str, ClassicName]:
         for entry in area.names
         if not entry.is_method
     }
+
+
+def entry_at(place: str) -> ClassicName | None:
+    """Return what the table says about a place below `refcomp.classic`.
+
+    A place that is not listed has the entry of the nearest namespace whose names are all absent,
+    such as `relay.*`. None if the table has neither.
+    """
+    places = by_place()
+    parts = place.split(".")
+    around = [".".join([*parts[:count], "*"]) for count in range(len(parts) - 1, 0, -1)]
+    return next((places[name] for name in [place, *around] if name in places), None)
 
 
 def resolve(target: str) -> Any:

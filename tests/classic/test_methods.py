@@ -55,7 +55,8 @@ def test_the_kernels_of_a_device_say_it_too() -> None:
 def test_every_owner_of_an_absent_attribute_has_its_class() -> None:
     methods = [entry for area in read_areas() for entry in area.names if entry.is_method]
     changed = {e.name.partition(".")[0] for e in methods if e.target != e.name}
-    assert changed == set(CLASSES)
+    decorated = {"GraphModule", "Graph"}  # in executors.py and networks.py
+    assert changed == CLASSES.keys() | decorated
 
 
 def test_attributes_of_refcomp_are_never_replaced() -> None:

@@ -7,7 +7,14 @@ import pytest
 
 import refcomp as rc
 from refcomp import classic
-from refcomp.classic.namespace import Namespace, look_up, make_namespaces, public_names
+from refcomp.classic import executors
+from refcomp.classic.namespace import (
+    AbsentNames,
+    Namespace,
+    look_up,
+    make_namespaces,
+    public_names,
+)
 from refcomp.classic.table import by_place, resolve
 
 ALIASES = {place: entry for place, entry in by_place().items() if entry.is_alias}
@@ -37,7 +44,9 @@ def test_every_alias_is_the_object_that_the_table_names() -> None:
         (classic.topi.nn.relu, rc.topi.relu),
         (classic.topi.nn.dense, classic.operators.dense),
         (classic.topi.generic.schedule_softmax, rc.topi.schedule_softmax),
-        (classic.nnvm.compiler.build, rc.graph.build),
+        (classic.nnvm.compiler.build, classic.networks.build),
+        (classic.nnvm.compiler.save_param_dict, rc.graph.save_param_dict),
+        (classic.nnvm.testing.resnet, rc.graph.testing.resnet),
         (classic.nnvm.sym.__lshift_scalar__, rc.sym.__left_shift_scalar__),
     ],
 )
@@ -64,7 +73,7 @@ def test_unknown_names_are_refused_in_pythons_words() -> None:
 def test_namespaces_can_be_imported() -> None:
     module = importlib.import_module("refcomp.classic.contrib.graph_runtime")
     assert module is classic.contrib.graph_runtime
-    assert module.create is rc.graph.executor.create
+    assert module.create is executors.create_graph_runtime
     assert isinstance(sys.modules["refcomp.classic.topi.nn"], Namespace)
 
 
@@ -72,6 +81,47 @@ def test_namespaces_at_the_top_are_returned() -> None:
     made = make_namespaces()
     assert {"nd", "topi", "nnvm", "contrib", "autotvm"} <= set(made)
     assert not any("." in name for name in made)
+
+
+def test_namespaces_have_their_other_classic_names() -> None:
+    assert importlib.import_module("refcomp.classic.nnvm.symbol") is classic.nnvm.sym
+    assert classic.nnvm.symbol.dense is rc.sym.dense
+    assert importlib.import_module("refcomp.classic.ndarray").array is classic.nd.array
+    assert {"sym", "symbol"} <= set(dir(classic.nnvm))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "advice"),
+    [
+        ("refcomp.classic", "div", "'div' from 'refcomp.classic': see refcomp.truncdiv."),
+        ("refcomp.classic.contrib.cblas", "matmul", ": write `refcomp.topi.matmul` with"),
+        ("refcomp.classic.relay.frontend", "from_onnx", "see refcomp.from_onnx. It takes"),
+        ("refcomp.classic.relay.nn", "conv2d", "there is no Relay. Load an ONNX model"),
+    ],
+)
+def test_imports_of_absent_names_say_what_to_write(module: str, name: str, advice: str) -> None:
+    with pytest.raises(ImportError) as info:
+        __import__(module, fromlist=[name])  # from module import name
+    assert advice in str(info.value)
+
+
+def test_imports_of_unknown_names_are_refused_in_pythons_words() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'refcomp.classic.nonsense'"):
+        importlib.import_module("refcomp.classic.nonsense")
+
+
+def test_names_of_absent_namespaces_say_what_to_write() -> None:
+    relay = importlib.import_module("refcomp.classic.relay")
+    with pytest.raises(AttributeError, match="no attribute 'build': see refcomp.graph.build"):
+        relay.build  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'Module': there is no Relay"):
+        relay.Module  # noqa: B018
+    assert dir(relay) == []
+
+
+def test_the_finder_of_absent_names_is_entered_once() -> None:
+    make_namespaces()
+    assert sum(isinstance(finder, AbsentNames) for finder in sys.meta_path) == 1
 
 
 def test_names_are_listed() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import refcomp as rc
+from refcomp.classic import contrib, nnvm
 from refcomp.classic.table import AREAS, FOLDER, ClassicName, by_place, read_areas, resolve
 
 # What users of the classic system look for, by prefix. Each must be in the table.
@@ -20,7 +21,8 @@ EXPECTED = {
         contrib.sparse.placeholder contrib.random.uniform contrib.sort.argsort
         contrib.util.tempdir contrib.nnpack.convolution_inference contrib.rocblas.matmul
         ir_pass.Simplify ir_pass.PostOrderVisit ir_pass.IRTransform ir_pass.Substitute Range
-        schedule.InferBound schedule.Buffer module.enabled TVMError build_module.build testing
+        schedule.InferBound schedule.Buffer module.enabled TVMError build_module.build
+        testing.assert_allclose relay.build relay.* autotvm.* contrib.cudnn.* rpc.LocalSession
     """,
     "topi.": """
         identity negative floor ceil sign trunc round abs isnan exp tanh log sqrt rsqrt sigmoid clip
@@ -57,7 +59,9 @@ EXPECTED = {
     """,
     "nnvm.": """
         compiler.build compiler.build_config compiler.save_param_dict compiler.load_param_dict
-        compiler.optimize frontend.from_onnx frontend.from_mxnet graph.create testing
+        compiler.optimize frontend.from_onnx frontend.from_mxnet graph.create graph.load_json
+        compiler.graph_util.infer_shape compiler.graph_util.gradients testing.mlp testing.resnet
+        testing.utils.create_workload name.Prefix top.*
     """,
 }
 
@@ -72,6 +76,8 @@ def samples() -> dict[str, object]:
     k = rc.reduce_axis((0, 4), name="k")
     total = rc.compute((1,), lambda i: rc.sum(A[k], axis=k), name="T")
     s = rc.create_schedule(total)
+    net = rc.sym.relu(rc.sym.Variable("x"))
+    graph, lib, _ = nnvm.compiler.build(net, "interp", {"x": (2,)})
     return {
         "Schedule": s,
         "Stage": s[total],
@@ -87,6 +93,8 @@ def samples() -> dict[str, object]:
         "For": rc.lower(s, [A, total]).body,
         "IRBuilder": rc.ir_builder.create(),
         "Buffer": rc.decl_buffer((4,), name="b"),
+        "GraphModule": contrib.graph_runtime.create(graph, lib, rc.cpu()),
+        "Graph": nnvm.graph.create(net),
     }
 
 
