@@ -5,8 +5,10 @@ that operator says what is computed.
 
 - arguments.py converts sizes, padding and numbers
 - arrays.py has operators that move, reduce and combine elements
-- networks.py has those of `topi.nn`
+- networks.py and convolutions.py have those of `topi.nn`
 - vision.py has those of `topi.vision` and `topi.image`
+- tags.py, schedules.py and indices.py have those of `topi.tag`, `topi.generic` and `topi.util`
+- references.py has those of `topi.testing`
 
 Example::
 
@@ -76,10 +78,18 @@ from refcomp.classic.operators.arrays import (
     tile,
     topk,
     transpose,
+    where,
+)
+from refcomp.classic.operators.convolutions import (
+    conv1d,
+    conv1d_transpose_ncw,
+    deformable_conv2d_nchw,
 )
 from refcomp.classic.operators.networks import (
     adaptive_pool,
+    bias_add,
     binarize_pack,
+    bitserial_dense,
     conv2d,
     conv2d_hwcn,
     conv2d_nchw,
@@ -107,7 +117,12 @@ from refcomp.classic.operators.networks import (
 )
 from refcomp.classic.operators.vision import (
     crop_and_resize,
+    get_valid_counts,
     multibox_prior,
+    multibox_transform_loc,
+    reorg,
+    resize,
+    roi_align_nchw,
     roi_pool_nchw,
 )
 
@@ -120,17 +135,22 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "bias_add",
     "binarize_pack",
+    "bitserial_dense",
     "broadcast_to",
     "cast",
     "clip",
     "concatenate",
+    "conv1d",
+    "conv1d_transpose_ncw",
     "conv2d",
     "conv2d_hwcn",
     "conv2d_nchw",
     "conv2d_nhwc",
     "conv2d_transpose_nchw",
     "crop_and_resize",
+    "deformable_conv2d_nchw",
     "dense",
     "depth_to_space",
     "depthwise_conv2d_nchw",
@@ -149,6 +169,7 @@ __all__ = [
     "gather_nd",
     "get_const_int",
     "get_const_tuple",
+    "get_valid_counts",
     "global_pool",
     "greater",
     "greater_equal",
@@ -168,6 +189,7 @@ __all__ = [
     "mirror_pad",
     "mod",
     "multibox_prior",
+    "multibox_transform_loc",
     "multiply",
     "not_equal",
     "one_hot",
@@ -177,9 +199,12 @@ __all__ = [
     "prelu",
     "prod",
     "reinterpret",
+    "reorg",
     "repeat",
     "reshape",
+    "resize",
     "right_shift",
+    "roi_align_nchw",
     "roi_pool_nchw",
     "scale_shift_nchw",
     "scale_shift_nhwc",
@@ -199,4 +224,5 @@ __all__ = [
     "topk",
     "transpose",
     "upsampling",
+    "where",
 ]

@@ -82,6 +82,19 @@ greater_equal = _binary(comparison.greater_equal)
 less_equal = _binary(comparison.less_equal)
 
 
+def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return x where the condition is not 0, else y, by `topi.where`.
+
+    A vector chooses along the first axis of x.
+    """
+    if condition.dtype != "bool":
+        condition = comparison.not_equal(condition, tensor_of(0, condition))
+    if len(condition.shape) == 1 < len(x.shape):
+        axes = tuple(range(1, len(x.shape)))
+        condition = axes_of_tensors.expand_dims(condition, axis=axes)
+    return choice.where(condition, x, y)
+
+
 def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
     """Return the sum of a list of tensors, by `topi.add_n`."""
     return variadic.add_n(*xs)

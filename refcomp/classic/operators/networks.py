@@ -20,7 +20,7 @@ from refcomp.te.maths import all, if_then_else
 from refcomp.te.operation import compute
 from refcomp.te.tensor import DTypeLike, Tensor
 from refcomp.topi.broadcast import arithmetic
-from refcomp.topi.contraction import binary, fully_connected
+from refcomp.topi.contraction import binary, bitserial, fully_connected
 from refcomp.topi.convolution import conv2d as convolutions
 from refcomp.topi.convolution import (
     conv2d_layouts,
@@ -252,12 +252,19 @@ _POOLING = "the kind of pooling"
 def upsampling(
     data: Tensor,
     scale_h: float,
-    scale_w: float | None = None,
+    scale_w: float | str | None = None,
     layout: str = "NCHW",
     method: str = "nearest_neighbor",
     align_corners: bool = False,
 ) -> Tensor:
-    """Enlarge images, by `topi.upsampling`. A single scale stands for both axes."""
+    """Enlarge images, by `topi.upsampling`. A single scale stands for both axes.
+
+    TVM 0.5 has a single scale. There the layout and the method are the next arguments.
+    """
+    if isinstance(scale_w, str):
+        method = layout if layout != "NCHW" else method
+        layout = scale_w
+        scale_w = scale_h
     return resize_images.upsampling(
         data,
         scale_h=scale_h,
@@ -293,6 +300,11 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     return rectifiers.prelu(x, _along(slope, axis, len(x.shape)))
 
 
+def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
+    """Add a number to each channel, by `topi.add`."""
+    return arithmetic.add(data, _along(bias, axis, len(data.shape)))
+
+
 def scale_shift_nchw(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """Multiply each channel by its scale, and add its shift: `topi.multiply` and `topi.add`."""
     return _scale_shift(x, scale, shift, axis=1)
@@ -320,8 +332,10 @@ def pad(
     pad_before: Sequence[int],
     pad_after: Sequence[int] | None = None,
     pad_value: float = 0.0,
+    name: str = "",
 ) -> Tensor:
-    """Add equal elements around a tensor, by `topi.pad`."""
+    """Add equal elements around a tensor, by `topi.pad`. The stage keeps refcomp's name."""
+    del name
     before = sizes_of(pad_before, "the list of elements before")
     after = before if pad_after is None else sizes_of(pad_after, "the elements after")
     return borders.pad(data, pad_before=before, pad_after=after, pad_value=pad_value)
@@ -332,17 +346,19 @@ def mirror_pad(
     pad_before: Sequence[int],
     pad_after: Sequence[int] | None = None,
     mode: str = "SYMMETRIC",
+    name: str = "",
 ) -> Tensor:
-    """Add mirrored elements around a tensor, by `topi.mirror_pad`."""
+    """Add mirrored elements around a tensor, by `topi.mirror_pad`. `name` changes nothing."""
+    del name
     return borders.mirror_pad(
         data, pad_before=pad_before, pad_after=pad_after, mode=mode.lower()
     )
 
 
-def dilate(data: Tensor, strides: Sequence[int]) -> Tensor:
+def dilate(data: Tensor, strides: Sequence[int], name: str = "dilate") -> Tensor:
     """Insert `strides - 1` zeros between neighbours along each axis.
 
-    refcomp has no operator for this. The function makes a compute.
+    refcomp has no operator for this. The function makes a compute called `name`.
 
     Raises:
         UserError: there is not one stride for each axis.
@@ -363,7 +379,7 @@ def dilate(data: Tensor, strides: Sequence[int]) -> Tensor:
         return if_then_else(all(*on_grid), value, zero) if on_grid else value
 
     shape = [(extent - 1) * step + 1 for extent, step in pairs]
-    return compute(shape, element, name="dilate")
+    return compute(shape, element, name=name)
 
 
 def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Tensor:
@@ -385,11 +401,33 @@ def depth_to_space(
 _LAYOUT = "the layout of the images"
 
 
-def binarize_pack(data: Tensor, axis: int | None = None) -> Tensor:
+def bitserial_dense(
+    data: Tensor,
+    weight: Tensor,
+    data_bits: int,
+    weight_bits: int,
+    pack_dtype: DTypeLike = "uint32",
+    out_dtype: DTypeLike = "int16",
+    unipolar: bool = True,
+) -> Tensor:
+    """Return the product with the transposed weight, bit by bit, by `topi.bitserial_dense`."""
+    return bitserial.bitserial_dense(
+        data,
+        weight,
+        data_bits=data_bits,
+        weight_bits=weight_bits,
+        pack_dtype=pack_dtype,
+        out_dtype=out_dtype,
+        unipolar=unipolar,
+    )
+
+
+def binarize_pack(data: Tensor, axis: int | None = None, name: str = "") -> Tensor:
     """Return the signs of numbers in words of 32 bits, by `topi.binarize_pack`.
 
-    Without `axis`, the numbers of a word lie along the last axis.
+    Without `axis`, the numbers of a word lie along the last axis. `name` changes nothing.
     """
+    del name
     return binary.binarize_pack(data, axis=-1 if axis is None else axis)
 
 

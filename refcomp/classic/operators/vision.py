@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refcomp.classic.operators.arguments import Sizes, pair_of
-from refcomp.te.tensor import Tensor
-from refcomp.topi.detection import multibox, roi
-from refcomp.topi.image import crop
+from refcomp.classic.operators.arguments import Sizes, chosen, pair_of
+from refcomp.te.tensor import DTypeLike, Tensor
+from refcomp.topi.conversion import casts
+from refcomp.topi.detection import multibox, nms, roi, yolo
+from refcomp.topi.image import crop, resize_images
+from refcomp.topi.movement import axes, slices
 
 
 def multibox_prior(
@@ -34,6 +36,122 @@ def roi_pool_nchw(
     """Return the maxima of the bins of regions, by `topi.roi_pool`."""
     size = pair_of(pooled_size, "the size of the result")
     return roi.roi_pool(data, rois, pooled_size=size, spatial_scale=spatial_scale)
+
+
+def roi_align_nchw(
+    data: Tensor,
+    rois: Tensor,
+    pooled_size: Sizes,
+    spatial_scale: float,
+    sample_ratio: int = -1,
+) -> Tensor:
+    """Return the means of samples in the bins of regions, by `topi.roi_align`.
+
+    Args:
+        data: images [n, c, h, w].
+        rois: regions [r, 5]: the number of the image, then (x1, y1, x2, y2).
+        pooled_size: rows and columns of bins.
+        spatial_scale: the factor from coordinates of regions to elements.
+        sample_ratio: samples of a bin along each axis; -1 for one sample for each element.
+    """
+    images = slices.strided_slice(rois, begin=(0,), end=(1,), axes=(1,))
+    boxes = slices.strided_slice(rois, begin=(1,), end=(5,), axes=(1,))
+    return roi.roi_align(
+        data,
+        boxes,
+        casts.cast(axes.squeeze(images, axis=1), dtype="int32"),
+        pooled_size=pair_of(pooled_size, "the size of the result"),
+        spatial_scale=spatial_scale,
+        sampling_ratio=max(sample_ratio, 0),
+        coordinates="output_half_pixel",
+    )
+
+
+def get_valid_counts(
+    data: Tensor,
+    score_threshold: float = 0,
+    id_index: int = 0,
+    score_index: int = 1,
+) -> list[Tensor]:
+    """Return the number of valid boxes, and the boxes with valid ones first.
+
+    The operator is `topi.get_valid_counts`, which returns the places of the boxes, too.
+    """
+    counts, boxes, _ = nms.get_valid_counts(
+        data,
+        score_threshold=score_threshold,
+        id_index=id_index,
+        score_index=score_index,
+    )
+    return [counts, boxes]
+
+
+def multibox_transform_loc(
+    cls_prob: Tensor,
+    loc_pred: Tensor,
+    anchor: Tensor,
+    clip: bool = True,
+    threshold: float = 0.01,
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+) -> list[Tensor]:
+    """Return the boxes of anchors with valid ones first, and the number of valid boxes.
+
+    `topi.multibox_transform_loc` decodes the boxes, and `topi.get_valid_counts` moves them.
+    """
+    boxes, _ = multibox.multibox_transform_loc(
+        cls_prob,
+        loc_pred,
+        anchor,
+        clip=clip,
+        threshold=threshold,
+        variances=variances,
+    )
+    # Each valid box has a class. Scores are probabilities.
+    counts, moved = get_valid_counts(boxes, score_threshold=-1)
+    return [moved, counts]
+
+
+def reorg(data: Tensor, stride: int) -> Tensor:
+    """Move blocks of pixels into channels as YOLO does, by `topi.yolo_reorg`."""
+    return yolo.yolo_reorg(data, stride=stride)
+
+
+def resize(
+    data: Tensor,
+    size: Sizes,
+    layout: str = "NCHW",
+    method: str | bool = "bilinear",
+    align_corners: bool | str = True,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Return resized images, by `topi.resize2d`.
+
+    Args:
+        data: images.
+        size: height and width of the result.
+        layout: NCHW or NHWC.
+        method: bilinear or nearest_neighbor. TVM 0.5 has `align_corners` here, and `method` behind.
+        align_corners: True if the corner pixels of both images are at the same place. Otherwise
+            element x of the result is at x * n / m, for the extents n and m.
+        out_dtype: the dtype of the result; None for that of the images.
+
+    Raises:
+        UserError: the method or the layout is unknown, or an argument does not fit.
+    """
+    if isinstance(method, bool):  # the order of TVM 0.5
+        given = align_corners if isinstance(align_corners, str) else "bilinear"
+        method, align_corners = given, method
+    modes = {"bilinear": "linear", "nearest_neighbor": "nearest"}
+    mode = chosen(method.lower(), modes, "the method of resize")
+    resized = resize_images.resize2d(
+        data,
+        size=pair_of(size, "the size of the result"),
+        layout=layout,
+        mode=mode,
+        coordinates="align_corners" if align_corners else "asymmetric",
+        rounding="round_prefer_ceil" if align_corners else "floor",
+    )
+    return resized if out_dtype is None else casts.cast(resized, dtype=out_dtype)
 
 
 def crop_and_resize(

@@ -152,14 +152,19 @@ def _where_dtypes(inputs: Sequence[DType], _: Attributes) -> Sequence[DType]:
     shapes=same_shapes,
     dtypes=_where_dtypes,
     texts={
-        "condition": "a tensor of any dtype; elements other than 0 count as true.",
+        "condition": "a tensor of any dtype; elements other than 0 count as true. A vector chooses "
+        "along the first axis of x.",
         "x": "the elements where the condition holds.",
         "y": "the elements where it does not hold.",
     },
 )
 def where(make: NodeMaker, condition: Value, x: Value, y: Value) -> Value:
-    """Return x where the condition is not 0, else y. Shapes broadcast as in numpy."""
-    return make.last("where", [is_set(make, condition), x, y])
+    """Return x where the condition is not 0, else y. Other shapes broadcast as in numpy."""
+    chosen = is_set(make, condition)
+    if len(condition.shape) == 1 < len(x.shape):
+        axes = tuple(range(1, len(x.shape)))
+        chosen = make.step("expand_dims", [chosen], {"axis": axes})
+    return make.last("where", [chosen, x, y])
 
 
 @classic()

@@ -19,6 +19,7 @@ v = np.array([2, 0], "int32")
 V = rc.placeholder(v.shape, "int32", name="V")
 m = np.random.default_rng(3).standard_normal((4, 5)).astype("float32")
 M = rc.placeholder(m.shape, name="M")
+OFF = topi.full((2, 2), "int32", 9)
 
 CASES = {
     "transpose": (topi.transpose(A), a.T),
@@ -107,6 +108,14 @@ CASES = {
         np.tensordot(a, b, ((1, 2), (1, 2))),
     ),
     "matmul": (topi.matmul(M, M, False, True), m @ m.T),
+    "where": (topi.where(topi.less(A, B), A, B), np.minimum(a, b)),
+    "where, numbers": (topi.where(topi.mod(A, 2.0), A, B), np.where(a % 2, a, b)),
+    "where, rows": (topi.where(V, A, B), np.where(v[:, None, None], a, b)),
+    "where, square": (
+        topi.where(V, topi.full((2, 2), "int32", 3), OFF),
+        np.array([[3, 3], [9, 9]], "int32"),
+    ),
+    "broadcast_mul": (topi.broadcast_mul(A, B), a * b),
 }
 
 

@@ -28,6 +28,9 @@ SHAPES = {
 }
 T = {name: rc.placeholder(shape, name=name) for name, shape in SHAPES.items()}
 VALUES = {T[n]: rng.standard_normal(shape).astype("float32") for n, shape in SHAPES.items()}
+for name, extents in {"U": (3, 32), "V": (2, 32)}.items():
+    T[name] = rc.placeholder(extents, "uint8", name=name)
+    VALUES[T[name]] = rng.integers(0, 2, extents, "uint8")
 X, Y = T["X"], T["Y"]
 x, y = VALUES[X], VALUES[Y]
 channels = topi.expand_dims(T["c"], 1, 2)
@@ -97,6 +100,32 @@ CASES = {
     "upsampling": (
         topi.nn.upsampling(X, 2, layout="NCHW", method="NEAREST_NEIGHBOR"),
         rc.topi.upsampling(X, scale_h=2, scale_w=2),
+    ),
+    "upsampling, the order of TVM 0.5": (
+        topi.nn.upsampling(Y, 2, "NHWC", "BILINEAR"),
+        rc.topi.upsampling(Y, scale_h=2, scale_w=2, layout="NHWC", method="bilinear"),
+    ),
+    "upsampling, a scale and its layout": (
+        topi.nn.upsampling(X, 2, "NCHW"),
+        rc.topi.upsampling(X, scale_h=2, scale_w=2),
+    ),
+    "bias_add": (topi.nn.bias_add(X, T["c"]), rc.topi.add(X, channels)),
+    "bias_add, last": (topi.nn.bias_add(Y, T["c"], 3), rc.topi.add(Y, T["c"])),
+    "bitserial_dense": (
+        topi.nn.bitserial_dense(T["U"], T["V"], 2, 1),
+        rc.topi.bitserial_dense(T["U"], T["V"], data_bits=2, weight_bits=1, out_dtype="int16"),
+    ),
+    "pad, a name": (
+        topi.nn.pad(X, [0, 0, 1, 1], name="padded"),
+        rc.topi.pad(X, pad_before=(0, 0, 1, 1)),
+    ),
+    "mirror_pad, a name": (
+        topi.nn.mirror_pad(X, (0, 0, 1, 2), name="mirrored"),
+        rc.topi.mirror_pad(X, pad_before=(0, 0, 1, 2), mode="symmetric"),
+    ),
+    "binarize_pack, a name": (
+        topi.nn.binarize_pack(T["B"], name="packed"),
+        rc.topi.binarize_pack(T["B"], axis=-1),
     ),
     "upsampling, bilinear": (
         topi.nn.upsampling(X, 2, 3, "NCHW", "bilinear", True),
@@ -172,7 +201,9 @@ def test_dilate_inserts_zeros_between_neighbours() -> None:
     expected = np.zeros((1, 4, 11, 19), "float32")
     expected[:, :, ::2, ::3] = x
     np.testing.assert_array_equal(result, expected)
-    (same,) = evaluate([topi.nn.dilate(X, [1, 1, 1, 1])], VALUES)
+    named = topi.nn.dilate(X, [1, 1, 1, 1], name="spread")
+    assert named.op.name == "spread"
+    (same,) = evaluate([named], VALUES)
     np.testing.assert_array_equal(same, x)
 
 

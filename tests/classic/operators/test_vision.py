@@ -20,6 +20,15 @@ VALUES = {
     ROIS: np.array([[0, 0, 0, 3, 2], [0, 1, 1, 4, 3]], "float32"),
 }
 
+CORNERS = "output_half_pixel"
+ALIGNED = rc.placeholder((2, 4), name="ALIGNED")
+VALUES[ALIGNED] = np.ascontiguousarray(VALUES[ROIS][:, 1:])
+EVEN = rc.placeholder((1, 4, 4, 4), name="EVEN")
+VALUES[EVEN] = rng.standard_normal((1, 4, 4, 4)).astype("float32")
+DETECTED = rc.placeholder((1, 3, 6), name="DETECTED")
+VALUES[DETECTED] = np.array([[[0, 0.1], [-1, 0.9], [2, 0.8]]], "float32").repeat(3, -1)
+VALUES[DETECTED][..., 1] = [0.1, 0.9, 0.8]
+
 CASES = {
     "multibox_prior": (
         topi.vision.ssd.multibox_prior(X, (0.5, 1), (1, 2)),
@@ -32,6 +41,52 @@ CASES = {
     "roi_pool_nchw": (
         topi.vision.rcnn.roi_pool_nchw(X, ROIS, 2, 0.5),
         rc.topi.roi_pool(X, ROIS, pooled_size=(2, 2), spatial_scale=0.5),
+    ),
+    "get_valid_counts, boxes": (
+        topi.vision.get_valid_counts(DETECTED, 0.5)[1],
+        rc.topi.get_valid_counts(DETECTED, score_threshold=0.5)[1],
+    ),
+    "get_valid_counts, counts": (
+        topi.vision.get_valid_counts(DETECTED, 0.5)[0],
+        rc.topi.get_valid_counts(DETECTED, score_threshold=0.5)[0],
+    ),
+    "roi_align_nchw": (
+        topi.vision.rcnn.roi_align_nchw(X, ROIS, 2, 0.5),
+        rc.topi.roi_align(
+            X, ALIGNED, IMAGES, pooled_size=(2, 2), spatial_scale=0.5, coordinates=CORNERS
+        ),
+    ),
+    "roi_align_nchw, samples": (
+        topi.vision.rcnn.roi_align_nchw(X, ROIS, (1, 2), 1.0, 2),
+        rc.topi.roi_align(
+            X, ALIGNED, IMAGES, pooled_size=(1, 2), sampling_ratio=2, coordinates=CORNERS
+        ),
+    ),
+    "reorg": (topi.vision.reorg(EVEN, 2), rc.topi.yolo_reorg(EVEN, stride=2)),
+    "resize": (
+        topi.image.resize(X, (8, 10)),
+        rc.topi.resize2d(X, size=(8, 10), mode="linear", coordinates="align_corners"),
+    ),
+    "resize, not aligned": (
+        topi.image.resize(X, (6, 10), "NCHW", "bilinear", False),
+        rc.topi.resize2d(X, size=(6, 10), mode="linear", coordinates="asymmetric"),
+    ),
+    "resize, nearest": (
+        topi.image.resize(X, (6, 10), "NCHW", "nearest_neighbor", align_corners=False),
+        rc.topi.resize2d(
+            X, size=(6, 10), mode="nearest", coordinates="asymmetric", rounding="floor"
+        ),
+    ),
+    "resize, the order of TVM 0.5": (
+        topi.image.resize(X, (6, 10), "NCHW", False, "BILINEAR"),
+        rc.topi.resize2d(X, size=(6, 10), mode="linear", coordinates="asymmetric"),
+    ),
+    "resize, a dtype": (
+        topi.image.resize(X, 8, "NCHW", True, out_dtype="float64"),
+        rc.topi.cast(
+            rc.topi.resize2d(X, size=(8, 8), mode="linear", coordinates="align_corners"),
+            dtype="float64",
+        ),
     ),
     "crop_and_resize": (
         topi.image.crop_and_resize(X, BOXES, IMAGES, (3, 2)),
@@ -58,13 +113,31 @@ def test_sizes_are_one_or_two_numbers() -> None:
         topi.vision.rcnn.roi_pool_nchw(X, ROIS, (1, 2, 3), 1.0)
 
 
-@pytest.mark.parametrize(
-    "name", ["get_valid_counts", "ssd.multibox_detection", "ssd.multibox_transform_loc"]
-)
+def test_valid_boxes_of_anchors_come_first() -> None:
+    probabilities = rc.placeholder((1, 3, 3), name="P")
+    offsets = rc.placeholder((1, 12), name="L")
+    anchors = rc.placeholder((1, 3, 4), name="A")
+    made = topi.vision.ssd.multibox_transform_loc(probabilities, offsets, anchors, threshold=0.5)
+    p = np.array([[[0.8, 0.1, 0.3], [0.1, 0.2, 0.6], [0.1, 0.7, 0.1]]], "float32")
+    corners = np.array([[[0.1, 0.1, 0.3, 0.3], [0.2, 0.2, 0.4, 0.4], [0.5, 0.5, 0.75, 1]]])
+    feeds = {probabilities: p, anchors: corners.astype("float32")}
+    boxes, counts = evaluate(made, {**feeds, offsets: np.zeros((1, 12), "float32")})
+    assert counts.tolist() == [2]
+    expected = [[1, 0.7, 0.2, 0.2, 0.4, 0.4], [0, 0.6, 0.5, 0.5, 0.75, 1], [-1] * 6]
+    np.testing.assert_allclose(boxes[0], expected, rtol=1e-5)
+
+
+def test_unknown_methods_of_resize_are_refused() -> None:
+    with pytest.raises(UserError, match="the method of resize is 'bicubic'") as info:
+        topi.image.resize(X, (8, 8), method="BICUBIC")
+    assert info.value.remedy == "use bilinear or nearest_neighbor"
+
+
+@pytest.mark.parametrize("name", ["non_max_suppression", "ssd.multibox_detection"])
 def test_operators_with_other_results_are_not_aliases(name: str) -> None:
     namespace = topi.vision
     *places, last = name.split(".")
     for place in places:
         namespace = getattr(namespace, place)
-    with pytest.raises(AttributeError, match=f"see refcomp.topi.{last}. It takes"):
+    with pytest.raises(AttributeError, match=f"see refcomp.topi.{last}. It"):
         getattr(namespace, last)

@@ -74,6 +74,15 @@ def test_sums_of_several_tensors() -> None:
     np.testing.assert_array_equal(one(rc.sym.elemwise_sum(variables), *arrays), expected)
 
 
+def test_where_chooses_rows_by_a_vector() -> None:
+    a = np.arange(9, dtype="float32").reshape(3, 3)
+    condition = np.array([1, 0, 1], "float32")
+    net = rc.sym.where(rc.sym.Variable("condition"), X, Y)
+    expected = np.where(condition[:, None], a, -a)
+    np.testing.assert_array_equal(one(net, condition, a, -a), expected)
+    np.testing.assert_array_equal(one(net, condition, a[0], -a[0]), [0, -1, 2])
+
+
 def test_where_takes_conditions_of_any_dtype() -> None:
     condition, x, y = numbers(3, 4), numbers(3, 4, seed=1), numbers(3, 4, seed=2)
     net = rc.sym.where(rc.sym.Variable("condition"), X, Y)

@@ -1,0 +1,25 @@
+"""The classic tags of operations. refcomp has one tag for all operations without a reduction."""
+
+from __future__ import annotations
+
+from refcomp.te.tag import INJECTIVE as _INJECTIVE
+from refcomp.topi.tags import REDUCTION
+
+ELEMWISE = _INJECTIVE
+BROADCAST = _INJECTIVE
+INJECTIVE = _INJECTIVE
+COMM_REDUCE = REDUCTION
+COMM_REDUCE_IDX = REDUCTION
+
+
+def is_injective(tag: str) -> bool:
+    """Return True for the tag of elementwise, broadcast and injective operations.
+
+    Example::
+
+        >>> from refcomp.classic import topi
+        >>> A = rc.placeholder((2, 3), name="A")
+        >>> topi.tag.is_injective(topi.exp(A).op.tag), topi.tag.is_injective(topi.sum(A).op.tag)
+        (True, False)
+    """
+    return tag == INJECTIVE

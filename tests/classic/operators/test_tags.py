@@ -1,0 +1,15 @@
+"""Classic tags: a computation of a user with such a tag is scheduled as those of refcomp."""
+
+import refcomp as rc
+from refcomp.classic import topi
+from refcomp.te.tag import INJECTIVE
+
+
+def test_a_tagged_computation_is_injective() -> None:
+    A = rc.placeholder((4,), name="A")
+    with rc.tag_scope(tag=topi.tag.ELEMWISE):
+        B = rc.compute((4,), lambda i: A[i] + 1.0, name="B")
+    assert topi.tag.is_injective(B.op.tag)
+    assert not topi.tag.is_injective(topi.sum(A).op.tag)
+    assert topi.sum(A).op.tag == topi.tag.COMM_REDUCE == topi.tag.COMM_REDUCE_IDX
+    assert {topi.tag.ELEMWISE, topi.tag.BROADCAST, topi.tag.INJECTIVE} == {INJECTIVE}
