@@ -376,6 +376,8 @@ def _emulate_kernel(
             "nothing is kept of what the kernel wrote: "
             "say which array it writes, out:FILE.npy"
         )
+    for text in outcome.notes:
+        note(text)
     _print(kernel, outcome, outputs, as_json=asked.as_json)
     if asked.page is not None:
         write_profile(outcome.profiles, asked.page, asked.file)
@@ -437,6 +439,7 @@ def _print(
         if outcome.profiles:
             value["profile"] = reports_to_json(outcome.profiles)
         value["not_compared"] = unsure
+        value["notes"] = outcome.notes
         write_json(value)
         return
     lines = [*map(digest_to_text, digests), *outcome.findings]

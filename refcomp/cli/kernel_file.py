@@ -56,12 +56,14 @@ class KernelOutcome:
         profiles: the report on the kernel; empty if it was not profiled.
         not_compared: instructions that ran, or might have run in PTX, and that were never compared
             with a reference.
+        notes: what is odd, but may be intended.
     """
 
     steps: int
     findings: tuple[str, ...]
     profiles: tuple[ProfileReport, ...] = ()
     not_compared: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class KernelFile(Protocol):

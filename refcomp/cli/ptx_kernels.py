@@ -19,7 +19,11 @@ from refcomp.cli.kernel_listing import (
 from refcomp.driver.host_tools import kernel_tools
 from refcomp.emulator.observers.counting import Profile
 from refcomp.emulator.observers.hazards import HAZARDS
-from refcomp.emulator.ptx.execution.launch import THREADS_LIMIT, find_kernel
+from refcomp.emulator.ptx.execution.launch import (
+    THREADS_LIMIT,
+    PtxReport,
+    find_kernel,
+)
 from refcomp.emulator.ptx.ledger import not_compared_in
 from refcomp.emulator.ptx.observers.counting import ThreadCounting
 from refcomp.emulator.ptx.run import Argument, EmulatedNvidiaGpu
@@ -104,6 +108,7 @@ class PtxKernels:
                 report_of(one, code, card=request.card) for one in profile.kernels
             ),
             not_compared=not_compared_in(self._instructions(request.kernel)),
+            notes=_notes(report),
         )
 
     @contextmanager
@@ -122,6 +127,17 @@ class PtxKernels:
                 for one in function.instructions:
                     if one.opcode != "ld" or "param" not in one.modifiers:
                         yield one
+
+
+def _notes(report: PtxReport) -> tuple[str, ...]:
+    if not report.unfreed:
+        return ()
+    pieces = counted(len(report.unfreed), "piece")
+    size = counted(sum(report.unfreed), "byte")
+    return (
+        f"the kernel did not free {pieces} of memory that malloc returned ({size}); "
+        "another kernel may",
+    )
 
 
 def _without_kernels(module: PtxModule, file: str) -> UserError:

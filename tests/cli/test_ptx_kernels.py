@@ -299,6 +299,25 @@ def test_errors_of_a_run_name_the_file_and_the_line(cli, files, body, line):
     assert f"  where: {files / 'k.ptx'}, line 9: {line}\n" in result.stderr
 
 
+def test_memory_that_a_kernel_did_not_free_is_a_note(cli, files):
+    head = ".version 8.0\n.target sm_70\n.address_size 64\n"
+    declared = ".extern .func (.param .b64 result) malloc (.param .b64 size);\n"
+    call = (
+        ".param .b64 a; .param .b64 b; st.param.b64 [a], 24; call.uni (b), malloc, (a); "
+        "ld.param.b64 %rd1, [b];"
+    )
+    (files / "k.ptx").write_text(f"{head}{declared}.entry k() {{ .reg .b64 %rd<2>; {call} ret; }}")
+    for block, what in (("1", "1 piece of memory that"), ("2", "2 pieces of memory that")):
+        arguments = ("emulate", files / "k.ptx", "--grid", "1", "--block", block)
+        result = cli(*arguments)
+        assert result.exit_code == 0, result.stderr
+        assert f"the kernel did not free {what} malloc returned ({24 * int(block)} bytes)" in (
+            result.stderr
+        )
+        (told,) = json.loads(cli(*arguments, "--json").stdout)["notes"]
+        assert what in told
+
+
 def test_texture_references_are_refused(cli, files):
     (files / "t.ptx").write_text(_SHIFT.replace(".visible", ".global .texref pic;\n.visible"))
     result = cli("emulate", files / "t.ptx")

@@ -20,6 +20,7 @@ from refcomp.emulator.machine.memory import Arena
 from refcomp.emulator.ptx.execution.confirmation import confirmed_findings
 from refcomp.emulator.ptx.execution.execute import ThreadExecution
 from refcomp.emulator.ptx.execution.program import BoundFunction, BoundProgram
+from refcomp.emulator.ptx.execution.runtime_functions import heap_allocations
 from refcomp.emulator.ptx.machine.findings import Extents, PtxFinding, PtxFindings
 from refcomp.emulator.ptx.machine.observation import PtxObserver
 from refcomp.emulator.ptx.machine.spaces import SpaceLayout, lay_out
@@ -140,11 +141,14 @@ class PtxReport:
         findings: the errors of the kernel.
         steps: the instructions that ran, each counted once for each warp.
         printed: what the kernel printed. It went to the standard output, too.
+        unfreed: the bytes of each piece of memory that the kernel got by malloc and did not free.
+            It is no finding, since another kernel may free it.
     """
 
     findings: tuple[PtxFinding, ...]
     steps: int
     printed: str = ""
+    unfreed: tuple[int, ...] = ()
 
 
 def load_ptx(arena: Arena, text: str) -> LoadedPtx:
@@ -207,6 +211,7 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
     """
     printed: list[str] = []
     reports: list[PtxReport] = []
+    earlier = {one.address for one in heap_allocations(loaded.arena)}
 
     def run(observers: tuple[PtxObserver, ...]) -> tuple[PtxFinding, ...]:
         # What a second run prints is dropped.
@@ -219,7 +224,10 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
         findings = confirmed_findings(loaded.arena, request.observers, run)
     finally:
         sys.stdout.write("".join(printed))
-    return replace(reports[0], findings=findings)
+    unfreed = tuple(
+        one.size for one in heap_allocations(loaded.arena) if one.address not in earlier
+    )
+    return replace(reports[0], findings=findings, unfreed=unfreed)
 
 
 def _run(loaded: LoadedPtx, request: PtxLaunch, printed: list[str]) -> PtxReport:

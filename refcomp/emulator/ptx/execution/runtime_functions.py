@@ -20,6 +20,7 @@ import numpy as np
 
 from refcomp.emulator.code.findings import ASSERTION, HEAP
 from refcomp.emulator.machine.arrays import Array
+from refcomp.emulator.machine.memory import Allocation, Arena
 from refcomp.emulator.ptx.execution.accesses import gathered
 from refcomp.emulator.ptx.execution.printed_values import PrintFormat
 from refcomp.emulator.ptx.execution.progress import LaunchStopped
@@ -153,6 +154,11 @@ def _formatted(text: str, values: Iterator[Any]) -> str:
         return PrintFormat(flags, least, digits, kind).text(next(values))
 
     return _FORMAT.sub(replaced, text)
+
+
+def heap_allocations(arena: Arena) -> list[Allocation]:
+    """Return the memory that kernels got by malloc and did not free, by address."""
+    return [one for one in arena.allocations() if one.label == _HEAP_LABEL]
 
 
 def _allocate(call: RuntimeCall) -> Array:

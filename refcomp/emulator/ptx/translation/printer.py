@@ -68,7 +68,12 @@ class TranslatedKernel:
         symbols: the variables and parameters whose addresses it is given, in order.
         windows: how many windows it uses.
         frame_words: words of i64 in a thread's frame.
-        may_wait: True if it updates memory that other blocks see, and so may wait for them.
+        may_wait: True if it has an `atom`, by which a thread can wait for another one in a loop.
+            Translated code runs block after block, and gives such a block back to the interpreter
+            after fewer steps. The guess is neither sound nor complete, and costs only time.
+            *False positives*: updates whose results nothing waits for, such as those of a counter.
+            *False negatives*: loops of plain loads. Loads that are volatile or ordered are not
+            translated, so they need no guess.
     """
 
     text: str

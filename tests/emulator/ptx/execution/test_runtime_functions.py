@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from refcomp.emulator.ptx.run import EmulatedNvidiaGpu
 from refcomp.foundation.errors import Unsupported
 from tests.emulator.ptx.texts import OWN_PLACE, kernel, kinds, run, words
 
@@ -148,6 +149,18 @@ def test_threads_have_memory_of_their_own():
     report, data = _heap()
     assert report.findings == ()
     assert data.tolist() == [0, 1, 2, 3]
+
+
+def test_memory_that_a_launch_did_not_free_is_told_and_no_finding():
+    assert _heap()[0].unfreed == ()
+    report, _ = _heap(free="")
+    assert (report.unfreed, report.findings) == ((8,) * 4, ())
+    text = kernel(_HEAP.replace("PLACE", "4").replace("FREE", ""), before=_BEFORE)
+    gpu = EmulatedNvidiaGpu(size=1 << 20)
+    loaded = gpu.load(text)
+    for _ in range(2):  # what an earlier launch left is not told again
+        again = gpu.run(loaded, "k", (1, 1, 1), (2, 1, 1), [words(2), np.uint32(0)])
+        assert again.unfreed == (8, 8)
 
 
 def test_memory_of_the_heap_has_bounds():
