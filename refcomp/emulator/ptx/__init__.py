@@ -1,9 +1,9 @@
-"""An interpreter of PTX on numpy arrays: runs kernels for NVIDIA GPUs without a GPU.
+"""An interpreter of PTX on numpy arrays, which runs kernels for NVIDIA GPUs without a GPU.
 
 PTX is a typed assembly language with any number of registers. nvcc and LLVM print it. All threads
 of some blocks run together: an instruction is one operation on arrays, which have an element for
-each thread. Meanwhile the interpreter looks for errors of the kernel. It has the same memory as the
-emulator of AMD's machine code. It does not import the compiler, which it judges.
+each thread. The interpreter also checks the kernel for errors. It shares its model of memory with
+the emulator of AMD's machine code. It does not import the compiler, which it judges.
 
 - text/: PTX as read
 - instructions/: what each instruction does to values

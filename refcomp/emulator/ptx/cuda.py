@@ -1,11 +1,11 @@
 """The names of pycuda on an emulated NVIDIA GPU, for `refcomp.runtime.cuda.interface`.
 
-- Each call does its work at once. So streams and events have nothing to wait for. An event is a
-  time of the host's clock.
-- Failures have the names and the words of NVIDIA's driver. Only errors of a kernel are the
-  emulator's own, which list the findings.
+- Each call completes its work before it returns. So streams and events have nothing to wait for. An
+  event is a time of the host's clock.
+- Errors have the names and messages of NVIDIA's driver. Only an error in a kernel has a message of
+  the emulator, which lists the findings.
 - Code is PTX. Machine code (cubin) is refused.
-- Several threads may call. A lock makes them wait for each other.
+- Several threads may make calls. A lock serializes the calls.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _FUNCTION_ATTRIBUTES = (
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """A launch, as the kernel gets it.
+    """The arguments of one launch.
 
     Attributes:
         grid, block: numbers of blocks, and of threads of a block, along x, y and z.
@@ -101,8 +101,8 @@ class LoadedKernels:
     """A PTX file that was loaded.
 
     Attributes:
-        kernels: by name.
-        release: gives back the memory of its variables.
+        kernels: the kernels by name.
+        release: frees the memory of the file's variables.
     """
 
     kernels: Mapping[str, EmulatedKernel]
@@ -146,7 +146,7 @@ def emulated_pycuda(
     capability = (int(match[1]), int(match[2]))
     gpu = _Gpu(Arena(size, is_watched=is_watched), load)
     return SimpleNamespace(
-        lock=gpu.lock,  # it is held by each launch
+        lock=gpu.lock,  # each launch holds it
         Error=CudaFailure,
         MemoryError=CudaLackOfMemory,
         Device=_device_class(capability),

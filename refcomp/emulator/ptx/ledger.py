@@ -1,4 +1,4 @@
-"""The ledger of PTX: which instructions the emulator knows, and what their results were held to.
+"""The ledger of PTX: the instructions that the emulator knows, and how their results were checked.
 
 The page `ptx.md` in `refcomp/emulator/ledgers/` names three references. A test compares again, and
 writes the page (tests/emulator/ptx/test_ledger.py --update-golden).
@@ -133,13 +133,15 @@ def read_ptx_ledger() -> tuple[PtxEntry, ...]:
 
 
 def _entry_of(item: str) -> PtxEntry:
-    name, _, told = item.partition(": ")
-    parts = [part.split() for part in told.split("; ")]
+    name, _, references = item.partition(": ")
+    parts = [part.split() for part in references.split("; ")]
     return PtxEntry(name, {first: frozenset(names) for first, *names in parts})
 
 
 def not_compared_in(instructions: Iterable[PtxInstruction]) -> tuple[str, ...]:
-    """Return what was never compared with a reference: names with the modifiers that are new.
+    """Return the names of instructions that were never compared with a reference.
+
+    A name of a compared instruction comes with those of its modifiers that were not compared.
 
     Example::
 

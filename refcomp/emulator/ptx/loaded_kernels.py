@@ -1,4 +1,4 @@
-"""PTX behind the names of pycuda: files that are loaded, and launches that fail with findings."""
+"""Loading and launching of PTX for `emulated_pycuda`. A launch with findings fails."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def kernel_loader(
 
     Args:
         hazards: True to check all launches for data races.
-        limits: when a launch is given up.
-        tools: compile hot kernels to code of this host; None: all are interpreted.
+        limits: the limits after which a launch is stopped.
+        tools: compile hot kernels to code of this host; None: all kernels are interpreted.
         observers: observe each launch. They may change between launches.
     """
 

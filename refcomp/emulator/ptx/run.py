@@ -49,7 +49,7 @@ class EmulatedNvidiaGpu:
         size: bytes of its memory.
         is_watched: report uses of bits that nothing wrote.
         hazards: report data races. Writes to arrays that are not writeable are always reported.
-        tools: compile hot kernels to code of this host; None: all are interpreted.
+        tools: compile hot kernels to code of this host; None: all kernels are interpreted.
         observers: observe all launches.
 
     Example::
@@ -117,7 +117,7 @@ class EmulatedNvidiaGpu:
             grid, block: numbers of blocks, and of threads of a block, along x, y and z.
             arguments: arrays and numpy scalars, one for each parameter.
             shared_bytes: dynamic shared memory of a block.
-            limits: when the launch is given up.
+            limits: the limits after which the launch is stopped.
 
         Raises:
             UserError: the arguments do not fit, or a driver would refuse the launch.

@@ -66,10 +66,10 @@ class Names:
 
 
 class AddressSource(NamedTuple):
-    """The operand of an access that says where."""
+    """The operand of an access that is the address."""
 
-    read: Read  # uint64, as `at` says
-    number: int | None  # of the register in it
+    read: Read  # uint64, for the threads `at`
+    number: int | None  # the number of the register in it; None without a register
 
 
 def space_of(instruction: PtxInstruction) -> str:
@@ -82,7 +82,7 @@ def space_of(instruction: PtxInstruction) -> str:
 
 
 def orders(instruction: PtxInstruction) -> bool:
-    """Return True for an access that orders others of its thread, as a fence does."""
+    """Return True for an access that orders other accesses of its thread, as a fence does."""
     return not _ORDERING.isdisjoint(instruction.modifiers)
 
 
@@ -93,7 +93,7 @@ def show_order(threads: BlockThreads) -> None:
 
 
 def is_strong(instruction: PtxInstruction) -> bool:
-    """Return True for an access that other threads may make at the same time."""
+    """Return True for a strong access: strong accesses of several threads do not race."""
     return not _STRONG.isdisjoint(instruction.modifiers)
 
 
@@ -157,7 +157,7 @@ def symbol_address(symbol: str, offset: int, space: str, names: Names) -> Read:
 def check_address(
     threads: BlockThreads, instruction: PtxInstruction, address: AddressSource
 ) -> Array:
-    """Return the addresses of the threads that run, after undefined ones were reported."""
+    """Report undefined addresses. Return the addresses of the threads that run."""
     if address.number is not None:
         undefined = threads.read_undefined(address.number)
         if undefined is not None:
@@ -169,8 +169,8 @@ class _MovedParts(NamedTuple):
     """The values that an access moves, all of one type."""
 
     kind: str
-    size: int  # bytes of each
-    number: int
+    size: int  # bytes of a value
+    number: int  # of values
 
 
 def _parts(instruction: PtxInstruction) -> _MovedParts:
@@ -200,7 +200,7 @@ def bind_load(
     """Return a load as a function."""
     parts = _parts(instruction)
     targets = flat(instruction.operands[0])
-    # What is loaded is bits: only a signed number is extended by its sign.
+    # Loads move bits. Only a signed number is extended by its sign in a wider register.
     writes = [_lane_result(instruction, one, parts.kind, registers) for one in targets]
     where = instruction.operands[1]
     if _is_in_frame(where, names):
@@ -208,7 +208,7 @@ def bind_load(
     space = space_of(instruction)
     is_shown = space != "param"
     if space == "param":
-        space = "global"  # those of a kernel lie in the arena
+        space = "global"  # the parameters of a kernel lie in the arena
     address = address_source(instruction, where, space, registers, names)
     size, whole = parts.size, parts.size * parts.number
     is_ordered = is_strong(instruction)
@@ -245,7 +245,7 @@ def bind_load(
 def gathered(
     threads: BlockThreads, places: list[CheckedPlace], offset: int, size: int
 ) -> tuple[Array, Array | None]:
-    """Return an item of each place, for the threads that run, and its undefined bits."""
+    """Return the item at each place and its undefined bits, for the threads that run."""
     first = places[0]
     if len(places) == 1:
         index = first.offsets + offset
@@ -298,7 +298,7 @@ def _frame_place(where: Operand | None, names: Names) -> int:
 def _bind_frame_load(
     where: Operand | None, names: Names, parts: _MovedParts, writes: list[WriteLanes]
 ) -> Run:
-    """Return a load of a function's parameter, or of a result that it got."""
+    """Return a load of a parameter of a function, or of the result of a call."""
     begin = _frame_place(where, names)
     size = parts.size
 
@@ -378,10 +378,11 @@ def check_overwrite(
     size: int,
     one: SourceOperand,
 ) -> None:
-    """Report values of which nothing wrote any bit, where they change written global memory.
+    """Report wholly undefined values that overwrite defined bytes of global memory.
 
-    A copy of a structure may store bits between its fields, and a new array may stay undefined in
-    part. But a result that the host reads is not made of nothing.
+    Other stores of undefined bits are legal: a copy of a structure stores the gaps between its
+    fields, and parts of a new array may stay undefined. But bytes that were defined are probably
+    read later.
     """
     bits = None if one.number is None else threads.read_undefined(one.number)
     if bits is None:
@@ -447,7 +448,7 @@ def bind_address_move(
 def bind_conversion_of_address(
     instruction: PtxInstruction, registers: NumberedRegisters, names: Names
 ) -> Run:
-    """Return cvta, between addresses of a space and generic ones, as a function."""
+    """Return cvta, which converts between generic addresses and those of a space, as a function."""
     kind = f"u{bits_of(instruction.modifiers[-1])}"
     operand = instruction.operands[1]
     space = space_of(instruction)
@@ -474,7 +475,7 @@ def bind_conversion_of_address(
 def bind_space_test(
     instruction: PtxInstruction, registers: NumberedRegisters, names: Names
 ) -> Run:
-    """Return isspacep, a test whether a generic address lies in a space, as a function."""
+    """Return isspacep, the test if a generic address lies in a space, as a function."""
     space = space_of(instruction)
     one = source(instruction, instruction.operands[1], "u64", registers)
     write = result(instruction, instruction.operands[0], "pred", registers)

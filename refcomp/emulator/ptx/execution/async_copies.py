@@ -1,9 +1,9 @@
-"""Copies from global to shared memory that go on while their threads do.
+"""Asynchronous copies from global to shared memory: cp.async.
 
 cp.async.cg.shared.global [%r1], [%rd1], 16;    cp.async.commit_group;    cp.async.wait_group 1;
 
-The bytes are copied at once. Until the thread waits for them they are in flight: an access to them
-is found. So a missing wait is found whatever the order of threads is.
+The bytes are copied at once. They are *in flight* until the thread has waited for them. An access
+to bytes in flight is a finding. So a missing wait is found in every order of threads.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "cp.async".
 """
@@ -117,8 +117,8 @@ def _bind_arrival(
 ) -> Run:
     """Let a barrier (mbarrier) wait for the copies that threads have begun.
 
-    Without .noinc, an arrival is expected besides those that the barrier was initialized for; it
-    follows at once.
+    With .noinc, the arrival is one of those for which the barrier was initialized. Without it, the
+    phase expects an additional arrival, which is made at once.
     """
     address = phase_barrier_address(instruction, 0, registers, names)
     counts = "noinc" in instruction.modifiers

@@ -1,4 +1,4 @@
-"""Atomic updates of memory, as if one thread made them after the other, in their order.
+"""Atomic updates of memory, made by one thread after the other, in the order of their numbers.
 
 atom.global.add.u32 %r1, [%rd1], %r2        red.shared.max.s32 [%r1], %r2
 
@@ -58,7 +58,7 @@ def _exchange_if(old: Array, expected: Array, new: Array) -> Array:
 
 _WHAT = "updates memory that nothing wrote"
 
-# The new value, of the old one and of the operands.
+# Name of an update -> the function of the old value and the operands that returns the new value.
 _UPDATES: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "min": np.minimum,
@@ -74,7 +74,7 @@ _UPDATES: dict[str, Callable[..., Array]] = {
 
 
 def _plain_sum(old: Array, added: Array) -> Array:
-    """Return the sum of f32. A NaN is the one of GPUs."""
+    """Return the sum of f32. A NaN has the bits that GPUs return."""
     return with_plain_nan(np.add(old, added))
 
 
@@ -84,7 +84,7 @@ def _flushed_sum(old: Array, added: Array) -> Array:
 
 
 def _sum_of_halves(old: Array, added: Array) -> Array:
-    """Return the sum of f16, alone or in pairs. A NaN is the one of GPUs."""
+    """Return the sum of f16, alone or in pairs. A NaN has the bits that GPUs return."""
     first = np.ascontiguousarray(old).view(np.float16)
     second = np.ascontiguousarray(added).view(np.float16)
     total = float_of(exactly(np.add(first, second)), "f16")
@@ -92,7 +92,7 @@ def _sum_of_halves(old: Array, added: Array) -> Array:
 
 
 def _sum_of(kind: str, is_global: bool) -> Callable[..., Array]:
-    """Return how numbers of a type are added in global or other memory."""
+    """Return the function that adds numbers of a type in global or other memory."""
     if kind in ("f16", "f16x2"):
         return _sum_of_halves
     if kind == "f32":
@@ -106,7 +106,7 @@ def _given_values(
     operands: Sequence[Operand | None],
     registers: NumberedRegisters,
 ) -> list[SourceOperand]:
-    """Return the operands of an update. A policy of caches behind them changes nothing here."""
+    """Return the operands of an update. A cache policy behind them is ignored."""
     count = 2 if name == "cas" else 1
     if len(operands) < count:
         raise Unsupported(
@@ -182,7 +182,7 @@ def bind_atomic(
 
 
 def _undefined_operands(threads: BlockThreads, values: Sequence[SourceOperand]) -> Mask:
-    """Return for which of the threads that run a value has bits that nothing wrote."""
+    """Return True for the threads that run and have a value with undefined bits."""
     found = np.zeros(threads.size(), np.bool_)
     for one in values:
         bits = None if one.number is None else threads.read_undefined(one.number)
@@ -230,7 +230,7 @@ class _Update(NamedTuple):
 
 
 def _apply(access: _Update) -> Array:
-    """Update memory thread by thread, and return what each thread found there."""
+    """Update memory thread by thread, and return the old value that each thread found."""
     order = np.argsort(access.offsets, kind="stable")
     offsets = access.offsets[order]
     starts = np.flatnonzero(np.diff(offsets, prepend=-1))
@@ -243,7 +243,7 @@ def _apply(access: _Update) -> Array:
             _accumulate(access, order[start : start + length], found)
     else:
         for rank in range(int(lengths.max())):
-            # The threads that come next at their addresses.
+            # For each address, the thread that updates it next.
             turn = order[starts[lengths > rank] + rank]
             at = access.offsets[turn]
             old = access.load(at)
@@ -271,7 +271,7 @@ def _accumulate(access: _Update, turn: Array, found: Array) -> None:
         results = with_plain_nan(np.add.accumulate(given, dtype=access.dtype))
         is_tiny = (np.abs(results) < np.finfo(np.float32).tiny) & (results != 0)
         if update is _flushed_sum and is_tiny.any():
-            # A sum in between becomes 0, which changes those that follow.
+            # An intermediate sum is flushed to 0, which changes the sums that follow.
             for number, added in enumerate(given[1:], 1):
                 results[number] = _flushed_sum(results[number - 1], added)
     found[turn] = np.concatenate([first, results[1:-1]])
@@ -279,7 +279,7 @@ def _accumulate(access: _Update, turn: Array, found: Array) -> None:
 
 
 def _exchange(access: _Update, order: Array, found: Array) -> None:
-    """Compare and exchange. Threads that find another value than they expect change nothing."""
+    """Compare and exchange. A thread that does not find the expected value changes nothing."""
     expected, new = access.values
     waiting = order
     while len(waiting):

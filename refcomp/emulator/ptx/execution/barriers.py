@@ -22,15 +22,15 @@ class BlockBarriers:
 
     def __init__(self, threads: BlockThreads) -> None:
         self._threads = threads
-        # int64 [thread], of threads that wait: the number of the barrier
+        # int64 [thread]: the number of the barrier at which the thread waits
         self._number = np.zeros(threads.count, np.int64)
-        # likewise: how many threads the barrier waits for; 0 if for all of the block
+        # int64 [thread]: the number of threads for which this barrier waits; 0: the whole block
         self._expected = np.zeros(threads.count, np.int64)
-        # bool [thread]: the predicate that a barrier reduces
+        # bool [thread]: the predicate that this barrier reduces
         self._predicate = np.zeros(threads.count, np.bool_)
-        # int64 [block, barrier]: how many threads arrived there without waiting
+        # int64 [block, barrier]: the number of threads that arrived without waiting
         self._arrived = np.zeros((len(threads.blocks), _COUNT), np.int64)
-        # int64 [block, barrier]: the count that threads named there; 0: none did
+        # int64 [block, barrier]: the count that threads named; 0: no thread named one
         self._counts = np.zeros((len(threads.blocks), _COUNT), np.int64)
 
     def other_count(self, numbers: Array, barrier: Array, count: Array) -> int:
@@ -72,9 +72,7 @@ class BlockBarriers:
     def complete(self, waits: Mask, has_ended: Mask) -> Iterator[Array]:
         """Yield, for each barrier that is complete, the numbers of the threads that waited there.
 
-        The barrier can then be used again.
-
-        Observers see that these threads have met.
+        The barrier can then be used again. Observers see that these threads are synchronized.
 
         Args:
             waits: bool [thread], those that wait at a barrier.
@@ -97,11 +95,11 @@ class BlockBarriers:
                     observer.acquired(self._threads, some, place)
 
     def reduced(self, numbers: Array, some: Array, operation: str) -> Array:
-        """Return the reductions of the predicates of threads that met, by block.
+        """Return the reductions of the predicates of a complete barrier, by block.
 
         Args:
-            numbers: of all threads that met.
-            some: numbers of those that get the result.
+            numbers: the numbers of all threads that waited there.
+            some: the numbers of the threads that get the result.
             operation: "popc", "and" or "or".
         """
         blocks = self._threads.block_of[numbers]
@@ -128,13 +126,13 @@ class BlockBarriers:
         expected = self._expected.reshape(shape)
         first = waits.argmax(axis=1)
         barrier = number[np.arange(blocks), first]
-        # bool [block, thread]: threads for whose sake the block is not handled here
+        # bool [block, thread]: threads because of which the block is not handled here
         at_another = waits & (number != barrier[:, None])
         with_count = waits & (expected != 0)
         still_runs = ~(waits | has_ended)
-        hinders = at_another | with_count | still_runs
+        excludes = at_another | with_count | still_runs
         # bool [block]
-        is_whole = waits.any(axis=1) & ~hinders.any(axis=1)
+        is_whole = waits.any(axis=1) & ~excludes.any(axis=1)
         is_whole &= ~self._arrived.any(axis=1)
         threads = waits & is_whole[:, None]
         return np.asarray(np.flatnonzero(threads))
@@ -142,7 +140,7 @@ class BlockBarriers:
     def _of_block(
         self, block: int, waits: Mask, has_ended: Mask
     ) -> Iterator[tuple[int, Array]]:
-        """Yield each barrier of a block at which enough have arrived, and who waits there."""
+        """Yield each complete barrier of a block, and the numbers of the threads waiting there."""
         first = block * self._threads.per_block
         mine = slice(first, first + self._threads.per_block)
         waits = waits[mine]

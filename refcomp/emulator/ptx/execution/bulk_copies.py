@@ -1,10 +1,10 @@
-"""Copies of many bytes by one thread, for which a barrier or a group of copies waits.
+"""Bulk copies: one thread copies many bytes, and waits at a barrier or for a group of copies.
 
 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 4096, [%r2];
 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 4096;
 
-The bytes are copied at once. In shared memory they are in flight until a thread has seen the phase
-of the barrier end. A missing wait for a group of copies out of shared memory is not found.
+The bytes are copied at once. In shared memory they are in flight until a thread has waited for the
+phase of the barrier. A missing wait for a group of copies out of shared memory is not found.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "cp.async.bulk".
 """
@@ -48,7 +48,7 @@ def bind_bulk_copy(
     """Return an instruction of bulk copies as a function."""
     modifiers = instruction.modifiers
     if not {"commit_group", "wait_group", "prefetch"}.isdisjoint(modifiers):
-        return lambda threads: None  # what a group copies has been copied
+        return lambda threads: None  # the bytes of a group have been copied already
     spaces = [one.partition("::")[0] for one in modifiers if _is_space(one)]
     refused = [one for one in _REFUSED if one in modifiers]
     if refused or len(spaces) != 2:
@@ -77,7 +77,7 @@ def bind_bulk_copy(
             copied = counted(int(sizes[odd][0]), "byte")
             what = f"copies {copied}, which is not a multiple of {_PIECE}"
             threads.report(MISALIGNED, instruction, what, odd)
-        # A copy of more bytes than a block has does not fit: its first piece behind them shows it.
+        # Pieces beyond shared memory are out of bounds. Checking the first of them is enough.
         limit = threads.around.shared_bytes // _PIECE + 1
         pieces = np.minimum(sizes // _PIECE, limit)
         if not pieces.any():
@@ -104,7 +104,7 @@ def _places(
     *,
     is_load: bool,
 ) -> CheckedPlace:
-    """Return where the pieces of all threads lie, after they were checked."""
+    """Check the accesses to the pieces of all threads, and return their places."""
     begins = np.broadcast_to(
         check_address(threads, instruction, address), threads.size()
     )
@@ -143,7 +143,7 @@ def _announce(
     pieces: Array,
     sizes: Array,
 ) -> None:
-    """Let the bytes come at the barriers of the threads."""
+    """Record at the barriers of the threads that their bytes are in flight, and have arrived."""
     begins = np.cumsum(pieces) - pieces
     for offset, users in barriers_at(threads, instruction, address, "shared"):
         barrier = known_barrier(threads, instruction, offset, users)

@@ -1,4 +1,4 @@
-"""Calls of functions: the frames of threads, and where they go on behind a call.
+"""Calls of functions: the frames of threads, and their return addresses.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Control Flow Instructions: call".
 """
@@ -46,7 +46,7 @@ class ThreadCalls:
         self._threads = threads
         self._program = program
         self._progress = progress
-        self._returns: list[Array] = []  # by depth: where each thread goes on
+        self._returns: list[Array] = []  # by depth: the return address of each thread
         self._frames: dict[tuple[int, str], CallFrame] = {}
 
     def frame(self, depth: int, owner: BoundFunction) -> CallFrame:
@@ -62,7 +62,7 @@ class ThreadCalls:
         return found
 
     def call(self, end: PtxInstruction, following: int, numbers: Array) -> None:
-        """Let threads call a function, and go on at `following` behind it."""
+        """Let threads call a function, which returns to the instruction `following`."""
         caller = self._program.functions[self._threads.frame.function]
         for called, some in self._callees(end, caller, numbers):
             function = RUNTIME_FUNCTIONS.get(called.function.name)
@@ -119,7 +119,7 @@ class ThreadCalls:
         following: int,
         numbers: Array,
     ) -> None:
-        """Let threads go on in a function of the file."""
+        """Let threads enter a function of the file, which returns to `following`."""
         threads = self._threads
         depth = self._progress.depth_of(numbers)
         if depth + 1 >= _MAX_DEPTH:
@@ -208,14 +208,14 @@ class ThreadCalls:
 def _arguments(
     end: PtxInstruction, caller: BoundFunction, called: PtxFunction
 ) -> list[tuple[str, Variable]]:
-    """Return each parameter that a call passes, with the one that it becomes."""
+    """Return the variable that holds each argument of a call, with the callee's parameter."""
     return _pairs(end, caller, called, 2, called.parameters)
 
 
 def _results(
     end: PtxInstruction, caller: BoundFunction, called: PtxFunction
 ) -> list[tuple[str, Variable]]:
-    """Return each variable that gets a result of a call, with the result."""
+    """Return the variable that receives each result of a call, with the callee's result."""
     return _pairs(end, caller, called, 0, called.results)
 
 
@@ -267,7 +267,7 @@ def _names(end: PtxInstruction, operand: Operand | None) -> list[str]:
 def _copy(
     source: CallFrame, source_at: Array, target: CallFrame, target_at: Array, size: int
 ) -> None:
-    """Copy parameters between frames, for some threads."""
+    """Copy `size` bytes of parameters between frames, for some threads."""
     steps = np.arange(size)
     data = source.parameters.data[source_at[:, None] + steps]
     target.parameters.data[target_at[:, None] + steps] = data

@@ -1,8 +1,8 @@
-"""Instructions of clusters of blocks, and of caches, where each cluster has one block.
+"""Instructions on clusters of blocks, and on cache policies. Each cluster has one block here.
 
 mapa.shared::cluster.u32 %r1, %r2, 0;       createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;
 
-An address of the block itself is the same in the cluster. How a cache keeps data changes no result.
+An address of the block itself is the same in the cluster. A cache policy changes no result.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", sections "mapa", "getctarank" and "createpolicy".
 """
@@ -39,7 +39,7 @@ def _bind_own_address(
 def _bind_zero(
     instruction: PtxInstruction, registers: NumberedRegisters, names: Names
 ) -> Run:
-    # Of a rank, the type is that of the address; the result has 32 bits.
+    # The type of getctarank is that of the address. Its result has 32 bits.
     is_rank = instruction.opcode == "getctarank"
     kind = f"u{32 if is_rank else bits_of(instruction.modifiers[-1])}"
     write = result(instruction, instruction.operands[0], kind, registers)

@@ -1,10 +1,12 @@
 """Confirms data races of loads: a race counts only if a thread uses the value that it loaded.
 
-Compilers move loads in front of branches and loops, where threads execute them that do not need the
-value. LLVM does so with what one thread keeps in memory. So a launch with races of loads runs once
-more, from the same memory and the same heap, with undefined bits in place of the values. If no use
-of them is found, and if the memory ends up the same, the races are dropped. If the second run
-fails, they are kept. In any case, memory and heap end as the first run left them.
+Compilers move loads in front of branches and loops. There, threads execute loads whose values they
+do not need. LLVM does so with variables that one thread keeps in memory.
+
+So a launch with races of loads runs a second time, from the same memory and heap. The values of
+these loads are replaced by undefined bits. If no thread uses these bits, and the memory ends up the
+same, the races are dropped. If the second run fails, they are kept. In any case, memory and heap
+end as the first run left them.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _Run: TypeAlias = Callable[[tuple[PtxObserver, ...]], tuple[PtxFinding, ...]]
 def confirmed_findings(
     arena: Arena, observers: tuple[PtxObserver, ...], run: _Run
 ) -> tuple[PtxFinding, ...]:
-    """Run a launch, perhaps twice. Return its findings without races that do not matter."""
+    """Run a launch, perhaps twice. Return its findings without races whose values are not used."""
     places = arena.allocations()
     if not _can_keep(arena, places) or not any(
         one.may_need_second_run for one in observers
@@ -62,7 +64,7 @@ def confirmed_findings(
 
 
 def _can_keep(arena: Arena, places: Sequence[Allocation]) -> bool:
-    """Return whether the content of allocations is watched, and small enough to be copied."""
+    """Return True if the content of allocations is watched, and small enough to be copied."""
     size = sum(one.size for one in places)
     return arena.bytes.known is not None and size <= _MAX_BYTES
 
@@ -92,7 +94,7 @@ def _contents(arena: Arena, places: Sequence[Allocation]) -> list[_KeptMemory]:
 
 
 def _is_equal(one: _KeptMemory, other: _KeptMemory) -> bool:
-    """Return whether the same bits were written, to the same values."""
+    """Return True if the same bits were written, to the same values."""
     return np.array_equal(one.known, other.known) and np.array_equal(
         one.data & one.known, other.data & other.known
     )

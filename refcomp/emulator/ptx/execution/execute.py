@@ -1,8 +1,8 @@
-"""Execution of threads: those with the smallest program counter run first, so that they meet again.
+"""Execution of threads: the smallest program counter runs first, so that threads reconverge.
 
-A thread runs, waits at a barrier, waits for others of its warp, or has ended. Threads at the same
-instruction run together, those in the deepest calls first. Threads that wait at a barrier go on
-when no thread of their block runs. Where time is divided into slices, no thread starves
+A thread runs, waits at a barrier, waits for other threads of its warp, or has ended. Threads at the
+same instruction run together, those in the deepest calls first. Threads that wait at a barrier go
+on when no thread of their block runs. Time slices prevent starvation
 (`emulator.execution.slices`). If no thread ends for longer than limits allow, that is a finding.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", sections "Control Flow Instructions" and "Parallel
@@ -74,7 +74,7 @@ class ThreadExecution:
         self._slices = Slices(threads.count)
         self._barriers = BlockBarriers(threads)
         self._chosen = self._state == RUNS
-        # Threads go on without those of their warp that never come.
+        # True if threads are to go on without the members of their warp that never arrive.
         self._is_forced = False
         self._is_alone = False
 
@@ -276,7 +276,7 @@ class ThreadExecution:
             return None
         owner = self.program.functions[self.threads.frame.function]
         if "cluster" in end.modifiers and "wait" not in end.modifiers:
-            self._pc[numbers] = block.next  # all that arrive wait later
+            self._pc[numbers] = block.next  # all threads that arrive wait later
             return None
         operands = list(end.operands)
         if "cluster" in end.modifiers:
@@ -324,7 +324,7 @@ class ThreadExecution:
             self._reports.report_counts(end, numbers, int(expected[0]), other)
 
     def _write_reductions(self, numbers: Array) -> None:
-        """Give threads that met at a barrier the results of its reductions."""
+        """Write the results of a barrier's reductions for the threads that waited there."""
         places = self._pc[numbers]
         for place in np.unique(places):
             end = self.program.instruction(int(place) - 1)
@@ -343,7 +343,7 @@ class ThreadExecution:
             write(threads, self._barriers.reduced(numbers, some, operation), None)
 
     def _release(self) -> None:
-        """Let threads go on that wait, where no thread runs any more."""
+        """Let waiting threads go on, in blocks where no thread runs any more."""
         waiting = self._state == WAITS
         is_released = False
         for numbers in self._barriers.complete(waiting, self._state == ENDED):

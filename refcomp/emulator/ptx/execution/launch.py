@@ -1,7 +1,7 @@
 """Loads PTX into the memory of an emulated GPU, and launches its kernels.
 
-Refuses, by UserError, what NVIDIA's driver refuses: blocks that are too large, too few bytes of
-parameters, more shared memory than a block may have.
+Refuses, by UserError, the launches that NVIDIA's driver refuses: blocks that are too large, too few
+bytes of parameters, more shared memory than a block may have.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _BATCH_THREADS = 1 << 14
 _STACK_BYTES = 1 << 10  # local memory of a thread for calls, besides the kernel's own
-_RESERVED_BYTES = 1 << 10  # of shared memory that CUDA itself has
+_RESERVED_BYTES = 1 << 10  # shared memory that CUDA reserves for itself
 _PARAMETER_BYTES = 32764  # of a kernel, at most
 
 
 class RanBlocks(NamedTuple):
-    """The outcome of running blocks otherwise than by the interpreter."""
+    """The outcome of running blocks without the interpreter."""
 
-    blocks: int  # the first ones of those given, which have ended
+    blocks: int  # the number of given blocks that have ended: the first ones
     steps: int  # as in `PtxReport`
 
 
 class BlockRunner(Protocol):
-    """Runs blocks otherwise than by the interpreter."""
+    """Runs blocks without the interpreter."""
 
     def run(
         self,
@@ -66,7 +66,7 @@ class BlockRunner(Protocol):
     def interpreted(
         self, kernel: BoundFunction, is_watched: bool, steps: int, /
     ) -> None:
-        """Learn how much the interpreter ran."""
+        """Record the `steps` that the interpreter ran."""
         ...
 
 
@@ -76,7 +76,7 @@ class LoadedPtx:
 
     Attributes:
         symbols: the address of each variable and of each function.
-        runner: runs blocks where it can; None: all are interpreted.
+        runner: runs blocks where it can; None: all blocks are interpreted.
     """
 
     module: PtxModule
@@ -90,7 +90,7 @@ class LoadedPtx:
         return self.program.functions[find_kernel(self.module, name).name]
 
     def release(self) -> None:
-        """Give back the memory of variables. No kernel may be launched any more."""
+        """Free the memory of variables. After that, no kernel may be launched."""
         for address in self.symbols.values():
             self.arena.free(address)
 
@@ -117,9 +117,9 @@ class PtxLaunch:
 
     Attributes:
         grid: the number of blocks along x, y and z.
-        block: the threads of a block, likewise.
-        parameters: packed, as `parameter_layout` says.
-        dynamic_bytes: of shared memory of a block, besides the kernel's own.
+        block: the number of threads of a block along x, y and z.
+        parameters: the bytes of all parameters, laid out by `parameter_layout`.
+        dynamic_bytes: shared memory of a block, besides the kernel's own.
         read_only: addresses of allocations that the kernel must not write.
     """
 
@@ -160,7 +160,7 @@ def load_ptx(arena: Arena, text: str) -> LoadedPtx:
 
     Raises:
         DamagedPtx: `text` is not PTX.
-        Unsupported: it is, with something that is not emulated.
+        Unsupported: `text` is PTX that is not emulated.
         MemoryError: there is too little memory.
     """
     module = read_ptx(text)
@@ -197,7 +197,7 @@ def _allocate(arena: Arena, size: int, label: str) -> int:
 
 
 def parameter_layout(kernel: PtxFunction) -> SpaceLayout:
-    """Return where the parameters of a kernel lie."""
+    """Return the offsets of the parameters of a kernel among their bytes."""
     return lay_out(kernel.parameters)
 
 
@@ -214,7 +214,7 @@ def launch(loaded: LoadedPtx, request: PtxLaunch) -> PtxReport:
     earlier = {one.address for one in heap_allocations(loaded.arena)}
 
     def run(observers: tuple[PtxObserver, ...]) -> tuple[PtxFinding, ...]:
-        # What a second run prints is dropped.
+        # A second run prints the same again, which is dropped.
         texts: list[str] = [] if reports else printed
         again = replace(request, observers=observers)
         reports.append(_run(loaded, again, texts))
@@ -300,7 +300,10 @@ def _shared_bytes(shared: SpaceLayout, dynamic: int, reserved: int) -> int:
 
 
 def _reserved_bytes(module: PtxModule, kernel: str) -> int:
-    """Return how much shared memory of CUDA itself a kernel uses, as groups of warps do."""
+    """Return the bytes of shared memory that CUDA reserves, if a kernel uses them, else 0.
+
+    Cooperative groups of several warps do.
+    """
     for function in reached_functions(module, kernel):
         for one in function.instructions:
             if any("%reserved_smem" in str(operand) for operand in one.operands):
@@ -315,7 +318,7 @@ def _extents_of(arena: Arena, addresses: Iterable[int]) -> tuple[tuple[int, int]
 
 
 def _batches(request: PtxLaunch) -> Iterator[Array]:
-    """Yield the numbers of blocks that run together, as [block, axis]."""
+    """Yield the numbers of the blocks of each batch, [block, axis]. A batch runs together."""
     per_block = -(-prod(request.block) // WARP) * WARP
     many = max(1, _BATCH_THREADS // per_block)
     x, y, _ = request.grid

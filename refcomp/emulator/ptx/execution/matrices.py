@@ -1,4 +1,4 @@
-"""Instructions of matrices, which all threads of a warp do together.
+"""Matrix instructions, which all threads of a warp execute together.
 
 mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {..}, {..}, {..}, {..}    ldmatrix    wmma
 
@@ -46,7 +46,7 @@ _ROW_BYTES = 16  # of a row that ldmatrix loads
 def bind_matrix(
     instruction: PtxInstruction, registers: NumberedRegisters, names: Names
 ) -> Run:
-    """Return an instruction of matrices as a function."""
+    """Return a matrix instruction as a function."""
     form = Form(instruction)
     if instruction.opcode == "mma":
         return _bind_product(instruction, registers, matrix.product_of(form))
@@ -92,7 +92,7 @@ def _fragment(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
 
 
 def _undefined_fragment(warps: RunningWarps, sources: Sequence[SourceOperand]) -> Array:
-    """Return the undefined bits of a fragment, likewise."""
+    """Return the undefined bits of a fragment as [warp, lane, register]."""
     found = []
     for one in sources:
         bits = warps.undefined(one)
@@ -173,11 +173,12 @@ def _bind_transposition(form: Form, registers: NumberedRegisters) -> Run:
 
 
 class _AddressedRows(NamedTuple):
-    """The rows of 16 bytes that the lanes of warps address: lane i has that of row i.
+    """Rows of 16 bytes. Lane i of a warp holds the address of row i.
 
     Attributes:
-        here: bool [warp, row], which of them are addressed.
-        places: of the bytes of each, as [row that is addressed, byte].
+        memory: the memory that holds the rows.
+        here: bool [warp, row], True for rows that are addressed.
+        places: the offsets of their bytes, as [row that is addressed, byte].
     """
 
     memory: Bytes
@@ -193,7 +194,7 @@ def _rows(
     count: int,
     is_load: bool,
 ) -> _AddressedRows:
-    """Return the rows that ldmatrix or stmatrix moves, after the accesses were checked."""
+    """Check the accesses of ldmatrix or stmatrix, and return the rows that it moves."""
     addresses = np.broadcast_to(
         check_address(threads, instruction, address), threads.size()
     )
@@ -217,7 +218,7 @@ def _rows(
 def _bind_rows(
     form: Form, registers: NumberedRegisters, names: Names, is_load: bool
 ) -> Run:
-    """Return ldmatrix or stmatrix: lane i of the first 8, 16 or 32 has the address of a row."""
+    """Return ldmatrix or stmatrix. Each of the first 8, 16 or 32 lanes has the address of a row."""
     instruction = form.instruction
     if "m8n8" not in instruction.modifiers or "b16" not in instruction.modifiers:
         raise form.unsupported(
@@ -387,7 +388,10 @@ def _shown_places(
     *,
     stored: Array | None = None,
 ) -> list[CheckedPlace]:
-    """Return where element `number` of each thread lies, after checks, and shown to observers."""
+    """Check the access to element `number` of each thread, and show it to observers.
+
+    Return the places of the elements.
+    """
     is_store = stored is not None
     places = threads.places(
         instruction,

@@ -1,13 +1,12 @@
-"""Barriers in shared memory, at which threads arrive and for whose phases they wait.
+"""Barriers in shared memory (mbarrier). Threads arrive at them, and wait for the end of a phase.
 
 mbarrier.init.shared.b64 [%r1], 64;           mbarrier.arrive.shared.b64 %rd1, [%r1];
 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 4096;
 mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;
 
-A phase ends when as many threads have arrived as `init` said, and all bytes that were announced
-(`expect_tx`) have come. Copies end at once here, so that nothing but arrivals is waited for in
-fact. What an arriving thread did before is ordered before what a thread does that saw the phase
-end.
+A phase ends when two conditions hold: as many threads have arrived as `init` requires, and all
+bytes that `expect_tx` announced have arrived. Copies end at once here, so in fact threads only wait
+for arrivals. The events before an arrival happen before the events after a wait for its phase.
 
 Source: NVIDIA, "Parallel Thread Execution ISA", section "mbarrier".
 """
@@ -84,10 +83,10 @@ def barriers_at(
     *,
     is_plain: bool = False,
 ) -> Iterator[tuple[int, Array]]:
-    """Yield the offset of each barrier in shared memory, and which of the threads that run use it.
+    """Yield the offset of each barrier in shared memory, and the threads that use the barrier.
 
-    Accesses are checked, and shown to observers: initialization as a plain store, and other uses
-    as loads that do not race with each other.
+    The threads are indices among those that run. Accesses are checked, and shown to observers:
+    initialization as a plain store, and other uses as loads that do not race with each other.
     """
     addresses = np.broadcast_to(
         check_address(threads, instruction, address), threads.size()
@@ -113,7 +112,7 @@ def barriers_at(
 def known_barrier(
     threads: BlockThreads, instruction: PtxInstruction, offset: int, users: Array
 ) -> PhaseBarrier | None:
-    """Return the barrier at an offset; None, after a report, if nothing initialized one there."""
+    """Return the barrier at an offset. If none was initialized there, report it and return None."""
     found = threads.phase_barriers.get(offset)
     if found is None:
         what = "uses a barrier (mbarrier) that nothing has initialized"
@@ -185,9 +184,11 @@ def _bind_arrive(
             barrier = known_barrier(threads, instruction, offset, users)
             if barrier is None:
                 continue
-            came: dict[int, list[int]] = {}  # phase -> who arrives in it
+            arrivals: dict[
+                int, list[int]
+            ] = {}  # phase -> the threads that arrive in it
             for user in users.tolist():
-                came.setdefault(barrier.phase, []).append(user)
+                arrivals.setdefault(barrier.phase, []).append(user)
                 given = int(numbers[user])
                 if expects:
                     barrier.expect(given)
@@ -199,7 +200,7 @@ def _bind_arrive(
                     )
                     threads.report(BARRIER, instruction, what, np.array([True]), user)
                 states[user] = barrier.arrive(count, drops=drops)
-            for phase, some in came.items():
+            for phase, some in arrivals.items():
                 release_at(threads, offset, phase, np.array(some))
         lanes = states
         if threads.at is None and threads.lanes is not None:
@@ -230,10 +231,11 @@ def _bind_transaction(
 def _bind_wait(
     instruction: PtxInstruction, registers: NumberedRegisters, names: Names
 ) -> Run:
-    """Bind test_wait and try_wait. Neither blocks: a kernel repeats them.
+    """Bind test_wait and try_wait. Neither of them blocks: a kernel repeats them in a loop.
 
-    The first try of a thread after a phase has ended fails, as it may on a GPU that has not seen
-    the end yet. So a kernel that does not repeat it is found whatever the order of threads is.
+    The first try of a thread after the end of a phase fails. A GPU may do so, too, because the end
+    is not visible to the thread at once. So a kernel without a loop has a finding in every order
+    of threads.
     """
     by_parity = "parity" in instruction.modifiers
     address = phase_barrier_address(instruction, 1, registers, names)
@@ -265,9 +267,9 @@ def _bind_wait(
 def _acquire(
     threads: BlockThreads, offset: int, barrier: PhaseBarrier, users: Array
 ) -> None:
-    """Let threads go on that saw a phase end; copies that it waited for have landed.
+    """Let threads acquire the phases that have ended, and complete the copies of these phases.
 
-    What was released in earlier phases is acquired, too: arrivals are updates of one place.
+    Earlier phases are acquired, too, because all arrivals are updates of one place in memory.
     """
     threads.pending_copies().end_phases(offset, barrier.phase)
     if not threads.around.observers:

@@ -38,7 +38,7 @@ class NumberedRegisters:
 
     Attributes:
         numbers: name -> number.
-        initial: the value of each before it is written.
+        initial: the value of each register before it is written, by its number.
     """
 
     def __init__(self, types: Mapping[str, str], used: Sequence[str]) -> None:
@@ -55,7 +55,10 @@ class NumberedRegisters:
 
 
 def _held(kind: str) -> np.dtype[Any]:
-    """Return how a register is held. Of one of 128 bits, no instruction can be bound."""
+    """Return the numpy type that holds a register.
+
+    A register of 128 bits may be declared. Instructions that use it are refused.
+    """
     return np.dtype(np.uint64) if bits_of(kind) > 64 else unsigned_of(kind)
 
 
@@ -127,7 +130,7 @@ def _register(number: int, declared: str, kind: str) -> Read:
 
 
 def _converted(value: Array, wanted: np.dtype[Any]) -> Array:
-    """Return bits in a type of another width: the lowest bits, or with zeros above."""
+    """Return bits in a type of another width: truncated, or extended by zeros."""
     if value.dtype == wanted:
         return value
     return value.astype(f"u{wanted.itemsize}").view(wanted)
@@ -150,7 +153,7 @@ def _immediate(operand: Immediate, kind: str) -> Array:
 def check_written(
     threads: BlockThreads, instruction: PtxInstruction, one: SourceOperand, what: str
 ) -> None:
-    """Report undefined bits of an operand `what` that decides what threads do."""
+    """Report undefined bits of an operand on which control flow depends; `what` describes it."""
     bits = None if one.number is None else threads.read_undefined(one.number)
     if bits is not None:
         threads.report_undefined(instruction, what, bits)
@@ -163,9 +166,9 @@ def value_for(
     numbers: Array,
     what: str,
 ) -> Array:
-    """Return the value of an operand `what` for the threads of these numbers.
+    """Return the value of an operand for the threads of these numbers.
 
-    Reports a value that nothing wrote: it decides what the threads do.
+    Report undefined bits, since control flow depends on the operand; `what` describes it.
     """
     before = threads.at, threads.lanes
     threads.at = threads.lanes = numbers
@@ -256,8 +259,8 @@ def bind_rule(
         results = found if isinstance(found, tuple) else (found,)
         each: Sequence[Array]
         if rule.undefined is not None:
-            told = rule.undefined(*[value(threads) for value in values], *bits)
-            each = told if isinstance(told, tuple) else [told] * len(results)
+            spread = rule.undefined(*[value(threads) for value in values], *bits)
+            each = spread if isinstance(spread, tuple) else [spread] * len(results)
         else:
             spoiled = np.asarray(False)
             for one in bits:

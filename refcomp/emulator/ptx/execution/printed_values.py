@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Of a width or a precision, which C does not limit: a text of each thread is kept.
+# Limit of a width and of a precision. C has none, but the text of each thread is kept here.
 _MAX_DIGITS = 1 << 12
 _BASES = {"o": "o", "x": "x", "X": "X"}
 
@@ -17,10 +17,10 @@ class PrintFormat:
     """A format such as `%-8.3f`, with the values of its asterisks.
 
     Attributes:
-        flags: of "-+ #0".
-        width: at least so many characters; a negative one means the flag "-", too.
-        precision: None, or a negative one: not given.
-        kind: the letter at its end.
+        flags: the characters of "-+ #0" that the format has.
+        width: the least number of characters. A negative width has the flag "-", too.
+        precision: the number of digits or characters; None or negative: not given.
+        kind: the letter at the end of the format.
     """
 
     flags: str

@@ -1,8 +1,8 @@
 """The instructions of a module, bound to functions, in blocks that run without interruption.
 
 All instructions of a module are numbered, function by function. A block ends before a label, before
-an instruction that threads of a warp do together, and behind one that decides what runs next. It is
-bound when it first runs, so that an instruction that is not emulated matters only where it runs.
+an instruction that threads of a warp execute together, and after a control flow instruction. It is
+bound when it first runs. So an instruction that is not emulated is refused only if it runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from refcomp.emulator.ptx.text.module import (
 from refcomp.emulator.ptx.text.reach import reached_functions, symbols_in
 from refcomp.foundation.errors import Unsupported
 
-# Opcodes that decide what runs next.
+# Opcodes of control flow, and of barriers.
 CONTROL = frozenset(
     {"bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier", "brkpt"}
 )
@@ -51,7 +51,7 @@ TOGETHER = frozenset(
     {"shfl", "vote", "match", "redux", "activemask", "elect", *MATRICES}
 )
 _FENCES = frozenset({"fence", "membar"})  # memory is in order here; observers see them
-# What binding an instruction raises that has too few operands, or a type that it cannot have.
+# The exceptions of binding an instruction that has too few operands, or an illegal type.
 _MALFORMED = (
     IndexError,
     ValueError,
@@ -73,12 +73,13 @@ class BoundBlock:
     """Some instructions that run one after the other.
 
     Attributes:
-        instructions: all of them.
-        runs: those that do not decide what runs next.
-        count: the number of all.
-        end: the last instruction, if it decides that.
+        first: the first instruction.
+        instructions: all instructions of the block.
+        runs: the instructions as functions, without control flow.
+        count: the number of `instructions`.
+        end: the last instruction, if it is one of control flow.
         next: the number of the instruction behind the block.
-        together: True if the first instruction is one that threads of a warp do together.
+        together: True if threads of a warp execute `first` together.
     """
 
     first: PtxInstruction
@@ -95,8 +96,8 @@ class BoundFunction:
 
     Attributes:
         begin: the number of its first instruction.
-        frame: where its parameters, its results and those that it passes lie in a frame.
-        local: where its local variables lie.
+        frame: the offsets in a frame of its parameters, its results, and those of its calls.
+        local: the offsets of its local variables.
     """
 
     def __init__(
@@ -165,7 +166,7 @@ class BoundProgram:
         self._owners += [bound] * len(function.instructions)
 
     def shared_of(self, kernel: str) -> SpaceLayout:
-        """Return where the shared variables lie that a kernel, or what it calls, names.
+        """Return the offsets of the shared variables that a kernel and its callees name.
 
         Variables of functions have the keys of `Names.shared`.
         """
@@ -288,7 +289,7 @@ def _check_barrier(instruction: PtxInstruction) -> None:
 
 
 def _is_together(instruction: PtxInstruction) -> bool:
-    """Return True for an instruction at which threads of a warp wait for others of it."""
+    """Return True for an instruction at which a thread waits for other threads of its warp."""
     is_warp_barrier = instruction.opcode == "bar" and "warp" in instruction.modifiers
     return is_warp_barrier or instruction.opcode in TOGETHER
 
@@ -322,9 +323,9 @@ def known_opcodes() -> frozenset[str]:
 def predicate_of(
     threads: BlockThreads, instruction: PtxInstruction, registers: NumberedRegisters
 ) -> np.ndarray:
-    """Return in which of the threads that run an instruction does, as `at` says.
+    """Return True for the threads `at` that execute an instruction, by its predicate.
 
-    Reports a predicate that nothing wrote.
+    Report undefined bits of the predicate.
     """
     assert instruction.predicate is not None
     number = registers.numbers[instruction.predicate.name]

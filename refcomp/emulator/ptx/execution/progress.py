@@ -21,9 +21,9 @@ class ThreadProgress:
     """The progress of each thread of some blocks.
 
     Attributes:
-        pc: the number of the instruction that it does next, int64 [thread].
+        pc: the number of the instruction that the thread executes next, int64 [thread].
         state: one of the constants above, int8 [thread].
-        depth: the number of calls that it is in, int64 [thread].
+        depth: the number of calls that the thread is in, int64 [thread].
     """
 
     def __init__(self, exists: Array, begin: int) -> None:

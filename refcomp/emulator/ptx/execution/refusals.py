@@ -8,7 +8,7 @@ from refcomp.foundation.errors import Unsupported
 _MATRICES = "use mma.sync or wmma, as a kernel compiled for sm_80 or sm_86 does"
 _TEXTURES = "load by ld.global, or __ldg in CUDA C, from an array in global memory"
 _CLUSTERS = "use shared memory of the block, or global memory between blocks"
-# Opcode -> what to do.
+# Opcode -> the remedy.
 _INSTEAD = {
     **dict.fromkeys(("wgmma", "tcgen05"), _MATRICES),
     **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), _TEXTURES),
@@ -18,7 +18,7 @@ _INSTEAD = {
     "tensormap": "copy by cp.async, or cp.async.bulk of plain bytes",
     **dict.fromkeys(("alloca", "stacksave", "stackrestore"), "use a local array"),
 }
-# (opcode, modifier) -> what to do.
+# (opcode, modifier) -> the remedy.
 _INSTEAD_OF_FORM = {
     ("st", "async"): _CLUSTERS,
     ("red", "async"): _CLUSTERS,

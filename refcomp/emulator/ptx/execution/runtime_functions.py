@@ -2,8 +2,8 @@
 
 call.uni (%r1), vprintf, (%rd1, %rd2);      call.uni (%rd1), malloc, (%rd2);
 
-What kernels print is collected, and goes to the standard output of the host when the launch ends.
-The heap is the memory of the GPU. Memory that a kernel did not free stays allocated, since another
+Printed text is collected, and written to the standard output of the host when the launch ends. The
+heap is the memory of the GPU. Memory that a kernel did not free stays allocated, since another
 kernel may free it.
 
 Source: NVIDIA, "CUDA C++ Programming Guide", sections "Formatted Output", "Assertion" and "Dynamic
@@ -29,7 +29,7 @@ from refcomp.emulator.ptx.text.module import PtxInstruction
 
 _HEAP_LABEL = "memory of malloc"
 _MAX_TEXT = 1 << 12  # bytes of a text
-# What a format asks for: flags, width, precision, size and type.
+# The parts of a format: flags, width, precision, size and type.
 _FORMAT = re.compile(
     r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])"
 )
@@ -40,7 +40,7 @@ class RuntimeCall(NamedTuple):
     """A call by the threads that run.
 
     Attributes:
-        values: of each argument, as unsigned integers [thread].
+        values: for each argument its values, as unsigned integers [thread].
     """
 
     threads: BlockThreads
@@ -52,9 +52,9 @@ class RuntimeFunction(NamedTuple):
     """A function of CUDA's runtime.
 
     Attributes:
-        run: returns the result of a call for each thread; None without one.
-        results: bytes of each result, as CUDA's headers declare it.
-        parameters: bytes of each parameter, likewise.
+        run: returns the result of a call for each thread; None for a function without a result.
+        results: bytes of each result, by its declaration in CUDA's headers.
+        parameters: bytes of each parameter, by its declaration in CUDA's headers.
     """
 
     run: Callable[[RuntimeCall], Array | None]
@@ -86,10 +86,7 @@ def _alone(call: RuntimeCall, number: Array) -> RuntimeCall:
 
 
 def _item_at(call: RuntimeCall, address: int, size: int) -> int:
-    """Return an item at a generic address, for the one thread that runs.
-
-    Reports an item that nothing wrote.
-    """
+    """Return an item at a generic address, for the one thread that runs. Report undefined bits."""
     addresses = np.array([address], np.uint64)
     places = call.threads.places(call.instruction, addresses, "", size, is_load=True)
     value, undefined = gathered(call.threads, places, 0, size)
@@ -99,7 +96,7 @@ def _item_at(call: RuntimeCall, address: int, size: int) -> int:
 
 
 def _text_at(call: RuntimeCall, address: int) -> str:
-    """Return the text at a generic address, up to its end, a byte of 0."""
+    """Return the text at a generic address, up to its terminating byte 0."""
     found = bytearray()
     while len(found) < _MAX_TEXT:
         one = _item_at(call, address + len(found), 1)
@@ -110,7 +107,7 @@ def _text_at(call: RuntimeCall, address: int) -> str:
 
 
 def _arguments(call: RuntimeCall, text: str, buffer: int) -> Iterator[Any]:
-    """Yield the arguments of a format, which lie one behind the other, each at its alignment."""
+    """Yield the arguments of a format. In memory, each follows the one before, aligned."""
     place = buffer
     for found in _FORMAT.finditer(text):
         _, width, precision, length, kind = found.groups()
@@ -141,7 +138,7 @@ def _signed(bits: int, width: int) -> int:
 
 
 def _formatted(text: str, values: Iterator[Any]) -> str:
-    """Return a text in which each format was replaced by its value, as C does."""
+    """Return a text in which each format is replaced by its value, as C's printf does."""
 
     def replaced(found: re.Match[str]) -> str:
         flags, width, precision, _, kind = found.groups()

@@ -58,11 +58,11 @@ class StopReports:
         )
 
     def report_stuck(self, numbers: Array, places: str) -> None:
-        """Report threads that wait at a barrier to which the others never come.
+        """Report threads that wait at a barrier at which the others never arrive.
 
         Args:
-            numbers: of all threads that wait.
-            places: where those of the first of their blocks wait.
+            numbers: the numbers of all threads that wait.
+            places: a text on the barriers at which the threads of the first block wait.
         """
         block = int(self._threads.block_of[numbers[0]])
         per_block = self._threads.per_block
@@ -79,7 +79,7 @@ class StopReports:
         )
 
     def report_gathering(self, numbers: Array) -> None:
-        """Report threads that wait for others of their warp, which never come."""
+        """Report threads that wait for others of their warp, which never arrive."""
         first = numbers[:1]
         instruction = self._program.instruction(int(self._progress.pc[first[0]]))
         self._report_at(
@@ -90,7 +90,7 @@ class StopReports:
         )
 
     def report_endless(self, watchdog: Watchdog) -> None:
-        """Report how many threads have not ended, and at which instructions they are."""
+        """Report the number of threads that have not ended, and the instructions where they are."""
         alive = np.flatnonzero(self._progress.state != ENDED)
         waits = (self._progress.state == WAITS).astype(np.int64)
         places = self._progress.pc - waits
@@ -123,7 +123,7 @@ class StopReports:
     def report_counts(
         self, instruction: PtxInstruction, numbers: Array, count: int, other: int
     ) -> None:
-        """Report threads that name another count at a barrier than others did."""
+        """Report threads that name a different count at a barrier from the threads before them."""
         what = (
             f"a barrier is for {count} threads here, and for {other} where others wait"
         )

@@ -1,4 +1,4 @@
-"""Instructions that the threads of a warp do together: shuffles, votes, matches and reductions.
+"""Instructions that the threads of a warp execute together: shuffles, votes, matches, reductions.
 
 shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31, -1        vote.sync.ballot.b32 %r1, %p1, -1
 
@@ -50,7 +50,7 @@ class RunningWarps:
     """The warps of a batch, as [warp, lane], while some of their threads run.
 
     Attributes:
-        runs: the threads that run.
+        runs: bool [warp, lane], True for the threads that run.
     """
 
     def __init__(self, threads: BlockThreads) -> None:
@@ -58,7 +58,7 @@ class RunningWarps:
         self.runs: Mask = self.spread(np.asarray(True))
 
     def spread(self, value: Array) -> Array:
-        """Return the values of the threads that run, as `pick` gives them; others are 0."""
+        """Return the values of `pick` as [warp, lane]: 0 for the threads that do not run."""
         threads = self._threads
         if threads.lanes is None:
             return np.broadcast_to(value, threads.count).reshape(-1, WARP)
@@ -89,9 +89,9 @@ class RunningWarps:
 
 
 def _taking(found: RunningWarps, mask: Array) -> list[Mask]:
-    """Return the threads that take part together, for each of the masks that some of them name.
+    """Return, for each member mask that threads name, the threads that name it.
 
-    Most often all threads of a warp name the same.
+    Usually all threads of a warp name the same mask.
     """
     shared_mask = np.where(found.runs, mask, np.uint32(0)).max(axis=1)[:, None]
     groups: list[Mask] = []

@@ -52,7 +52,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def _in_f32(function: Function) -> Function:
-    """Return a function of f64 as one of f32."""
+    """Return a function of f64 as a function of f32."""
     return lambda value: function(np.asarray(value, np.float64)).astype(np.float32)
 
 
@@ -103,7 +103,7 @@ def _divide(form: Form) -> ValueRule:
 
 
 def _quotient(a: Array, b: Array) -> Array:
-    """Return a / b as div.approx does: a divisor beyond 2**126 counts as infinite."""
+    """Return a / b as div.approx does: a finite divisor beyond 2**126 counts as infinite."""
     is_far = (np.abs(b) > _FAR) & np.isfinite(b)
     far = np.where(np.isinf(a), np.float32(np.nan), np.float32(0) * a * np.sign(b))
     return np.where(is_far, far, np.divide(a, b))

@@ -37,8 +37,8 @@ def _shifted_up(value: Array, amount: Array) -> Array:
 def _shifted_down(value: Array, amount: Array) -> Array:
     """Return value >> amount.
 
-    If the amount is the width or more, each bit of the result is the sign of a signed value, and
-    0 of an unsigned one.
+    If the amount is the width or more, an unsigned value gives 0. For a signed value, all bits of
+    the result are the sign bit.
     """
     value = np.asarray(value)
     shifted = value >> _amount_below_width(value, amount)
@@ -224,7 +224,7 @@ def field_mask(kind: str, start: Array, length: Array) -> Array:
 
 
 def _extracted_field(form: Form) -> ValueRule:
-    """Describe bfe. Only the lowest byte of the position and of the length counts."""
+    """Describe bfe. Of the position and of the length, only the lowest byte is used."""
     kind = form.type
     width = bits_of(kind)
     dtype = dtype_of(kind)

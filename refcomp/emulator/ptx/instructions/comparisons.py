@@ -52,7 +52,7 @@ def _is_unordered(a: Array, b: Array) -> Array:
 
 
 def _comparison_of_floats(name: str) -> Compare:
-    """Return a comparison. One that ends in `u` holds for a NaN, the others do not."""
+    """Return a comparison by its name. For a NaN it is True if the name ends in `u`."""
     if name == "num":
         return lambda a, b: ~_is_unordered(a, b)
     if name == "nan":
@@ -60,7 +60,7 @@ def _comparison_of_floats(name: str) -> Compare:
     if name[-1] == "u":
         ordered = _ORDERED[name[:-1]]
         return lambda a, b: np.asarray(ordered(a, b) | _is_unordered(a, b))
-    if name == "ne":  # numpy's holds for a NaN
+    if name == "ne":  # numpy's != is True for a NaN
         return lambda a, b: np.asarray((a != b) & ~_is_unordered(a, b))
     return _ORDERED[name]
 
@@ -81,7 +81,7 @@ def _comparison(form: Form) -> Compare:
 
 
 def _viewed(kind: str, compare: Compare, flushes: bool) -> Compare:
-    """Return a comparison of floats on values as rules get them."""
+    """Return a comparison of floats as a function of values in the form that rules get."""
 
     def view(value: Array) -> Array:
         if kind.endswith("x2"):
@@ -93,7 +93,7 @@ def _viewed(kind: str, compare: Compare, flushes: bool) -> Compare:
 
 
 def _combined(form: Form) -> Compare | None:
-    """Return how the comparison is combined with a predicate; None without."""
+    """Return the function that combines the comparison with a predicate; None without one."""
     name = form.take(*_COMBINED)
     return _COMBINED[name] if name else None
 
@@ -157,21 +157,21 @@ _TRUE: dict[str, int] = {
 }
 
 
-def _makes(result: str, kind: str) -> bool:
-    """Return whether `set` has a result of one type for a comparison of another."""
+def _can_set(result: str, kind: str) -> bool:
+    """Return True if `set` has results of the type `result` for a comparison of type `kind`."""
     if result in ("u32", "s32"):
         return True
     if result in ("u16", "s16"):
         return kind in ("f16", "bf16")
     if result.endswith("x2") or kind.endswith("x2"):
         return result == kind
-    exotic = {"f32": ("f16", "bf16"), "f16": ("bf16",)}
-    return result in _TRUE and kind not in exotic.get(result, ())
+    refused = {"f32": ("f16", "bf16"), "f16": ("bf16",)}
+    return result in _TRUE and kind not in refused.get(result, ())
 
 
 def _set(form: Form) -> ValueRule:
     """Describe set: all ones or 1.0 where the comparison holds, else 0."""
-    if len(form.types) != 2 or not _makes(*form.types):
+    if len(form.types) != 2 or not _can_set(*form.types):
         raise form.damaged("set does not have the type of the result")
     result, kind = form.types
     compare = _comparison(form)

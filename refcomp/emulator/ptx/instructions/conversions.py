@@ -120,7 +120,7 @@ def _to_integer(form: Form) -> ValueRule:
             f"cvt of .{source} to .{result} needs a rounding, such as .rzi"
         )
     if source != "bf16":
-        form.has("sat")  # the range is kept without it, too
+        form.has("sat")  # changes nothing: results are clamped without it, too
     flushes = source == "f32" and form.has("ftz")
     on_nan = 1 << (bits_of(result) - 1) if 64 in map(bits_of, form.types) else 0
 
@@ -146,7 +146,7 @@ def integer_of(whole: Array, kind: str, on_nan: int) -> Array:
     """
     dtype = dtype_of(kind)
     limits = np.iinfo(dtype)
-    # The next integer beyond the greatest is a power of two, which f64 has.
+    # The integer after the greatest is a power of two, which f64 holds exactly.
     beyond = whole >= float(limits.max + 1)
     below = whole < float(limits.min)
     is_nan = np.isnan(whole)
@@ -211,7 +211,7 @@ def _between_floats(form: Form) -> ValueRule:
 
 
 def _endings(form: Form, mode: str) -> str:
-    """Return which last modifiers a conversion between floats may have."""
+    """Return the last modifiers that a conversion between floats may have."""
     result, source = form.types
     endings = "" if "bf16" in form.types else "sat"
     narrows = result in ("f16", "bf16") and source == "f32"

@@ -1,6 +1,7 @@
 """The modifiers of an instruction, which are read one after the other.
 
-A reader takes the modifiers that it knows from a `Form`. A modifier that nobody takes is refused.
+A reader takes the modifiers that it knows from a `Form`. A modifier that no reader takes is
+refused.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Form:
 
 # Takes the modifiers that it knows from a form, and returns what the instruction does.
 Describe: TypeAlias = Callable[[Form], ValueRule]
-# (opcode, last type) -> what describes the instruction.
+# (opcode, last type) -> the function that describes the instruction.
 Table: TypeAlias = dict[tuple[str, str], Describe]
 
 

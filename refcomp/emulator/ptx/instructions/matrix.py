@@ -1,13 +1,14 @@
 """Products of matrices that a warp holds together: mma.sync, and the layouts of ldmatrix.
 
-A fragment is what the registers of a thread hold of a matrix: unsigned integers
-[warp, lane, register]. mma computes D = A * B + C. Four lanes share a row of A: lane 4 * g + t has
-rows g and g + 8. In a register are neighbours of a row, those of lane t behind those of lane t - 1.
-B and the accumulators C and D follow the same pattern.
+mma computes D = A * B + C. A *fragment* is the part of a matrix that the registers of a thread
+hold, as unsigned integers [warp, lane, register]. Four lanes share a row of A: lane 4 * g + t has
+elements of the rows g and g + 8. A register holds neighbours in a row. Those of lane t follow those
+of lane t - 1. B and the accumulators C and D follow the same pattern.
 
-The ISA leaves open the order of a sum, and its rounding. Here products of floats are exact, their
-sum in the order of the columns of A is f64, and the result is rounded once. So a GPU's result may
-differ in the last bits. Products of f64 are fused multiply-adds in that order; integers are exact.
+The ISA specifies neither the order of a sum nor its rounding. Here products of floats are exact.
+They are added up in f64, in the order of the columns of A, and the result is rounded once. So a
+GPU's result may differ in the last bits. Products of f64 are fused multiply-adds in that order.
+Integers are exact.
 Source: NVIDIA, "Parallel Thread Execution ISA", section "Warp Level Matrix Multiply-Accumulate
 Instructions".
 """
@@ -70,9 +71,9 @@ class FragmentProduct:
     """A product D = A * B + C on fragments.
 
     Attributes:
-        compute: takes fragments of A, B and C, and returns that of D. Registers hold 32 bits; those
-            of f64 hold 64.
-        registers: how many hold A, B and each of C and D.
+        compute: the function from fragments of A, B and C to the fragment of D. Registers hold 32
+            bits, and 64 bits for f64.
+        registers: the numbers of registers that hold A, B, and each of C and D.
     """
 
     compute: Callable[[Array, Array, Array], Array]
@@ -80,7 +81,7 @@ class FragmentProduct:
 
 
 def places_of_a(rows: int, columns: int, neighbours: int) -> ElementPlaces:
-    """Return where the elements of A are that each lane holds.
+    """Return the positions in A of the elements that each lane holds.
 
     Args:
         rows: 8 or 16.
@@ -97,13 +98,13 @@ def places_of_a(rows: int, columns: int, neighbours: int) -> ElementPlaces:
 
 
 def places_of_b(rows: int, neighbours: int) -> ElementPlaces:
-    """Return where the elements of B, of eight columns, are that each lane holds."""
+    """Return the positions in B, which has eight columns, of the elements that each lane holds."""
     transposed = places_of_a(8, rows, neighbours)
     return ElementPlaces(transposed.column, transposed.row)
 
 
 def places_of_sum(rows: int) -> ElementPlaces:
-    """Return where the elements of C and D, of eight columns, are that each lane holds."""
+    """Return the positions in C and D, which have eight columns, of the elements of each lane."""
     return places_of_a(rows, 8, 2)
 
 
@@ -116,7 +117,7 @@ def matrix_of(elements: Array, places: ElementPlaces) -> Array:
 
 
 def elements_of(fragment: Array, kind: str) -> Array:
-    """Return the numbers in registers, of the type, as numpy has them."""
+    """Return the elements of type `kind` that registers hold, as numpy's numbers."""
     words = np.ascontiguousarray(fragment)
     values = words.view(dtype_of(kind))
     if kind in ("e4m3", "e5m2"):
@@ -133,7 +134,7 @@ def fragment_of(elements: Array, kind: str) -> Array:
 
 
 def product_of(form: Form) -> FragmentProduct:
-    """Return what an `mma` computes, after reading its modifiers.
+    """Return the product that an `mma` computes, after reading its modifiers.
 
     Raises:
         UserError: PTX has no such product.
@@ -211,7 +212,7 @@ _NEIGHBOUR = np.arange(2)
 
 
 def loaded_fragments(rows: Array, transposed: bool = False) -> Array:
-    """Return what `ldmatrix` loads, one register for each matrix.
+    """Return the fragments that `ldmatrix` loads, one register for each matrix.
 
     Args:
         rows: u16 [warp, 8 * matrices, 8]; lane 8 * i + j has the address of row j of matrix i.
@@ -241,5 +242,5 @@ def stored_rows(fragment: Array, transposed: bool = False) -> Array:
 
 
 def transposed_fragment(fragment: Array) -> Array:
-    """Return what `movmatrix.trans` makes of a matrix in one register [warp, lane, 1]."""
+    """Transpose a matrix in one register [warp, lane, 1], as `movmatrix.trans` does."""
     return loaded_fragments(stored_rows(fragment), transposed=True)

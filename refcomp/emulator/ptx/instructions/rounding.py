@@ -1,15 +1,15 @@
 """Arithmetic of floats that is rounded once, in any of the directions of PTX.
 
-    rn to the nearest, of two the even one      rz towards zero
-    rm down                                     rp up
+    rn to nearest, ties to even      rz towards zero
+    rm down                          rp up
 
-Each operation first computes the nearest f64 and its error, which is the exact number less that
-f64. Only the sign of the error matters.
+Each operation first computes the nearest f64 and its error. The error is the exact number minus
+that f64. Only its sign matters.
 
 - A result of type f64 is the nearest f64, or its neighbour on the side of the error.
-- A result of a smaller type is rounded a second time. So that this changes nothing, the f64 is
-  rounded to odd in between: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums:
-  proved algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008.
+- A result of a smaller type is rounded a second time. Before that, the f64 is rounded to odd, which
+  makes the second result correct: Boldo and Melquiond, "Emulation of FMA and correctly rounded
+  sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008.
 - The error comes from error-free transformations: Shewchuk, "Adaptive precision floating-point
   arithmetic and fast robust geometric predicates", Discrete & Computational Geometry 18, 1997.
 """
@@ -31,7 +31,7 @@ _EXPONENT_OF_ZERO = -(10**6)  # below those of all other numbers
 
 
 class Rounded(NamedTuple):
-    """An exact number, as the nearest f64 and the error of that."""
+    """An exact number, as the nearest f64 and the error of this f64."""
 
     nearest: Array
     error: Array  # an f64 with the sign of (number - nearest)
@@ -140,7 +140,7 @@ def to_odd(rounded: Rounded) -> Array:
 
 
 def _directed(rounded: Rounded, mode: str) -> Array:
-    """Return the nearest float, or the next one where the direction asks for it."""
+    """Return the nearest float, or its neighbour where the direction requires it."""
     nearest = np.asarray(rounded.nearest)
     error = rounded.error
     if mode == "rn":
@@ -213,7 +213,7 @@ def _product(a: Array, b: Array) -> Rounded:
     b_scaled, b_exponent = np.frexp(b)
     product_scaled, product_exponent = np.frexp(product)
     high, low = _two_product(a_scaled, b_scaled)
-    # Scale the product alike. It has no more bits than before, so that it stays exact, or is 0.
+    # Scale the product by the same powers. It gains no bits, so it stays exact, or becomes 0.
     shift = product_exponent.astype(np.int64) - a_exponent - b_exponent
     error = (high - np.ldexp(product_scaled, shift)) + low
     return _overflowed(Rounded(product, error), a, b)

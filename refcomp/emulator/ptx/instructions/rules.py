@@ -40,7 +40,7 @@ _LACKING = frozenset({"b128", "u128", "s128", "f32x2"})
 
 
 def rule_of(instruction: PtxInstruction) -> ValueRule:
-    """Return what an instruction computes.
+    """Return the rule by which an instruction computes.
 
     Raises:
         UserError: PTX has no such form of the opcode.

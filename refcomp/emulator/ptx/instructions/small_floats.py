@@ -60,7 +60,7 @@ def without_bits(value: Array, count: int, mode: str) -> Array:
     Args:
         value: f32.
         count: how many of the lowest bits are cut off.
-        mode: "rn", "rz", "rm" or "rp"; or "rna": to the nearest, and of two the one away from zero.
+        mode: "rn", "rz", "rm" or "rp"; or "rna": to nearest, ties away from zero.
 
     Returns:
         The bits that are left, as u32, moved down to bit 0.
@@ -74,7 +74,7 @@ def without_bits(value: Array, count: int, mode: str) -> Array:
 
 
 def _added_to_round(bits: Array, count: int, mode: str) -> Array:
-    """Return what to add to the bits of an f32, so that cutting off the lowest ones rounds it."""
+    """Return the number to add to the bits of an f32, so that truncation then rounds it."""
     half = 1 << (count - 1)
     almost_one = (1 << count) - 1
     zero = np.zeros((), np.uint32)

@@ -37,12 +37,12 @@ def all_bits(kind: str, where: Mask) -> Array:
 
 
 def any_or(kind: str, unspecified: Callable[..., Mask]) -> Spread:
-    """Return the usual spread, for an instruction whose result PTX leaves open for some values.
+    """Return the usual spread, for an instruction whose result PTX does not specify in some cases.
 
     Args:
         kind: the type of the result.
-        unspecified: a function of the values of the sources. It returns True where the result is
-            left open.
+        unspecified: a function of the values of the sources. It returns True where PTX does not
+            specify the result.
     """
 
     def undefined(*both: Array) -> Array:

@@ -1,8 +1,8 @@
 """Products of matrices by `wmma`, which loads and stores fragments by instructions of its own.
 
 The ISA does not say which thread holds which element. Here lane 0 holds the first elements, row by
-row, then lane 1, and so on. A lane has 16 elements of A and of B in f16. So two lanes hold the same
-element. Products are computed as in `refcomp.emulator.ptx.instructions.matrix`.
+row, then lane 1, and so on. A lane has 16 elements of A and of B in f16, so each of these elements
+is held by two lanes. Products are computed as in `refcomp.emulator.ptx.instructions.matrix`.
 Source: NVIDIA, "Parallel Thread Execution ISA", sections "wmma.load", "wmma.store" and "wmma.mma".
 """
 
@@ -66,7 +66,7 @@ class WarpMatrix:
     registers: int
 
     def offsets(self, stride: Array) -> Array:
-        """Return where the elements lie in memory, in elements: int64 [warp, lane, element].
+        """Return the offsets of the elements in memory, in elements: int64 [warp, lane, element].
 
         Args:
             stride: elements from a row (or column) to the next, as an array [warp].
@@ -84,7 +84,7 @@ def _places(rows: int, columns: int, count: int) -> ElementPlaces:
 
 
 def _count(part: str, kind: str, rows: int, columns: int) -> int:
-    """Return how many elements a lane holds."""
+    """Return the number of elements that a lane holds."""
     return 16 if part in "ab" and kind == "f16" else rows * columns // LANES
 
 
@@ -139,7 +139,7 @@ def _check_has_all(form: Form) -> None:
 
 
 def warp_product_of(form: Form) -> FragmentProduct:
-    """Return what a `wmma.mma` computes, after reading its modifiers.
+    """Return the product that a `wmma.mma` computes, after reading its modifiers.
 
     Raises:
         UserError: PTX has no such product.

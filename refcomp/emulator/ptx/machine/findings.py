@@ -17,10 +17,13 @@ class PtxFinding:
 
     Attributes:
         kind: one of the constants of `emulator.code.findings`.
-        function: the function of the instruction; the kernel, or one that it calls.
-        block: the number of the block in x, y and z.
-        thread: the number of the thread in its block, likewise.
-        times: threads in which the instruction did the same.
+        what: a description of the error.
+        instruction: the instruction that made the error.
+        function: the function of the instruction: the kernel, or a function that it calls.
+        kernel: the name of the kernel.
+        block: the number of the block along x, y and z.
+        thread: the number of the thread in its block along x, y and z.
+        times: the number of threads in which the instruction made this error.
     """
 
     kind: str
@@ -45,7 +48,7 @@ class PtxFinding:
 
 
 class PtxFindings:
-    """The first finding of each instruction and kind, and how often it occurred."""
+    """The first finding of each instruction and kind, and the number of its occurrences."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, str, int], PtxFinding] = {}

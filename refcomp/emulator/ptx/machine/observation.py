@@ -1,7 +1,7 @@
 """The interface of observers, which see what threads do while a kernel runs.
 
-An observer is given with a launch, and reports findings by `threads.report`. It changes nothing but
-what loads return: `poisoned` can make their values undefined.
+An observer is an argument of a launch, and reports findings by `threads.report`. It can change
+nothing but the results of loads: `poisoned` can make their values undefined.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ class SpaceAccess:
     """A memory access of one instruction in one space.
 
     Attributes:
-        space: "global" or "shared". Local memory is a thread's own, and not shown.
-            Constants are global.
+        instruction: the instruction that accesses memory.
+        space: "global" or "shared". Local memory belongs to one thread, and is not shown.
+            Constants are in "global".
         is_store: True if it writes; an atomic update writes.
         is_strong: True for atomic updates, and for loads and stores that are volatile or ordered.
-        size: bytes of each thread.
-        offsets: in the arena or in `threads.shared`, for each of `numbers`.
-        numbers: of the threads, among all of the batch.
-        values: what a store writes: some arrays with an element for each of `numbers`, or without
-            axes. Empty for an atomic update.
-        part, parts: an instruction that moves items of each thread at several addresses makes an
-            access of each, one after another. These are the number of this one, and of all.
+        size: bytes that each thread accesses.
+        offsets: offsets in the arena or in `threads.shared`, for each of `numbers`.
+        numbers: the numbers of the threads in the batch.
+        values: the values that a store writes: arrays with an element for each of `numbers`, or
+            without axes. Empty for an atomic update.
+        part: the number of the access, if the instruction accesses several addresses in each
+            thread: it makes one access after the other.
+        parts: the number of these accesses.
     """
 
     instruction: PtxInstruction
@@ -49,7 +51,7 @@ class SpaceAccess:
 
 
 class PtxObserver:
-    """An observer that ignores everything; a real one overrides what it needs.
+    """An observer that ignores all events. Subclasses override the methods that they need.
 
     Attributes:
         may_need_second_run: True if `poisoning_observer` may return an observer.
@@ -71,21 +73,21 @@ class PtxObserver:
         instructions: Sequence[PtxInstruction],
         warps: int,
     ) -> None:
-        """See that the threads that run, of so many warps, came to some instructions in a row.
+        """See that the threads that run, which belong to `warps` warps, executed instructions.
 
-        Only the last of them may decide what runs next; the others are done.
+        Only the last instruction may be one of control flow. It is executed after this call.
         """
 
     def skipped(
         self, threads: ObservedThreads, instruction: PtxInstruction, count: int
     ) -> None:
-        """See that so many of these threads did not do one of them, by its predicate."""
+        """See that `count` of the threads did not execute an instruction, by its predicate."""
 
     def accessed(self, threads: ObservedThreads, access: SpaceAccess) -> None:
-        """See an access that was made."""
+        """See an access to memory."""
 
     def poisoned(self, threads: ObservedThreads, access: SpaceAccess) -> Mask | None:
-        """Return which bytes of a load each thread gets as undefined ones.
+        """Return True for the bytes of a load that a thread gets as undefined.
 
         The result has a row for each thread and a column for each byte. None: there are none.
         """
@@ -102,20 +104,20 @@ class PtxObserver:
     def synchronized(
         self, threads: ObservedThreads, numbers: Array, is_warp: bool
     ) -> None:
-        """See that threads go on together behind a barrier of a block, or of a warp."""
+        """See that a barrier of a block or of a warp has synchronized these threads."""
 
     def released(
         self, threads: ObservedThreads, numbers: Array, place: Hashable
     ) -> None:
-        """See that threads arrive at a place where others may wait for them.
+        """See that threads arrive at a place where others may wait for them: a release.
 
-        A place is a barrier for a part of a block, or a phase of one in shared memory.
+        A place is a barrier for a part of a block, or a phase of a barrier in shared memory.
         """
 
     def acquired(
         self, threads: ObservedThreads, numbers: Array, place: Hashable
     ) -> None:
-        """See that threads go on behind such a place, after those that had arrived there."""
+        """See that threads have waited at a place for those that arrived there: an acquire."""
 
     def grew(self, extent: int) -> None:
         """See that the kernel allocated memory. `extent` is as in `launched`."""

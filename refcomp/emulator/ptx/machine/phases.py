@@ -1,4 +1,4 @@
-"""A barrier in shared memory (mbarrier): how many arrivals and bytes its phase still waits for."""
+"""A barrier in shared memory (mbarrier): the arrivals and bytes that complete its phases."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _PHASE_SHIFT = 32
 
 @dataclass(slots=True)
 class PhaseBarrier:
-    """A barrier of phases.
+    """A barrier whose phases end one after the other.
 
     Attributes:
-        expected: arrivals that end a phase.
-        pending: those that the current phase still waits for.
-        missing_bytes: that were announced and have not come; negative: came before.
+        expected: the number of arrivals that end a phase.
+        pending: the number of arrivals for which the current phase still waits.
+        missing_bytes: bytes that were announced and have not arrived. It is negative if more bytes
+            arrived than were announced so far.
         phase: the number of the current phase.
-        acquired: thread -> the phase up to which it has seen all earlier ones end.
-        tried: thread -> the phase in which its latest try saw an earlier one end.
+        acquired: thread -> the phase whose predecessors the thread has all acquired.
+        tried: thread -> the phase at the thread's latest try that found its own phase ended.
     """
 
     expected: int
@@ -47,7 +48,7 @@ class PhaseBarrier:
         return state
 
     def expect(self, size: int) -> None:
-        """Announce bytes; with a negative size, let bytes come."""
+        """Announce `size` bytes. With a negative size, record that bytes have arrived."""
         self.missing_bytes += size
         self._end_phase()
 
@@ -57,19 +58,35 @@ class PhaseBarrier:
             self.pending = self.expected
 
     def was_tried(self, numbers: Array, over: Mask) -> Mask:
-        """Return which threads tried before in this phase; those of `over` have from now on."""
+        """Return True for the threads that tried before in this phase.
+
+        Record a try of the threads for which `over` is True.
+        """
         found = [self.tried.get(one) == self.phase for one in numbers.tolist()]
-        self.tried.update(dict.fromkeys(numbers[over].tolist(), self.phase))
+        tries = dict.fromkeys(numbers[over].tolist(), self.phase)
+        self.tried.update(tries)
         return np.array(found, np.bool_)
 
     def unseen_phases(self, numbers: Array) -> range:
-        """Return the phases whose end some of these threads see first now; always the latest."""
-        first = min(self.acquired.get(one, 0) for one in numbers.tolist())
-        self.acquired.update(dict.fromkeys(numbers.tolist(), self.phase))
-        return range(min(first, self.phase - 1), self.phase)
+        """Return the ended phases that some of these threads have not acquired, or the last one.
+
+        Record that the threads acquire them.
+        """
+        threads = numbers.tolist()
+        first = min(self.acquired.get(one, 0) for one in threads)
+        last = self.phase - 1
+        self.acquired.update(dict.fromkeys(threads, self.phase))
+        return range(min(first, last), self.phase)
 
     def has_ended(self, states: Array, *, by_parity: bool) -> Mask:
-        """Return whether the phases have ended that states name, or parities of phases."""
+        """Return True for states whose phase has ended.
+
+        Args:
+            states: results of `arrive`, or the parities of phases.
+            by_parity: True if `states` are parities.
+        """
         if by_parity:
-            return np.asarray(states & 1 != self.phase & 1)
-        return np.asarray(states >> _PHASE_SHIFT < self.phase)
+            parity = self.phase & 1
+            return np.asarray(states & 1 != parity)
+        phases = states >> _PHASE_SHIFT
+        return np.asarray(phases < self.phase)

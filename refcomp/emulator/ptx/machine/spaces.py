@@ -1,4 +1,4 @@
-"""The spaces of memory, and where they lie among generic addresses.
+"""The state spaces of memory, and their windows of generic addresses.
 
 Global memory, constants and the parameters of a kernel lie in the arena. Their addresses are the
 same in their own space and among generic addresses. Shared memory begins at 0 in each block, and
@@ -26,10 +26,10 @@ class SpaceLayout:
     """Variables in a memory of their own.
 
     Attributes:
-        offsets: name -> bytes from the begin.
-        bytes: of all of them.
-        padded: with each variable as long as a multiple of its alignment, of up to 16 bytes.
-            Compilers load so many at once, of a variable that has less.
+        offsets: name -> offset in bytes.
+        bytes: the size of all variables.
+        padded: the size if each variable is padded to a multiple of its alignment, at most 16
+            bytes. Compilers load whole multiples, beyond the end of a shorter variable.
     """
 
     offsets: Mapping[str, int]
@@ -38,9 +38,9 @@ class SpaceLayout:
 
 
 def lay_out(variables: Iterable[Variable], begin: int = 0) -> SpaceLayout:
-    """Place variables one behind the other, each at a multiple of its alignment.
+    """Place variables one after the other, each at a multiple of its alignment.
 
-    Arrays without a length share the place behind all others, as dynamic shared memory does.
+    Arrays without a length all begin after the last variable, as dynamic shared memory does.
     """
     offsets: dict[str, int] = {}
     end = begin
@@ -62,7 +62,7 @@ def lay_out(variables: Iterable[Variable], begin: int = 0) -> SpaceLayout:
 
 
 def space_of_generic(addresses: np.ndarray) -> dict[str, np.ndarray]:
-    """Return where generic addresses lie: space -> bool, for each space that occurs."""
+    """Return the spaces of generic addresses: space -> bool, for each space that occurs."""
     page = addresses >> np.uint64(40)
     found: dict[str, np.ndarray] = {}
     rest = np.ones(addresses.shape, np.bool_)

@@ -1,11 +1,10 @@
 """The threads of some blocks that run together: their registers and their memory.
 
-A register is an array with an element for each thread, or an array without axes while all threads
-hold the same value, as they do in the counter of a loop. So most arithmetic on sizes and counters
-is done once for all threads.
+A register is an array with an element for each thread. While all threads hold the same value, it is
+an array without axes. So most arithmetic on sizes and loop counters is done once for all threads.
 
-Threads are numbered block by block. A block is filled up to whole warps: the threads that fill its
-last warp do not exist. Registers belong to a frame, which is a function at one depth of calls.
+Threads are numbered block by block. A block is padded to whole warps with threads that do not
+exist. Registers belong to a frame, which is a function at one depth of calls.
 """
 
 from __future__ import annotations
@@ -49,17 +48,17 @@ class LaunchSurroundings:
     kernel: str
     grid: Extents  # numbers of blocks
     block: Extents  # threads of a block
-    shared_bytes: int  # of a block, with the launch's own
-    dynamic_bytes: int  # of them, those of the launch
+    shared_bytes: int  # of a block, dynamic shared memory included
+    dynamic_bytes: int  # dynamic shared memory of a block
     local_bytes: int  # of a thread
     symbols: Mapping[str, int]  # variables and parameters of the kernel -> address
     is_watched: bool  # whether undefined bits are tracked
     findings: PtxFindings = field(default_factory=PtxFindings)
     observers: tuple[PtxObserver, ...] = ()
-    # The begin, and the end behind it, of each allocation that must not be written: addresses.
+    # The first and the end address of each allocation that must not be written.
     read_only: tuple[tuple[int, int], ...] = ()
-    reserved_bytes: int = 0  # the last bytes of `shared_bytes`: those of CUDA itself
-    printed: list[str] = field(default_factory=list)  # by printf of the kernel
+    reserved_bytes: int = 0  # the last bytes of `shared_bytes`, which CUDA reserves
+    printed: list[str] = field(default_factory=list)  # texts that the kernel printed
 
 
 class CallFrame:
@@ -67,10 +66,11 @@ class CallFrame:
 
     Attributes:
         function: the name of the function.
-        values: of each register, by its number.
-        undefined: the bits of it that nothing wrote; None: it was written.
-        parameters: those of the function, and those that it passes to others, for each thread.
-        stride: bytes of them for each thread.
+        values: the value of each register, by its number.
+        undefined: the undefined bits of each register, by its number; None: there are none.
+        parameters: the parameters and results of the function, and those of its calls, for each
+            thread.
+        stride: the bytes of `parameters` for each thread.
     """
 
     def __init__(
@@ -92,22 +92,24 @@ class CallFrame:
 
 
 class CheckedPlace(NamedTuple):
-    """Where an access of some threads goes."""
+    """The target of an access of some threads, in one memory."""
 
     memory: Bytes
-    offsets: Offsets  # in bytes; of an access that is wrong, 0
-    taken: Array | None  # numbers, among the accessing threads; None: all of them
+    offsets: Offsets  # in bytes; 0 for an access that is out of bounds
+    taken: (
+        Array | None
+    )  # indices of the threads among those that access; None: all of them
 
 
 class BlockThreads:
     """The threads of some blocks.
 
     Attributes:
-        count: the number of threads, with those that do not exist.
+        count: the number of threads, including those that do not exist.
         exists: bool [thread].
         lanes: numbers of the threads that run; None if all run.
-        at: numbers of the threads for which registers are read and written; None for all. If only
-            some threads run, `at` may still be None, where the others do not need their values.
+        at: numbers of the threads whose registers are read and written; None for all. If only some
+            threads run, `at` may still be None: then the others do not need their values.
         frame: the registers and parameters of the threads that run.
     """
 
@@ -135,7 +137,7 @@ class BlockThreads:
         self.frame: CallFrame
         self.steps = 0  # instructions that ran, for clocks
         self._pending_copies: PendingCopies | None = None
-        # Barriers in shared memory (mbarrier), by their offset in that of all blocks.
+        # Barriers in shared memory (mbarrier), by their offset in `shared`.
         self.phase_barriers: dict[int, PhaseBarrier] = {}
         self._specials: dict[str, Array] = {}
 
@@ -234,13 +236,13 @@ class BlockThreads:
         *,
         is_load: bool,
     ) -> list[CheckedPlace]:
-        """Check an access, and return where it goes: a place for each space.
+        """Check an access, and return its target: a place for each space.
 
         Args:
             instruction: the instruction.
             addresses: uint64, for each thread that runs, or without axes.
             space: "global", "shared" or "local"; "" for generic addresses.
-            size: bytes that each thread accesses, aligned by as many.
+            size: bytes that each thread accesses, and the alignment.
             is_load: True for a load.
         """
         if space == "global":
@@ -354,8 +356,8 @@ class BlockThreads:
     ) -> Array | None:
         """Show an access to all observers. `values` are picked for the threads that run.
 
-        Return which bytes each of the threads that run gets as undefined ones, of shape
-        (threads, size); None: there are none.
+        Return True for the bytes that a thread gets as undefined, of shape (threads that run,
+        size). None: there are none.
         """
         numbers = self.numbers()
         poisoned: Array | None = None
@@ -404,12 +406,11 @@ class BlockThreads:
         """Report a finding. Threads that do not exist have none.
 
         Args:
-            kind: of the finding.
+            kind: the kind of the finding.
             instruction: the instruction.
             what: a description for the first thread.
-            wrong: bool, for each thread that runs or for those numbered `taken` among them; a
-                single element for all.
-            taken: see above.
+            wrong: bool, for each thread of `taken`; a single element for all of them.
+            taken: indices among the threads that run; None: all of these.
         """
         numbers = self.numbers()
         if taken is not None:
@@ -458,7 +459,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 def _special(threads: BlockThreads, instruction: PtxInstruction, name: str) -> Array:
-    """Return a special register, for all threads.
+    """Return the value of a special register, for all threads.
 
     Source: NVIDIA, "Parallel Thread Execution ISA", section "Special Registers".
     """
@@ -513,7 +514,7 @@ def _special(threads: BlockThreads, instruction: PtxInstruction, name: str) -> A
 
 
 def _axis_register(threads: BlockThreads, base: str, axis: int) -> Array:
-    """Return a special register of one axis, such as `%tid.x`."""
+    """Return the value of a special register of one axis, such as `%tid.x`."""
     around = threads.around
     if base == "tid":
         x, y, _ = around.block
@@ -521,7 +522,7 @@ def _axis_register(threads: BlockThreads, base: str, axis: int) -> Array:
         number = threads.in_block // below % around.block[axis]
         return number.astype(np.uint32)
     if base in ("ctaid", "clusterid"):
-        # One block, or several in a row along the other axes, have the same number.
+        # If all blocks have the same number along this axis, the register has no axes.
         of_blocks = threads.blocks[:, axis].astype(np.uint32)
         if (of_blocks == of_blocks[0]).all():
             return np.asarray(of_blocks[0])

@@ -3,7 +3,7 @@
 Each thread counts its own events. For every thread of its block, it holds the latest event known to
 have happened before (Lamport 1978; Mattern, "Virtual Time and Global States", 1989).
 
-- Threads that meet join their clocks.
+- Threads that a barrier of the block or warp synchronizes *join* their clocks.
 - A thread that arrives at a place *releases* its clock there.
 - A thread that goes on behind the place *acquires* the clocks that were released there.
 """
@@ -41,7 +41,7 @@ class ThreadClocks:
         found: Array = self._known[block, item, item].astype(np.int64)
         return found
 
-    def meet(self, numbers: Array) -> None:
+    def join(self, numbers: Array) -> None:
         """Join the clocks of the threads of each block."""
         for block, items in self._by_block(numbers):
             self._known[block, items] = self._known[block, items].max(axis=0)
@@ -70,11 +70,18 @@ class ThreadClocks:
         for block in np.unique(blocks):
             yield int(block), numbers[blocks == block] % self._per_block
 
-    def knows(self, numbers: Array, others: Array, times: Array) -> Mask:
-        """Return True where events of others, in the same block, happened before."""
+    def happened_before(self, times: Array, others: Array, numbers: Array) -> Mask:
+        """Return True where an event happened before the next event of a thread.
+
+        Args:
+            times: the number of each event.
+            others: the thread of each event, in the same block.
+            numbers: the thread whose next event is compared.
+        """
         block, item = divmod(numbers, self._per_block)
-        known: Mask = self._known[block, item, others % self._per_block] >= times
-        return known
+        other = others % self._per_block
+        latest = self._known[block, item, other]
+        return np.asarray(latest >= times)
 
 
 def has_partial_barriers(module: PtxModule, kernel: str) -> bool:

@@ -4,9 +4,9 @@ profile = Profile()
 launch(loaded, PtxLaunch(..., observers=(ThreadCounting(profile, "sm_90"),)))
 profile.kernels[0].fmas
 
-A warp counts an instruction once for each time that some of its threads come to it together. A
-predicate leaves out lanes. Global memory moves sectors of 32 bytes, as NVIDIA's documentation of
-Nsight Compute describes ("Kernel Profiling Guide", section "L1/TEX Cache").
+An instruction counts once for a warp each time that some of its threads reach it together. Lanes
+whose predicate is False do not count. Global memory moves sectors of 32 bytes (NVIDIA, Nsight
+Compute, "Kernel Profiling Guide", section "L1/TEX Cache").
 
 `wmma.load` and `wmma.store` move the elements of a warp at once: each sector and each word of a
 bank counts once. A GPU may do more, since the ISA does not say which lane holds which element.
@@ -53,15 +53,15 @@ class ThreadCounting(PtxObserver):
 
     Args:
         profile: the profile.
-        gpu: the GPU that counts are of, such as sm_90.
+        gpu: the GPU whose kernels are counted, such as sm_90.
     """
 
     def __init__(self, profile: Profile, gpu: str) -> None:
         self._recorder = recorder_of(profile)
         self._gpu = gpu
-        # By the id of a module. The modules are kept alive, so that no other one gets the same id.
+        # By the id of a module. A listing keeps its module alive, so no other module gets this id.
         self._listings: dict[int, _ModuleListing] = {}
-        # By space, the offsets of the parts of an access that were seen so far.
+        # Space -> the offsets of the parts of an access that were seen so far.
         self._parts: dict[str, list[Array]] = {}
 
     def launched(
@@ -140,7 +140,7 @@ class ThreadCounting(PtxObserver):
         parts.append(access.offsets)
         if access.part < access.parts - 1:
             return None
-        # A fragment of which a part lies in another space is out of bounds, and not counted.
+        # A fragment with a part in another space is out of bounds. It is not counted.
         if len(parts) != access.parts or len({len(one) for one in parts}) > 1:
             return None
         return np.stack(parts, axis=-1)
@@ -163,7 +163,7 @@ class _ModuleListing:
             self.of_function[function.name] = listed
 
     def counted(self, instruction: PtxInstruction) -> CountedPtx:
-        """Return an instruction of the module, as counts show it."""
+        """Return the entry of an instruction of the module in the counts."""
         return self._counted[id(instruction)]
 
 
@@ -189,7 +189,7 @@ def _counts_of(listing: _ModuleListing, kernel: str, gpu: str) -> KernelCounts:
 
 
 def _active(numbers: Array) -> Mask | None:
-    """Return which lanes of the warps of some threads these are, [warp, lane]; None: all lanes.
+    """Return True for the lanes of some threads, [warp, lane]; None: all lanes of their warps.
 
     Warps without any of these threads are left out. `numbers` are in order.
     """

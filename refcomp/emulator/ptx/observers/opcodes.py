@@ -3,8 +3,8 @@
 fma.rn.f32x2 -> "multiply-add", 2 a lane
 mma.sync.aligned.m16n8k16... -> "tensor core", 2048 a warp
 
-PTX is not machine code: ptxas turns an instruction into none, one or several. Counts are those of
-PTX.
+Counts are those of PTX, not of machine code: ptxas compiles an instruction to any number of machine
+instructions.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _DOTS = {"dp4a": 4, "dp2a": 2}  # products of each lane
 
 @dataclass(frozen=True, slots=True)
 class CountedPtx:
-    """An instruction of PTX, as counts show it; see `CountedInstruction`."""
+    """An entry of the counts: an instruction of PTX. See `CountedInstruction`."""
 
     text: str
     number: int
@@ -103,8 +103,8 @@ class CountedPtx:
 def class_of(instruction: CountedPtx, space: str) -> str:
     """Return the class of an instruction, one of `CLASSES`.
 
-    `space` is the space of its accesses to memory, "" for none: accesses by generic addresses need
-    it. Such an access that no observer sees is one to local memory.
+    `space` is the space of its accesses to memory, "" for none. It decides for accesses by generic
+    addresses. If no observer sees such an access, it is one to local memory.
     """
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in _ACCESSES:

@@ -2,13 +2,15 @@
 
 What orders accesses:
 
-- A barrier of a block (`bar.sync`) orders the accesses of the threads that meet there.
-- A barrier of a warp (`bar.warp.sync`) orders the accesses of the warp's threads. Without it, the
-  threads of a warp are not in step.
-- If a kernel has barriers for a part of a block (`bar.sync` with a count, `bar.arrive`,
-  `mbarrier`), each thread has a vector clock of the events that happened before (`clocks.py`).
-- A fence of a thread: until its next barrier, the thread is taken to have seen all that its block
-  wrote. Its block is taken to have seen what other blocks wrote before a fence of theirs.
+- A barrier of a block (`bar.sync`) orders the accesses of the threads that it synchronizes.
+- A barrier of a warp (`bar.warp.sync`) orders the accesses of the warp's threads. Without a
+  barrier, the threads of a warp are unordered.
+- Some kernels have barriers for a part of a block: `bar.sync` with a count, `bar.arrive`,
+  `mbarrier`. There, each thread has a vector clock of the events that happened before
+  (`clocks.py`).
+- A fence of a thread is assumed to order the thread's accesses, up to its next barrier, after all
+  earlier writes of its block. It also orders them after the writes of another block that precede
+  a fence of that block.
 - Atomic updates, and volatile or ordered accesses, never race with each other.
 - Threads that write equal values by the same instruction do not race.
 - A load of bytes that nothing wrote does not race with a later store: a use of the value is a
@@ -49,13 +51,16 @@ from refcomp.emulator.ptx.observers.racing_loads import (
 from refcomp.emulator.ptx.text.module import PtxModule
 from refcomp.foundation.errors import Unsupported
 
-# A record of an access: 1 + number of the thread in the launch, times of barriers, and how it was.
-_TIME_BITS = PHASE_BITS  # of barriers of the block, and of the warp; counted modulo
+# A record of an access holds 1 + the number of the thread in the launch, the times by barriers, and
+# flags.
+_TIME_BITS = (
+    PHASE_BITS  # of the numbers of block and warp barriers so far, modulo 2**PHASE_BITS
+)
 _TIMES = (1 << _TIME_BITS) - 1
 _ALL_TIMES = (1 << 2 * _TIME_BITS) - 1
 _STRONG = 1
-_MANY = 2  # of readers: further threads of the block read
-_MANY_BLOCKS = 4  # and threads of other blocks
+_MANY = 2  # further threads of the block read
+_MANY_BLOCKS = 4  # threads of other blocks read
 _FLAG_BITS = 3
 _THREAD_SHIFT = _FLAG_BITS + 2 * _TIME_BITS
 _MAX_THREADS = 1 << (63 - _THREAD_SHIFT)
@@ -85,7 +90,9 @@ class ThreadRaces(PtxObserver):
         self._first = 0  # the number of the first thread of the batch in the launch
         self._next = 0
         self._histories = {"global": _History(cells)}
-        self._fences = np.zeros(prod(grid), np.int64)  # that each block made
+        self._fences = np.zeros(
+            prod(grid), np.int64
+        )  # the number of fences of each block
 
     def began(self, threads: ObservedThreads) -> None:
         self._first = self._next
@@ -109,7 +116,7 @@ class ThreadRaces(PtxObserver):
             self._block_time[numbers] = (self._block_time[numbers] + 1) & _TIMES
         if self._clocks is not None:
             for some in _by_warp(numbers) if is_warp else (numbers,):
-                self._clocks.meet(some)
+                self._clocks.join(some)
 
     def released(
         self, threads: ObservedThreads, numbers: Array, place: Hashable
@@ -171,7 +178,7 @@ class ThreadRaces(PtxObserver):
         *,
         of_reads: bool,
     ) -> None:
-        """Remember the loads that race with an access, or that it is."""
+        """Record the loads of a race: the access itself, or earlier loads that race with it."""
         if not bad.any():
             return
         mine = self._first + access.numbers
@@ -203,7 +210,7 @@ class ThreadRaces(PtxObserver):
             yield (access.offsets + step) // self._cell
 
     def _has_value(self, threads: ObservedThreads, space: str, cells: Array) -> Mask:
-        """Return which cells have bytes that something wrote."""
+        """Return True for cells with a defined byte."""
         memory = threads.shared if space == "shared" else threads.around.arena.bytes
         if memory.known is None:
             return np.ones(len(cells), np.bool_)
@@ -225,9 +232,13 @@ class ThreadRaces(PtxObserver):
     def _conflicts(
         self, access: SpaceAccess, record: Array, own: Array, fences: Array
     ) -> Mask:
-        """Return which accesses (records `own`) are not ordered after earlier ones (`record`).
+        """Return True for accesses that are not ordered after earlier accesses.
 
-        `fences` are those that the blocks of the earlier ones had made before.
+        Args:
+            access: the accesses.
+            record: the records of the earlier accesses.
+            own: the records of the accesses.
+            fences: the number of fences of each earlier access's block before that access.
         """
         thread = (record >> _THREAD_SHIFT) - 1
         mine = (own >> _THREAD_SHIFT) - 1
@@ -242,7 +253,7 @@ class ThreadRaces(PtxObserver):
         same_block = thread // self._per_block == mine // self._per_block
         times = record >> _FLAG_BITS & _ALL_TIMES
         if self._clocks is not None:
-            ordered_here = self._clocks.knows(access.numbers, thread, times)
+            ordered_here = self._clocks.happened_before(times, thread, access.numbers)
         else:
             own_times = own >> _FLAG_BITS & _ALL_TIMES
             same_warp = (thread // 32 == mine // 32) & ~is_many
@@ -291,11 +302,11 @@ class _History:
         self._reads = np.zeros(cells, np.int64)
         # The number of fences that the block of the latest writer had made before.
         self._fences = np.zeros(cells, np.int32)
-        # The latest reader that is another thread than the one in `_reads`.
+        # The latest reader that is a different thread from the one in `_reads`.
         self._other_reads = np.zeros(cells, np.int64)
 
     def grow(self, cells: int) -> None:
-        """Have room for more cells."""
+        """Extend the history to `cells` cells."""
         more = cells - len(self._writes)
         if more > 0:
             self._writes = np.pad(self._writes, (0, more))
@@ -306,10 +317,10 @@ class _History:
     def conflicting(
         self, cells: Array, is_store: bool
     ) -> Iterator[tuple[Array, Array]]:
-        """Yield the records that an access to cells may conflict with: writes, then reads.
+        """Yield the records that may conflict with an access to cells: writes, then reads.
 
-        Each comes with the number of fences that the block of the access had made before. Reads
-        come with -1: they need no fence after them, so that any fence counts.
+        Each record comes with the number of fences of its block before it. For reads, the number
+        is -1: a read needs no fence after it, so any fence of its block is enough.
         """
         yield self._writes[cells], self._fences[cells]
         if is_store:
@@ -324,7 +335,7 @@ class _History:
         self._other_reads[cells] = 0
 
     def read(self, cells: Array, records: Array, per_block: int) -> None:
-        """Record reads. Of several readers since a write, the latest is kept, with a mark."""
+        """Record reads. After a write, the latest reader is kept, with a flag if it has others."""
         old = self._reads[cells]
         thread = (old >> _THREAD_SHIFT) - 1
         mine = (records >> _THREAD_SHIFT) - 1
@@ -357,9 +368,9 @@ def _by_warp(numbers: Array) -> Iterator[Array]:
 
 
 def _differing_twins(access: SpaceAccess, cell: int) -> Mask:
-    """Return True for threads that write a place which others write by the same instruction.
+    """Return True for threads whose store overwrites a different value of another thread's store.
 
-    Threads that write equal values do not count.
+    Both are stores of the same instruction at the same time.
     """
     order = np.argsort(access.offsets, kind="stable")
     offsets = access.offsets[order]

@@ -1,7 +1,7 @@
 """The loads in which a race was found, and an observer that makes their values undefined.
 
-A load is known by its thread, its space, its cell (some bytes of memory) and its phase: the number
-of barriers of the block that the thread has passed.
+A load is identified by its thread, its space, its cell and its phase. A cell is some bytes of
+memory. The phase is the number of barriers of the block that the thread has passed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refcomp.emulator.ptx.machine.observation import (
 )
 from refcomp.emulator.ptx.text.module import PtxModule
 
-PHASE_BITS = 15  # phases are counted modulo
+PHASE_BITS = 15  # phases are counted modulo 2**15
 ANY_PHASE = -1
 _PHASES = (1 << PHASE_BITS) - 1
 _LOADS = ("ld", "ldu")  # the instructions that can be poisoned
@@ -29,7 +29,7 @@ _LOADS = ("ld", "ldu")  # the instructions that can be poisoned
 class _CellLoad(NamedTuple):
     space: str
     cell: int
-    phase: int  # ANY_PHASE: all of them
+    phase: int  # ANY_PHASE: all phases
 
 
 class _ThreadLoad(NamedTuple):
@@ -47,12 +47,12 @@ class RacingLoads:
     def __init__(self, cell: int) -> None:
         self._cell = cell
         self._of_threads: set[_ThreadLoad] = set()
-        # Loads that race -> the only thread of which they do not, or -1.
+        # Loads that race -> the only thread whose loads do not race, or -1.
         self._of_others: dict[_CellLoad, int] = {}
         self._is_certain = False  # a race of two stores was found
 
     def add(self, space: str, cells: Array, threads: Array, phases: Array) -> None:
-        """Add loads of cells by threads, which are numbered in the launch, in phases."""
+        """Add loads of cells in phases by threads, which are numbered in the launch."""
         rows = zip(cells.tolist(), phases.tolist(), threads.tolist(), strict=True)
         self._of_threads.update(
             _ThreadLoad(_CellLoad(space, cell, phase), thread)
@@ -62,7 +62,7 @@ class RacingLoads:
     def add_others(
         self, space: str, cells: Array, writers: Array, phases: Array
     ) -> None:
-        """Add all loads of cells in phases but those of the threads that write them."""
+        """Add all loads of cells in phases, except for those by the threads that write."""
         rows = zip(cells.tolist(), phases.tolist(), writers.tolist(), strict=True)
         for cell, phase, writer in rows:
             load = _CellLoad(space, cell, phase)
@@ -71,11 +71,11 @@ class RacingLoads:
                 self._of_others[load] = -1
 
     def add_certain(self, wrong: Mask) -> None:
-        """Learn which accesses race with others than loads."""
+        """Record that two stores race, where `wrong` is True."""
         self._is_certain |= bool(wrong.any())
 
     def observer(self) -> PtxObserver | None:
-        """Return what poisons the loads; None if there are none, or if another race is certain."""
+        """Return an observer that poisons the loads. None: there are none, or stores race, too."""
         if self._is_certain or not (self._of_threads or self._of_others):
             return None
         return _PoisonedLoads(self._cell, self._of_threads, self._of_others)
@@ -136,7 +136,7 @@ class _PoisonedLoads(PtxObserver):
         return self._racing(access)
 
     def _racing(self, access: SpaceAccess) -> Mask | None:
-        """Return which bytes of the access of each thread race; None if none does."""
+        """Return True for the bytes of each thread's access that race; None if none does."""
         found = np.zeros((len(access.numbers), access.size), np.bool_)
         for step in range(0, access.size, self._cell):
             cells = (access.offsets + step) // self._cell

@@ -1,1 +1,1 @@
-"""PTX as text, and as the data that is read from it."""
+"""The reader of PTX: from text to functions, instructions and variables."""

@@ -23,7 +23,7 @@ _FLOAT_BITS = re.compile(r"0([fF])([0-9a-fA-F]{8})|0([dD])([0-9a-fA-F]{16})")
 _FLOAT = re.compile(r"\d+(\.\d*([eE][+-]?\d+)?|[eE][+-]?\d+)")
 _MAX_DIGITS = 66  # 64 binary digits and the prefix
 
-# Operators. Those that bind least come first.
+# Operators by precedence, the lowest precedence first.
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),
     ("&&",),
@@ -54,7 +54,7 @@ def _wrapped(value: int, is_unsigned: bool) -> _Whole:
 
 
 def _quotient(a: int, b: int) -> int:
-    """Divide as C does: towards zero."""
+    """Divide, and round towards zero, as C does."""
     return abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
 
 
@@ -87,7 +87,7 @@ def read_constant(tokens: Tokens) -> Immediate:
 
 
 def read_whole(tokens: Tokens, of: str, maximum: int = 2**31 - 1) -> int:
-    """Read a whole number from 0 to `maximum`; `of` says what it is, such as "an alignment"."""
+    """Read a whole number from 0 to `maximum`. Messages call it `of`, such as "an alignment"."""
     return _limited(tokens, _expression(tokens, 0, 0), of, maximum)
 
 
@@ -133,7 +133,7 @@ def _whole_literal(digits: str, is_unsigned: bool) -> _Whole | None:
 
 
 def _expression(tokens: Tokens, level: int, depth: int) -> _Whole | Immediate:
-    """Read an expression whose operators are of this level, or bind tighter."""
+    """Read an expression whose operators have at least the precedence `level`."""
     left = _unary(tokens, depth)
     while tokens.kind == "mark":
         found = _LEVEL_OF.get(tokens.text)

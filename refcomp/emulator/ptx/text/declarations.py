@@ -42,8 +42,8 @@ class Head:
 
     space: str = ""  # with its dot; also ".reg"
     type: str = ""
-    parts: int = 1  # of a vector
-    alignment: int = 0  # 0: that of the type
+    parts: int = 1  # the number of elements of a vector
+    alignment: int = 0  # in bytes; 0: the alignment of the type
     is_pointer: bool = False
 
     @property
@@ -86,8 +86,8 @@ def read_head(tokens: Tokens) -> Head:
 
 
 def skip_parentheses(tokens: Tokens) -> None:
-    """Go on behind `( ... )`, which may hold others."""
-    tokens.expect("(", "in front of what an attribute says")
+    """Skip `( ... )`, which may contain further parentheses."""
+    tokens.expect("(", "in front of the arguments of an attribute")
     depth = 1
     while depth:
         if tokens.kind == "end":
@@ -117,8 +117,8 @@ def read_variables(
 
     Args:
         tokens: the tokens behind the head.
-        head: what was read of the declaration.
-        is_extern: True if other modules define them, or the launch.
+        head: the part of the declaration before the names.
+        is_extern: True if other modules or the launch define the variables.
         use: called with each symbol that an initializer names.
     """
     found = []
@@ -147,7 +147,7 @@ def read_parameter(tokens: Tokens) -> Variable:
 
 
 def _read_name(tokens: Tokens, head: Head) -> tuple[Variable, list[int]]:
-    """Read a name and the extents of an array. The first extent is 0 if it is not there."""
+    """Read a name and the extents of an array. The first extent is 0 if it is missing."""
     name = tokens.name("a variable")
     tokens.count_piece()
     if tokens.text == "<":
@@ -213,7 +213,7 @@ class _Content:
             self.tokens.fail("an initializer has too many elements")
 
     def _fill(self, size: int) -> None:
-        """Append zeros up to a size."""
+        """Append zeros until the content has `size` bytes."""
         if size > MAX_CHARACTERS:
             self.tokens.refuse(
                 f"initial contents of {size} bytes", "copy them to the GPU instead"
@@ -260,7 +260,7 @@ class _Content:
             tokens.fail(f"{value} is too large for {self.type}")
 
     def _read_address(self, place: int) -> None:
-        """Read an address that is a whole element."""
+        """Read an address that fills an element."""
         size = _SIZES[self.type]
         if size != ADDRESS_BYTES:
             self.tokens.refuse(
@@ -299,7 +299,7 @@ class _Content:
         self.addresses.append(replace(symbol, place=len(self.written), size=size))
 
     def _symbol(self) -> SymbolRelocation:
-        """Read a symbol with an offset, `generic(symbol)+8`. The place is not set."""
+        """Read a symbol with an offset, `generic(symbol)+8`. The caller sets its place."""
         tokens = self.tokens
         name = tokens.name("a symbol")
         is_generic = name == "generic" and tokens.accept("(")
@@ -330,7 +330,7 @@ def _initialized(
     extents: list[int],
     use: Callable[[str], None],
 ) -> Variable:
-    """Read the initializer of a variable, which gives an open array its length."""
+    """Read the initializer of a variable. It also sets the length of an array without one."""
     dimensions = [*extents, head.parts] if head.parts > 1 else extents
     content = _Content(tokens, head.type, use)
     content.read(dimensions)

@@ -31,9 +31,9 @@ from refcomp.emulator.ptx.text.scopes import Scopes
 from refcomp.emulator.ptx.text.tokens import Tokens
 from refcomp.foundation.counted import counted
 
-# Opcodes behind which the next instruction does not run.
+# Opcodes after which the following instruction does not run.
 _LEAVING = frozenset({"ret", "exit", "trap", "bra", "brx"})
-# Directives between the parameters and the body, and how many numbers follow at most.
+# Directives between the parameters and the body -> the greatest number of numbers that follow.
 _LIMITS = {
     ".maxntid": 3,
     ".reqntid": 3,
@@ -58,13 +58,13 @@ def read_function(
     files: Mapping[int, str],
     use: Callable[[str], None],
 ) -> PtxFunction:
-    """Read `.entry` or `.func`, from behind this directive on.
+    """Read a function from its directive `.entry` or `.func` on.
 
     Args:
-        tokens: the tokens; the directive is looked at.
+        tokens: the tokens; the current one is the directive.
         is_extern: True for a declaration of a function of another module.
-        globals_: names of variables and functions of the module.
-        files: names of source files by the numbers that `.loc` uses.
+        globals_: the names of variables and functions of the module.
+        files: number of a source file in `.loc` -> its name.
         use: called with each name that the function uses and does not declare.
     """
     tokens.count_piece()
@@ -131,7 +131,7 @@ def _limits(tokens: Tokens) -> dict[str, tuple[int, ...]]:
 
 
 def skip_pragma(tokens: Tokens) -> None:
-    """Go on behind the texts of `.pragma`."""
+    """Skip the strings of `.pragma`."""
     tokens.string("a pragma")
     while tokens.accept(","):
         tokens.string("a pragma")
@@ -139,7 +139,7 @@ def skip_pragma(tokens: Tokens) -> None:
 
 
 class _Body:
-    """The statements of a function while they are read."""
+    """The body of a function while it is read."""
 
     def __init__(
         self,
@@ -159,10 +159,11 @@ class _Body:
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self.instructions: list[PtxInstruction] = []
         self.labels: dict[str, int] = {}
-        self.lists: dict[str, tuple[str, ...]] = {}  # of labels or functions
+        # Name of a list -> the labels or functions in it.
+        self.lists: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> None:
-        """Read the body, from its first brace on up to its last one."""
+        """Read the body, with its braces."""
         tokens = self._tokens
         scopes = self._scopes
         tokens.expect("{", "in front of the body of a function")
@@ -214,7 +215,7 @@ class _Body:
     ) -> None:
         tokens = self._tokens
         tokens.count_piece()
-        while tokens.kind == "directive":  # modifiers behind a blank
+        while tokens.kind == "directive":  # a modifier after a blank
             name += tokens.advance()
         split = self._opcodes.get(name)
         if split is None:
@@ -241,7 +242,7 @@ class _Body:
         )
 
     def return_at_end(self) -> None:
-        """Add `ret` behind the last instruction if threads can get there."""
+        """Add `ret` after the last instruction if threads can reach the end."""
         count = len(self.instructions)
         last = self.instructions[-1] if count else None
         goes_on = last is None or last.predicate or last.opcode not in _LEAVING
@@ -290,7 +291,7 @@ class _Body:
         return tuple(names)
 
     def _skip_prototype(self) -> None:
-        """Go on behind `(results) _ (parameters) .noreturn;`."""
+        """Skip `(results) _ (parameters) .noreturn;`."""
         tokens = self._tokens
         _parameters(tokens, Scopes(tokens, ()))
         if tokens.name("a prototype") != "_":
@@ -305,7 +306,7 @@ class _Body:
         tokens.expect(";", "behind a prototype")
 
     def _rename(self) -> None:
-        """Give uses of labels the unique names of these."""
+        """Rename the labels in branches and lists to their unique names."""
         for renamed in self._scopes.renamed:
             if isinstance(renamed.user, str):
                 self.lists[renamed.user] = tuple(
@@ -373,7 +374,7 @@ class _Body:
         return file, line, column
 
     def _caller(self, place: tuple[int, int, int]) -> Location:
-        """Return where the outermost call stands of those that a place belongs to."""
+        """Return the location of the outermost call into which a place was inlined."""
         known = self._inlined.get(place)
         if known is not None and known.caller is not None:
             return known.caller

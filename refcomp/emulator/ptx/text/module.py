@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-# The first bytes of a variable, which has a field of the name `bytes`.
+# The type `bytes`, for the class `Variable`, whose field `bytes` hides it.
 Content: TypeAlias = bytes
 # The state spaces of variables.
 Space = Literal["global", "const", "shared", "local", "param"]
@@ -38,11 +38,11 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """A number that stands in the text.
+    """A number in the text.
 
     Attributes:
-        type: "int" for a whole number, which fits into 64 bits; "f32" or "f64" for a float.
-        bits: of the number. A whole number is in two's complement, of 64 bits.
+        type: "int" for a whole number of at most 64 bits; "f32" or "f64" for a float.
+        bits: the bits of the number. A whole number is in two's complement with 64 bits.
     """
 
     type: Literal["int", "f32", "f64"]
@@ -132,10 +132,12 @@ Operand: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A line of the program that the PTX was made of.
+    """A line of the source program of the PTX.
 
     Attributes:
-        caller: where the function of the line was inlined; of nested calls, the outermost.
+        file: the name of the source file.
+        line: the number of the line, from 1 on.
+        caller: the call where the function of the line was inlined. Of nested calls, the outermost.
     """
 
     file: str
@@ -169,16 +171,17 @@ class PtxInstruction:
     """An instruction.
 
     Attributes:
-        number: its place in the list of its function.
-        line: its line in the file, from 1 on.
-        predicate: it runs only in threads in which this register holds; None: in all.
-        is_negated: True if it runs in the other threads.
+        number: the index in the list of its function.
+        line: the number of the line in the file, from 1 on.
         opcode: the name up to the first dot, such as `ld`.
-        modifiers: what follows, such as `("global", "nc", "v4", "f32")`.
-        operands: results first. Those of `call` are: results or None, callee, arguments or None,
-            and the prototype or None; each of these is a `Vector`, an operand or a `LabelName`.
-        text: as it stands in the file, in one line.
-        location: by the last `.loc`; None without.
+        modifiers: the parts of the name after the first dot, such as `("global", "v4", "f32")`.
+        operands: the operands, results first. The operands of `call` are: results or None, callee,
+            arguments or None, prototype or None. Each is a `Vector`, an operand or a `LabelName`.
+        text: the text in the file, as one line.
+        predicate: the register that must be True in a thread that executes the instruction; None:
+            all threads execute it.
+        is_negated: True if the predicate must be False instead.
+        location: the source line, by the last `.loc`; None without one.
     """
 
     number: int
@@ -197,7 +200,7 @@ class PtxInstruction:
 
 @dataclass(frozen=True, slots=True)
 class SymbolRelocation:
-    """A place in a variable at which the address of a symbol stands."""
+    """A place in a variable that holds the address of a symbol."""
 
     place: int  # in bytes
     symbol: str
@@ -212,10 +215,10 @@ class Variable:
 
     Attributes:
         type: the type of an element, such as "b8" or "f32".
-        bytes: of all elements; 0 for an array without a length, which the launch gives.
-        alignment: in bytes.
-        initial: its first bytes; those behind them are 0. Empty without an initializer.
-        addresses: of symbols in `initial`.
+        bytes: the size of all elements; 0 for an array without a length, which the launch sets.
+        alignment: the alignment in bytes.
+        initial: the first bytes; all further bytes are 0. Empty without an initializer.
+        addresses: the addresses of symbols that `initial` contains.
     """
 
     name: str
@@ -226,7 +229,9 @@ class Variable:
     initial: Content = b""
     addresses: tuple[SymbolRelocation, ...] = ()
     is_extern: bool = False
-    is_pointer: bool = False  # a parameter that `.ptr` says is an address
+    is_pointer: bool = (
+        False  # True for a parameter that `.ptr` declares to be an address
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +239,11 @@ class PtxFunction:
     """A kernel (`.entry`) or a function that kernels call (`.func`).
 
     Attributes:
-        registers: the type of each register, such as "b32" or "pred".
-        variables: those declared in it. Names of inner scopes are unique.
-        instructions: empty for a declaration.
-        labels: label -> number of an instruction, or the count of all for a label at the end.
-        branch_targets: label of `.branchtargets` -> labels; `.calltargets` -> functions.
+        registers: register -> its type, such as "b32" or "pred".
+        variables: the variables declared in the function. Names of inner scopes are unique.
+        instructions: the instructions; empty for a declaration.
+        labels: label -> the number of the instruction after it.
+        branch_targets: label of `.branchtargets` -> labels; label of `.calltargets` -> functions.
         limits: directive without its dot, such as `maxntid` -> its numbers.
     """
 
@@ -261,10 +266,10 @@ class PtxModule:
     """A PTX file.
 
     Attributes:
-        version: of PTX, such as (9, 0).
-        target: the oldest GPU that runs it, such as "sm_90".
-        functions: by name. A declaration is left out if a definition is there.
-        variables: those outside of functions, in order.
+        version: the version of PTX, such as (9, 0).
+        target: the oldest GPU that runs the file, such as "sm_90".
+        functions: the functions by name. A declaration is left out if the file has a definition.
+        variables: the variables outside of functions, in order.
     """
 
     version: tuple[int, int]

@@ -24,7 +24,7 @@ from refcomp.emulator.ptx.text.module import (
 from refcomp.emulator.ptx.text.scopes import Scopes
 from refcomp.emulator.ptx.text.tokens import Tokens
 
-# Instructions whose operands name places in the code.
+# Instructions with labels or functions among their operands.
 _BRANCHES = ("bra", "brx")
 _SINK = Sink()
 _NUMBER_SIGNS = ("-", "+", "~", "(")
@@ -36,7 +36,7 @@ class OperandReader:
     Args:
         tokens: the tokens.
         scopes: the names of the function.
-        use: called with each name that is not of the function.
+        use: called with each name that the function does not declare.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class OperandReader:
         return tuple(operands)
 
     def read_predicate(self) -> Register:
-        """Read the register behind @ or !."""
+        """Read the register after @ or !."""
         tokens = self._tokens
         shown = tokens.shown
         found = self._word(tokens.name("a predicate"))
@@ -93,7 +93,7 @@ class OperandReader:
         tokens.fail(f"expected an operand, not {tokens.shown}")
 
     def _continued(self, first: Operand) -> Operand:
-        """Read what may follow a name: an offset, or the second of two results."""
+        """Read the rest of an operand after a name: an offset, or the second of two results."""
         tokens = self._tokens
         if tokens.accept("|"):
             second = self._word(tokens.name("a second result"))
@@ -109,7 +109,7 @@ class OperandReader:
         return first
 
     def _word(self, name: str) -> Operand:
-        """Return what a name stands for."""
+        """Return the operand that a name stands for."""
         if name == "_":
             return _SINK
         found = self._scopes.find(name)
@@ -138,7 +138,7 @@ class OperandReader:
         return self._operand()
 
     def _address(self) -> Address | Vector:
-        """Read an address. With the coordinates of a texture or tensor, it is the first part."""
+        """Read an address. If coordinates of a tensor follow, it is the first part of a vector."""
         tokens = self._tokens
         tokens.advance()
         base = None
@@ -177,7 +177,7 @@ class OperandReader:
                 return tuple(operands)
 
     def _call(self, number: int) -> tuple[Operand | None, ...]:
-        """Read `(results), callee, (arguments), prototype`; only the callee must be there."""
+        """Read `(results), callee, (arguments), prototype`. Only the callee is required."""
         tokens = self._tokens
         results = None
         arguments = None

@@ -34,7 +34,7 @@ def read_ptx(text: str) -> PtxModule:
 
     Raises:
         DamagedPtx: the text is not PTX, or not all of it.
-        Unsupported: it is PTX that the emulator does not read.
+        Unsupported: the text is PTX that the emulator does not read.
     """
     return _PtxReader(text).read()
 
@@ -47,7 +47,7 @@ class _PtxReader:
         self._files = self._file_names(text)
         self._functions: dict[str, PtxFunction] = {}
         self._variables: dict[str, Variable] = {}
-        self._names: set[str] = set()  # of all functions and variables
+        self._names: set[str] = set()  # the names of all functions and variables
         self._aliases: dict[str, str] = {}
         self._used: dict[str, str] = {}  # name -> its first use, quoted
 
@@ -71,7 +71,7 @@ class _PtxReader:
         )
 
     def _file_names(self, text: str) -> dict[int, str]:
-        """Return the names of source files, which may follow behind the functions."""
+        """Return the names of source files. Their directives may come after the functions."""
         files: dict[int, str] = {}
         for match in _FILE.finditer(text):
             files[int(match[1])] = match[2]
@@ -171,7 +171,7 @@ class _PtxReader:
             self._tokens.fail(f"{name} is defined twice")
 
     def _use(self, name: str) -> None:
-        """Note that a name must be declared somewhere."""
+        """Record that a name is used, and so must be declared somewhere."""
         if name not in self._used:
             self._used[name] = self._tokens.quote()
 
@@ -188,7 +188,7 @@ class _PtxReader:
     # What is skipped.
 
     def _skip_file(self) -> None:
-        """Go on behind `.file number "name", time, size`."""
+        """Skip `.file number "name", time, size`."""
         tokens = self._tokens
         tokens.advance()
         read_number(tokens, "the number of a file")

@@ -15,9 +15,9 @@ from refcomp.emulator.ptx.text.module import (
 
 
 def reached_functions(module: PtxModule, kernel: str) -> tuple[PtxFunction, ...]:
-    """Return a kernel, and all functions that it may call, directly or not.
+    """Return a kernel and all functions that it may call, directly or indirectly.
 
-    A call by address may reach every function whose address something takes.
+    A call by address may reach each function whose address is taken.
     """
     found: dict[str, PtxFunction] = {}
     waiting = [kernel]

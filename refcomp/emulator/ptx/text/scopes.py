@@ -1,10 +1,10 @@
 """The names of a function: registers, variables and labels, in blocks within blocks.
 
-A name of an inner block hides the same name of an outer block. The function that is read has no
-blocks. So a name that several blocks have gets a number, as in `temp#1`. But parameters of calls
-(`.param`) of the same size share one name and its memory, because two calls never overlap.
+A name of an inner block hides the same name of an outer block. A `PtxFunction` has no blocks. So a
+name that several blocks declare gets a number, as in `temp#1`. But parameters of calls (`.param`)
+of the same size share one name and its memory, because two calls never overlap.
 
-Of a range of registers, such as `%r<100>`, only those are listed that an instruction names.
+A range such as `%r<100>` declares many registers. Those that an instruction names are listed.
 
 Source: "Parallel Thread Execution ISA", sections "Special Registers", "Vectors" and "Parameterized
 Variable Names".
@@ -42,13 +42,13 @@ _SPECIAL = re.compile(
 )
 _CONSTANTS = {"WARP_SZ": Immediate("int", 32)}
 _PARTS = "xyzw"
-_COLORS = "rgba"  # other names of the parts
+_COLORS = "rgba"  # other names of the parts x, y, z, w of a vector
 _MAX_DIGITS = len(str(MAX_RANGE))
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A place that names a label."""
+    """A use of a label."""
 
     user: int | str  # number of an instruction, or name of a list of labels
     name: str
@@ -57,7 +57,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Registers with numbers, from 0 on."""
+    """A range of registers, numbered from 0 on."""
 
     count: int
     type: str
@@ -76,7 +76,7 @@ class _ScopeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A place that names a label, and the unique name of the label."""
+    """A use of a label, and the unique name of the label."""
 
     user: int | str
     name: str
@@ -91,16 +91,18 @@ class Scopes:
         globals_: names outside of functions.
 
     Attributes:
-        registers: the type of each register that was named.
-        variables: those declared, by their unique names.
-        renamed: labels whose unique names differ from those that their users wrote.
+        registers: register -> its type, for each register that was named.
+        variables: the declared variables, by their unique names.
+        renamed: the uses of labels whose unique names differ from the names in the text.
     """
 
     def __init__(self, tokens: Tokens, globals_: Container[str]) -> None:
         self._tokens = tokens
         self._globals = globals_
         self._blocks = [_ScopeBlock()]
-        self._counts: dict[str, int] = {}  # of a name: how many things have it
+        self._counts: dict[
+            str, int
+        ] = {}  # name -> the number of declarations with this name
         self._shared: dict[tuple[str, int, int], Variable] = {}
         self.registers: dict[str, str] = {}
         self.variables: dict[str, Variable] = {}
@@ -118,10 +120,10 @@ class Scopes:
         self._blocks.append(_ScopeBlock())
 
     def close(self) -> None:
-        """Close a block: uses of its labels get their unique names.
+        """Close a block. Record the unique names for uses of its labels.
 
         Raises:
-            DamagedPtx: a label is missing, and no block is left that could have it.
+            DamagedPtx: a label is missing, and no outer block is left that could declare it.
         """
         block = self._blocks.pop()
         for use in block.uses:
@@ -201,11 +203,11 @@ class Scopes:
     # Uses.
 
     def use_label(self, user: int | str, name: str) -> None:
-        """Note that a label, which may follow later, is named here."""
+        """Record a use of a label, which may be declared later."""
         self._blocks[-1].uses.append(_Use(user, name, self._tokens.quote()))
 
     def find(self, name: str) -> Operand | None:
-        """Return the register, vector or variable of a name; None if it is another name."""
+        """Return the register, vector or variable of a name; None for any other name."""
         for block in reversed(self._blocks):
             found = block.names.get(name)
             if found is None and block.ranges:
@@ -217,7 +219,7 @@ class Scopes:
         return Register(name) if _SPECIAL.fullmatch(name) else None
 
     def _within_range(self, block: _ScopeBlock, name: str) -> Operand | None:
-        """Declare the register of a range that is named for the first time."""
+        """Declare a register of a range at its first use."""
         whole = name.partition(".")[0]
         digits = len(whole) - len(whole.rstrip("0123456789"))
         for length in range(1, min(digits, _MAX_DIGITS) + 1):

@@ -11,8 +11,8 @@ from typing import NoReturn
 from refcomp.foundation.errors import Unsupported, UserError
 
 MAX_CHARACTERS = 32 << 20
-# Statements, declared names and addresses in initializers. It bounds memory: each takes about
-# 0.5 KiB.
+# Limit of statements, declared names and addresses in initializers together. It bounds memory,
+# since each takes about 0.5 KiB.
 MAX_PIECES = 2_000_000
 MAX_NAME = 1 << 16
 _SHOWN_CHARACTERS = 100
@@ -41,18 +41,18 @@ class DamagedPtx(UserError):
 
 
 def damaged(what: str, where: str) -> DamagedPtx:
-    """Return the error for a place that `Tokens.quote` returned."""
+    """Return the error for a place, which `Tokens.quote` returns."""
     return DamagedPtx(f"the PTX is damaged: {what}", where=where, remedy=_REMEDY)
 
 
 class Tokens:
-    """The tokens of a text, of which one is looked at.
+    """The tokens of a text, with a current token.
 
     Attributes:
-        kind: of the token that is looked at: "word", "directive", "number", "string", "mark" or
+        kind: the kind of the current token: "word", "directive", "number", "string", "mark" or
             "end".
-        text: its characters. Empty behind the last token.
-        start: its place in the text.
+        text: the characters of the current token. Empty at the end.
+        start: the position of the current token in the text.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class Tokens:
         self.advance()
 
     def advance(self) -> str:
-        """Go on to the next token. Return the text of the one that was looked at."""
+        """Advance to the next token. Return the text of the token before."""
         before = self.text
         for match in self._matches:
             kind = match.lastgroup
@@ -106,23 +106,23 @@ class Tokens:
 
     @property
     def line(self) -> int:
-        """The line of the token that is looked at, from 1 on."""
+        """The line of the current token, from 1 on."""
         self._line += self._source.count("\n", self._counted, self.start)
         self._counted = self.start
         return self._line
 
     def since(self, start: int) -> str:
-        """Return the text from a place up to the token, in one line without comments."""
+        """Return the text from a position up to the current token, as a line without comments."""
         text = self._source[start : self.start]
         if "/" in text:
             text = _COMMENT.sub(" ", text)
         return " ".join(text.split())
 
     def count_piece(self) -> None:
-        """Count something that takes memory.
+        """Count a statement, a name or an address.
 
         Raises:
-            Unsupported: there are too many.
+            Unsupported: the file has too many of these.
         """
         self._pieces += 1
         if self._pieces > MAX_PIECES:
@@ -132,28 +132,28 @@ class Tokens:
                 remedy="compile fewer kernels at once",
             )
 
-    # What is expected.
+    # Expected tokens.
 
     def accept(self, text: str) -> bool:
-        """Go on if the token is `text`. Return True if it was."""
+        """Advance and return True if the current token is `text`; else return False."""
         if self.text != text or self.kind == "string":
             return False
         self.advance()
         return True
 
     def expect(self, text: str, reason: str) -> None:
-        """Go on behind `text`, which must follow for a reason, such as "behind a label"."""
+        """Advance past `text`, which must come. Messages give the reason, such as "in an array"."""
         if not self.accept(text):
             self.fail(f"expected {text} {reason}, not {self.shown}")
 
     def name(self, of: str) -> str:
-        """Return the name that must follow, and go on."""
+        """Advance past a name, which must come, and return it."""
         if self.kind != "word":
             self.fail(f"expected the name of {of}, not {self.shown}")
         return self.advance()
 
     def string(self, of: str) -> str:
-        """Return the text in quotation marks that must follow, and go on."""
+        """Advance past a text in quotation marks, which must come, and return it."""
         if self.kind != "string":
             self.fail(f"expected {of} in quotation marks, not {self.shown}")
         return self.advance()[1:-1]
@@ -162,14 +162,14 @@ class Tokens:
 
     @property
     def shown(self) -> str:
-        """The token as an error quotes it."""
+        """The current token as a message quotes it."""
         if self.kind == "end":
             return "the end of the file"
         cut = self.text[:_SHOWN_CHARACTERS]
         return cut if self.kind == "string" else f"{cut!r}"
 
     def quote(self) -> str:
-        """Return the line of the token and its number, for an error."""
+        """Return the line of the current token and its number, for a message."""
         first = max(0, self.start - _SHOWN_CHARACTERS)
         begin = max(first, self._source.rfind("\n", first, self.start) + 1)
         content = self._source[begin : begin + 2 * _SHOWN_CHARACTERS].partition("\n")[0]
@@ -183,13 +183,13 @@ class Tokens:
         why: str | None = None,
         remedy: str = _REMEDY,
     ) -> NoReturn:
-        """Raise `DamagedPtx` at the token."""
+        """Raise `DamagedPtx` at the current token."""
         raise DamagedPtx(
             f"the PTX is damaged: {what}", where=self.quote(), why=why, remedy=remedy
         )
 
     def refuse(self, what: str, remedy: str) -> NoReturn:
-        """Raise `Unsupported` at the token, for what is PTX and is not read."""
+        """Raise `Unsupported` at the current token, for PTX that is not read."""
         raise Unsupported(
             f"the reader of PTX does not support {what}",
             where=self.quote(),

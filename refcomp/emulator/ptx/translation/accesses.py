@@ -1,9 +1,9 @@
 """Loads and stores as LLVM IR, with their checks.
 
-Accesses of a block that differ only in a constant offset are checked together, by the first one:
-that their bytes lie in one allocation, and that each is aligned. Bits that nothing wrote are looked
-for at the end of a block. A check that fails leaves the function in trouble, and what the threads
-wrote is taken back. So a check may stand early, and fail where a later branch avoids the access.
+Accesses of a block that differ only in a constant offset are checked together, before the first of
+them. Their bytes must lie in one allocation, and each access must be aligned. Undefined bits are
+looked for at the end of a block. If a check fails, the function bails out, and the writes of its
+threads are undone. So a check may come early, and fail although a later branch avoids the access.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from refcomp.emulator.ptx.translation.emitter import ThreadText, type_of
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from refcomp.emulator.ptx.translation.values import flat
 
-# Modifiers that change nothing here: hints for caches.
+# Modifiers that change nothing here: cache hints.
 _HINTS = frozenset(
     {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "weak", "v2", "v4", "v8"}
     | {"L1::evict_last", "L1::evict_first", "L1::no_allocate", "L1::evict_normal"}
@@ -45,8 +45,8 @@ class PlainAccess:
         kind: the type of each value.
         size: bytes of each value.
         count: the number of values.
-        address: where it goes.
-        values: the registers or numbers that it moves.
+        address: the address of the access.
+        values: the registers or numbers that the access moves.
     """
 
     instruction: PtxInstruction
@@ -88,7 +88,7 @@ def access_of(instruction: PtxInstruction) -> PlainAccess:
 
 
 def _base_of(access: PlainAccess) -> tuple[str, int]:
-    """Return the register of an address, or "", and what is added to it."""
+    """Return the register of an address, or "", and the constant offset."""
     base, offset = access.address.base, access.address.offset
     if isinstance(base, Register):
         return base.name, offset
@@ -104,21 +104,23 @@ def _writes(instruction: PtxInstruction, name: str) -> bool:
 
 
 class ThreadAccesses:
-    """Prints loads and stores. It knows what was checked in the block that is being printed."""
+    """Prints loads and stores, and tracks the checked bytes of the block that is printed."""
 
     def __init__(self, text: ThreadText) -> None:
         self._text = text
-        # (space, is written, value of the base) -> the pointers to it, and the bytes checked.
+        # (space, is written, value of the base) -> the bytes that were checked, with pointers.
         self._checked: dict[tuple[str, bool, str], CheckedSpan] = {}
-        self._known = ""  # all ones, unless a load found bits that nothing wrote
+        self._known = (
+            ""  # name of a value: all ones, unless a load found undefined bits
+        )
 
     def forget(self) -> None:
-        """Begin a block in which nothing was checked."""
+        """Begin a block, in which nothing has been checked."""
         self._checked.clear()
         self._known = ""
 
     def settle(self) -> None:
-        """Leave the function if a load has found bits that nothing wrote."""
+        """Bail out if a load has found undefined bits."""
         if self._known:
             known, self._known = self._known, ""
             self._text.stop_if(self._text.let(f"icmp ne i64 {known}, -1"))
@@ -128,7 +130,7 @@ class ThreadAccesses:
 
         Args:
             access: the load or store.
-            following: the instructions behind it up to the next branch or wait.
+            following: the instructions after it, up to the next branch or wait.
         """
         values = access.values
         if len(values) != access.count:
@@ -149,7 +151,7 @@ class ThreadAccesses:
     def place(
         self, access: PlainAccess, following: Iterable[PtxInstruction] = ()
     ) -> tuple[CheckedSpan, int]:
-        """Return pointers that were checked, and the offset of the access from them."""
+        """Return checked bytes with pointers, and the offset of the access from these pointers."""
         name, offset = _base_of(access)
         base = self._base_value(access, name)
         writes = access.is_store and access.space in ("global", "")
@@ -249,7 +251,7 @@ class ThreadAccesses:
         return CheckedSpan(data, known, place, low, high, sizes)
 
     def _window(self) -> str:
-        """Return the place of a new window."""
+        """Return the address of a new window."""
         number = self._text.windows
         self._text.windows += 1
         return self._text.let(f"getelementptr i64, ptr %windows, i64 {2 * number}")
@@ -327,7 +329,7 @@ class ThreadAccesses:
     def store_bits(
         self, access: PlainAccess, span: CheckedSpan, place: int, value: str
     ) -> None:
-        """Print the store of bits, after what stands there was recorded."""
+        """Print the store of bits. Before it, the old bits are recorded in the journal."""
         text, size = self._text, access.size
         step = place - span.low
         if access.space == "global":
@@ -346,7 +348,7 @@ class ThreadAccesses:
             text.put(f"store i{8 * size} -1, ptr {mark}, align {size}")
 
     def _put_parameter(self, access: PlainAccess) -> None:
-        """Print a load of a kernel's parameter, which lies in memory, was written, and is there."""
+        """Print a load of a kernel's parameter. Its bounds are checked here, not when it runs."""
         text, base = self._text, access.address.base
         if access.is_store or not isinstance(base, SymbolAddress):
             raise NotTranslated(access.instruction)
@@ -369,12 +371,14 @@ class ThreadAccesses:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSpan:
-    """Bytes that were checked: those from `low` to `high`, counted from the base of accesses.
+    """Bytes that were checked.
 
     Attributes:
-        data, known: pointers to the first byte.
-        place: its offset in the memory; for a generic address -1 outside of the arena.
-        sizes: (bytes of an access, its offset modulo them), of the accesses that are aligned.
+        low, high: the first byte, and the end of the bytes, as offsets from the base of accesses.
+        data, known: pointers to the first byte, and to the bits that say if it was written.
+        place: the offset of the first byte in its memory; -1 for a generic address outside of the
+            arena.
+        sizes: the alignments that were checked: (bytes of an access, its offset modulo them).
     """
 
     data: str
@@ -385,6 +389,6 @@ class CheckedSpan:
     sizes: frozenset[tuple[int, int]]
 
     def covers(self, access: PlainAccess, offset: int) -> bool:
-        """Return True if an access was checked."""
+        """Return True if the checks included those of an access."""
         is_inside = self.low <= offset and offset + access.whole <= self.high
         return is_inside and (access.whole, offset % access.whole) in self.sizes

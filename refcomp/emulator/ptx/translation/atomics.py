@@ -1,7 +1,7 @@
 """Atomic updates of integers as LLVM IR: a load and a store, because threads run in turn.
 
-Threads update a place in one order here, and in another one in the interpreter. PTX allows both.
-Sums of floats depend on the order, so that they are interpreted.
+The order of the threads that update an address differs from the interpreter's. PTX allows both
+orders. Sums of floats depend on the order, so they are interpreted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refcomp.emulator.ptx.translation.accesses import (
 from refcomp.emulator.ptx.translation.emitter import ThreadText
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 
-# Scopes and orders, which change nothing while threads run in turn.
+# Scopes and memory orders. They change nothing because threads run in turn.
 _ORDERS = frozenset(
     {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys"}
 )

@@ -19,7 +19,7 @@ _ROUNDED_WHOLE = ("rni", "rzi", "rmi", "rpi")
 
 
 def holes_of(kind: str) -> dict[str, str]:
-    """Return what fills the holes of a row, for a type of LLVM IR."""
+    """Return the texts for the placeholders of a row, for a type of LLVM IR."""
     width = width_of(kind)
     return {"t": kind, "n": str(width), "w": f"i{2 * width}", "m": mangled(kind)}
 
@@ -82,7 +82,7 @@ def _clamped(
     value: str,
     rest: list[str],
 ) -> str:
-    """Return an integer as the nearest one that the type of the result has, in its own type."""
+    """Clamp an integer to the range of the result's type. The type of the value stays."""
     if rest != ["sat"]:
         raise NotTranslated(instruction)
     given, bits, wanted = type_of(source), bits_of(source), bits_of(result)

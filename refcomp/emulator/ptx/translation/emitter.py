@@ -1,7 +1,7 @@
 """The text of a thread's function: its lines, the values of registers, and operands.
 
-A register is a variable of the function, which LLVM turns into values. Within a block, the last
-value of a register is used by its name, without a load, so that the text stays short.
+A register is a variable (`alloca`) of the function, which LLVM promotes to values. Within a block,
+the last value of a register is used by its name, without a load. This keeps the text short.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from refcomp.emulator.ptx.text.module import (
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from refcomp.emulator.ptx.translation.texts import filled
 
-# Words of i64 at the begin of a thread's frame, before what it keeps.
+# Words of i64 at the begin of a thread's frame, before the registers.
 FRAME_PLACE, FRAME_STATUS, FRAME_NUMBER, FRAME_MASK, FRAME_POSITION = range(5)
 FRAME_EXCHANGED = FRAME_POSITION + 3  # operands and results of instructions of a warp
 _TYPES = {"pred": "i1", "%cc": "i1", "f16": "half", "f32": "float", "f64": "double"}
@@ -36,12 +36,12 @@ _AXES = "xyz"
 
 
 def type_of(kind: str) -> str:
-    """Return the type in LLVM IR of values of a PTX type."""
+    """Return the type of LLVM IR for values of a PTX type."""
     return _TYPES.get(kind) or f"i{bits_of(kind)}"
 
 
 def mangled(kind: str) -> str:
-    """Return how names of LLVM's functions spell a type, such as f32 for float."""
+    """Return the spelling of a type in names of LLVM's intrinsics, such as f32 for float."""
     return _MANGLED.get(kind, kind)
 
 
@@ -52,14 +52,14 @@ def width_of(kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PlacedNames:
-    """Where the variables of a kernel lie.
+    """The places of the variables of a kernel.
 
     Attributes:
         spaces: variable -> its space.
         shared: shared variable -> its offset in the memory of a block.
         local: local variable -> its offset in the memory of a thread.
-        shared_bytes: of all shared variables, without what a launch adds.
-        parameters: parameter of the kernel -> its bytes, among those of all parameters.
+        shared_bytes: the size of all shared variables, without dynamic shared memory.
+        parameters: parameter of the kernel -> the range of its bytes among those of all parameters.
     """
 
     spaces: Mapping[str, str]
@@ -70,7 +70,7 @@ class PlacedNames:
 
 
 def places_of_parameters(kernel: PtxFunction) -> dict[str, range]:
-    """Return where the parameters of a kernel lie, among the bytes of all of them."""
+    """Return the ranges of the parameters of a kernel among the bytes of all parameters."""
     begins = lay_out(kernel.parameters).offsets
     return {
         one.name: range(begins[one.name], begins[one.name] + one.bytes)
@@ -82,11 +82,11 @@ class ThreadText:
     """The text of a function, while it is written.
 
     Attributes:
-        prologue: lines that stand before all others.
-        lazy: registers whose f32 NaN may be another than that of GPUs.
-        symbols: variables and parameters whose addresses the function is given, in order.
-        windows: the number of windows that it uses.
-        values: register -> the name of its value, where that is known.
+        prologue: the lines before all others.
+        lazy: registers whose f32 NaN may have other bits than on GPUs.
+        symbols: variables and parameters whose addresses are arguments of the function, in order.
+        windows: the number of windows that the function uses.
+        values: register -> the name of its value, if the value is known.
         unsure: registers that may be read before they were written.
     """
 
@@ -126,13 +126,13 @@ class ThreadText:
         self.lines.append(f"  {text}")
 
     def let(self, text: str) -> str:
-        """Add a line that gives a value, and return its name."""
+        """Add a line that computes a value, and return the name of the value."""
         name = self.fresh()
         self.lines.append(f"  {name} = {text}")
         return name
 
     def row(self, text: str, operands: list[str], **holes: str) -> str:
-        """Add the text of a row, and return its result."""
+        """Add the text of a row of a table, and return its result."""
         letters = dict(zip("abcd", operands, strict=False))
         if text == "{a}":
             return operands[0]
@@ -150,7 +150,7 @@ class ThreadText:
         return f"{prefix}{self._count}"
 
     def stop_if(self, condition: str) -> None:
-        """Leave the function in trouble where a condition holds."""
+        """Bail out where a condition holds."""
         after = self.fresh_label("fine")
         self.put(f"br i1 {condition}, label %trouble, label %{after}, !prof !0")
         self.label(after)
@@ -162,7 +162,7 @@ class ThreadText:
         return f"%r{self._numbers[register]}"
 
     def flag_of(self, register: str) -> str:
-        """Return the variable that says if a register was written."""
+        """Return the variable that is True if a register was written."""
         return f"%w{self._numbers[register]}"
 
     def value_of(self, register: str) -> str:
@@ -186,7 +186,7 @@ class ThreadText:
             self.put(f"store i1 true, ptr {self.flag_of(register)}")
 
     def flush(self, is_live: Callable[[str], bool] = lambda name: True) -> None:
-        """Store what registers hold that were written since the last flush."""
+        """Store the values of registers that were written since the last flush."""
         for register in sorted(self._dirty, key=self._numbers.__getitem__):
             if is_live(register):
                 value = self.values[register]
@@ -196,13 +196,13 @@ class ThreadText:
         self._dirty.clear()
 
     def forget(self) -> None:
-        """Begin a block in which no value is known."""
+        """Begin a block, in which no value is known."""
         self.values.clear()
         self._dirty.clear()
 
     @contextmanager
     def only_if(self, condition: str) -> Iterator[None]:
-        """Run the lines within only where a condition holds."""
+        """Put the lines of the `with` block into a branch that runs if a condition holds."""
         self.flush()
         then, after = self.fresh_label("then"), self.fresh_label("after")
         self.put(f"br i1 {condition}, label %{then}, label %{after}")
@@ -218,7 +218,7 @@ class ThreadText:
     # Operands.
 
     def as_type(self, value: str, given: str, wanted: str) -> str:
-        """Return bits in another type: cut off, or with zeros in front."""
+        """Return bits in another type: truncated, or extended by zeros."""
         if given == wanted:
             return value
         have, need = width_of(given), width_of(wanted)
@@ -245,7 +245,7 @@ class ThreadText:
             instruction: the instruction.
             operand: its operand.
             kind: the type.
-            raw: True if the instruction does not care which NaN it gets.
+            raw: True if the bits of a NaN do not matter to the instruction.
         """
         wanted = type_of(kind)
         match operand:
@@ -267,7 +267,7 @@ class ThreadText:
         raise NotTranslated(instruction, f"the operand {operand}")
 
     def symbol_address(self, symbol: str, offset: int, space: str) -> str:
-        """Return the address of a variable; as a generic one if `space` is ""."""
+        """Return the address of a variable in `space`; a generic address if `space` is ""."""
         window = 0 if space else WINDOWS["shared"]
         if symbol in self.names.shared:
             return str(self.names.shared[symbol] + offset + window)
@@ -285,7 +285,7 @@ class ThreadText:
         return self.let(f"add i64 {name}, {offset}") if offset else name
 
     def special(self, instruction: PtxInstruction, name: str) -> str:
-        """Return a special register, as i32."""
+        """Return the value of a special register, as i32."""
         found = self._specials.get(name)
         if found is None:
             found = self._specials[name] = f"%special{len(self._specials)}"
@@ -330,7 +330,7 @@ def constant(operand: Immediate, kind: str) -> str:
 
 
 def _converted(bits: int, width: int) -> int:
-    """Return the bits of an f64 as those of an f32 (`width` 32), or the reverse."""
+    """Convert the bits of an f64 to those of an f32 (`width` 32), or the reverse."""
     if width == 32:
         number = np.float32(np.uint64(bits).view(np.float64))
         return int(number.view(np.uint32))

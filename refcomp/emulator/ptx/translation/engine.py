@@ -1,4 +1,4 @@
-"""Run blocks by translated kernels once these are hot. The interpreter runs the other blocks.
+"""Run blocks by the translated code of hot kernels. The interpreter runs the other blocks.
 
 A kernel is hot when the interpreter has spent as much time on it as compiling it takes. Both times
 are estimates that do not depend on the load of the machine. So a later run of a program finds the
@@ -40,24 +40,24 @@ _LOG = logging.getLogger("refcomp.emulator")
 _COMPILE_NS = 200_000_000  # starting the tools
 _COMPILE_INSTRUCTION_NS = 500_000
 _INTERPRET_NS = 30  # an instruction of a thread
-# Instructions of threads after which a block is interpreted; and if it may wait for another block,
-# which runs only when this one has ended.
+# Instructions of threads after which a block is interpreted. The lower limit is for a kernel that
+# may wait for another block, which runs only when this block has ended.
 _MAX_BLOCK_STEPS = 1 << 34
 _MAX_WAITING_STEPS = 1 << 31
 _JOURNAL_ROOM = 1 << 22  # stores of a block to global memory
 _RECORD_WORDS = 4
-# Blocks that may be in trouble before that is compared with those that were not.
+# Blocks that may bail out before their number is compared with that of the other blocks.
 _MAX_STOPS = 4
 
 
 @dataclass(slots=True)
 class TranslationCounts:
-    """Counts of blocks that were translated, and reasons where kernels were not.
+    """Counts of blocks that ran translated, and reasons why kernels did not.
 
     Attributes:
-        blocks: that ran by translated code, to their end.
-        stops: blocks that translated code gave back to the interpreter.
-        refused: kernel -> why it is interpreted.
+        blocks: the number of blocks that ran to their end by translated code.
+        stops: the number of blocks where translated code bailed out to the interpreter.
+        refused: kernel -> the reason why it is interpreted.
     """
 
     blocks: int = 0
@@ -69,13 +69,14 @@ class KernelTranslation:
     """A kernel in one of its two forms, with checks of undefined bits or without.
 
     Attributes:
-        refusal: why it is not translated; "" if it may be.
-        kernel, run: its text and its function, once it is compiled.
-        cost_ns: what compiling it takes, by an estimate.
-        weight: instructions that a thread runs, by an estimate.
-        spent_ns: what the interpreter took, by an estimate.
-        blocks: those that ran by translated code, to their end.
-        stops: calls of translated code that did not run all their blocks.
+        refusal: the reason why the kernel is not translated; "" if it can be.
+        kernel: the text of the compiled kernel; None before it is compiled.
+        run: the function of the compiled kernel; None before it is compiled.
+        cost_ns: the estimated time of compiling it, in ns.
+        weight: the estimated number of instructions that a thread runs.
+        spent_ns: the estimated time that the interpreter took, in ns.
+        blocks: the number of blocks that ran to their end by translated code.
+        stops: the number of calls of translated code that did not run all their blocks.
     """
 
     def __init__(self, function: PtxFunction) -> None:
@@ -96,7 +97,7 @@ class KernelTranslation:
 
     @property
     def is_given_up(self) -> bool:
-        """True if it stops so often that translated code does not pay."""
+        """True if the code bails out so often that it saves no time."""
         return self.stops > _MAX_STOPS and 4 * self.stops > self.blocks
 
 
@@ -105,7 +106,7 @@ class PtxTranslator:
 
     Args:
         tools: the tools that compile them.
-        shared_of: returns where the shared variables of a kernel lie.
+        shared_of: returns the layout of the shared variables of a kernel.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class PtxTranslator:
             around: the launch.
             kernel: the kernel.
             blocks: numbers of the blocks, as [block, axis].
-            limits: when the interpreter gives up.
+            limits: the limits after which the interpreter stops.
         """
         if around.observers or self._is_broken:
             return RanBlocks(0, 0)
@@ -157,7 +158,7 @@ class PtxTranslator:
         return RanBlocks(ended, state.steps() // WARP)
 
     def interpreted(self, kernel: BoundFunction, is_watched: bool, steps: int) -> None:
-        """Add what the interpreter spent: `steps` instructions, each counted once for a warp."""
+        """Record `steps` instructions that the interpreter ran, each counted once for a warp."""
         found = self._kernels.get((kernel.function.name, is_watched))
         if found is not None:
             found.spent_ns += steps * WARP * _INTERPRET_NS
@@ -205,14 +206,14 @@ class PtxTranslator:
 
 
 def translated(loaded: LoadedPtx, tools: HostTools | None) -> LoadedPtx:
-    """Return a loaded file whose hot kernels are translated; the same file without tools."""
+    """Return a loaded file whose hot kernels are translated. Without tools, return it unchanged."""
     if tools is None:
         return loaded
     return replace(loaded, runner=PtxTranslator(tools, loaded.program.shared_of))
 
 
 class BlockState:
-    """The addresses and numbers that the function of a module is given for some blocks."""
+    """The addresses and numbers that are arguments of a module's function, for some blocks."""
 
     def __init__(
         self,
@@ -236,7 +237,7 @@ class BlockState:
         for first, _ in around.read_only:
             may_write &= starts != first
         symbols = [around.symbols.get(name, 0) for name in kernel.symbols]
-        # Arrays whose addresses the fields hold, alive as long as they are.
+        # The arrays whose addresses the fields hold. References keep them alive.
         self._kept: dict[str, Array | None] = {
             "arena": arena.bytes.data,
             "arena.known": arena.bytes.known,
@@ -287,7 +288,7 @@ def _aligned(size: int) -> Array:
 
 
 def _frames(block: tuple[int, int, int], words: int) -> Array:
-    """Return the frames of a block's threads, which hold their positions."""
+    """Return the initial frames of a block's threads. They hold the threads' positions."""
     x, y, _ = block
     number = np.arange(prod(block))
     frames = np.zeros((len(number), words), np.int64)
@@ -298,7 +299,7 @@ def _frames(block: tuple[int, int, int], words: int) -> Array:
 
 
 def _extents(around: LaunchSurroundings) -> dict[str, int]:
-    """Return the fields that a launch gives as they are."""
+    """Return the fields that are sizes and numbers of the launch."""
     threads = prod(around.block)
     found = {
         "base": BASE,

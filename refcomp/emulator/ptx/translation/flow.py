@@ -1,7 +1,7 @@
-"""The flow of control and of values through a function: blocks, and where registers live.
+"""Control flow and liveness in a function: its blocks, and the registers that are live in them.
 
 A predicated instruction writes a register only in some threads. So the earlier value of the
-register stays alive. A set of registers is an integer with a bit for each register, since functions
+register stays live. A set of registers is an integer with a bit for each register, since functions
 have thousands of registers and of sets.
 """
 
@@ -24,8 +24,8 @@ _WITHOUT_RESULT = frozenset(
     {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "membar"}
     | {"fence", "prefetch", "prefetchu", "cp", "nanosleep", "discard", "stmatrix"}
 )
-_LOOP_TURNS = 8  # by an estimate
-_MAX_DEPTH = 3  # of loops that the estimate counts
+_LOOP_TURNS = 8  # iterations of a loop, by an estimate
+_MAX_DEPTH = 3  # nested loops that the estimate takes into account
 _LEAVES = frozenset({"ret", "exit", "trap"})
 _BRANCHES = frozenset({"bra", "brx", *_LEAVES})
 
@@ -40,11 +40,11 @@ class FlowBlock:
 
 
 class FunctionFlow:
-    """The flow of a function. Raises NotTranslated for a branch that leads nowhere.
+    """The control flow of a function. Raises NotTranslated for a branch without a target.
 
     Attributes:
-        blocks: by the number of their first instruction, in order.
-        numbers: register -> its bit in sets of registers.
+        blocks: the blocks by the number of their first instruction, in order.
+        numbers: register -> the number of its bit in sets of registers.
     """
 
     def __init__(self, function: PtxFunction) -> None:
@@ -84,7 +84,7 @@ class FunctionFlow:
         return self.function.labels[label.name]
 
     def targets(self, branch: PtxInstruction) -> list[int]:
-        """Return where a branch by an index may lead."""
+        """Return the possible targets of a branch by an index."""
         names = self.function.branch_targets[str(branch.operands[1])]
         return [self.function.labels[name] for name in names]
 
@@ -123,7 +123,7 @@ class FunctionFlow:
         return found
 
     def first_use(self, register: str) -> PtxInstruction:
-        """Return the first instruction that reads or writes a register, which one does."""
+        """Return the number of the first instruction that reads or writes a register."""
         number = self.numbers[register]
         sets = zip(self.code, self.reads, self.writes, strict=True)
         return next(
@@ -132,7 +132,7 @@ class FunctionFlow:
 
     @cached_property
     def live_in(self) -> dict[int, int]:
-        """The registers whose value at the begin of a block may be read later, by its begin."""
+        """The begin of a block -> the registers that are live there."""
         found = dict.fromkeys(self.blocks, 0)
         changed = True
         while changed:
@@ -147,7 +147,7 @@ class FunctionFlow:
     def live_before(
         self, block: FlowBlock, place: int, live_in: dict[int, int] | None = None
     ) -> int:
-        """Return the registers that live before an instruction of a block, or behind its last."""
+        """Return the registers that are live before an instruction of a block, or at its end."""
         known = self.live_in if live_in is None else live_in
         bits = 0
         for one in block.following:
@@ -162,10 +162,12 @@ class FunctionFlow:
     def weight(self) -> int:
         """An estimate of the instructions that a thread runs: each loop runs 8 times.
 
-        A loop reaches from its head to the last branch back to it. Of loops in each other, the
-        outer three count.
+        A loop reaches from its head to the last branch back to it. Of nested loops, the outer three
+        are taken into account.
         """
-        ends: dict[int, int] = {}  # head -> behind the last branch to it
+        ends: dict[
+            int, int
+        ] = {}  # head of a loop -> the end: behind the last branch to the head
         for block in self.blocks.values():
             for head in block.following:
                 if head <= block.begin:

@@ -1,4 +1,4 @@
-"""The function of a kernel: it runs one thread until the thread waits, ends or is in trouble."""
+"""Prints the function of a kernel. It runs one thread until the thread waits, ends or bails out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from refcomp.emulator.ptx.translation.warps import TOGETHER, WarpPrinter
 
 _RUNS, _WAITS, _GATHERS, _ENDED, _TROUBLE = range(5)
 _TURN = 1 << 20  # instructions after which another thread of the block runs
-_LAST_BARRIER = 15  # of those that a block has
+_LAST_BARRIER = 15  # the greatest number of a barrier of a block
 _MAX_BITS = 64  # of a register
 _NOTHING = frozenset(
     {"prefetch", "prefetchu", "discard", "nanosleep", "membar", "fence", "pmevent"}
@@ -65,9 +65,9 @@ class TranslatedKernel:
     """The text of a kernel.
 
     Attributes:
-        symbols: the variables and parameters whose addresses it is given, in order.
-        windows: how many windows it uses.
-        frame_words: words of i64 in a thread's frame.
+        symbols: the variables and parameters whose addresses are its arguments, in order.
+        windows: the number of windows that it uses.
+        frame_words: the number of i64 words in a thread's frame.
         may_wait: True if it has an `atom`, by which a thread can wait for another one in a loop.
             Translated code runs block after block, and gives such a block back to the interpreter
             after fewer steps. The guess is neither sound nor complete, and costs only time.
@@ -86,7 +86,7 @@ class TranslatedKernel:
 def print_kernel(
     function: PtxFunction, names: PlacedNames, *, is_watched: bool
 ) -> TranslatedKernel:
-    """Return a kernel as LLVM IR. Raises NotTranslated if it has what translated code lacks."""
+    """Return a kernel as LLVM IR. Raises NotTranslated if an instruction is not translated."""
     return _KernelPrinter(function, names, is_watched=is_watched).print()
 
 
@@ -111,7 +111,7 @@ class _KernelPrinter:
         self._kept: dict[
             str, int
         ] = {}  # register -> its word behind the exchanged ones
-        self._resumed: list[int] = []  # places at which threads go on, in order
+        self._resumed: list[int] = []  # the places where threads resume, in order
         self._live = 0
 
     def print(self) -> TranslatedKernel:
@@ -157,7 +157,7 @@ class _KernelPrinter:
             self._leave(_ENDED)
 
     def _finish(self, block: FlowBlock) -> None:
-        """Store the registers that live behind a block."""
+        """Store the registers that are live at the end of a block."""
         self._accesses.settle()
         live = self._flow.live_before(block, block.end)
         numbers = self._flow.numbers
@@ -168,7 +168,7 @@ class _KernelPrinter:
         if instruction.opcode in _NOTHING:
             return
         if instruction.opcode in ("bar", "barrier") or instruction.opcode in TOGETHER:
-            self._print_meeting(block, number)
+            self._print_wait(block, number)
             return
         if instruction.predicate is None:
             self._print_plain(instruction, self._following(block, number))
@@ -182,7 +182,7 @@ class _KernelPrinter:
         self._accesses.forget()
 
     def _following(self, block: FlowBlock, number: int) -> Iterable[PtxInstruction]:
-        """Yield the instructions behind one, up to the first at which threads wait."""
+        """Yield the instructions after number `number`, up to the first where threads wait."""
         for place in range(number + 1, block.end):
             one = self._flow.code[place]
             if one.opcode in ("bar", "barrier") or one.opcode in TOGETHER:
@@ -209,7 +209,7 @@ class _KernelPrinter:
             print_value(self._text, instruction)
 
     def _print_address_conversion(self, instruction: PtxInstruction) -> None:
-        """Print cvta, between addresses of a space and generic ones."""
+        """Print cvta, which converts between generic addresses and those of a space."""
         text, modifiers = self._text, instruction.modifiers
         kind = f"u{modifiers[-1][1:]}"
         space = next((one for one in modifiers if one in _SPACES), None)
@@ -257,7 +257,7 @@ class _KernelPrinter:
             self._branch(block, self._flow.target(instruction))
 
     def _branch(self, block: FlowBlock, target: int) -> None:
-        """Print a branch. One that leads back gives way to other threads after a while."""
+        """Print a branch. After many instructions, a backward branch yields to other threads."""
         text = self._text
         if target > block.begin:
             text.put(f"br label %b{target}")
@@ -277,21 +277,21 @@ class _KernelPrinter:
 
     # Where threads wait.
 
-    def _print_meeting(self, block: FlowBlock, number: int) -> None:
+    def _print_wait(self, block: FlowBlock, number: int) -> None:
         """Print an instruction for which a thread waits for others."""
         instruction = self._flow.code[number]
         text = self._text
         if instruction.predicate is None:
-            self._meet(block, number)
+            self._wait(block, number)
             return
         condition = self._condition(instruction)
         self._accesses.settle()
         with text.only_if(condition):
-            self._meet(block, number)
+            self._wait(block, number)
         text.forget()
         self._accesses.forget()
 
-    def _meet(self, block: FlowBlock, number: int) -> None:
+    def _wait(self, block: FlowBlock, number: int) -> None:
         instruction = self._flow.code[number]
         is_barrier = instruction.opcode in ("bar", "barrier")
         self._accesses.settle()
@@ -322,7 +322,7 @@ class _KernelPrinter:
         self._text.put(f"store i64 {value}, ptr {place}")
 
     def _suspend(self, live: int, status: int) -> None:
-        """Keep what lives, return, and go on here when the thread is called again."""
+        """Print the code that stores live registers, returns, and resumes here at the next call."""
         text = self._text
         names = [name for name, bit in self._flow.numbers.items() if live >> bit & 1]
         for name in names:
@@ -404,7 +404,7 @@ class _KernelPrinter:
 
 
 def _with_kept_words(text: str, first: int) -> str:
-    """Return a text with the words in which frames keep registers."""
+    """Return a text with the numbers of the words that hold registers in frames."""
     parts = text.split("$kept(")
     found = [parts[0]]
     for part in parts[1:]:
@@ -439,7 +439,7 @@ def _types_of(function: PtxFunction, flow: FunctionFlow) -> dict[str, str]:
 
 
 def _lazy_registers(function: PtxFunction) -> frozenset[str]:
-    """Return registers that only arithmetic of f32 writes, and moves of such registers."""
+    """Return the registers that are written only by arithmetic of f32 and moves of its results."""
     writers: dict[str, list[PtxInstruction]] = {}
     for one in function.instructions:
         if one.operands and one.opcode not in ("st", "bra"):

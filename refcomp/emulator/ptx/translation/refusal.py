@@ -10,7 +10,7 @@ from refcomp.foundation.errors import RefcompError
 
 
 class NotTranslated(Exception):
-    """A kernel has an instruction, or an operand, that translated code lacks."""
+    """A kernel has an instruction or an operand that is not translated."""
 
     def __init__(self, instruction: PtxInstruction, what: str = "") -> None:
         reason = what or f"{instruction.opcode}.{'.'.join(instruction.modifiers)}"
@@ -19,9 +19,9 @@ class NotTranslated(Exception):
 
 @contextmanager
 def refusing(instruction: PtxInstruction) -> Iterator[None]:
-    """Raise NotTranslated if an instruction lacks an operand, or is wrong in any other way.
+    """Raise NotTranslated if an instruction lacks an operand, or is malformed in any other way.
 
-    So the interpreter decides what is wrong with it, and does so only if it runs.
+    So the interpreter reports the error, and only if the instruction runs.
     """
     try:
         yield

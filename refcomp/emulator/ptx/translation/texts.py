@@ -11,35 +11,35 @@ from typing import Any
 from refcomp.foundation.resources import templates_dir
 
 _FOLDER = "emulated_threads"
-# What all functions of a module are given, in order: addresses (ptr) and numbers (i64).
+# The arguments of all functions of a module, in order: addresses (ptr) and numbers (i64).
 FIELDS = {
-    "arena": "ptr",  # memory of the device, and which of its bits were written
-    "arena.known": "ptr",  # null if that is not watched
+    "arena": "ptr",  # memory of the device
+    "arena.known": "ptr",  # the bits that were written; null if they are not watched
     "starts": "ptr",  # addresses of the live allocations, sorted
     "ends": "ptr",
     "allocations": "i64",  # their number
-    "writable.starts": "ptr",  # the same of those that may be written
+    "writable.starts": "ptr",  # addresses of the live allocations that may be written, sorted
     "writable.ends": "ptr",
     "writable": "i64",
     "base": "i64",  # the address of the first byte of `arena`
     "shared": "ptr",  # memory of the block that runs
     "shared.known": "ptr",
-    "shared.limit": "i64",  # bytes that it may access
-    "shared.bytes": "i64",  # bytes of the memory
-    "local": "ptr",  # memory of its threads, one behind the other
+    "shared.limit": "i64",  # bytes of `shared` that a block may access
+    "shared.bytes": "i64",  # bytes of `shared`
+    "local": "ptr",  # local memory of the threads of the block, one after the other
     "local.known": "ptr",
     "local.limit": "i64",  # bytes that a thread may access
     "local.stride": "i64",
     "local.all": "i64",  # bytes of all threads
     "frames": "ptr",
     "frame.stride": "i64",  # bytes
-    "journal": "ptr",  # what stood where the block wrote
-    "journal.count": "i64",  # records
+    "journal": "ptr",  # the old contents of the memory that the block wrote
+    "journal.count": "i64",  # records in the journal
     "journal.room": "i64",
     "steps": "i64",  # instructions of threads that ran
-    "step.limit": "i64",  # of a block, while its threads run in turn
-    "blocks": "ptr",  # numbers of blocks in x, y and z
-    "first": "i64",  # of them
+    "step.limit": "i64",  # limit of `steps` for a block
+    "blocks": "ptr",  # numbers of blocks along x, y and z
+    "first": "i64",  # the index in `blocks` of the first block to run
     "count": "i64",
     "threads": "i64",  # of a block
     "warps": "i64",
@@ -54,7 +54,7 @@ FIELDS = {
     "nctaid.z": "i64",
     "dynamic": "i64",  # bytes of shared memory that the launch gives
     "symbols": "ptr",  # addresses of variables and parameters, as the kernel numbers them
-    "windows": "ptr",  # for each check of an address: the allocation that it found last
+    "windows": "ptr",  # for each check of an address, the allocation that it found last
 }
 NUMBER_OF = {name: number for number, name in enumerate(FIELDS)}
 _MACRO = re.compile(r"^\s*(%\S+) = (field|address) (\S+)$", re.MULTILINE)
@@ -68,19 +68,19 @@ def _table(name: str) -> Mapping[str, Any]:
 
 
 def rows(table: str) -> Mapping[str, Any]:
-    """Return a table of instructions, such as "value"."""
+    """Return the table of instructions of a name, such as "value"."""
     found: Mapping[str, Any] = _table("instructions")[table]
     return found
 
 
 def frame(table: str) -> Mapping[str, Any]:
-    """Return a table of the functions around kernels, such as "warps"."""
+    """Return the table of functions around kernels of a name, such as "warps"."""
     found: Mapping[str, Any] = _table("frame")[table]
     return found
 
 
 def filled(text: str, **holes: str) -> str:
-    """Return the text of a row with its holes filled. Unlike `str.format`, braces may stay."""
+    """Return the text of a row with its placeholders filled. Other braces stay."""
     return _HOLE.sub(lambda match: holes[match[1].replace(".", "_")], text)
 
 
@@ -100,7 +100,7 @@ def expanded(text: str) -> str:
 
 @cache
 def module_head(is_watched: bool) -> str:
-    """Return the functions that all modules have, but those that depend on the kernel."""
+    """Return the functions that all modules have, except for those that depend on the kernel."""
     module = frame("module")
     parts = [module["head"]]
     for kind, name, bits in (("float", "f32", "i32"), ("double", "f64", "i64")):

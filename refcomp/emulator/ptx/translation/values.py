@@ -1,4 +1,4 @@
-"""Instructions on values as LLVM IR: the rows of the table, and what modifiers add to them."""
+"""Instructions on values as LLVM IR: the rows of the table, and the effects of modifiers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from refcomp.emulator.ptx.translation.emitter import ThreadText, mangled, type_o
 from refcomp.emulator.ptx.translation.refusal import NotTranslated
 from refcomp.emulator.ptx.translation.texts import rows
 
-# Floating-point instructions whose f32 NaN is the one of GPUs.
+# Floating-point instructions whose f32 NaN has the bits that GPUs return.
 _ARITHMETIC = frozenset(
     {"add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp", "rsqrt", "ex2", "lg2"}
     | {"sin", "cos", "tanh", "min", "max"}
@@ -47,13 +47,13 @@ _SELECTORS = (
     *_DIRECTIONS,
 )
 _WIDTHS = ("8", "16", "32", "64")
-# Opcodes whose row is that of the first source, and those that name its type in the text.
+# Opcodes whose row is that of the first source, and opcodes that name its type in the text.
 _OF_FIRST = ("selp", "shl", "shr")
 _OF_TEXT = ("mad", "bfe", "bfi", "shf", "prmt", "lop3", "popc", "clz")
 
 
 def is_arithmetic(instruction: PtxInstruction) -> bool:
-    """Return True for arithmetic of f32, which makes its NaN anew."""
+    """Return True for arithmetic of f32, whose NaN does not have the bits of an operand."""
     return (
         instruction.opcode in _ARITHMETIC
         and instruction.modifiers[-1:] == ("f32",)
@@ -62,14 +62,14 @@ def is_arithmetic(instruction: PtxInstruction) -> bool:
 
 
 def takes_any_nan(instruction: PtxInstruction) -> bool:
-    """Return True for an instruction to which all f32 NaN are alike."""
+    """Return True for an instruction to which the bits of an f32 NaN do not matter."""
     return is_arithmetic(instruction) or (
         instruction.opcode == "setp" and instruction.modifiers[-1] == "f32"
     )
 
 
 def flat(operand: Operand | None) -> list[Operand]:
-    """Return the parts of a vector or of a pair; any other operand by itself."""
+    """Return the parts of a vector or of a pair. Another operand is its only part."""
     if operand is None:
         return []
     if isinstance(operand, Vector):
@@ -140,7 +140,7 @@ def _print_row(
 def _print_halves(
     text: ThreadText, instruction: PtxInstruction, kind: str, sources: list[str]
 ) -> str:
-    """Print an instruction of f16, or of each half of packed ones."""
+    """Print an instruction of f16. For packed operands, print it for each half."""
     opcode = instruction.opcode
     letter = "f16" if opcode in ("add", "sub", "mul", "fma") else "f"
     if opcode not in ("add", "sub", "mul", "fma", "min", "max", "neg", "abs"):
@@ -176,7 +176,7 @@ def _row(instruction: PtxInstruction, names: list[str]) -> str:
 def _guard_quotient(
     text: ThreadText, instruction: PtxInstruction, kind: str, sources: list[str]
 ) -> None:
-    """Leave a quotient by 0 to the interpreter, where bits are watched: it is undefined."""
+    """Bail out at a quotient by 0 if bits are watched, because it is undefined."""
     if instruction.opcode in ("div", "rem") and text.is_watched:
         text.stop_if(text.let(f"icmp eq {kind} {sources[1]}, 0"))
 
@@ -188,7 +188,7 @@ def _print_float(
     kind: str,
     sources: list[str],
 ) -> str:
-    """Print an instruction of floats of a type of LLVM IR, and what its modifiers add."""
+    """Print an instruction of floats of a type of LLVM IR, with the effects of its modifiers."""
     name = mangled(kind)
     flushes = "ftz" in instruction.modifiers
     if flushes and name == "f64":

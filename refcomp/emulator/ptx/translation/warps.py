@@ -1,4 +1,4 @@
-"""Instructions that the threads of a warp do together, as LLVM IR.
+"""Instructions that the threads of a warp execute together, as LLVM IR.
 
 A thread writes its operands into its frame and returns. When all threads that the instruction names
 have arrived, `@gather` calls `@together`, which writes the results into their frames.
@@ -31,11 +31,11 @@ class WarpStep:
     """An instruction of a warp.
 
     Attributes:
-        function: the name of its function; "" if the threads only meet.
-        text: that function.
+        function: the name of its function; "" if it only synchronizes the threads.
+        text: the text of this function.
         sources: the operands that are exchanged, with their types.
-        results: likewise.
-        members: the operand that names the threads which take part.
+        results: the results, with their types.
+        members: the operand that is the mask of the threads which take part.
     """
 
     function: str
@@ -46,10 +46,10 @@ class WarpStep:
 
 
 class WarpPrinter:
-    """Prints instructions of warps, and the function that does them.
+    """Prints instructions of warps, and the function that executes them.
 
     Attributes:
-        words: of a frame, for operands and results.
+        words: the number of words of a frame for operands and results.
     """
 
     def __init__(self, text: ThreadText) -> None:
@@ -90,7 +90,7 @@ class WarpPrinter:
         return self._text.let(f"getelementptr i64, ptr %frame, i64 {word}")
 
     def function(self) -> str:
-        """Return the functions of all steps of the kernel, and the one that calls them."""
+        """Return the functions of all steps of the kernel, and the function that calls them."""
         text: str = frame("warps")["word"].replace("$exchanged", str(FRAME_EXCHANGED))
         text += "".join(self._texts.values())
         lines = [
@@ -113,7 +113,7 @@ class WarpPrinter:
 
 
 def step_of(instruction: PtxInstruction) -> WarpStep:
-    """Return an instruction of a warp. Raises NotTranslated if translated code lacks it."""
+    """Return an instruction of a warp. Raises NotTranslated if it is not translated."""
     find = _STEPS.get(instruction.opcode)
     is_sync = "sync" in instruction.modifiers or instruction.opcode == "bar"
     if find is None or not is_sync:
@@ -161,7 +161,7 @@ def _reduction(instruction: PtxInstruction) -> WarpStep:
 
 
 def _of_all(name: str, step: str, extend: str, result: str, begin: str = "0") -> str:
-    """Return a function that makes one result of the values of all threads."""
+    """Return a function that computes one result from the values of all threads."""
     table = frame("warps")
     text = table["all"].replace("$name", name).replace("$begin", begin)
     text = text.replace("$step", table["step"][step])
@@ -174,8 +174,8 @@ def _of_all(name: str, step: str, extend: str, result: str, begin: str = "0") ->
     return whole
 
 
-def _meeting(instruction: PtxInstruction) -> WarpStep:
-    """Return bar.warp.sync, at which threads only meet."""
+def _warp_barrier(instruction: PtxInstruction) -> WarpStep:
+    """Return bar.warp.sync, which only synchronizes the threads."""
     return WarpStep("", "", (), (), instruction.operands[0])
 
 
@@ -192,5 +192,5 @@ _STEPS: dict[str, Callable[[PtxInstruction], WarpStep]] = {
     "shfl": _shuffle,
     "vote": _vote,
     "redux": _reduction,
-    "bar": _meeting,
+    "bar": _warp_barrier,
 }

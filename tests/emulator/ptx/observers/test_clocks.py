@@ -8,22 +8,23 @@ from tests.emulator.ptx.texts import kernel
 
 
 def _knows(clocks, thread, other, time):
-    return bool(clocks.knows(np.array([thread]), np.array([other]), np.array([time]))[0])
+    found = clocks.happened_before(np.array([time]), np.array([other]), np.array([thread]))
+    return bool(found[0])
 
 
-def test_threads_know_of_each_other_behind_a_meeting():
+def test_joined_threads_know_the_events_of_each_other():
     clocks = ThreadClocks(2, 4)
     assert not _knows(clocks, 4, 5, 1)
-    clocks.meet(np.array([4, 5]))
+    clocks.join(np.array([4, 5]))
     assert _knows(clocks, 4, 5, 1)
     assert not _knows(clocks, 4, 5, 2)
     assert not _knows(clocks, 6, 5, 1)
     assert clocks.own(np.array([4, 6])).tolist() == [2, 1]
 
 
-def test_who_goes_on_behind_a_place_knows_who_arrived_there():
+def test_acquiring_thread_knows_the_events_of_releasing_threads():
     clocks = ThreadClocks(1, 4)
-    clocks.meet(np.array([0, 1]))
+    clocks.join(np.array([0, 1]))
     clocks.release(np.array([1]), "place")
     clocks.acquire(np.array([2]), "place")
     clocks.acquire(np.array([3]), "another place")
