@@ -1,8 +1,8 @@
 """Profiles of kernels that ran emulated: their cost on a card, its causes, and advice.
 
 `refcomp.emulator.observers.counting` counts, and this room interprets the counts. Counts are exact.
-An estimate follows from public figures of a card. It knows nothing of latencies, of the driver, and
-of caches, except that each segment of memory is read once.
+An estimate follows from public figures of a card. It ignores latencies and the driver. Of caches it
+assumes only that each segment of memory is read once.
 
 Reading order:
 
@@ -12,8 +12,8 @@ Reading order:
 - facts.py: accesses by kind, and their loops
 - occupancy.py: waves that a SIMD holds, and warps that a multiprocessor holds
 - advice.py: what to change in the schedule
-- report.py: all of it
-- tables.py: its rows
+- report.py: the report on a kernel, which combines all of these
+- tables.py: the rows of its tables
 - layers.py: the layers of a network
 - text.py: tables for a terminal
 - page.py: a page for a browser

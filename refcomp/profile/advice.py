@@ -1,7 +1,8 @@
-"""Rules that derive from the counts of a kernel what to change in its schedule.
+"""Rules that derive advice on a kernel's schedule from its counts.
 
-Each rule says what was counted, where, and which primitive helps. A rule applies only from some
-part of the whole on, so that a short prologue is not blamed. The largest part comes first.
+The advice of a rule names the count, the place, and the primitive that helps. A rule has a
+threshold: it ignores a small part of the whole, such as a short prologue. The largest part comes
+first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from refcomp.profile.occupancy import waves_of_simd
 
 _MAX_VECTOR_BYTES = 16  # that a lane moves at once
 _HALF = re.compile(r"[._]f16")
-_FEW_WAVES = 2  # of a SIMD: they can hardly hide the latency of memory
+_FEW_WAVES = 2  # waves of a SIMD that can hardly hide the latency of memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _is_coalesced(access: MemoryTraffic) -> bool:
 
 
 def _closer_lanes(facts: RuleInputs, line: int, access: MemoryTraffic) -> str:
-    """Return the remedy: which loop the lanes should run over."""
+    """Return the remedy: the loop over which the lanes should run."""
     if access.stride == access.size:  # some lanes are dense, and then there is a gap
         row = access.bytes // access.transactions
         return (
@@ -294,7 +295,7 @@ def _few_groups(facts: RuleInputs) -> Iterator[Advice]:
     )
 
 
-# What a limit is called, the part of its advice, and the remedy for a `group`.
+# Limit -> its name in advice, the part of the advice, and the remedy for a `group`.
 _LIMITS = {
     Limit.SHARED: (
         "shared memory",

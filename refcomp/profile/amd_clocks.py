@@ -20,14 +20,14 @@ from refcomp.emulator.observers.counting.mnemonics import (
 from refcomp.profile.cards import BLOCKS, OLD_BF16, Unit
 from refcomp.profile.limit import Limit
 
-# Transcendental instructions: each clock computes a quarter of the lanes.
+# Transcendental instructions, which compute a quarter of the lanes in a clock.
 _QUARTER = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_CLOCKS = 4
 # Products of whole 32-bit integers, at the rate `Unit.integer_rate`.
 _WHOLE_PRODUCT = re.compile(r"v_mul_(lo|hi)_[ui]32|v_mad_(co_)?[ui]64")
 # The older matrix instructions on bf16, whose names lack _1k.
 _OLD_BF16 = re.compile(r"\dbf16$")
-# Lanes that exchange values through LDS in a clock, without accessing its memory.
+# The number of lanes that exchange values through LDS in a clock, without accessing its memory.
 _EXCHANGED_LANES = 32
 _LIMITS = (Limit.VECTOR, Limit.MATRIX, Limit.SCALAR, Limit.SHARED, Limit.CACHE)
 

@@ -1,9 +1,13 @@
 """A lower bound of the time of a launch on a card, for each resource that may limit it.
 
-The bound is an estimate. It assumes that each part of a compute unit works at its peak rate all the
-time, that compute units share the groups evenly, and that SIMDs share a group's waves. Memory
-transfers each segment that a launch touches only once. The L1 cache delivers one line a clock. Real
-launches are slower; the largest bound shows where to begin.
+The bound is an estimate, which assumes:
+
+- Each part of a compute unit always works at its peak rate.
+- Compute units share the groups evenly, and SIMDs share the waves of a group.
+- Memory transfers each segment that a launch touches only once.
+- The L1 cache delivers one line a clock.
+
+Real launches are slower. The resource with the largest bound is the first one to relieve.
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ class Bound:
     limit: Limit  # the resource with the most seconds
     units: float  # compute units that work, on average
     simds: float  # SIMDs that work, on average
-    # 0 to 1: the time that multiply-adds alone would take on the working SIMDs, as a part of the
-    # estimate.
+    # From 0 to 1: the time of the multiply-adds alone on the working SIMDs, as a part of the
+    # estimated time.
     useful: float
     # The same, if all SIMDs of the card worked.
     peak: float
@@ -51,7 +55,7 @@ def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
     hertz = card.gigahertz * 1e9 * counts.launches
     seconds: dict[Limit, float] = {}
     for resource, clocks in _clocks(counts, card).items():
-        # Arithmetic needs a SIMD that works; all else needs a unit.
+        # Arithmetic is limited by the working SIMDs, all other resources by the working units.
         busy = simds / card.unit.simds if resource in OF_SIMDS else units
         seconds[resource] = clocks / (hertz * busy)
     moved = (counts.read + counts.written) / counts.launches
@@ -71,10 +75,10 @@ def bound_of(counts: KernelCounts, card: Card) -> Bound | None:
 
 
 def _working(counts: KernelCounts, card: Card) -> tuple[float, float]:
-    """Return how many compute units and SIMDs work on average.
+    """Return the numbers of compute units and of SIMDs that work on average.
 
-    Groups run in rounds. In a round each place takes one group; a place is a unit, or two where a
-    group is spread over a pair of them.
+    Groups run in rounds. In a round each place takes one group. A place is a unit, or a pair of
+    units if a group is spread over a pair.
     """
     units_of_place = 2 if counts.is_on_pairs else 1
     groups = counts.groups / counts.launches

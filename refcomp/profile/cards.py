@@ -1,20 +1,21 @@
 """Peak rates of GPUs, for turning counts into estimated times.
 
 Units, boost clock and bandwidth come from each card's data sheet or product page. The tests derive
-from them the peak rates that are printed there. `multiprocessor.py` has what a multiprocessor of an
-NVIDIA GPU does in a clock. Sources of what a compute unit of an AMD GPU does:
+from these figures the peak rates that the documents print. `multiprocessor.py` has the rates of a
+multiprocessor of an NVIDIA GPU. Sources of the rates of a compute unit of an AMD GPU:
 
 - vector and matrix instructions: AMD's white papers of CDNA 2, CDNA 3 and RDNA 3, and its "Matrix
-  Instruction Calculator" (passes of four clocks). Its rates are those of the data sheets, except
-  for instructions with several blocks, older ones of bf16, and the small one of f64, which do less.
+  Instruction Calculator" (passes of four clocks). The calculator's rates equal those of the data
+  sheets. Instructions with several blocks, older ones of bf16, and the small one of f64 are slower.
 - products of integers and transcendental functions: LLVM's model for its scheduler
 - f64 on RDNA 3: 1/32 of the f32 peak of the product page, which counts pairs of instructions
-- scalar instructions: one a clock of a scheduler; a unit has one on CDNA, two on RDNA
+- scalar instructions: one a clock for each scheduler. A unit has one scheduler on CDNA, and two on
+  RDNA.
 - LDS: 32 banks of 4 bytes, as `refcomp.emulator.observers.counting.banks` counts them
 - the vector L1 cache: a line a clock, the peak in AMD's "ROCm Compute Profiler" for CDNA. The same
   is assumed for RDNA.
 
-The clock is the boost clock: real ones are lower under load.
+The clock is the boost clock. Under load, real clocks are lower.
 """
 
 from __future__ import annotations
@@ -69,12 +70,12 @@ class Unit:
     mcpu: str  # the GPU's name in LLVM
     simds: int
     lanes: int  # of vector instructions
-    f64_rate: float  # part of that for f64 instructions
-    integer_rate: float  # part of that for products of whole 32-bit integers
+    f64_rate: float  # part of `lanes` that f64 instructions use
+    integer_rate: float  # part of `lanes` that products of whole 32-bit integers use
     matrix: Mapping[str, int]  # multiply-adds of matrix instructions, by dtype
     cache_bytes: int  # of the vector L1 cache
     scalars: int  # scalar instructions
-    # Transcendental functions, a quarter of the lanes each clock, run beside other instructions.
+    # Transcendental functions use a quarter of the lanes, and run beside other instructions.
     has_quarter_unit: bool = False
 
 
@@ -91,7 +92,7 @@ class Card:
         name: the name of the card, such as MI210.
         source: the vendor's document with the figures.
         unit: the figures of one compute unit, or of one multiprocessor.
-        units: the number of these.
+        units: the number of compute units or multiprocessors.
         gigahertz: the boost clock, in GHz.
         bandwidth: the bandwidth of the memory, in GB/s.
         tensor_clock: the clock of tensor cores, relative to the boost clock. For f64 it is 1.
@@ -154,7 +155,7 @@ def _nvidia(
 
 
 _H100 = "H100 Tensor Core GPU Architecture white paper"
-# Peak rates of its tensor cores hold at 1.83 GHz, except those of f64.
+# The peak rates of its tensor cores are stated for 1.83 GHz, except that of f64.
 _H100_TENSOR = 1.83 / 1.98
 # The MI250 and MI250X have two dies, and a kernel runs on one: the figures are of one die.
 # The first card with a GPU is the default for it.
@@ -184,9 +185,9 @@ CARDS = {
 
 
 def card_for(mcpu: str, name: str | None = None) -> Card | None:
-    """Return the card called `name`, by default the first one whose GPU is `mcpu`, if there is one.
+    """Return the card called `name`, by default the first card whose GPU is `mcpu`; None: no card.
 
-    Case and spaces of the name do not matter. Raises UserError for an unknown card, and for one
+    Case and spaces of the name do not matter. Raises UserError for an unknown card, and for a card
     with another GPU.
     """
     fitting = [card for card in CARDS.values() if card.mcpu == mcpu]
@@ -206,7 +207,7 @@ def card_for(mcpu: str, name: str | None = None) -> Card | None:
 def find_card(name: str) -> Card:
     """Return the card called `name`. Case and spaces do not matter.
 
-    A form factor may be left out where there is one only: H100 is the H100 SXM. Raises UserError
+    The form factor may be left out if the card has only one: H100 is the H100 SXM. Raises UserError
     for an unknown card.
     """
     by_name = {_normalized(card.name): card for card in CARDS.values()}

@@ -1,7 +1,7 @@
 """The input of the rules for advice: accesses by kind, and the loops around them.
 
-Indices are read from the text of the loop IR, with lets written out. What they do not show is not
-guessed.
+Indices are read from the text of the loop IR, with lets written out. Nothing is guessed: a loop
+that the text does not show is unknown.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _SUMS = ("waves", "lanes", "bytes", "transactions", "least", "clocks", "conflict
 
 @dataclass(frozen=True, slots=True)
 class RuleInputs:
-    """Everything that rules look at, for one kernel."""
+    """The input of all rules, for one kernel."""
 
     counts: KernelCounts
     listing: Listing
-    resources: AmdResources | NvidiaResources | None  # None if unknown
+    resources: AmdResources | NvidiaResources | None  # None if they are unknown
     bound: Bound | None  # None if no card is known
 
 
 class AlikeAccesses(NamedTuple):
     """Accesses of one kind."""
 
-    line: int  # of the loop IR, which makes most of them; 0 if it is not known
+    line: int  # the line of the loop IR that makes most of the accesses; 0 if it is not known
     instruction: str  # the text of the instruction if no line is known, else ''
-    access: MemoryTraffic  # their sum
+    access: MemoryTraffic  # the sum of the accesses
 
 
 def alike(facts: RuleInputs, space: AddressSpace) -> list[AlikeAccesses]:
     """Return the accesses to `space`, with those of one kind added up.
 
-    A kind are the accesses of one statement whose lanes lie in the same way. Statements on the same
-    buffers, such as those of an unrolled loop, are one. Where no line of the loop IR is known, each
-    instruction is a kind of its own.
+    Accesses are of one kind if the same statement makes them with the same layout of lanes.
+    Statements on the same buffers, such as those of an unrolled loop, count as one statement. If no
+    line of the loop IR is known, each instruction is a kind of its own.
     """
     kinds: defaultdict[tuple[object, ...], list[InstructionCounts]] = defaultdict(list)
     for one in facts.counts.accesses(space):
@@ -76,16 +76,16 @@ def alike(facts: RuleInputs, space: AddressSpace) -> list[AlikeAccesses]:
 
 
 def loop_of_lanes(facts: RuleInputs, line: int) -> LineOrigin | None:
-    """Return the loop around a line that lanes side by side run over, if a primitive made it."""
+    """Return the loop around a line over which adjacent lanes run, if a primitive made it."""
     return _loop_over(facts, line, {"threadIdx.x"})
 
 
 def closest_loop(
     facts: RuleInputs, line: int, access: MemoryTraffic
 ) -> LineOrigin | None:
-    """Return the loop over threads whose iterations access elements side by side.
+    """Return the loop over threads whose consecutive iterations access adjacent elements.
 
-    None where the index does not show it. `access` has the stride of the lanes.
+    Return None if the index does not show such a loop. `access` has the stride of the lanes.
     """
     lanes = f"threadIdx.x * {access.stride // access.size}"
     lets = {}
@@ -100,7 +100,7 @@ def closest_loop(
 
 
 def _terms(index: str, lets: Mapping[str, str]) -> list[str]:
-    """Return the terms of the sum that an index is, with the names of `lets` written out."""
+    """Return an index as the terms of a sum, with the names of `lets` written out."""
     terms = []
     for term in index.split(" + "):
         terms += _terms(lets[term], lets) if term in lets else [term]

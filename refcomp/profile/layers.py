@@ -1,7 +1,8 @@
-"""The layers of a network: the least time of each on a card, what limits it, and what to change.
+"""The layers of a network: the least time of each on a card, its limit, and advice.
 
-A layer is a call of a function, whose kernels have reports. The estimate of a layer is the sum of
-theirs: kernels run one after the other. Nothing is known of the time between two launches.
+A layer is a call of a function, whose kernels have reports. Kernels run one after the other, so the
+estimate of a layer is the sum of the estimates of its kernels. It ignores the time between two
+launches.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from refcomp.profile.limit import Limit
 from refcomp.profile.report import ProfileReport
 from refcomp.profile.tables import LAYER, Row, Table
 
-# Advice is printed for so many layers, those with the longest times.
+# The number of layers for which advice is printed: those with the longest times.
 _ADVISED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCall:
-    """A node of a network, and the function that computes it."""
+    """A call of a run: a node of a network, and the function that computes it."""
 
     layer: str
     function: str
@@ -34,12 +35,12 @@ class LayerReport:
 
     Attributes:
         layer: the name of the node.
-        function: the function that computes it. Equal layers share one.
+        function: the function that computes it. Equal layers share a function.
         seconds: the least time by the estimate; None if no card is known.
         limit: the resource that limits the kernel with the longest time; None without an estimate.
         multiply_adds: the number of multiply-adds, as `KernelCounts.fmas`.
-        useful: instructions that multiply and add, as a part of the vector instructions.
-        advice: what to change in the kernel with the longest time; None if nothing is known.
+        useful: the share of multiply-adds among the vector instructions, from 0 to 1.
+        advice: the first advice on the kernel with the longest time; None without any.
     """
 
     layer: str
@@ -61,7 +62,7 @@ def layers_of(
     """Return the layers that launch kernels, in the order of `calls`.
 
     Args:
-        calls: the calls of one run, of which each launched its kernels.
+        calls: the calls of one run. Each call launched the kernels of its function.
         reports: the reports on the kernels of that run.
     """
     called = Counter(call.function for call in calls)
@@ -76,9 +77,9 @@ def layers_of(
 
 
 def _launchers(functions: Iterable[str], reports: Sequence[ProfileReport]) -> list[str]:
-    """Return for each report the function that launches its kernel, "" if it is none of these."""
-    # A report has the symbol of machine code, which is another name than that in the loop IR if
-    # the function's name has letters that no symbol has, or is too long.
+    """Return for each report the function that launches its kernel; "" for other functions."""
+    # A report has the symbol of the machine code. It differs from the name in the loop IR if that
+    # name is too long, or has letters that symbols cannot have.
     by_symbol = {
         mangle(f"{function}_kernel{number}"): function
         for function in functions
@@ -105,9 +106,9 @@ def _layer(
 
 
 def useful_part(reports: Sequence[ProfileReport]) -> float:
-    """Return the instructions of waves that multiply and add, as a part of all vector instructions.
+    """Return the share of multiply-adds among the vector instructions of waves, from 0 to 1.
 
-    Instructions that access memory do not count. It is 0 without vector instructions.
+    Instructions that access memory do not count. The share is 0 without vector instructions.
     """
     useful = whole = 0
     for report in reports:
@@ -128,11 +129,11 @@ def _seconds(report: ProfileReport) -> float:
 def layers_table(
     layers: Sequence[LayerReport], reports: Sequence[ProfileReport]
 ) -> Table:
-    """Return the layers in order, and their sum.
+    """Return the table of the layers, in order, and of their sum.
 
     Args:
-        layers: what `layers_of` returned.
-        reports: the reports on all kernels, which the rows refer to.
+        layers: the result of `layers_of`.
+        reports: the reports on all kernels, to which the rows refer.
     """
     functions = _launchers({layer.function for layer in layers}, reports)
     whole = sum(layer.seconds or 0.0 for layer in layers)
@@ -176,9 +177,10 @@ def _card(reports: Sequence[ProfileReport]) -> str:
 
 
 def advice_on(layers: Sequence[LayerReport]) -> list[tuple[str, Advice]]:
-    """Return names of the layers with the longest times, and what to change, the longest first.
+    """Return the names of the layers with the longest times, and the advice on them.
 
-    Of layers that share a function only the first is named.
+    The layer with the longest time comes first. Of layers that share a function only the first is
+    named.
     """
     timed = [layer for layer in layers if layer.seconds is not None]
     timed.sort(key=lambda layer: -(layer.seconds or 0.0))

@@ -19,8 +19,8 @@ class Limit(StrEnum):
     MEMORY = "memory"
 
 
-# Parts of a SIMD, or of one of the four parts of a multiprocessor. All else belongs to the whole
-# unit.
+# Resources of a SIMD, or of one of the four parts of a multiprocessor. All other resources belong
+# to the whole unit.
 OF_SIMDS = frozenset(
     {Limit.VECTOR, Limit.MATRIX, Limit.ARITHMETIC, Limit.TENSOR, Limit.ISSUE}
 )

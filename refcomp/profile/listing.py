@@ -1,11 +1,11 @@
 """The texts of a kernel line by line, and the links between their lines.
 
-Lines of the loop IR are the hub. Instructions name theirs by debug locations, and the compiler
-links each line of the LLVM IR to one. A line of the loop IR has an origin, the primitive that made
-it; where its origin names no primitive, that of the loop around it counts.
+All links lead to lines of the loop IR. Machine instructions name their line by debug locations.
+The compiler records the line of each line of the LLVM IR. A line of the loop IR has an origin: the
+primitive that made it. If the origin names no primitive, the origin of the enclosing loop is taken.
 
-Needs the sources `kernels`, `llvm` and `lines` of `DeviceModule.get_source`. The text of a missing
-source is empty.
+Requires the sources `kernels`, `llvm` and `lines` of `DeviceModule.get_source`. The text of a
+missing source is empty.
 """
 
 from __future__ import annotations
@@ -37,9 +37,13 @@ class Line:
     """A line of one text."""
 
     text: str
-    links: tuple[int, ...] = ()  # lines of the loop IR
-    waves: int | None = None  # instructions of waves that ran; None if not known
-    note: str = ""  # memory costs of an instruction, origin of a line of the loop IR
+    links: tuple[int, ...] = ()  # the lines of the loop IR that belong to it
+    waves: int | None = (
+        None  # the number of instructions of waves that ran; None: not known
+    )
+    note: str = (
+        ""  # the memory costs of an instruction; the origin of a line of the loop IR
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Listing:
         return lines[place].text.strip() if 0 <= place < len(lines) else ""
 
     def around(self, number: int) -> list[int]:
-        """Return the lines of the loops and other statements around one, innermost first."""
+        """Return the lines of the loops and other statements around a line, innermost first."""
         lines = [line.text for line in self.texts[LOOP_IR]]
         return [place + self.first for place in _around(lines, number - self.first)]
 
@@ -83,9 +87,9 @@ def list_kernel(
     """Return the texts of a kernel, with counts of what ran.
 
     Args:
-        counts: of the kernel.
-        sources: texts of its module, by name.
-        steps: of its schedule.
+        counts: the counts of the kernel.
+        sources: name -> a text of its module.
+        steps: the steps of its schedule.
     """
     links = json.loads(sources.get("lines", "{}"))
     all_kernels = sources.get("kernels", "").splitlines()
@@ -132,10 +136,11 @@ def list_kernel(
 def _without_other_kernels(name: str, lines: Sequence[str]) -> Iterator[int]:
     """Yield the positions of the lines of LLVM IR or C++ that belong to no other kernel.
 
-    The gap after another kernel belongs to it. Yields all if the text has no such kernel.
+    The empty lines after another kernel belong to that kernel. Yield all positions if the text does
+    not have the kernel.
     """
     kernels = [k for k, line in enumerate(lines) if line.startswith(_KERNEL_BEGINS)]
-    # In C++, the name may stand in the line behind the bounds of the launch.
+    # In C++, the name may be in the line after the launch bounds.
     named = re.compile(rf"[@\s]{re.escape(name)}\(")
     own = [k for k in kernels if named.search("\n".join(lines[k : k + 2]))]
     others = {*kernels} - {*own} if own else set()
@@ -152,7 +157,7 @@ def _without_other_kernels(name: str, lines: Sequence[str]) -> Iterator[int]:
 
 
 def loop_line(one: InstructionCounts) -> int:
-    """Return the line of the loop IR that an instruction came from; 0 if it is not known."""
+    """Return the line of the loop IR of an instruction; 0 if it is not known."""
     number = one.instruction.source.rpartition(":")[2]
     return int(number) if number.isdecimal() else 0
 
@@ -170,7 +175,7 @@ def _note(one: InstructionCounts, transaction: str) -> str:
 
 
 def _around(lines: Sequence[str], place: int) -> list[int]:
-    """Return the places of the lines that open the blocks around one, innermost first."""
+    """Return the places of the lines that open the blocks around a line, innermost first."""
     found = []
     depth = _indentation(lines[place]) if 0 <= place < len(lines) else 0
     for before in range(min(place, len(lines)) - 1, -1, -1):
@@ -212,7 +217,7 @@ def _schedule(
 
 
 def _call(primitive: Step | LineOrigin, numbers: Sequence[int]) -> Line:
-    """Return the line of a primitive, with its file but no folders, which name the user."""
+    """Return the line of a primitive, with its file. Folders are left out: they name the user."""
     text = f"{primitive}  # {os.path.basename(primitive.line)}"
     return Line(text, tuple(numbers))
 
@@ -223,6 +228,6 @@ def _steps_of(origin: LineOrigin, steps: Sequence[Step]) -> list[int]:
     fitting = [k for k, step in enumerate(steps) if (step.primitive, step.line) == call]
     same = [k for k in fitting if steps[k].stage == origin.stage]
     exact = [k for k in same if any(str(a) == origin.axis for a in steps[k].args)]
-    # A stage that a cache made is named after the stage that it was made of.
+    # The stage of a cache is named after the cached stage.
     made = [k for k in fitting if origin.stage.startswith(f"{steps[k].stage}.")]
     return exact or same or made or fitting

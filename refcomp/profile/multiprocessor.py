@@ -3,7 +3,7 @@
 Sources:
 
 - arithmetic: NVIDIA, "CUDA C++ Programming Guide", table "Throughput of Native Arithmetic
-  Instructions". Where PTX leaves the kind of an instruction open, the higher rate is taken.
+  Instructions". If a PTX instruction may be of several kinds, the highest rate is taken.
 - tensor cores: the white papers of the architectures Volta, Turing, A100, GA102, Ada and H100,
   without sparsity. On the H100 only `wgmma` reaches the peak, and `mma` reaches less. GA102
   and its successors multiply matrices of f64 by their few units for f64 (white paper of GA102).
@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 F32_SUMS = "with f32 sums"
-SCHEDULERS = 4  # of a multiprocessor, each of which issues one instruction a clock
+SCHEDULERS = 4  # of a multiprocessor. Each issues one instruction a clock.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,12 @@ class Multiprocessor:
     Attributes:
         mcpu: the compute capability, such as sm_90.
         lanes: operations on f32.
-        f64, f16, integers: operations on such numbers. Of f16 in pairs, each counts.
-        matrix: multiply-adds of tensor cores, by the dtype of the factors. A dtype may stand a
+        f64: operations on f64.
+        f16: operations on f16. An operation on a pair counts as two.
+        integers: operations on 32-bit integers.
+        matrix: multiply-adds of tensor cores, by the dtype of the factors. A dtype may occur a
             second time, as in "f16 with f32 sums".
-        cache_bytes: of the L1 cache.
+        cache_bytes: bytes of the L1 cache.
         special: functions such as a reciprocal.
         exchanged: lanes that exchange values in a warp.
         simds: the number of schedulers.
@@ -54,7 +56,7 @@ class Multiprocessor:
     def matrix_rate(self, dtype: str, has_f32_sums: bool) -> int:
         """Return the multiply-adds of tensor cores on factors of a dtype.
 
-        Without a figure it is the highest rate, so that times stay lower bounds.
+        If no figure is known, return the highest rate, so that times stay lower bounds.
         """
         rates = self.matrix
         found = rates.get(dtype, max(rates.values()))

@@ -1,7 +1,8 @@
 """The clocks that the parts of one multiprocessor take for the instructions of a kernel.
 
-PTX is not machine code. Moves are left out, since ptxas removes most of them; all else counts as
-one instruction. So the bound is low where ptxas makes several of one, such as of a division.
+PTX is not machine code. Moves are left out, since ptxas removes most of them. All others count as
+one instruction. So the bound is too low if ptxas makes several instructions of one, such as of a
+division.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from refcomp.emulator.ptx.observers.opcodes import (
 from refcomp.profile.limit import Limit
 from refcomp.profile.multiprocessor import Multiprocessor
 
-# Parts of a multiprocessor that compute beside each other.
+# Parts of a multiprocessor that compute at the same time.
 _F64, _F16, _F32, _INTEGERS, _SPECIAL = "f64", "f16", "f32", "integers", "special"
 # Classes that cost no issue: ptxas removes moves, and other instructions read constants themselves.
 _FREE = frozenset({MOVE, CONSTANT})
@@ -42,7 +43,7 @@ def multiprocessor_clocks(
 ) -> dict[Limit, float]:
     """Return the clocks that one multiprocessor would take for everything but memory.
 
-    `tensor_clock` is the clock of tensor cores, relative to the others.
+    `tensor_clock` is the clock of tensor cores, relative to the boost clock.
     """
     moved = exchanged = issued = bank_clocks = 0.0
     for one in counts.instructions:
@@ -102,7 +103,7 @@ def _part_clocks(counts: KernelCounts, unit: Multiprocessor) -> dict[str, float]
 
 
 def _part_of(one: InstructionCounts) -> str:
-    """Return the part that does an instruction."""
+    """Return the part that executes an instruction."""
     if one.kind == SPECIAL:
         return _SPECIAL
     if one.kind in (INTEGER, CONVERSION):
@@ -116,7 +117,7 @@ def _part_of(one: InstructionCounts) -> str:
 
 
 def _operations(one: InstructionCounts, counts: KernelCounts) -> int:
-    """Return the operations of all lanes, of idle ones too; a pair counts as two."""
+    """Return the operations of all lanes, including idle ones. A pair counts as two."""
     is_pair = one.instruction.mnemonic.endswith("x2")
     return one.waves * counts.wave_lanes * (2 if is_pair else 1)
 

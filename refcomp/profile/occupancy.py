@@ -1,10 +1,10 @@
-"""An estimate of how many waves of a kernel a SIMD holds at a time, for groups as launched.
+"""The occupancy of a launch: an estimate of the number of waves that a SIMD holds at a time.
 
-`ptxas_resources` compiles PTX to learn how many registers a kernel takes on an NVIDIA GPU.
+`ptxas_resources` compiles PTX to find the number of registers of a kernel on an NVIDIA GPU.
 
-`refcomp.toolchain.occupancy`, like LLVM, assumes the largest groups that a kernel could be launched
-with, and the kernel's own shared memory. Here both are those of the launch. All waves of a group
-begin together, so waves of a group that fits only in part do not count.
+`refcomp.toolchain.occupancy`, like LLVM, assumes the largest legal groups, and the kernel's static
+shared memory. Here the size of groups and the shared memory are those of the launch. All waves of a
+group begin together, so a group that does not fit as a whole does not count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from refcomp.toolchain import (
 from refcomp.toolchain.occupancy import SIMDS
 
 WHOLE_GROUPS = "whole groups"
-# Limits that allow only whole groups anyway.
+# Limits that count whole groups in any case.
 _GROUP_LIMITS = ("shared memory", "barriers")
 # A target in PTX that runs on one GPU, or on one family of them.
 _OWN_TARGET = re.compile(rb"^\s*\.target\s+(sm_\d+[af])\b", re.MULTILINE)
@@ -51,28 +51,28 @@ def waves_of_launch(kernel: KernelMetadata, counts: KernelCounts) -> Occupancy |
     waves_of_group = -(-threads // kernel.wavefront_size)
     groups = found.waves * SIMDS // waves_of_group
     whole = groups * waves_of_group // SIMDS
-    # A group that is larger than the whole unit is beyond this estimate.
+    # The estimate does not cover a group that is larger than the whole unit.
     if 0 < whole < found.waves:
         return replace(found, waves=whole, limit=WHOLE_GROUPS)
     return found
 
 
 def waves_of_simd(resources: AmdResources | NvidiaResources) -> float:
-    """Return the waves that a SIMD, or the warps that a scheduler holds; 0 if not known."""
+    """Return the number of waves of a SIMD, or of warps of a scheduler; 0 if it is not known."""
     if isinstance(resources, AmdResources):
         return resources.waves
     return (resources.warps or 0) / SCHEDULERS
 
 
 class PtxasAnswer(NamedTuple):
-    """The resources of a kernel by ptxas; None with a text on what is lacking."""
+    """The resources of a kernel by ptxas, or None and the text of what is missing."""
 
     resources: NvidiaResources | None
     lack: str = ""
 
 
 def ptxas_resources(ptx: bytes, counts: KernelCounts) -> PtxasAnswer:
-    """Return the resources of a kernel of a PTX file, for blocks as it was last launched.
+    """Return the resources of a kernel of a PTX file, for the blocks of its last launch.
 
     PTX with features of a single GPU, such as `.target sm_90a`, is compiled for that target.
     """
@@ -87,7 +87,7 @@ def ptxas_resources(ptx: bytes, counts: KernelCounts) -> PtxasAnswer:
 
 @lru_cache(maxsize=4)
 def _records(ptx: bytes, arch: str) -> tuple[Sequence[PtxasRecord], str]:
-    """Return the records of all kernels, or the text on what is lacking."""
+    """Return the records of all kernels, or the text of what is missing."""
     text = Source(ptx.rstrip(b"\0").decode("utf-8", "replace"), "ptx")
     with suppress(RefcompError):
         made = toolchain.compile_with_report(

@@ -70,7 +70,7 @@ def write_page(
     Args:
         path: the file, which is replaced if it exists.
         reports: the reports, one for each kernel.
-        layers: of a network, what `refcomp.profile.layers.layers_of` returned.
+        layers: the layers of a network: the result of `refcomp.profile.layers.layers_of`.
         title: the heading of the page.
 
     Raises:
@@ -122,7 +122,7 @@ def _kernel(report: ProfileReport) -> Mapping[str, object]:
 
 
 def _facts(report: ProfileReport) -> Iterator[tuple[str, str, bool]]:
-    """Yield one row for each figure of a kernel: its label, its value, and if it is an estimate."""
+    """Yield a row for each figure of a kernel: label, value, and True if it is an estimate."""
     counts = report.counts
     words = counts.isa.words
     yield "launches", f"{counts.launches:,}", False
@@ -224,13 +224,15 @@ def _pane(
 
 
 def _depths(lines: Sequence[str]) -> list[int]:
-    """Return how far to indent each line, so that deep nests fit into a narrow pane.
+    """Return the indentation of each line, which lets deep nests fit into a narrow pane.
 
-    A line is indented within the line that opens its block only if the block holds several
-    statements: the loops of a perfect nest stand below each other.
+    A block with a single statement is not indented. So the loops of a perfect nest have the same
+    indentation.
     """
-    openers: list[int] = []  # the lines that the current one lies in, outermost first
-    opener_of: list[int] = []  # by line; -1 at the top
+    openers: list[
+        int
+    ] = []  # the lines that open the blocks around the line, outermost first
+    opener_of: list[int] = []  # line -> the line that opens its block; -1: none
     for number, line in enumerate(lines):
         indentation = _indentation(line)
         while openers and _indentation(lines[openers[-1]]) >= indentation:

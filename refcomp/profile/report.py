@@ -1,4 +1,4 @@
-"""The report on one kernel: its counts, their cost on a card, and what to change."""
+"""The report on one kernel: its counts, their cost on a card, and advice."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class ProfileReport:
     Counts are exact. The estimate follows from public figures of a card.
 
     Attributes:
-        counts: what the kernel did: its launches, instructions, accesses and bytes.
+        counts: the counts of launches, instructions, accesses and bytes.
         listing: the lines of schedule, loop IR, LLVM IR and machine code that belong together.
         resources: registers, memory and waves; None if the machine code is not known.
         bound: the estimate of the time on a card, in seconds; None if no card is known.
-        advice: what to change in the schedule, the most useful first.
-        lack: why the resources of a kernel in PTX are not known; '' if they are.
+        advice: the changes of the schedule that help, the most useful first.
+        lack: the reason why the resources of a kernel in PTX are not known; '' if they are.
 
     Example::
 
@@ -70,9 +70,9 @@ class ProfileReport:
 
     @property
     def efficiency(self) -> float:
-        """Bytes that lanes asked of global memory for each byte of the segments that moved.
+        """Bytes that lanes requested from global memory, for each byte of the moved segments.
 
-        Bytes that lanes of a request share count once. It is 1 if nothing moved.
+        Bytes that several lanes of an access request count once. It is 1 if nothing moved.
         """
         accesses = [one.access for one in self.counts.accesses("global") if one.access]
         moved = sum(access.transactions for access in accesses) * self.counts.segment
@@ -80,7 +80,7 @@ class ProfileReport:
 
     @property
     def useful_part(self) -> float:
-        """Part of the inner loop's vector instructions, without memory, that multiply and add."""
+        """Share of multiply-adds among the inner loop's vector instructions, without memory."""
         inner = self.counts.inner_loop()
         isa = self.counts.isa
         useful = inner.get(isa.multiply, 0) + inner.get(isa.matrix, 0)
@@ -142,9 +142,9 @@ class ProfileReport:
         }
 
     def by_line(self) -> dict[int, int]:
-        """Return the instructions of waves by line of the loop IR, the most first.
+        """Return the number of instructions of waves by line of the loop IR, the highest first.
 
-        Line 0 has those whose line is not known.
+        Line 0 has the instructions whose line is not known.
         """
         found: Counter[int] = Counter()
         for one in self.counts.instructions:
@@ -168,9 +168,9 @@ def report_of(
 
     Args:
         counts: one of a Profile's kernels.
-        code: what the kernel was built to; without it texts and resources are not known.
-        schedule: what `code` was built from.
-        card: the name of one of CARDS; by default the first with the kernel's GPU.
+        code: the module with the kernel. Without it, texts and resources are not known.
+        schedule: the schedule from which `code` was built.
+        card: the name of one of CARDS; by default the first card with the kernel's GPU.
 
     Raises:
         UserError: the card is unknown or has another GPU, or `counts` are not of one kernel.
@@ -213,7 +213,7 @@ def report_of(
 
 
 def _sources(module: DeviceModule | None) -> Mapping[str, str]:
-    """Return those of the texts of `module` that exist."""
+    """Return the texts of `module` that exist, by name."""
     found = {}
     if module is not None:
         for name in _SOURCES:
@@ -225,7 +225,7 @@ def _sources(module: DeviceModule | None) -> Mapping[str, str]:
 def _resources(
     counts: KernelCounts, code: object
 ) -> tuple[AmdResources | NvidiaResources | None, str]:
-    """Return the resources of the kernel, with the waves that fit when launched as it last was.
+    """Return the resources of the kernel, with the occupancy of its last launch.
 
     The text is `ProfileReport.lack`.
     """

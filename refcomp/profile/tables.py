@@ -1,7 +1,7 @@
 """The tables of a profile as rows, which text.py prints and page.py shows.
 
-The row with the highest cost comes first, except for classes and limits, which have an order of
-their own. Estimates are in tables whose title says so.
+The row with the highest cost comes first. Only classes and limits have a fixed order. A table of
+estimates says so in its title.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from refcomp.profile.report import ProfileReport
 KERNEL = "kernel"
 LAYER = "layer"
 _NOT_KNOWN = "(not known)"
-# The columns of words; all others hold numbers.
+# The columns that hold words. All others hold numbers.
 WORDS = frozenset(
     {"class", "text", "global access", "shared access", "by", KERNEL, LAYER, " "}
 )
@@ -27,9 +27,11 @@ class Row:
     """A row of a table."""
 
     cells: tuple[object, ...]
-    line: int = 0  # of the loop IR; 0 where none is known
-    kernel: int = 0  # counted from 1; 0 where the row is not about one kernel
-    bar: float = 0.0  # in a bar chart, its length relative to the longest bar
+    line: int = 0  # the line of the loop IR; 0 if it is not known
+    kernel: int = (
+        0  # the number of the kernel, from 1 on; 0 if the row is about several
+    )
+    bar: float = 0.0  # the length in a bar chart, relative to the longest bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]  # each with a cell for each column
+    rows: tuple[Row, ...]  # each row has a cell for each column
 
 
 def classes_table(report: ProfileReport) -> Table:
@@ -57,7 +59,7 @@ def classes_table(report: ProfileReport) -> Table:
 def lines_table(report: ProfileReport) -> Table:
     """Return the instructions of waves by line of the loop IR.
 
-    Without loop IR, the lines are those of the sources that the code object names.
+    Without loop IR, return them by line of the source files that the code object names.
     """
     rows = []
     if report.listing.texts[LOOP_IR]:
@@ -120,7 +122,7 @@ def _access_row(one: InstructionCounts, costs: tuple[object, ...]) -> Row:
 
 
 def estimate_table(report: ProfileReport) -> Table | None:
-    """Return the least time of one launch that each resource allows; None if no card is known."""
+    """Return the least time of one launch by each resource; None if no card is known."""
     bound = report.bound
     if bound is None:
         return None
@@ -136,9 +138,9 @@ def estimate_table(report: ProfileReport) -> Table | None:
 
 
 def kernels_table(reports: Sequence[ProfileReport]) -> Table:
-    """Return all kernels and their sum, ordered by the estimate if each has one.
+    """Return all kernels and their sum.
 
-    Otherwise they are ordered by the number of instructions.
+    Kernels are ordered by the estimate if each has one, else by the number of instructions.
     """
     is_timed = all(report.bound for report in reports)
     costs = [_microseconds(r) if is_timed else _instructions(r) for r in reports]

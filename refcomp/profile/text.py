@@ -1,7 +1,7 @@
 """A profile as tables for a terminal or a file.
 
-Exact counts come first, and each estimate is labelled as one. Names come from code objects and
-users: nothing in them is interpreted as markup or as a command to the terminal.
+Exact counts come first. Each estimate is labelled as an estimate. Names come from code objects and
+users, so nothing in them is interpreted as markup or as a command to the terminal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _USUAL_WIDTH = 100  # columns
 
 
 def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH) -> str:
-    """Return the text of all kernels of a run: each by itself and, if several, side by side.
+    """Return the text of all kernels of a run: the report on each, and a table of several.
 
     Without kernels it is "no kernel ran".
 
@@ -63,7 +63,7 @@ def reports_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH)
 
 
 def kernels_to_text(reports: Sequence[ProfileReport], width: int = _USUAL_WIDTH) -> str:
-    """Return the table of all kernels of a run, side by side.
+    """Return the table of all kernels of a run, which compares them.
 
     Args:
         reports: the reports, one for each kernel.
@@ -81,7 +81,7 @@ def layers_to_text(
     """Return the table of the layers of a network, and advice on those with the longest times.
 
     Args:
-        layers: what `layers_of` returned.
+        layers: the result of `layers_of`.
         reports: the reports on all kernels of the network.
         width: the length of a line, in columns.
     """
@@ -99,7 +99,7 @@ def report_to_text(report: ProfileReport, width: int = _USUAL_WIDTH) -> str:
     """Return the text of a report: its tables, the estimate and the advice.
 
     Args:
-        report: what `report_of` returned.
+        report: the result of `report_of`.
         width: the length of a line, in columns.
 
     Example::
@@ -174,7 +174,7 @@ def _head(report: ProfileReport) -> str:
 
 
 def _table(table: Table, width: int, max_rows: int = _MAX_ROWS) -> Iterator[str | Grid]:
-    """Yield the title, the first rows, and how many more there are; nothing without rows."""
+    """Yield the title, the first rows, and the number of further rows. Without rows, nothing."""
     if not table.rows:
         return
     yield printable(table.title)
@@ -190,7 +190,7 @@ def _grid(table: Table, width: int, max_rows: int) -> Grid:
     columns = table.columns
     rows = table.rows[:max_rows]
     cells = [[printable(str(cell)) for cell in row.cells] for row in rows]
-    numbers = 0  # the columns that numbers take, with gaps
+    numbers = 0  # the columns of the terminal that numbers take, with gaps
     grid = Grid(box=SIMPLE, pad_edge=False)
     for name, *column in zip(columns, *cells, strict=True):
         is_words = name in WORDS
@@ -211,7 +211,7 @@ def _grid(table: Table, width: int, max_rows: int) -> Grid:
 
 
 def _cut(text: str, length: int, column: str) -> str:
-    """Return `text` cut to `length`; names of kernels keep their ends, where they differ."""
+    """Return `text` cut to `length`. Names of kernels keep their ends, where they differ."""
     if len(text) <= length:
         return text
     kept = max(length - 3, 0)
